@@ -13,6 +13,15 @@ import nox
 nox.options.error_on_missing_interpreters = False
 nox.options.sessions = ["tests", "oldest", "site", "build"]
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
+# The oldest whose graphs are drawn, the oldest that tells all, the reference, and what pip gives today.
+TORCHES = ["2.9.1", "2.10.0", "2.13.0", "newest"]
+LIVE = (
+    "tests/test_torch_answers.py",
+    "tests/test_torch_nests.py",
+    "tests/test_torch_says.py",
+    "tests/test_random_programs.py",
+    "tests/engine/registry/test_against_torch.py",
+)
 
 
 @nox.session(python=PYTHONS)
@@ -27,6 +36,20 @@ def oldest(session: nox.Session) -> None:
     """The whole suite with the oldest NumPy that is promised, without what needs a newer one."""
     session.install("numpy==2.0.*", "pytest", "pytest-xdist", "pytest-benchmark", "hypothesis", ".")
     session.run("pytest", "-q", *session.posargs)
+
+
+@nox.session(python="3.11")
+@nox.parametrize("torch", TORCHES)
+def torch_versions(session: nox.Session, torch: str) -> None:
+    """The tests of graphs, and what each version answers differently: `nox -s torch_versions`.
+
+    With the libraries that torch wants, each takes 3 to 6 GB of the disk. The results stand in
+    docs/limits.md, with their date.
+    """
+    session.install(".[test]", "torch" if torch == "newest" else f"torch=={torch}")
+    session.run("python", "-c", "import torch; print('torch', torch.__version__)")
+    session.run("pytest", "-q", "-m", "", "tests/graphs", "tests/test_torch_by_version.py")
+    session.run("pytest", "-q", "-m", "", "-k", "torch_still", *LIVE)
 
 
 @nox.session

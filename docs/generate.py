@@ -172,6 +172,76 @@ MANUAL = {
 }
 
 
+KINKS = ("<!-- kinks: written by docs/generate.py -->", "<!-- end of kinks -->")
+
+
+def kinks() -> str:
+    """What each system answers where there is no derivative."""
+    from gradcli.transforms import recorded_answers as recorded
+
+    systems = recorded.systems()
+    parts = [
+        f"{NOTE}\n# Kinks: what each system answers\n\nWhere a derivative does not exist, every system "
+        "has its own rule; and some rules give NaN where there is one. These questions were put to each "
+        "system, in double precision, by a script; no answer is remembered. **Bold** is what differs from "
+        "PyTorch 2.13, whose rules gradcli has. `-`: the system has no such function.\n\n"
+        "`gradcli grad EXPR --like SYSTEM` computes with a system's rules, `--like all` with all of them, "
+        "and a note of `grad` says where an expression lies on such a point: see [gradients and "
+        "values](guide/gradients.md).\n"
+    ]
+    parts.append(f"| question | {' | '.join(s.title for s in systems)} |")
+    parts.append(f"|---|{'---|' * len(systems)}")
+    for one in recorded.questions():
+        ours = recorded.number_of(one.answers.get(recorded.OURS, "-"))
+        cells = [_answer(one.answers.get(s.id, ""), ours) for s in systems]
+        parts.append(f"| {one.id} {_marked(one.text)} | {' | '.join(cells)} |")
+    parts.append("\n## Reasons\n\n| system | where | rule |\n|---|---|---|")
+    parts += [f"| {_marked(s.label)} | {_marked(s.source)} | {_marked(s.rules)} |" for s in systems]
+    parts.append("\n## Changes between releases\n\n| system | run | changed |\n|---|---|---|")
+    parts += [
+        f"| {s.title} | {_marked(s.versions_run)} | {_marked(s.changed)} |"
+        for s in systems
+        if s.versions_run
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _answer(answer: str, ours: Any) -> str:
+    from gradcli.transforms import recorded_answers as recorded
+
+    theirs = recorded.number_of(answer)
+    if not answer or (answer.startswith("-") and theirs is None):
+        return "-" if answer else ""
+    text = _marked(answer)
+    return text if theirs is None or ours is None or recorded.same(theirs, ours) else f"**{text}**"
+
+
+def coming_from() -> str:
+    """The page about other systems, with the questions to which each has another answer than PyTorch."""
+    from gradcli.transforms import recorded_answers as recorded
+
+    page = (FOLDER / "coming_from.md").read_text(encoding="utf-8")
+    head, _, rest = page.partition(KINKS[0])
+    tail = rest.partition(KINKS[1])[2]
+    parts = [
+        KINKS[0],
+        "\n## Where a ported gradient differs\n\nAt these points the system answers something else than "
+        "PyTorch 2.13, as it was run. [Kinks](kinks.md) has all questions and reasons; `gradcli grad EXPR "
+        "--like SYSTEM` answers for your own expression.\n",
+    ]
+    for s in recorded.systems():
+        found = recorded.differing(s)
+        if not found:
+            continue
+        parts.append(f"### {s.title}: {len(found)} of {len(recorded.questions())}\n")
+        parts.append(f"| question | PyTorch 2.13 | {s.title} |\n|---|---|---|")
+        for one in found:
+            both = (_marked(one.answers[n]) for n in (recorded.OURS, s.id))
+            parts.append(f"| {_marked(one.text)} | {' | '.join(both)} |")
+        parts.append("")
+    return head + "\n".join([*parts, KINKS[1]]) + (tail or "\n")
+
+
 def manual() -> str:
     """The manual page gradcli(1), in roff."""
     from gradcli.cli import main
@@ -449,6 +519,8 @@ PAGES = {
     "graph.svg": picture,
     "gradcli.1": manual,
     "accuracy.md": accuracy,
+    "kinks.md": kinks,
+    "coming_from.md": coming_from,
 }
 
 

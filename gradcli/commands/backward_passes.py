@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
 from gradcli.commands.request_evaluation import (
     Evaluation,
+    Look,
     cannot_require_grad,
     read_value,
 )
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
+
+if TYPE_CHECKING:
+    from gradcli.commands.kink_notes import Kinks, Others
 
 
 def cotangent_of(evaluation: Evaluation, text: str | None) -> Any:
@@ -120,8 +124,8 @@ MOST_NODES = 2000  # that are looked at, of a graph
 def may_lose(value: Any) -> bool:
     """Whether an operator with critical points made a tensor, among the first nodes of its graph.
 
-    Its rules may lose digits of slopes there: 1 - tanh(x)**2 is 0 from x = 19 on, the slope not to x = 370; the
-    gradient of det is 0 by rule where the matrix is singular, its cofactors are not.
+    Its rules may lose digits of slopes there: 1 - tanh(x)**2 is 0 from x = 19 on, the slope not to x = 370;
+    the gradient of det is 0 by rule where the matrix is singular, its cofactors are not.
     """
     first = getattr(value, "grad_fn", None)
     stack, seen = [first] if first is not None else [], set[int]()
@@ -135,3 +139,30 @@ def may_lose(value: Any) -> bool:
             return True
         stack += [n for n, _ in node.next_functions if n is not None]
     return False
+
+
+# -- points without a derivative ----------------------------------------------------------------
+def kinks_of(
+    evaluation: Evaluation,
+    look: Look,
+    seed: Any = None,
+    *,
+    like: Others | None = None,
+    hooked: bool = False,
+    order: int = 1,
+    rows: bool = False,
+) -> Kinks | None:
+    """What there is to say of points without a derivative; None for nothing, at no cost.
+
+    seed: the cotangent of --seed. like: asks what other systems have. hooked: whether gradients are what a
+    hook made of them. order, rows: of higher derivatives, of a Jacobian.
+    """
+    if hooked or not (like or look.met or look.compiled or evaluation.is_wrong):
+        return None
+    from gradcli.commands.kink_notes import Kinks
+
+    found = Kinks(evaluation, look, seed, order, rows)
+    found.tell()
+    if like:
+        found.ask(like)
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ from gradcli.commands import output
 from gradcli.commands.check_points import SHAPES, chosen
 from gradcli.commands.command_errors import usage
 from gradcli.commands.compiled_evaluation import large_table
-from gradcli.commands.declarations import BY_ROWS, OPEN, Option, Options, declare
+from gradcli.commands.declarations import BY_ROWS, LIKE, OPEN, Option, Options, declare
 from gradcli.commands.diff import FORMULA
 from gradcli.commands.progress import Bar
 from gradcli.commands.request import Request
@@ -20,6 +20,7 @@ from gradcli.language.located_errors import OPERATION_ERRORS, error_at
 if TYPE_CHECKING:
     import click
 
+    from gradcli.commands.kink_notes import Note, Others
     from gradcli.transforms.finite_differences import Checked
     from gradcli.transforms.tolerances import Comparison
     from gradcli.transforms.verdicts import Verdict
@@ -41,7 +42,7 @@ KEEP_OUT = {"detach", "detach_", "data", "item", "tolist", "numpy", "round"} | {
     next(option for option in FORMULA if "--assume" in option.names),
     Option("--rtol FLOAT", "Relative tolerance (1e-6; 1e-9 with --against).", type=float),
     Option("--atol FLOAT", "Absolute tolerance (at most 1e-8 of the largest element).", type=float),
-    BY_ROWS,
+    *(LIKE, BY_ROWS),
     examples=(
         'gradcli check "sum(sin(x)*exp(x))" --x 1,2,3',
         'gradcli check "x**3" --against "3*x**2" --wrt x --samples 5',
@@ -71,6 +72,13 @@ def command(ctx: click.Context, request: Request, options: Options) -> None:
             "--order and --jacobian are of a formula: --against EXPR2",
             hint="--second-order checks second derivatives against numerical ones",
         )
+    like = None
+    if options.like is not None:
+        from gradcli.commands.kink_notes import Others
+
+        like = Others(options.like)
+    if like and against is not None:
+        raise usage("--like does not go with --against", hint="leave out one of them")
     points, wanted = chosen(ctx, request, options)
     if against is not None:
         _compare(ctx, request, points, wanted[0], against, options)
@@ -83,6 +91,7 @@ def command(ctx: click.Context, request: Request, options: Options) -> None:
             # Second derivatives cost much more; the first points have all the sizes that there are.
             second = options.second_order and (number < len(SHAPES) + 1 or samples is not None)
             how: dict[str, Any] = {"rtol": rtol, "atol": atol, "second_order": second}
+            how["watch"] = bool(like)
             with _checked(request, arrays):
                 reports += verdicts(
                     request.program, arrays, wanted, request.loaded, number=number, **how
@@ -90,7 +99,11 @@ def command(ctx: click.Context, request: Request, options: Options) -> None:
             bar.advance(1)
             if not reports[-1].ok:
                 break  # one point is enough to be wrong at
-    _report(ctx, request, reports, len(points))
+    if like:
+        last = reports[0]
+        whole = all(o.array.size == 1 for o in last.watched.outputs) if last.watched else False
+        like.ask(request.program, last.arrays if whole else None, wanted, last.watched)
+    _report(ctx, request, reports, len(points), like)
 
 
 @contextmanager
@@ -115,12 +128,23 @@ def _checked(request: Request, arrays: dict[str, Any]) -> Iterator[None]:
 
 
 # -- what it says ---------------------------------------------------------------------------------
-def _report(ctx: click.Context, request: Request, reports: list[Verdict], points: int = 1) -> None:
+def _report(
+    ctx: click.Context,
+    request: Request,
+    reports: list[Verdict],
+    points: int = 1,
+    like: Others | None = None,
+) -> None:
     ok = all(r.ok for r in reports)
     if request.style.form == "json":
-        output.write_json(_to_json(request, reports, ok))
+        notes = [note.json for r in reports for note in _notes(request, r)]
+        found = _to_json(request, reports, ok) | ({"kinks": notes} if notes else {})
+        output.write_json(found | (like.to_json() if like else {}))
     else:
         output.write("\n".join(_lines(request, reports, points)))
+        if like:
+            own = {n: c.analytical for n, c in reports[0].by.items()}
+            like.write([(f"{n}.grad", g) for n, g in own.items()], own, request.style)
     if not ok:
         ctx.exit(1)
 
@@ -139,14 +163,29 @@ def _number(value: Any, request: Request) -> str:
     return output.to_text(np.asarray(value)[()], request.style)
 
 
+def _notes(request: Request, report: Verdict) -> list[Note]:
+    """What grad would say of the point."""
+    if report.watched is None:
+        return []
+    from gradcli.commands.kink_notes import explanations, notes
+
+    wrong = any(not c.ok for c in report.by.values())
+    found = notes(report.watched, request.source)
+    return found + (explanations(report.watched, request, found, wrong) if wrong else [])
+
+
 def _lines(request: Request, reports: list[Verdict], points: int) -> Iterator[str]:
     many = points > 1
     for report in reports:
         what = "second derivative" if report.second else "gradient"
+        told = _notes(request, report)
+        yield from (note.text for note in told if note.json["kind"] != "limit")
+        kinked = {(n, *e["index"]) for t in told for n, e in _elements(t)}
         for name, checked in report.by.items():
             if checked.ok and many and not checked.kinks:
                 continue
-            yield from _variable_lines(request, name, checked, what, report)
+            yield from _variable_lines(request, name, checked, what, report, kinked)
+        yield from (f"  {note.text}" for note in told if note.json["kind"] == "limit")
         if not report.ok and many:
             yield f"  at {_values(report.arrays, request)}"
         if not report.ok and report.part is not None:
@@ -158,10 +197,23 @@ def _lines(request: Request, reports: list[Verdict], points: int) -> Iterator[st
         yield f"ok: {points} points, max error {worst:.1e}"
 
 
+def _elements(note: Note) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, one in note.json["wrt"].items():
+        yield from ((name, element) for element in one.get("elements", ()))
+
+
 def _variable_lines(
-    request: Request, name: str, checked: Checked, what: str, report: Verdict
+    request: Request,
+    name: str,
+    checked: Checked,
+    what: str,
+    report: Verdict,
+    kinked: Container[tuple[Any, ...]],
 ) -> Iterator[str]:
+    """kinked: the elements, (name, *index), of which more has been said."""
     for kink in checked.kinks:
+        if (name, *kink.index) in kinked:
+            continue
         taken = _number(kink.analytical, request)
         place = "jump" if kink.jump else "kink"
         yield (
@@ -188,7 +240,7 @@ def _variable_lines(
         f"{verdict}: {name}{_at(i)}: analytical {_number(checked.analytical[i], request)}, "
         f"numerical {_number(checked.numerical[i], request)} (relative error {checked.error:.1e})"
     )
-    if checked.at_edge:
+    if checked.at_edge and (name, *i) not in kinked:
         where = "where it is not finite" if report.second else "at the edge of its domain"
         yield f"  {where} a {what} cannot be checked; take a point inside"
     if checked.analytical.size > 1:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gradcli.commands import output
 from gradcli.commands.backward_passes import cotangent_array
 from gradcli.commands.command_errors import usage
-from gradcli.commands.request_evaluation import Evaluation, read_variables, run
+from gradcli.commands.request_evaluation import Evaluation, drawn, read_variables, run
 
 if TYPE_CHECKING:
     from gradcli.commands.declarations import Options
@@ -126,6 +126,7 @@ def _planned(
 
     wrt = frozenset(n for n, t in variables.items() if t.requires_grad)
     start = None if seed is None else partial(cotangent_array, text=seed)
+    before = drawn()
     trace = trace_numpy(function, arrays, wrt=wrt, cotangent=start, backward=gradients, fixed=True)
     made = CompiledProgram(trace, native=request.native)
     try:
@@ -138,6 +139,7 @@ def _planned(
     result = wrap(value)
     result.node = trace.result.node
     evaluation = Evaluation(request, variables, result, dict(variables), integers)
+    evaluation.drawn = before
     # Without a graph, backward() has something to say about it.
     done = gradients and result.node is not None
     return Planned(evaluation, done, made.lines())

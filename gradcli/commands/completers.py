@@ -50,6 +50,16 @@ def functions(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
     return [n for n in names() if n.startswith(incomplete) and (dotted or "." not in n)]
 
 
+def systems(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """What --like takes."""
+    import json
+    from pathlib import Path
+
+    data = Path(__file__).parents[1] / "transforms" / "kinks.json"
+    known = [one["id"] for one in json.loads(data.read_text(encoding="utf-8"))["systems"]]
+    return [name for name in ["all", *known] if name.startswith(incomplete)]
+
+
 def variables(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """The variables of the expression, in a list with commas."""
     return _listed(_variables(ctx), incomplete)

@@ -286,6 +286,11 @@ ARRAYS = (
 SEED = "--seed, --gradient VALUE"
 VALUE = Option("--value", "Print the value too.")
 ANOMALY = Option("--detect-anomaly", "Stop at the first NaN or infinity; say what made it.")
+LIKE = Option(
+    "--like SYSTEM|all",
+    "Print what another system's rules give where there is no derivative: jax, torch-2.14, ….",
+    complete="systems",
+)
 NATIVE = _input(
     "--native",
     "Compute large arrays in C, by the compiler of this machine (CC, else cc).",

@@ -14,6 +14,7 @@ from gradcli.commands.free_points import Point, note_guesses, point, wanted_name
 from gradcli.commands.request import Request, where_read
 from gradcli.language.located_errors import error_at
 from gradcli.language.rewritten_sources import check_no_equation
+from gradcli.language.scope_checks import free_names
 
 if TYPE_CHECKING:
     from gradcli.engine.system.process import AnyContext
@@ -107,6 +108,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     check_no_equation(request.program)
     where = squared(options.assume, request, point(ctx, request, *_suits(request, options.of)))
     wanted = wanted_names(request, where)
+    if not {*wanted} & {*free_names(request.program)}:
+        output.note(f"nothing in the expression depends on {', '.join(wanted)}")
     if options.operator and request.wrt is None and len(wanted) > 1:
         wanted.sort()
         said = f"{options.operator} by {', '.join(wanted)}, in this order"

@@ -8,6 +8,7 @@ from gradcli.commands import output
 from gradcli.commands.backward_passes import (
     backward,
     cotangent_of,
+    kinks_of,
     may_lose,
     note_not_finite,
     retained,
@@ -23,6 +24,7 @@ from gradcli.commands.declarations import (
     ANOMALY,
     ARRAYS,
     LARGE,
+    LIKE,
     SEED,
     UNCERTAINTY,
     VALUE,
@@ -31,9 +33,11 @@ from gradcli.commands.declarations import (
     declare,
 )
 from gradcli.commands.request import Request, name_list
+from gradcli.commands.request_evaluation import Look
 
 if TYPE_CHECKING:
     from gradcli.commands.inspected import Values
+    from gradcli.commands.kink_notes import Others
     from gradcli.commands.request_evaluation import Evaluation
     from gradcli.commands.uncertainty import Uncertainties
     from gradcli.engine.system.process import AnyContext
@@ -62,6 +66,7 @@ if TYPE_CHECKING:
     ),
     ANOMALY,
     Option("--trace", "Print a row for each step of the backward pass."),
+    LIKE,
     *(*UNCERTAINTY, *LARGE),
     examples=(
         'gradcli grad "2*dot(x,x)" --x 0,1,2,3',
@@ -100,8 +105,10 @@ def run(ctx: AnyContext, request: Request, options: Options, *, bare: bool = Fal
 
         goes = ("--order", "--detect-anomaly")
         others = [option for option in _of_one_tape(options) if option not in goes]
+        like = _others(options)
+        anomalies = options.detect_anomaly
         write_higher(
-            ctx, request, options.order, options.seed, options.value, others, options.detect_anomaly
+            ctx, request, options.order, options.seed, options.value, others, like, anomalies
         )
         return
     names, every = _names_to_retain(request, options.retain)
@@ -110,7 +117,9 @@ def run(ctx: AnyContext, request: Request, options: Options, *, bare: bool = Fal
         from gradcli.commands.hook_option import register_hooks, split_hooks
 
         hooks = split_hooks(request, options.hook)
-    planned, values = _evaluated(ctx, request, options)
+    like = _others(options)
+    with Look() as look:
+        planned, values = _evaluated(ctx, request, options)
     evaluation = planned.evaluation
     evaluation.tensor("gradient")
     if hooks:
@@ -122,10 +131,12 @@ def run(ctx: AnyContext, request: Request, options: Options, *, bare: bool = Fal
         _with_tails(evaluation, gradient)
     if errors is not None:
         errors.propagate(evaluation)
+    kinks = kinks_of(evaluation, look, gradient, like=like, hooked=bool(hooks))
     if not options.detect_anomaly:
+        limits = f"{kinks.limits}; " if kinks and kinks.limits else ": "
         note_not_finite(
             {n: t.grad for n, t in [*_reached(evaluation).items(), *intermediates.items()]},
-            ": --detect-anomaly says where it came from",
+            f"{limits}--detect-anomaly says where it came from",
         )
     lines = planned.lines if options.plan else None
     if request.style.form == "json":
@@ -139,12 +150,21 @@ def run(ctx: AnyContext, request: Request, options: Options, *, bare: bool = Fal
             found["trace"] = trace.to_json()
         if lines is not None:
             found["plan"] = lines
+        found |= {**(kinks.to_json() if kinks else {}), **(like.to_json() if like else {})}
         output.write_json(found)
         return
     write_plan(lines, request.style)
     if trace is not None and request.style.form == "text":
         output.write_drawing(trace, request.style)
-    _write(evaluation, intermediates, errors, options.value, bare)
+    _write(evaluation, intermediates, errors, options.value, bare, like)
+
+
+def _others(options: Options) -> Others | None:
+    if options.like is None:
+        return None
+    from gradcli.commands.kink_notes import Others
+
+    return Others(options.like)
 
 
 def _with_tails(evaluation: Evaluation, gradient: Any) -> None:
@@ -272,10 +292,12 @@ def _write(
     errors: Uncertainties | None,
     show_value: bool,
     bare: bool,
+    like: Others | None,
 ) -> None:
     """The results, a line each: the value if asked for, the gradients of the leaves, and of what is kept."""
     style = evaluation.request.style
     results: list[tuple[str | None, Any]] = []
+    grads = {n: t.grad for n, t in evaluation.leaves.items()}
     if errors is not None:
         results.extend(errors.results(style))
         results[0] = (None if bare else "value", results[0][1])
@@ -284,7 +306,10 @@ def _write(
     for name, tensor in [*_reached(evaluation).items(), *intermediates.items()]:
         if errors is None or name not in errors.hidden:
             results.append((f"{name}.grad", tensor.grad))
-    output.write_results(results, style)
+    if like is None:
+        output.write_results(results, style)
+    else:
+        like.write(results, grads, style)
 
 
 def to_json(

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
-from gradcli.commands.backward_passes import cotangent_of
+from gradcli.commands.backward_passes import cotangent_of, kinks_of
 from gradcli.commands.command_errors import usage
 from gradcli.commands.request import Request
-from gradcli.commands.request_evaluation import evaluate
+from gradcli.commands.request_evaluation import Look, evaluate
 from gradcli.language.located_errors import OPERATION_ERRORS
 
 if TYPE_CHECKING:
+    from gradcli.commands.kink_notes import Others
     from gradcli.engine.system.process import AnyContext
 
 
@@ -32,13 +33,14 @@ def write_higher(
     seed: str | None,
     show_value: bool,
     others: Iterable[str],
+    like: Others | None,
     anomalies: bool = False,
 ) -> None:
     """Differentiate N times by each variable, and print the last gradients.
 
     From the second time on the gradient is summed up first, so elementwise functions give their
-    elementwise derivatives. others: what else was given, of a single backward pass. anomalies: whether to
-    stop at what is not finite.
+    elementwise derivatives. others: what else was given, of a single backward pass. like: what --like asks.
+    anomalies: whether to stop at what is not finite.
     """
     for option in others:
         words = "--order goes with --seed, --value and --detect-anomaly only"
@@ -49,7 +51,7 @@ def write_higher(
         raise_at_orders(ctx, request, order, seed)
     from gradcli.transforms import removable
 
-    with removable.Watch() as watch:
+    with Look() as look, removable.Watch() as watch:
         evaluation = evaluate(ctx, request)
     value = evaluation.tensor("gradient")
     gradient = cotangent_of(evaluation, seed)
@@ -64,6 +66,7 @@ def write_higher(
     for line in remarks.lines():
         output.note(line)
     note_of_sums([n for n, t in evaluation.leaves.items() if t.shape])
+    kinks = kinks_of(evaluation, look, gradient, like=like, order=order)
     precision = request.style.precision
     if request.style.form == "json":
         grads = {n: output.described(g, precision, "grad") for n, g in found.items()}
@@ -75,8 +78,14 @@ def write_higher(
                 "order": order,
                 "wrt": grads,
                 "grads": grads,  # the name of 0.1.0
+                **(kinks.to_json() if kinks else {}),
+                **(like.to_json() if like else {}),
             }
         )
         return
     results: list[tuple[str | None, Any]] = [("value", value)] if show_value else []
-    output.write_results([*results, *((f"{n}.grad", g) for n, g in found.items())], request.style)
+    results += [(f"{n}.grad", g) for n, g in found.items()]
+    if like is None:
+        output.write_results(results, request.style)
+    else:
+        like.write(results, found, request.style)

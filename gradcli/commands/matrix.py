@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output, request_evaluation
+from gradcli.commands.backward_passes import kinks_of
 from gradcli.commands.command_errors import usage
 from gradcli.commands.compiled_evaluation import large_table
 from gradcli.commands.declarations import ANOMALY, ARRAYS, BY_ROWS, VALUE, Option, Options, declare
 from gradcli.commands.plots import FORMATS
 from gradcli.commands.progress import Bar
 from gradcli.commands.request_evaluation import (
+    Look,
     cannot_require_grad,
     read_value,
     read_variables,
@@ -178,8 +180,10 @@ class _Run:
         from gradcli.transforms.traced_matrices import Start
 
         variables, integers = read_variables(ctx, request)
-        self.start = Start()
-        self.evaluation = evaluation = request_evaluation.run(request, variables, integers)
+        self.start, self.order = Start(), 2 if scalar else 1
+        with Look() as look:
+            self.evaluation = evaluation = request_evaluation.run(request, variables, integers)
+        self.look = look
         self.value = evaluation.tensor(what)
         if scalar and self.value.numel() != 1:
             raise evaluation.error_for(
@@ -223,9 +227,11 @@ class _Run:
         """The results as text or plain lines, or as an object with these keys."""
         request = self.evaluation.request
         precision = request.style.precision
+        kinks = kinks_of(self.evaluation, self.look, order=self.order, rows=True)
         if request.style.form == "json":
             found = {"expression": request.source, **output.described(self.value, precision)}
-            output.write_json(found | {n: _to_json(v, precision) for n, v in keys.items()})
+            found |= {n: _to_json(v, precision) for n, v in keys.items()}
+            output.write_json(found | (kinks.to_json() if kinks else {}))
         elif request.style.form in FORMATS:
             from gradcli.commands.array_output import draw_matrices
 

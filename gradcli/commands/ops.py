@@ -132,6 +132,7 @@ def summary(entry: Function) -> dict[str, Any]:
 
 def details(entry: Function) -> dict[str, Any]:
     """One function as JSON, whole."""
+    from gradcli.engine.registry.version_facts import facts_of
     from gradcli.graphs.vjp_text import rules_of
 
     rows = [
@@ -144,8 +145,28 @@ def details(entry: Function) -> dict[str, Any]:
         "method": entry.method,
         "inplace": entry.inplace,
         "rows": rows,
+        "kinks": kinks_of(entry),
         "example": example(entry),
+        "versions": [fact._asdict() for fact in facts_of((entry.name, *entry.aliases))],
     }
+
+
+def kinks_of(entry: Function) -> list[dict[str, Any]]:
+    """What systems answer where the function has no derivative: the recorded questions about it."""
+    from gradcli.transforms.recorded_answers import groups, questions
+
+    names = {entry.name, *entry.aliases, *(p.public_name for p in entry.primitives)}
+    found = []
+    for one in questions():
+        if names.isdisjoint(one.operators):
+            continue
+        answers = {
+            answer: [{"system": s.label, "title": s.title, "source": s.source} for s in listed]
+            for answer, listed in groups(one).items()
+        }
+        about = {"question": one.text, "program": one.program, "point": dict(one.point)}
+        found.append({**about, "order": one.order, "answers": answers})
+    return found
 
 
 def example(entry: Function) -> str | None:
@@ -236,6 +257,7 @@ def _unknown(name: str) -> Exception:
 
 def _lines(found: dict[str, Any], colour: bool) -> list[str]:
     """What a person reads about a function: one fact a line, none empty."""
+    from gradcli.engine.registry.version_facts import Fact
 
     def line(key: str, text: str) -> str:
         label = f"{key:<12}"
@@ -264,6 +286,17 @@ def _lines(found: dict[str, Any], colour: bool) -> list[str]:
             line("derivative", f"{argument}: {rule or '(see the source)'}")
             for argument, rule in row["derivatives"].items()
         ]
+    sources: dict[str, None] = {}
+    for asked in found["kinks"]:
+        lines.append(line("at the kink", asked["question"]))
+        for answer, listed in asked["answers"].items():
+            titles = ", ".join(one["title"] for one in listed)
+            lines.append(line("", f"{answer}: {titles}"))
+            if all(s["title"] != "PyTorch 2.13" for s in listed):
+                sources |= {f"{s['system']} ({s['source']})": None for s in listed if s["source"]}
+    if sources:
+        lines.append(line("written in", ", ".join(sources)))
     if found["example"]:
         lines.append(line("example", found["example"]))
+    lines += [line("by version", str(Fact(**fact))) for fact in found["versions"]]
     return lines

@@ -290,11 +290,16 @@ def _source(found: Split, lenient: bool, declaration: Command) -> str | None:
 
 
 def _mathematics(text: str, found: Split, command: Command) -> str:
-    """The text as the language writes it, which is said where it differs; columns of a table are names."""
+    """The text as the language writes it, which is said where it differs; columns of a table are names.
+
+    What the text says of derivatives and of whole numbers becomes part of `found`.
+    """
+    from gradcli.commands.known_shapes import KnownShapes
     from gradcli.language.mathematics import read_mathematics
     from gradcli.language.parser import parses
 
     bound = dict.fromkeys(found.bound(), False)
+    columns: set[str] = set()
     tables = found.positionals["file" not in found.given :] if command.operands > 1 else []
     for table in set(tables) - {"-"}:
         from gradcli.tables.record_batches import Stream
@@ -302,13 +307,42 @@ def _mathematics(text: str, found: Split, command: Command) -> str:
 
         with suppress(TableError, OSError):  # which the command reports
             stream = Stream(table.removeprefix("@"), reading=_reading_of(found))
-            bound |= dict.fromkeys(stream.names, False)
+            columns.update(stream.names)
             stream.close()
+    bound |= dict.fromkeys(columns, False)
     equation = "of" in found.given or command.name == "fit"
-    read = read_mathematics(text, parses, bound, equation)
+    numbers = columns | (set(bound) if command.name == "plot" else set())
+    known = KnownShapes(found.bindings, found.options, numbers)
+    wrt = {o.removeprefix("--wrt=") for o in found.options if o.startswith("--wrt=")}
+    derives = command.name == "diff" and not {"of", "operator", "along"} & found.given.keys()
+    once = len(wrt) < 2 and "order" not in found.given
+    by = (next(iter(wrt), "") if once else "") if derives else None
+    read = read_mathematics(text, parses, bound, equation, known, by)
+    inside = read is not None and not wrt <= {*read.differentiated}
+    if read is not None and read.differentiated and (inside or "order" in found.given):
+        read = read_mathematics(text, parses, bound, equation, known)
     if read is None:
         return text
     note(f"read as {read}")
+    words = re.findall(r"(?<![\w.])[^\W\d]\w*", read.written)
+    if read.differentiated:
+        found.options += [f"--wrt={read.differentiated[0]}"] * (not wrt)
+        if (order := len(read.differentiated)) > 1:
+            found.options.append(f"--order={order}")
+    if read.operator:
+        found.options.append(f"--operator={read.operator}")
+    if command.name == "diff":  # whose variables have a shape only by what is done with them
+        given = known.shapes.keys() | found.bound()
+        found.options += [
+            f"--shape={name}={','.join(shape)}"
+            for name, shape in read.shapes.items()
+            if name not in given and name in words
+        ]
+    # A whole number that is a limit of a sum stands in the text as itself.
+    found.bindings = [
+        (name, value) for name, value in found.bindings
+        if name in words or not re.search(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])", text)
+    ]  # fmt: skip
     return read.written
 
 
@@ -496,7 +530,9 @@ def _request(
         free = [n for n in names if n not in texts]
         covariances = take_from_fit(path, read_text(path), free, texts, options, uncertainties)
         shown = [n for n in names if n in shown or n in texts]
-    wrt = name_list(params.pop("wrt"), "--wrt", shown)
+    alone = name_list(params["wrt"], "--wrt", None) if declaration.open_variables else None
+    alone = alone if alone and not shown else []  # a constant differentiated by what is not in it
+    wrt = name_list(params.pop("wrt"), "--wrt", shown or alone)
     session = ctx.obj if ctx.obj is not None else SessionNames({})
     tensors = {n: t for n, t in session.tensors.items() if n in shown and n not in texts}
     texts |= {n: f"{n} of this session" for n in tensors}
@@ -529,7 +565,7 @@ def _request(
         missing=params.pop("missing"),
         how_read=_how_read(params),
         native=bool(params.pop("native", False)),
-        open_variables=open_variables,
+        open_variables=[*open_variables, *alone],
         shapes=shapes,
         uncertainties=uncertainties,
         covariances=covariances,

@@ -359,8 +359,15 @@ def described(value: Any, precision: int | None = None, name: str = "value") -> 
 
 
 # -- writing --------------------------------------------------------------------------------------
-def write_results(results: Iterable[tuple[str | None, Any]], style: Style) -> None:
-    """One line a result: `name = value`, `name<TAB>value` with --plain, the bare value without a name."""
+def write_results(
+    results: Iterable[tuple[str | None, Any]],
+    style: Style,
+    remarks: Mapping[str | None, str] | None = None,
+) -> None:
+    """One line a result: `name = value`, `name<TAB>value` with --plain, the bare value without a name.
+
+    remarks: what stands behind a result, by its name, in text.
+    """
     if style.arrays is not None:
         style.arrays(list(results), style)
         return
@@ -378,6 +385,8 @@ def write_results(results: Iterable[tuple[str | None, Any]], style: Style) -> No
             lines += array_text.lines_of(name, array, spell, width(sys.stdout), style.colour)
         else:
             lines.append(labelled(name, to_text(value, style), style))
+        if remarks and name in remarks and style.form != "plain":
+            lines[-1] += visible(remarks[name])
     if lines:
         write("\n".join(lines), styled=True)
 

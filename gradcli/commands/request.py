@@ -155,20 +155,22 @@ def is_called(program: Program | None, name: str) -> bool:
 def name_list(
     texts: Iterable[str] | None,
     option: str,
-    known: list[str],
+    known: list[str] | None,
     *,
     every: bool = False,
     what: str = "a variable of the expression",
 ) -> list[str] | None:
     """The names in `a,b`, of an option that may be given several times; None if it is not given.
 
-    With `every`, `all` means all that are known.
+    known: those that it may name, None for any. With `every`, `all` means all that are known.
     """
     given = [word for text in texts or () for word in re.split(r"[,\s]+", text) if word]
     if not texts:
         return None
     if not given:
         raise usage(f"{option} needs a name", hint=f"as in {option} {(known or ['x'])[0]}")
+    if known is None:
+        return given
     if every and "all" in given:
         return list(known)
     from gradcli.language.located_errors import did_you_mean, suggest

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,7 @@ class Evaluation:
     ) -> None:
         self.request, self.variables, self.value = request, variables, value
         self.names, self.integers = names, integers
+        self.drawn: Any = None  # the random numbers before the program ran
 
     @property
     def leaves(self) -> dict[str, Any]:
@@ -50,6 +51,14 @@ class Evaluation:
                 found[name] = tensor
                 seen.add(id(tensor))
         return found
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether a gradient of a leaf is not finite."""
+        from gradcli.commands.output import is_finite
+
+        grads = [t.grad for t in self.leaves.values()]
+        return any(g is not None and not is_finite(g.array) for g in grads)
 
     @property
     def span(self) -> tuple[int, int] | None:
@@ -67,6 +76,46 @@ class Evaluation:
         from gradcli.language.runtime_errors import no_tensor
 
         raise no_tensor(self.request.program, self.value, purpose)
+
+
+class Look:
+    """Looks, while a program runs, whether any call lies on a switch: only then is there more to do.
+
+    met: one does. compiled: the calls ran on arrays without numbers, so it is not known.
+    """
+
+    __slots__ = ("compiled", "met")
+
+    def __init__(self) -> None:
+        self.met = self.compiled = False
+
+    def __enter__(self) -> Look:
+        from gradcli.engine.core.switch import watching
+
+        watching.append(self.see)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        from gradcli.engine.core.switch import watching
+
+        watching.remove(self.see)
+
+    def see(self, primitive: Any, operands: Sequence[Any], results: Sequence[Any]) -> None:
+        """One call of an operator that has a switch."""
+        if self.met:
+            return
+        import numpy as np
+
+        from gradcli.engine.core.switch import JUMP, KINK, MISSED, Call
+
+        first = results[0]
+        if not isinstance(first, (np.ndarray, np.generic)):
+            self.compiled = True
+        elif first.dtype.kind == "f":
+            call = Call(primitive, operands, results)
+            self.met = any(
+                p.kind in (KINK, JUMP, MISSED) and p.count(call) > 0 for p in primitive.switch
+            )
 
 
 def evaluate(ctx: AnyContext, request: Request) -> Evaluation:
@@ -96,13 +145,22 @@ def apart(request: Request) -> AbstractContextManager[Any]:
     return redirect_stdout(sys.stderr) if request.style.form == "json" else nullcontext()
 
 
+def drawn() -> Any:
+    """What random numbers come next, if any have been asked for."""
+    random = sys.modules.get("gradcli.engine.core.random")
+    return None if random is None else random.snapshot()
+
+
 def run(request: Request, variables: dict[str, Any], integers: Iterable[str] = ()) -> Evaluation:
     """Run the program on these variables."""
     from gradcli import language
 
+    before = drawn()
     with apart(request):
         result = language.run(request.program, {**request.loaded, **variables})
-    return Evaluation(request, variables, result.value, result.names, list(integers))
+    found = Evaluation(request, variables, result.value, result.names, list(integers))
+    found.drawn = before
+    return found
 
 
 def set_up(ctx: AnyContext, request: Request) -> None:

@@ -9,13 +9,16 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gradcli.commands import VERBS
 from gradcli.language import tree_kinds
 from gradcli.language.display import is_displayed, pretty
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
+
+if TYPE_CHECKING:
+    from gradcli.language.math_indices import Known
 
 WORDS = {"graph": "the backward graph", **VERBS}  # that begin a line
 PROMPT, MORE = ">>> ", "... "
@@ -219,7 +222,7 @@ class Session:
         if line[:1] in (":", " ", "\t"):
             return line
         try:
-            read = read_mathematics(text, parses, bound)
+            read = read_mathematics(text, parses, bound, known=self._known)
         except LanguageError as error:
             if self.needs_more(line):
                 return line
@@ -229,6 +232,17 @@ class Session:
             return line
         self.frontend.note(f"note: read as {read}")
         return f"{verb[1]} {read.written}{verb[3]}" if verb else read.written
+
+    def _known(self, name: str) -> Known | None:
+        """The shape of a value of the session's."""
+        from gradcli.language.math_indices import Known
+
+        value = self.machine.names.get(name)
+        if isinstance(value, (int, float)):
+            return Known((), int(value) if float(value).is_integer() else None)
+        if (shape := getattr(value, "shape", None)) is None:
+            return None
+        return Known(tuple(shape))
 
     # -- running -----------------------------------------------------------------------------
     def run(self, text: str, *, keep: bool = True) -> None:

@@ -55,7 +55,7 @@ class Ran:
     def anomaly(self) -> LanguageError | None:
         """The first NaN, or the infinity that the loss came to, at its line and with its cause."""
         watch = self.watch
-        watch.calls.name_roots({})
+        watch.calls.name_roots()
         found = self._not_finite()
         if found is None:
             return None

@@ -65,12 +65,18 @@ class Call:
 
     tensors: the values of its variables, detached copies. names: what else the program may read.
     wanted: the variables to differentiate by. single: whether the result is that of one variable.
+    constant: whether a program without variables may be differentiated, by what is not in it.
     """
 
     __slots__ = ("names", "open", "program", "single", "tensors", "wanted")
 
     def __init__(
-        self, source: str, values: Values, variables: Mapping[str, Any], wrt: Names = None
+        self,
+        source: str,
+        values: Values,
+        variables: Mapping[str, Any],
+        wrt: Names = None,
+        constant: bool = False,
     ) -> None:
         if not isinstance(source, str):
             raise TypeError(f"the source must be a str, not {type(source).__name__}")
@@ -83,6 +89,11 @@ class Call:
                 raise _no_variable(name, free, source)
         self.tensors = {n: _tensor(n, given[n]) for n in free if n in given and n not in self.names}
         self.open = [n for n in free if n not in given and _stands_open(self.program, n)]
+        if constant and wrt and not free:
+            self.open = [wrt] if isinstance(wrt, str) else list(wrt)
+            warnings.warn(
+                f"nothing in the expression depends on {', '.join(self.open)}", stacklevel=6
+            )
         self.wanted, self.single = self._chosen(wrt)
 
     @property
@@ -368,7 +379,8 @@ def _read(
     if isinstance(wrt, str) and len(reading.wrt) == 1:
         (names,) = reading.wrt
     rest = {n: v for n, v in given.items() if n not in reading.put_in}
-    return Call(reading.source, None, {**unknowns(reading.functions), **rest}, names), reading
+    known = {**unknowns(reading.functions), **rest}
+    return Call(reading.source, None, known, names, constant=True), reading
 
 
 def _formula(
@@ -393,7 +405,8 @@ def _formula(
         )
     program, names, declared = call.program, call.names, _declared(call, shapes or {})
     given = {n: t.detach().array for n, t in call.tensors.items()}
-    arrays, guessed = made_up(program, given, declared, call.open, names)
+    with dtypes.as_default(dtypes.float64):  # the points of the command
+        arrays, guessed = made_up(program, given, declared, call.open, names)
     wanted = [] if asked is None else call.wanted
     known = not call.open
     try:

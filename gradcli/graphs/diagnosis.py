@@ -7,89 +7,44 @@ yields findings. A new kind is a new function in `CHECKS`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
-from statistics import median_low
 from typing import Any
 
-from gradcli.graphs import value_text
-from gradcli.graphs.gradient_norms import JUMP
+from gradcli.graphs import flow_findings, missing_gradients, training_findings, value_text
+from gradcli.graphs.findings import MOST_NAMES, Finding
+from gradcli.graphs.gradient_flow import Flow
 from gradcli.graphs.labels import plural
 from gradcli.graphs.of_torch.torch_facts import SECOND_TIME, Facts
 from gradcli.graphs.probes import Place
-from gradcli.graphs.remedies import change_remedy
 from gradcli.graphs.styles import ASCII, UNICODE, Line, fold
-from gradcli.graphs.traversal import class_name, walk
+from gradcli.graphs.traversal import class_name
 
-MOST_NAMES = 4
 DEAD = 0.9  # of the units of an activation, zero for the whole batch
 FEWEST_ROWS = 4
-LARGE = 10.0  # a norm of a gradient that is clipped usually
-SUFFERS = 100.0  # times smaller or larger than others is the gradient of a parameter
 WORTH_TELLING = 1 << 20  # bytes
 
-CUTS = {
-    "no_grad": ("runs under no_grad", "take it out of torch.no_grad(): nothing inside is recorded"),
-    "detach": ("detach() ends the graph", "leave out detach() where the gradient is to pass"),
-    "data": (".data ends the graph", "use the tensor itself, without .data"),
-    "tensor": ("torch.tensor(…) copies numbers", "torch.stack or torch.cat of the tensors themselves"),
-    "numpy": ("NumPy records no graph", "compute it with PyTorch's functions"),
-    "item": ("item() makes a number", "compute with the tensor itself; item() is for printing"),
-    "tolist": ("tolist() makes numbers", "compute with the tensor itself"),
-}  # fmt: skip
-WHOLE = "whole numbers have no gradient: compute in floating point (for argmax: softmax, or gumbel_softmax)"
+NO_SCALAR = "implicitly created only for scalar"
+NO_GRAPH = "does not require grad and does not"
+# PyTorch's words -> what helps. Of several versions where they word it differently.
 ERRORS = {
     "modified by an inplace operation": "write into a copy: clone() first, or the operation that returns a "
     "new tensor",
     "leaf Variable that requires grad": "write under torch.no_grad(), or into a clone()",
-    SECOND_TIME[
-        :40
-    ]: "detach() what is carried over from step to step, or add the losses up and call "
+    SECOND_TIME[:40]: "detach() what is carried over from step to step, or add the losses up and call "
     "backward() once",
-    "implicitly created only for scalar": "backward() of a number: loss.mean() or loss.sum()",
-    "does not require grad and does not": "nothing that requires grad leads to it: see the lines that "
-    "end the graph",
-}
-
-
-@dataclass(slots=True)
-class Finding:
-    """Something that is wrong, or worth knowing: its kind, what it is, where, and what to do."""
-
-    kind: str
-    text: str
-    place: Place | None = None
-    advice: str = ""
-    fault: bool = True
-
-    def lines(self, arrow: str = "→") -> list[Line]:
-        """The finding, its line of code, and the advice."""
-        where = "" if self.place is None else f"{self.place}  "
-        told: list[Line] = [
-            [
-                ("! ", "bad") if self.fault else ("  ", "note"),
-                (f"{where}{self.text}".replace("→", arrow), "value"),
-            ]
-        ]
-        if self.place is not None and self.place.code:
-            told.append([(f"    {self.place.code}", "function")])
-        return [*told, [(f"  {self.advice}", "note")]] if self.advice else told
-
-    def to_json(self) -> dict[str, Any]:
-        """{"kind", "text", "file", "line", "code", "advice"}."""
-        file, line, code = self.place or (None, None, None)
-        return {
-            **{
-                "kind": self.kind,
-                "fault": self.fault,
-                "text": self.text,
-                "file": file,
-                "line": line,
-                "code": code,
-            },
-            "advice": self.advice,
-        }
+    NO_SCALAR: "backward() of a number: loss.mean() or loss.sum()",
+    NO_GRAPH: "nothing that requires grad leads to it: see the lines that end the graph",
+    "object has no attribute 'backward'": "keep the loss a tensor: item() and float() are for printing",
+    "expected target dtype to be Long": "classes are whole numbers: labels.long()",
+    "expected scalar type Long": "classes are whole numbers: labels.long()",
+    "for argument #2 'target'": "classes are whole numbers: labels.long()",
+    '"nll_loss_out_frame" not implemented': "classes are whole numbers: labels.long()",
+    "can't be cast to the desired output type": "targets have the dtype of predictions: labels.float()",
+    "Found dtype Double but expected Float": "targets have the dtype of predictions: labels.float()",
+    "Found dtype Float but expected Double": "targets have the dtype of predictions: labels.double()",
+    "0D or 1D target tensor expected": "a class is one number a row: labels.squeeze(1)",
+}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -133,12 +88,31 @@ def diagnose(graph: Any, facts: Facts | None = None, error: str | None = None) -
 
 # -- what the program died of ---------------------------------------------------------------------
 def _ended(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
-    written = next(_written(graph, facts, error), None)
-    if error is not None and written is None and (_known_error(error) or len(graph.skeleton)):
-        at, _, said = error.partition(": ")
-        file, _, line = at.rpartition(":")
-        place = Place.at(os.path.abspath(file), int(line)) if line.isdecimal() else None
-        yield Finding("error", said.partition(". ")[0], place, _known_error(error) or "")
+    if error is None or next(_written(graph, facts, error), None) is not None:
+        return
+    known = _known_error(error)
+    if known is None and not len(graph.skeleton):
+        return
+    cut = NO_GRAPH in error or "'backward'" in error
+    if cut and any(one.fault for one in missing_gradients.cut_off(graph, facts, error)):
+        return  # which says it better
+    at, _, said = error.partition(": ")
+    file, _, line = at.rpartition(":")
+    if not line.isdecimal():
+        said, file = error, ""
+    place = Place.at(os.path.abspath(file), int(line)) if file else None
+    text, fault = said.partition(". ")[0], True
+    if NO_SCALAR in error and len(graph.skeleton):
+        at_root = graph.skeleton.roots[0]
+        label = graph.describer.label(at_root) or class_name(graph.skeleton.nodes[at_root])
+        shape = value_text.shape_text(graph.tensors[0].shape)
+        fault = place is not None  # or nobody has asked for a gradient
+        place = place or graph.probe.place(graph.skeleton.nodes[at_root])
+        text = f"{label} has the shape {shape}: {text}"
+    if facts is not None and known is not None and (refused := facts.training.refused) is not None:
+        given = ", ".join(f"{name} {what}".strip() for name, what in refused[1])
+        text += f"; {refused[0]} was given {given}" if given else ""
+    yield Finding("error", text, place, known or "", fault)
 
 
 def _known_error(error: str) -> str | None:
@@ -164,54 +138,6 @@ def _written(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Fin
             return
 
 
-# -- parameters without a gradient ----------------------------------------------------------------
-def _cut_off(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
-    if facts is None or graph.calls is None:
-        return
-    if error is not None and not facts.step and _known_error(error) is None:
-        return  # it ended before there was a loss
-    leaves = {id(n.variable) for n in graph.skeleton.nodes if hasattr(n, "variable")}
-    missing = {
-        name: p
-        for name, p in graph.calls.parameters()
-        if p.requires_grad and p.is_leaf and id(p) not in leaves | facts.trained
-    }
-    grouped: dict[tuple[str, Place | None], list[str]] = {}
-    cuts = sorted(facts.cuts.values(), key=lambda cut: cut.kind == "no_grad")
-    for name, p in missing.items():
-        cut = next((one for one in cuts if id(p) in one.leaves), None)
-        born = Place.at(*facts.born.get(id(p), (None, 0)))
-        key = ("", born) if cut is None else (cut.kind, cut.place)
-        grouped.setdefault(key, []).append(name)
-    for (kind, place), names in grouped.items():
-        how, advice = (
-            "no operation that leads to the loss uses it",
-            ("call it in forward and let the loss depend on it, or take it out of the model"),
-        )
-        if kind in CUTS:
-            how, advice = CUTS[kind]
-        elif kind:
-            how, advice = f"{kind.removeprefix('whole numbers of ')}() ends the graph", WHOLE
-        text = f"{plural(len(names), 'parameter')} without a gradient ({_some(names)}): {how}"
-        yield Finding("no gradient", text, place, advice)
-
-
-def _not_optimized(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
-    """Parameters that have a gradient, and that no optimizer steps though others are stepped."""
-    if facts is None or not facts.optimized or error is not None:  # or its step was still to come
-        return
-    found: dict[Place | None, list[str]] = {}
-    for i, node in enumerate(graph.skeleton.nodes):
-        leaf = getattr(node, "variable", None)
-        if leaf is not None and id(leaf) in facts.born and id(leaf) not in facts.optimized:
-            born = Place.at(*facts.born[id(leaf)])
-            found.setdefault(born, []).append(graph.describer.label(i) or "unnamed")
-    for place, names in found.items():
-        text = f"{plural(len(names), 'parameter')} that no optimizer steps ({_some(names)})"
-        advice = "register the module (nn.ModuleList, not a list), and give its parameters to the optimizer"
-        yield Finding("not optimized", text, place, advice)
-
-
 # -- NaN and infinity -----------------------------------------------------------------------------
 def _not_finite(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
     found = None if facts is None else facts.nonfinite
@@ -225,75 +151,22 @@ def _not_finite(graph: Any, facts: Facts | None, error: str | None) -> Iterator[
 
 # -- gradients that vanish or explode -------------------------------------------------------------
 def _flow(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
-    """One finding for one direction: the first place that the pass meets, with how many more there are."""
+    """A chain of layers in each direction, or else the first node, with how many more there are."""
     if graph.recorder is None or (facts is not None and facts.nonfinite is not None):
         return
-    marks = graph.norms().marks
+    flow = Flow(graph)
+    chains = list(flow_findings.chains(flow))
+    single = list(flow_findings.single_nodes(flow, proved=True))
     for vanishes in (True, False):
-        alike = [mark for mark in marks if mark.vanishes == vanishes and _matters(graph, mark)]
+        alike = [one for one in chains or single if one.vanishes == vanishes]
         if not alike:
-            yield from islice(_in_loops(graph, vanishes), 1)
             continue
-        first = min(alike, key=lambda mark: mark.id)
+        first = min(alike, key=lambda one: one.id)
         more = f"; {plural(len(alike) - 1, 'place')} more" if len(alike) > 1 else ""
         place = graph.probe.place(graph.skeleton.nodes[first.id])
-        text = (first.told() if place else first.text()) + _each(graph, first, vanishes) + more
+        where = "" if place else graph.describer.piece(graph.describer.span(first.id)) or ""
+        text = f"{first.name}{where and '  '}{where}: {first.words}{more}"
         yield Finding("vanishing" if vanishes else "exploding", text, place, first.remedy)
-
-
-def _matters(graph: Any, mark: Any) -> bool:
-    """Tell whether the parameters behind a mark have suffered, or another path makes up for it."""
-    skeleton, grads = graph.skeleton, graph.describer.grads
-    behind = set(walk([skeleton.nodes[mark.id]]).nodes)
-    norms: dict[bool, list[float]] = {True: [], False: []}
-    for node in skeleton.nodes:
-        if hasattr(node, "variable") and (grad := grads.get(node)) is not None:
-            norms[node in behind].append(value_text.stats_of(grad).norm)
-    if not norms[True]:
-        return True
-    if mark.vanishes:
-        return max(norms[True]) * SUFFERS <= max([float(mark.before), *norms[False]])
-    usual = median_low(norms[False]) if norms[False] else 0.0
-    return max(norms[True]) >= max(LARGE, SUFFERS * max(float(mark.before), usual))
-
-
-def _in_loops(graph: Any, vanishes: bool) -> Iterator[Finding]:
-    """Lines that run again and again, each time changing the gradient a little."""
-    runs: dict[tuple[Place, str], list[value_text.Stats]] = {}
-    for step in graph.recorder.steps:
-        place = graph.probe.place(step.node)
-        came = next((g for g in step.incoming if g is not None), None)
-        if place is not None and came is not None and not hasattr(step.node, "variable"):
-            key = (place, class_name(step.node))
-            runs.setdefault(key, []).append(value_text.stats_of(came))
-    for (place, name), came in runs.items():
-        first, last = came[0].norm, came[-1].norm
-        if len(came) < 3 or came[0].shape != came[-1].shape or not (first and last):
-            continue
-        ratio = first / last if vanishes else last / first
-        if ratio > JUMP:
-            verb = "divides" if vanishes else "multiplies"
-            each = value_text.number(ratio ** (1 / (len(came) - 1)), 2)
-            text = f"this line, run {len(came)} times, {verb} the gradient by {each} each time"
-            kind = "vanishing" if vanishes else "exploding"
-            yield Finding(kind, text, place, change_remedy(name, vanishes=vanishes))
-
-
-def _each(graph: Any, mark: Any, vanishes: bool) -> str:
-    """How much each of a module's equal parts changes the gradient."""
-    parts = [] if graph.modules is None else list(graph.modules.parts.values())
-    whole = next((p for p in parts if mark.name == f"{p.kind} {p.path}"), None)
-    inner = [p for p in parts if whole is not None and p.parent == whole.path]
-    kinds = {p.kind for p in inner if p.leaves}
-    trained = [p for p in inner if p.kind in kinds]
-    if len(trained) < 3 or len(kinds) != 1 or not mark.after:
-        return ""
-    factor = (mark.before / mark.after if vanishes else mark.after / mark.before) ** (
-        1 / len(trained)
-    )
-    verb = "divide" if vanishes else "multiply"
-    paths = sorted(trained, key=lambda p: min(p.calls))
-    return f"; {paths[0].path} to {paths[-1].path} {verb} it by {value_text.number(factor, 2)} each"
 
 
 def _dead(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
@@ -371,15 +244,11 @@ def _checkpointing(modules: Any) -> str | None:
     return f"torch.utils.checkpoint around each of {parts[0].path} … {parts[-1].path} frees up to {size}"
 
 
-def _some(names: Iterable[str]) -> str:
-    """The first few of many names."""
-    known = list(names)
-    more = len(known) - MOST_NAMES
-    return ", ".join(known[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
-
-
 Check = Callable[[Any, Facts | None, str | None], Iterator[Finding]]
 # In order of weight.
 CHECKS: tuple[Check, ...] = (
-    *(_ended, _written, _cut_off, _not_finite, _flow, _dead, _not_optimized, _leaks, _kept),
+    *(_ended, _written, missing_gradients.cut_off, missing_gradients.no_leaf, _not_finite),
+    *(training_findings.steps, training_findings.modes, training_findings.losses),
+    *(_flow, _dead, training_findings.learning_rate, missing_gradients.not_optimized),
+    *(_leaks, _kept),
 )

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradcli.engine.system.visible import columns, fitting
-from gradcli.graphs import value_text
-from gradcli.graphs.remedies import change_remedy
+from gradcli.graphs import flow_findings, value_text
+from gradcli.graphs.gradient_flow import Flow
 from gradcli.graphs.styles import (
     ASCII,
     UNICODE,
@@ -21,9 +21,8 @@ from gradcli.graphs.styles import (
     segments,
     stripped,
 )
-from gradcli.graphs.traversal import Describer, class_name
+from gradcli.graphs.traversal import Describer
 
-JUMP = 1e3  # a change of the norm by more than this, within a node or a module, is marked
 BAR = 20
 NARROWEST = 8  # what a mark's words are folded to, however narrow the terminal
 HEADINGS = ("name", "shape", "|grad|", "|value|", "ratio", "zeros", "")
@@ -53,13 +52,14 @@ class NodeNorm:
 
 @dataclass(slots=True)
 class Mark:
-    """A place where the norm of the gradient falls or grows at once."""
+    """A place where the norm of the gradient falls or grows: at once, or from layer to layer."""
 
     id: int
-    name: str  # of the node, or of the module
+    name: str  # of the node, or of the layers
     where: str  # the line and the module, or the piece of the expression
     before: float
     after: float
+    words: str
     remedy: str
 
     @property
@@ -70,23 +70,7 @@ class Mark:
     def text(self) -> str:
         """Say it in a line, and the remedy in another."""
         where = f"  {self.where}" if self.where else ""
-        return f"{self.name}{where}: {self._change()}"
-
-    def told(self) -> str:
-        """Say it where its line is told beside it."""
-        return f"{self.name}: {self._change()}"
-
-    def _change(self) -> str:
-        change = "falls to 0" if self.after == 0 else f"{self._word()} by {self._factor()}"
-        before, after = (value_text.number(n, 3) for n in (self.before, self.after))
-        return f"|grad| {change} ({before} → {after})"
-
-    def _word(self) -> str:
-        return "falls" if self.vanishes else "grows"
-
-    def _factor(self) -> str:
-        ratio = self.before / self.after if self.vanishes else self.after / self.before
-        return value_text.number(ratio, 2)
+        return f"{self.name}{where}: {self.words}"
 
 
 class Norms:
@@ -100,8 +84,7 @@ class Norms:
         self.steps = [] if graph.recorder is None else list(graph.recorder.steps)
         self.forward = graph.forward
         self.rows = list(self._rows())
-        self.marks = list(self._node_marks())
-        self.marks += self._module_marks()
+        self.marks = list(self._marks(Flow(graph)))
 
     def _rows(self) -> Iterable[NodeNorm]:
         seen: set[int] = set()
@@ -131,30 +114,17 @@ class Norms:
             )
 
     # -- marks -----------------------------------------------------------------------------------
-    def _node_marks(self) -> Iterable[Mark]:
-        for step in self.steps:
-            i = self.skeleton.ids.get(step.node)
-            came = [value_text.stats_of(g) for g in step.incoming if g is not None]
-            if i is None or not came:
-                continue
-            edges = zip(self.skeleton.edges[i], step.outgoing, strict=False)
-            on = [g for e, g in edges if e is not None and not self._is_weight(e[0])]
-            sent = [value_text.stats_of(g) for g in on or step.outgoing if g is not None]
-            if sent and _jumps(came, sent):
-                before, after = _norm(came), _norm(sent)
-                name = class_name(step.node)
-                remedy = change_remedy(name, vanishes=after < before)
-                yield Mark(i, name, self._where(i), before, after, remedy)
-
-    def _is_weight(self, i: int) -> bool:
-        """Tell whether a node is a leaf, or a leaf turned: its gradient says how large activations are."""
-        edges = self.skeleton.edges[i]
-        while len(edges) == 1 and edges[0] is not None:
-            if class_name(self.skeleton.nodes[i]) not in ("TBackward0", "TransposeBackward0"):
-                return False
-            i = edges[0][0]
-            edges = self.skeleton.edges[i]
-        return not edges
+    def _marks(self, flow: Flow) -> Iterable[Mark]:
+        for told in (*flow_findings.single_nodes(flow, proved=False), *flow_findings.chains(flow)):
+            yield Mark(
+                told.id,
+                told.name,
+                self._where(told.id),
+                told.before,
+                told.after,
+                told.words,
+                told.remedy,
+            )
 
     def _where(self, i: int) -> str:
         node, probe = self.skeleton.nodes[i], self.describer.probe
@@ -163,40 +133,6 @@ class Norms:
             return self.describer.piece(self.describer.span(i)) or ""
         module = probe.module(node)
         return f"{place}  {f'{module}  ' if module else ''}{place.code}"
-
-    def _module_marks(self) -> list[Mark]:
-        """Modules in which the norm changes gradually: the smallest ones without a marked node."""
-        if self.modules is None:
-            return []
-        marked = {mark.id for mark in self.marks}
-        sent = {self.skeleton.ids.get(step.node): step.outgoing for step in self.steps}
-        arrived = {self.skeleton.ids.get(step.node): step.incoming for step in self.steps}
-        turns = {i: k for k, i in enumerate(arrived) if i is not None and not self._is_weight(i)}
-        found: list[Mark] = []
-        for part in sorted(self.modules.parts.values(), key=lambda part: len(part.nodes)):
-            inside = set(part.nodes)
-            if marked & inside:
-                continue
-            came = self.modules.reached(part)
-            leaving = [
-                value_text.stats_of(grad)
-                for i in part.nodes
-                for edge, grad in zip(self.skeleton.edges[i], sent.get(i) or (), strict=False)
-                if grad is not None and edge is not None
-                if edge[0] not in inside and self.skeleton.edges[edge[0]]
-            ]
-            if not leaving:  # the input needs no gradient: what has reached the operation on it
-                last = max(part.nodes, key=lambda i: turns.get(i, -1))
-                leaving = [value_text.stats_of(g) for g in arrived.get(last, ()) if g is not None]
-            if came is None or not leaving or not _jumps([value_text.stats_of(came)], leaving):
-                continue
-            before, after = value_text.stats_of(came).norm, _norm(leaving)
-            first = min(part.nodes)
-            remedy = change_remedy(part.kind, vanishes=after < before)
-            name = f"{part.kind} {part.path}"
-            found.append(Mark(first, name, self._where(first), before, after, remedy))
-            marked |= inside
-        return found
 
     # -- how it is told --------------------------------------------------------------------------
     def sorted(self, by: str = "depth") -> list[NodeNorm]:
@@ -299,25 +235,6 @@ def _ending(text: str, room: int, ellipsis: str) -> str:
         return text
     kept = fitting(text[::-1], room - len(ellipsis))
     return ellipsis + text[len(text) - kept :]
-
-
-def _norm(found: list[value_text.Stats]) -> float:
-    return max(one.norm for one in found)
-
-
-def _jumps(came: list[value_text.Stats], sent: list[value_text.Stats]) -> bool:
-    """Tell whether a gradient vanishes or explodes on its way through.
-
-    A mean divides by the number of elements and a sum copies to all of them: what counts must show in
-    the norm, in the mean square and in the sum alike, whatever the sizes are.
-    """
-    before, after = _norm(came), _norm(sent)
-    if not (math.isfinite(before) and math.isfinite(after)) or before == 0:
-        return False
-    sizes = max(one.size for one in sent) / max(1, max(one.size for one in came))
-    scales = (1.0, math.sqrt(sizes), 1 / math.sqrt(sizes)) if sizes else (1.0,)
-    ratios = [after / before * scale for scale in scales]
-    return all(r < 1 / JUMP for r in ratios) or all(r > JUMP for r in ratios)
 
 
 @dataclass(slots=True)

@@ -40,6 +40,7 @@ class Graph:
         """calls: the modules' calls that made the nodes (`gradcli.graphs.of_torch.module_calls.Calls`)."""
         self.probe, self.calls = probe, calls
         self.tensors, self.source = tensors, source
+        self.kept_names = names  # the tensors that the program has names for
         self.names = {id(tensor): name for name, tensor in (names or {}).items()}
         named = []  # before PyTorch 2.13 a node is another object each time that it is asked for
         for name, tensor in (names or {}).items():  # as it is now: a write in place made a new node

@@ -23,6 +23,8 @@ FUNCTIONS = {
     "sh": "sinh({0})", "ch": "cosh({0})", "th": "tanh({0})", "coth": "1/tanh({0})",
     "cth": "1/tanh({0})", "sech": "1/cosh({0})", "csch": "1/sinh({0})",
     "arsinh": "asinh({0})", "arcosh": "acosh({0})", "artanh": "atanh({0})",
+    "acoth": "atanh(1/{a})", "asech": "acosh(1/{a})", "acsch": "asinh(1/{a})",
+    "binom": "exp(lgamma({a}+1) - lgamma({b}+1) - lgamma({a}-{b}+1))",
     "sqr": "{a}**2", "cbrt": "sign({0})*abs({0})**(1/3)", "fabs": "abs({0})",
     "factorial": "exp(lgamma({a}+1))", "fact": "exp(lgamma({a}+1))", "gamma": "exp(lgamma({0}))",
     "Gamma": "exp(lgamma({0}))", "lnGamma": "lgamma({0})", "gammaln": "lgamma({0})",

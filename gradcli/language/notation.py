@@ -4,87 +4,95 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Container
+from collections.abc import Collection, Container
 from typing import NamedTuple
 
-# Functions whose argument may follow without brackets. A variable may have any other function's name.
-BARE = frozenset(
-    "sin cos tan cot sec csc sinh cosh tanh coth asin acos atan arcsin arccos arctan arsinh arcosh artanh "
-    "exp log ln lg sqrt cbrt abs sign erf tr Tr trace det tg ctg sgn".split()
-)
-_SIGNS = {
-    **dict.fromkeys(("·", "×", "⋅", "∙", "∗", "cdot", "times", "ast"), "*"), "^": "**",
-    ".^": "**", ".*": "*", "./": "/", "&&": "and", "∧": "and", "∨": "or", "¬": "not", "∛": "cbrt",
-    **dict.fromkeys(("÷", "∕", "⁄", "div"), "/"), **dict.fromkeys("−–", "-"), "||": "‖", "\\|": "‖",
-    **dict.fromkeys(("lVert", "rVert", "Vert"), "‖"), **dict.fromkeys(("lvert", "rvert", "vert", "mid"), "|"),
-    **dict.fromkeys(("le", "leq", "≤"), "<="), **dict.fromkeys(("ge", "geq", "≥"), ">="), "lt": "<",
-    "gt": ">", **dict.fromkeys(("ne", "neq", "≠"), "!="), "∑": "sum", "∏": "prod", "prime": "'", "′": "'",
-    "\\{": "(", "\\}": ")", **dict.fromkeys(("top", "intercal", "⊤"), "T"), "√": "sqrt",
-    **dict.fromkeys(("tfrac", "dfrac"), "frac"), "∂": "partial", "∇": "nabla", "∫": "int",
-}  # fmt: skip
-_FONTS = frozenset("mathrm mathbf mathit text operatorname boldsymbol bm mathsf vec".split())
-_MATRICES = frozenset(("‖", "tr", "Tr", "trace", "det"))  # beside these capitals are matrices
+from gradcli.language.math_symbols import BARE, BOLD, FONTS, SIGNS, SPACES, WORDS
+
+_MATRICES = frozenset(
+    ("‖", "tr", "Tr", "trace", "det", "diag", "logdet")
+)  # beside these capitals are matrices
 _ENDS = frozenset("+ - ) = , } ;".split()) | {"\n"}  # of a product
 _LETTER = r"[^\W\d_⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿᵀ½¼¾⅐-⅞]"
 _TOKEN = (
-    r"(?P<blank>(?:[^\S\n]|~|\\[,;!: ]"
-    r"|\\(?:left|right|[bB]igg?[lr]?|displaystyle|limits|q?quad)(?![A-Za-z]))*)"
-    r"(?:(?P<number>0[xX][\da-fA-F]+|(?:\d[\d_]*(?:\.(?![*^/])\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?:[jJ](?!\w))?)"
+    r"(?P<blank>(?:[^\S\n]|~|\\[,;!:> ]"
+    rf"|\\(?:(?:left|right)\.|(?:left|right|[bB]igg?[lrm]?|middle|{SPACES})(?![A-Za-z])))*)"
+    r"(?:(?P<number>0[xX][\da-fA-F]+|(?:\d+(?:_\d+)*(?:\.(?![*^/])\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?:[jJ](?!\w))?)"
     r"|(?P<string>\"[^\"\n]*\"|(?<=[(,=\[ ])'[^'\n]*')"
     r"|(?P<name>∞|[α-ω](?:\d|_\w+)*(?![\w(])|[α-ω](?=[A-Za-z])"
     rf"|{_LETTER}(?:{_LETTER}|\d|_(?=\w))*(?:\.[A-Za-z_]\w*)*)"
     r"|(?P<power>[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+)|\\(?P<command>[A-Za-z]+)"
-    r"|(?P<sign>\\[|{}]|\*\*|//|<=|>=|==|!=|\|\||&&|\.[*^/]|.|\n))"
+    r"|(?P<sign>\\\\|\\[|{}%_#&$]|\*\*|//|<=|>=|==|!=|\|\||&&|\.[*^/]|.|\n))"
 )
 
 
+_SIZES = r"\\(?:(?:left|right)\.|left|right|[bB]igg?[lrm]?|middle)\s*"
+
+
 class Token(NamedTuple):
-    """kind: number, string, name, power (raised digits), command, transpose, sign, or end."""
+    """kind: number, string, name, power (raised digits), command, transpose, sign, or end. font: the
+    command that sets it, as `mathbf`."""
 
     kind: str
     text: str
     blank: bool  # before it
     start: int
     end: int
+    font: str = ""
 
 
 def tokens(source: str, own: Container[str], double: str = "‖") -> list[Token]:
     """The tokens of a text. own: names that mean what they are. double: `||` as one of `‖`, `|`, "or"."""
     text = re.sub(r"^(\s*)(\$+)([^$]+)(\$+)\s*$", _without_dollars, source.rstrip())
-    found = _in_one_font([_token(match) for match in re.finditer(_TOKEN, text)])
+    found = _in_one_font(_unbraced([_token(match) for match in re.finditer(_TOKEN, text)]))
     if double != "‖":
         found = [part for t in found for part in _bars(t, double, text)]
     return _with_transposes(found, own)
 
 
-def of_matrices(found: list[Token], own: Container[str]) -> tuple[list[Token], set[str] | None]:
+def of_matrices(found: list[Token], own: Collection[str]) -> tuple[list[Token], set[str] | None]:
     """The tokens where capitals are matrices, `Ax` as A x; and the names of vectors: small Latin letters
     that are transposed, alone or in brackets, or that follow a matrix. (The tokens, None) elsewhere.
     """
-    if not any(token.kind == "transpose" or token.text in _MATRICES for token in found):
-        return found, None
+    if not any(_speaks_of_matrices(token) for token in found):
+        return [part for token in found for part in _letters(token, own, True)], None
     parts = [part for token in found for part in _letters(token, own)]
-    vectors: set[str] = set()
+    bold = {
+        t.text for t in parts if t.font == "vec" or (t.font in BOLD and not t.text[:1].isupper())
+    }
+    vectors = set(bold)
     opened: list[int] = []
     inside: list[Token] = []  # what may be transposed by the next token
     for i, token in enumerate(parts):
         before, after = parts[i - 1] if i else token, parts[i + 1 : i + 3]
         if token.kind == "transpose" and not any(is_matrix(t.text) for t in inside):
             vectors |= {t.text for t in inside if t.kind == "name"}
-        if token.kind == "name":
+        if token.text == "diag" and [t.text for t in parts[i + 1 : i + 4 : 2]] == ["(", ")"]:
+            vectors |= {t.text for t in parts[i + 2 : i + 3] if not is_matrix(t.text)}
+        if token.kind == "name" and (token.kind, token.text) != ("name", "percent"):
             if before.kind == "transpose" or is_matrix(_base(parts, i - 1).text):
                 vectors.add(token.text)
             is_last = after[1].text in _ENDS if after[1:] else True
             if after and after[0].kind == "transpose" and is_last:
-                vectors.add(parts[i - 1 - (before.text == "*")].text)  # u of u v^T
+                vectors.add(parts[i - 1 - (before.text in ("*", "·"))].text)  # u of u v^T
         inside = [token]
         if token.text == "(":
             opened.append(i)
         elif token.text == ")" and opened:
             inside = parts[opened.pop() : i]
     return parts, {
-        n for n in vectors if n.isascii() and n.islower() and n not in BARE and not is_greek(n)
+        n
+        for n in vectors
+        if n in bold or (n.isascii() and n.islower() and n not in BARE and not is_greek(n))
     }
+
+
+def _speaks_of_matrices(token: Token) -> bool:
+    return (
+        token.kind == "transpose"
+        or token.text in _MATRICES
+        or (token.font in BOLD and token.kind in ("name", "command"))
+    )
 
 
 def _base(parts: list[Token], i: int) -> Token:
@@ -142,24 +150,62 @@ def _without_dollars(match: re.Match[str]) -> str:
 
 def _token(match: re.Match[str]) -> Token:
     kind = str(match.lastgroup)
-    text = _SIGNS.get(match[kind], match[kind])
+    text = SIGNS.get(match[kind], match[kind]) if kind != "name" else match[kind]
     if text != match[kind]:  # another way to write it
         kind = "command" if text.isalpha() else "sign"
-        kind = "name" if text in ("T", "and", "or", "not") else kind
-    return Token(kind, text, bool(match["blank"]), match.end("blank"), match.end())
+        kind = "name" if text in WORDS else kind
+    blank = re.sub(_SIZES, "", match["blank"])  # of f\left(x\right) there is none
+    return Token(kind, text, bool(blank), match.end("blank"), match.end())
 
 
-def _in_one_font(found: list[Token]) -> list[Token]:
-    r"""The tokens with names in place of `\mathbf{x}` and `\operatorname{tr}`."""
+def _unbraced(found: list[Token]) -> list[Token]:
+    """The tokens with x for the `{x}` of `{x}_{i}`."""
     parts: list[Token] = []
     i = 0
     while i < len(found):
-        token, texts = found[i], [t.text for t in found[i : i + 4]]
-        if token.kind == "command" and token.text in _FONTS and texts[1::2] == ["{", "}"]:
-            token = found[i + 2]._replace(blank=True)
+        texts = [t.text for t in found[i : i + 4]]
+        before = parts[-1] if parts else None
+        follows = before is not None and (before.kind == "command" or before.text in ("**", "_"))
+        if (
+            texts[:1] == ["{"]
+            and texts[2:] == ["}", "_"]
+            and not follows
+            and found[i + 1].kind == "name"
+        ):
+            parts.append(found[i + 1])
             i += 3
-        parts.append(token)
+        else:
+            parts.append(found[i])
+            i += 1
+    return parts
+
+
+def _in_one_font(found: list[Token]) -> list[Token]:
+    r"""The tokens with names in place of `\mathbf{x}`, `\vec x` and `\operatorname{log\_softmax}`."""
+    parts: list[Token] = []
+    i = 0
+    while i < len(found):
+        token = found[i]
         i += 1
+        if token.kind != "command" or token.text not in FONTS:
+            parts.append(token)
+            continue
+        starred = i < len(found) and found[i].text == "*" and token.text == "operatorname"
+        i += starred
+        if i < len(found) and found[i].text == "{":
+            end = next((k for k in range(i, len(found)) if found[k].text == "}"), len(found))
+            inside = found[i + 1 : end]
+            i = end + 1
+            if inside and all(t.kind == "name" or t.text in ("_", "\\_") for t in inside):
+                text = "".join(t.text.strip("\\") for t in inside)
+                inside = [inside[0]._replace(text=text, end=inside[-1].end)]
+        else:
+            inside, i = found[i : i + 1], i + 1
+        alone = inside[:1]
+        if alone and not alone[0].blank:
+            inside[0] = alone[0]._replace(blank=True)
+        parts += [t._replace(font=token.text) if t.kind in ("name", "command", "number") else t
+                  for t in inside]  # fmt: skip
     return parts
 
 
@@ -167,13 +213,18 @@ def _with_transposes(found: list[Token], own: Container[str]) -> list[Token]:
     r"""The tokens with one for each of `'`, `ᵀ`, `^T`, `^{\top}`."""
     texts = ["", *[t.text for t in found]]
     exponents = {i for i, t in enumerate(texts) if t == "**" or (t == "{" and texts[i - 1] == "**")}
+    limits = _upper_limits(texts)
     named = "T" in own or any(t == "T" and i - 1 not in exponents for i, t in enumerate(texts))
     parts: list[Token] = []
     i = 0
     while i < len(found):
         token, following = found[i], texts[i + 2 : i + 5]
         i += 1
-        if i > 1 and (token.text == "ᵀ" or (token.text == "'" and not is_derivative(found, i - 1))):
+        if i in limits:
+            pass
+        elif i > 1 and (
+            token.text == "ᵀ" or (token.text == "'" and not is_derivative(found, i - 1))
+        ):
             token = token._replace(kind="transpose")
         elif token.text == "**" and not named and following[:1] == ["T"]:
             token = token._replace(kind="transpose", text="ᵀ", end=found[i].end)
@@ -193,12 +244,30 @@ def _with_transposes(found: list[Token], own: Container[str]) -> list[Token]:
     return parts
 
 
-def _letters(token: Token, own: Container[str]) -> list[Token]:
-    """The letters of `Ax`, a token each; of another token itself."""
+def _upper_limits(texts: list[str]) -> set[int]:
+    r"""Where a `^` begins the upper limit of a sum, and no power: that of `\sum_{t=1}^T`."""
+    found = set()
+    for i, text in enumerate(texts):
+        if text not in ("sum", "prod", "int") or texts[i + 1 : i + 2] not in (["_"], ["**"]):
+            continue
+        end = i + 2
+        if texts[i + 2 : i + 3] == ["{"]:
+            end = next((k for k in range(i, len(texts)) if texts[k] == "}"), len(texts))
+        found |= {k for k in (i + 1, end + 1) if texts[k : k + 1] == ["**"]}
+    return found
+
+
+def _letters(token: Token, own: Container[str], known: bool = False) -> list[Token]:
+    """The letters of `Ax`, and of `xy` where x and y have values, a token each; of another token itself.
+
+    known: whether all letters need values.
+    """
     text = token.text
-    if token.kind != "name" or not 2 <= len(text) <= 3 or not text.isalpha() or text.islower():
+    if token.kind != "name" or not 2 <= len(text) <= 3 or not text.isalpha():
         return [token]
-    if text in own or text in BARE:
+    if text in own or text in BARE or token.font:
+        return [token]
+    if (known or text.islower()) and not all(letter in own for letter in text):
         return [token]
     start = token.start
     return [

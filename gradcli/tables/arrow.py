@@ -44,6 +44,45 @@ def to_numpy(data: Any) -> Array:
     return found.view(bool) if is_truth else found
 
 
+_EXACT = (
+    2**53
+)  # integers up to this are exact in double precision, as are powers of ten up to 10**22
+
+
+def from_decimals(data: Any) -> Array:
+    """Decimal numbers in double precision, each the nearest to it; nan where it is null.
+
+    The quotient of two exact numbers is rounded once: 330/100 is 3.3. Arrow's own cast multiplies by 0.01,
+    which is not exact. What is larger goes the long way, by Python's `float`.
+    """
+    import numpy as np
+
+    arrow = pyarrow("a table")
+    if isinstance(data, arrow.ChunkedArray):
+        data = data.combine_chunks()
+        if isinstance(data, arrow.ChunkedArray):
+            data = arrow.concat_arrays(data.chunks)
+    if not len(data):
+        return np.zeros(0)
+    width, scale = data.type.bit_width // 8, data.type.scale
+    word = np.dtype("<i4" if width == 4 else "<i8")
+    words = np.frombuffer(
+        data.buffers()[1], word, len(data) * width // word.itemsize, data.offset * width
+    )
+    low, *high = words.reshape(len(data), -1).T.astype(np.int64)
+    short = (low >= -_EXACT) & (low <= _EXACT)
+    for more in high:  # the rest of a number that fits into the first word repeats its sign
+        short &= more == low >> 63
+    if not 0 <= scale <= 22:
+        short[:] = False
+    found: Array = low / 10.0**scale
+    gone = to_numpy(data.is_null()) if data.null_count else np.zeros(len(data), bool)
+    found[gone] = np.nan
+    for i in np.nonzero(~short & ~gone)[0].tolist():
+        found[i] = float(data[i].as_py())
+    return found
+
+
 def from_numpy(array: Array, gone: Array | None = None) -> Any:
     """An array of numbers or truth values as one of Arrow's, which shares its memory where it can.
 
@@ -89,6 +128,20 @@ class ArrowTable(Table):
         super().__init__(name, data.schema.names, data.num_rows, data.num_columns, start)
         self.batch = data
 
+    @property
+    def index(self) -> list[str]:
+        """The index of a data frame with names of its own, as pandas notes it in the schema."""
+        noted = (self.batch.schema.metadata or {}).get(b"pandas")
+        if noted is None:
+            return []
+        import json
+
+        try:
+            listed = json.loads(noted)["index_columns"]
+        except (ValueError, LookupError, TypeError):
+            return []
+        return [n for n in listed if isinstance(n, str) and not n.startswith("__index_level_")]
+
     def cells(self, column: int) -> list[Any]:
         """The column's values."""
         found: list[Any] = self.batch.column(column).to_pylist()
@@ -125,7 +178,9 @@ class ArrowTable(Table):
         kind = data.type
         if kinds.is_dictionary(kind):
             data, kind = data.cast(kind.value_type), kind.value_type
-        if kinds.is_decimal(kind) or kinds.is_float16(kind):
+        if kinds.is_decimal(kind):
+            return Cells(from_decimals(data), to_numpy(data.is_null()) if data.null_count else None)
+        if kinds.is_float16(kind):
             data, kind = data.cast(arrow.float64()), arrow.float64()
         if kinds.is_null(kind):
             return Cells(np.full(self.rows, np.nan), np.ones(self.rows, bool))
@@ -140,9 +195,7 @@ def read_arrow(file: Opened, columns: Any = None) -> ArrowTable:
     errors = (arrow.ArrowException, OSError, ValueError)
     try:
         if file.kind == "parquet":
-            import pyarrow.parquet as parquet
-
-            reader = parquet.ParquetFile(_seekable(file, arrow))
+            reader = _parquet(file, arrow)
             wanted = None if columns is None else columns(reader.schema_arrow.names)
             return ArrowTable(file.name, reader.read(columns=wanted))
         table = _feather(file, arrow).read_all()
@@ -150,6 +203,53 @@ def read_arrow(file: Opened, columns: Any = None) -> ArrowTable:
         return ArrowTable(file.name, table)
     except errors as error:
         raise _worded(file.name, file.kind, error, file.path) from None
+
+
+def _parquet(file: Opened, arrow: Any, **how: Any) -> Any:
+    """A reader of a Parquet file, also where its writer noted a type that Arrow's readers lack.
+
+    polars writes columns of Int128, and says so in a schema of Arrow's inside the file. Then Arrow reads no
+    column at all, unless it does not find that schema: the types of Parquet tell it how the others are.
+    """
+    import pyarrow.parquet as parquet
+
+    try:
+        reader = parquet.ParquetFile(_seekable(file, arrow), **how)
+        _ = reader.schema_arrow
+        return reader
+    except arrow.ArrowNotImplementedError:
+        from io import BytesIO
+
+        source = open(file.path, "rb") if file.path is not None else BytesIO(file.read())  # noqa: SIM115
+        return parquet.ParquetFile(arrow.PythonFile(_Unnoted(source), "r"), **how)
+
+
+class _Unnoted:
+    """A Parquet file in whose last part, the footer, nothing is called ARROW:schema."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+        self.size = stream.seek(0, 2)
+        stream.seek(max(self.size - 8, 0))
+        self.footer = self.size - 8 - int.from_bytes(stream.read(4), "little")
+        stream.seek(0)
+
+    def read(self, count: int = -1) -> bytes:
+        """The next bytes. What is read of the footer is read from its beginning."""
+        start = self.stream.tell()
+        found: bytes = self.stream.read(count)
+        if start + len(found) <= self.footer:
+            return found
+        self.stream.seek(self.footer)
+        footer = self.stream.read().replace(b"ARROW:schema", b"arrow:schema")
+        end = start + len(found)
+        self.stream.seek(end)
+        before = found[: max(self.footer - start, 0)]
+        after: bytes = footer[max(start - self.footer, 0) : end - self.footer]
+        return before + after
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
 
 
 def _seekable(file: Opened, arrow: Any) -> Any:
@@ -179,9 +279,7 @@ def _batches(
     file: Opened, arrow: Any, rows: int, columns: Sequence[str] | None
 ) -> Iterator[tuple[Any, float]]:
     if file.kind == "parquet":
-        import pyarrow.parquet as parquet
-
-        reader = parquet.ParquetFile(_seekable(file, arrow), **_BY_PAGES)
+        reader = _parquet(file, arrow, **_BY_PAGES)
         total = reader.metadata.num_rows
         if not total:
             yield reader.schema_arrow.empty_table(), 1.0
@@ -450,6 +548,11 @@ def _worded(
         return MemoryError(words)
     if isinstance(error, FileNotFoundError):
         return TableError(f"{name}: there is no such file any more")
+    if type(error).__name__ == "ArrowNotImplementedError" and group is None:
+        return TableError(
+            f"{name}: has a column that pyarrow cannot read ({words})",
+            hint="write the file without it, or as Parquet, of which the other columns can be read",
+        )
     if kind == "arrows":
         return TableError(f"{name}: not a stream of Arrow's ({words})")
     if path is not None and group is None:

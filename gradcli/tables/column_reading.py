@@ -197,7 +197,13 @@ class Reader:
                 raise TableError(
                     f"{table.name} has {table.width} columns, and {tables[0].name} {tables[0].width}"
                 )
-        columns = [own(table.names, table.width) for table in tables]
+        columns = [own(table.names, table.width, table.index) for table in tables]
+        index = [n for n in tables[0].index if n in tables[0].names]
+        if index and self.tell is not None and len(columns[0]) < tables[0].width:
+            word, is_it = ", ".join(index), "is the index" if len(index) == 1 else "are the index"
+            self.tell(
+                f"{tables[0].name}: {word} {is_it} of a data frame, and left out; `:NAME` reads a column"
+            )
         cells = chosen(tables, columns, self.missing)
         found = cells[0] if len(cells) == 1 else side_by_side(cells)
         return found if len(found.numbers) != 1 else found.taken(0)

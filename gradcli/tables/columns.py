@@ -126,9 +126,12 @@ def _no_column(name: str, names: Sequence[str], word: str, close: Sequence[str] 
     )
 
 
-def own(names: Sequence[str], width: int) -> list[int]:
-    """The columns that are the user's: all but the index that pandas writes beside those of a frame."""
-    found = [i for i, name in enumerate(names) if not _INDEX.fullmatch(name)]
+def own(names: Sequence[str], width: int, index: Sequence[str] = ()) -> list[int]:
+    """The columns that are the user's: all but the index that pandas writes beside those of a frame.
+
+    index: what the file says of it; one without a name is known by its own.
+    """
+    found = [i for i, n in enumerate(names) if n not in index and not _INDEX.fullmatch(n)]
     return found or list(range(width))
 
 

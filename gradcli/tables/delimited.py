@@ -317,10 +317,10 @@ def fitted(row: Row, dialect: Dialect, name: str) -> list[str]:
     if len(fields) > width and dialect.separator is not None and not any(fields[width:]):
         return fields[:width]
     what = f"line {dialect.header} has {width}" if dialect.header else f"others have {width}"
-    raise TableError(
-        f"{name}, line {number}: {counted(len(fields))}, and {what}",
-        hint="give every line of the table the same number of values",
-    )
+    hint = "give every line of the table the same number of values"
+    if fields[0][:1].isalpha():
+        hint += f"; --comment {fields[0][0]} leaves out lines that begin so"
+    raise TableError(f"{name}, line {number}: {counted(len(fields))}, and {what}", hint=hint)
 
 
 def place(line: str, dialect: Dialect, column: int, cell: str) -> tuple[int, int]:

@@ -46,6 +46,11 @@ class Table:
 
     __slots__ = ("bad", "name", "names", "rows", "start", "width")
 
+    @property
+    def index(self) -> list[str]:
+        """Columns that number the rows, which pandas writes beside those of a frame."""
+        return []
+
     def __init__(
         self, name: str, names: Sequence[str], rows: int, width: int, start: int = 0
     ) -> None:
@@ -293,6 +298,10 @@ def _advice(cell: Any) -> str | None:
     if isinstance(cell, str) and re.fullmatch(r"[-+]?\d{1,3}(?:[,' ]\d{3})+(?:\.\d*)?", cell):
         mark = next(letter for letter in cell if letter in ",' ")
         return f'--thousands "{mark}" reads it'
+    if isinstance(cell, str) and re.fullmatch(
+        r"\(?[-+.\deE]+(?:dB)?,[-+.\deE]+(?:\s*\xb0)?\)?", cell
+    ):
+        return "export real and imaginary part, or amplitude and phase, as columns of their own"
     if isinstance(cell, str) and spread.is_asymmetric(cell):
         return spread.ASYMMETRIC
     if isinstance(cell, str) and spread.unit_hint(cell):

@@ -14,9 +14,11 @@ from gradcli.tables.table_errors import TableError, counted
 
 Asked = Callable[[list[str]], bool] | None
 LETTERS = 1 << 16  # of a text that are looked at
+_SIGNS = frozenset("%!;*@'/")  # that begin remarks elsewhere
 FOOTER = 20  # lines at the end that may be none of the table
 SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\r?', re.I)  # how Excel says what separates
-_NUMBER_COMMA = re.compile(r"[-+]?\d*,\d+")
+_REMARKS = 1000  # lines among which remarks are looked for
+_NUMBER_COMMA = re.compile(r"[-+]?[\d.'\xa0\u202f]*,\d+(?:[eE][-+]?\d+)?")
 
 
 def sniff(
@@ -36,7 +38,7 @@ def sniff(
         except TableError as one:
             error = one
         else:
-            if len(rows) > 1 and _is_plain(found, rows):
+            if len(rows) > 1 and rows[0][0][:1] not in _SIGNS and _is_plain(found, rows):
                 return _settled(found, head, name, reading)
     enough = whole or len(head) < len(lines)
     if not enough:
@@ -194,9 +196,8 @@ def _tell_remarks(dialect: Dialect, lines: Sequence[str], name: str, reading: Re
     """Say which lines are remarks that have as many cells as rows; and of data sets below each other."""
     mark = dialect.separator
     blank, rows, twice = 0, 0, False
-    for number, line in enumerate(
-        lines[max(dialect.first_row - 1, 0) :], max(dialect.first_row, 1)
-    ):
+    begin = max(dialect.first_row, 1)
+    for number, line in enumerate(lines[begin - 1 : begin + _REMARKS], begin):
         bare = line.strip()
         if not bare:
             blank += 1

@@ -208,7 +208,7 @@ def _header(
         cells = None if sign == "@" else _header_cells(bare, sign, separator, count, exactly)
         if cells is not None and count > 1 and not cells[0] and sign and not block:
             cells[0] = sign  # a column that is called #
-        good = cells is not None and _is_header(cells, columns, decimal)
+        good = cells is not None and _is_header(cells, columns, decimal, bool(block))
         if block and (not good or bool(sign) != bool(block[0][2])):
             break
         if not good and not sign and not block and exactly and passed < 2 and count > 1:
@@ -244,8 +244,11 @@ def _all_units(cells: Sequence[str]) -> bool:
     return any(cells) and all(map(is_unit, cells))
 
 
-def _is_header(cells: list[str], columns: str, decimal: str) -> bool:
-    """Whether cells are names, units or the like above columns of these kinds."""
+def _is_header(cells: list[str], columns: str, decimal: str, names_below: bool) -> bool:
+    """Whether cells are names, units or the like above columns of these kinds.
+
+    names_below: there are names below them, which these may put into groups (`run 1,,run 2,`).
+    """
     found = "".join([kind(shape(cell), decimal) for cell in cells])
     count = len(cells)
     if not any(a == "w" and b != "w" for a, b in zip(found, columns, strict=True)):
@@ -261,7 +264,9 @@ def _is_header(cells: list[str], columns: str, decimal: str) -> bool:
     if any(kind(shape(c), other) == "n" != kind(shape(c), decimal) for c in cells):
         return False
     filled = sum(map(bool, cells[1:]))
-    named = found.count("m") <= count / 2 and (count == 1 or filled > (count - 1) / 2)
+    named = found.count("m") <= count / 2 and (
+        count == 1 or names_below or filled > (count - 1) / 2
+    )
     return named or all(map(is_process, cells)) or all(map(is_unit, cells))
 
 
@@ -274,6 +279,10 @@ def read_layout(text: str, kind_of_file: str, how: How) -> Layout | None:
     text = text.replace("\x0c", " ")
     lines = text.split("\n")
     blanked = _begin(how)
+    if blanked >= len(lines):
+        raise TableError(
+            f"there is no line {blanked + 1}: the text has {counted(len(lines), 'line')}"
+        )
     lines[: min(blanked, len(lines))] = [""] * min(blanked, len(lines))
     declared = re.fullmatch(r'"?sep=(.)"?', lines[0].strip("\r"), re.I)
     if declared:
@@ -281,11 +290,12 @@ def read_layout(text: str, kind_of_file: str, how: How) -> Layout | None:
     separators = _separators(how, declared, kind_of_file, text)
     decimals = [how.decimal] if how.decimal else [".", ","]
     lines = [_INLINE.sub("", line) if "#" in line else line for line in lines]
-    shapes = shape("\n".join(lines)).split("\n")
+    shapes: list[str] = []
     upto = _FIRST_LOOK
     while True:
+        shapes += shape("\n".join(lines[len(shapes) : upto])).split("\n")
         found = [
-            (best_run(shapes[:upto], s, d), s, d)
+            (best_run(shapes, s, d), s, d)
             for s in separators
             for d in decimals
             if s != d or '"' in text
@@ -299,14 +309,12 @@ def read_layout(text: str, kind_of_file: str, how: How) -> Layout | None:
     out = Layout()
     best = _one_or_two(lines, found, best, out, how)
     run, separator, decimal = best
-    if upto < len(lines):
-        run = best_run(shapes, separator, decimal)
     while run.first and _only_missing(lines[run.first - 1], separator, decimal):
         run = run._replace(first=run.first - 1)  # a first row of nothing but NaN
     if _is_broken_row(lines, run, separator, decimal):
         run = run._replace(first=run.first - 1)
     out.separator, out.decimal = separator, decimal
-    _decimal_sign(lines[run.first : min(run.last + 1, run.first + _JUDGED)], out, how)
+    _decimal_sign(lines[run.first : run.first + _JUDGED], out, how)
     out.kinds = run.kinds
     _describe(lines, run, out, how)
     return out
@@ -384,7 +392,10 @@ def _is_broken_row(lines: Sequence[str], run: Run, separator: str, decimal: str)
     cells = split(above, separator)
     if len(cells) != len(run.kinds):
         return False
-    if kind(shape(cells[0]), decimal) == "w" and not is_misread(cells[0]) and run.first > 2:
+    is_key = kind(shape(cells[0]), decimal) == "w" and not is_misread(cells[0])
+    if is_key and separator == " " and len(cells) > 1:  # prose with as many words
+        return False
+    if is_key and run.first > 2:
         before = [split(line, separator) for line in lines[: run.first - 1] if line.strip()]
         if sum(kind(shape(row[0]), decimal) == "w" for row in before[-2:]) == 2:
             return False
@@ -437,7 +448,7 @@ def _describe(lines: list[str], run: Run, out: Layout, how: How) -> None:
     """Names, units, preamble, remarks: into the layout."""
     grace = _grace_names(lines[: run.first], out.width)
     block = [] if grace else _block(lines, run, out, how)
-    names_at = _names_place(block, out)
+    names_at = _names_place(block, out, isinstance(how.header, int))
     if block:
         line, cells, _ = block[names_at]
         out.names, out.names_line = list(cells), line + 1
@@ -599,13 +610,15 @@ def _uneven_header(lines: list[str], run: Run, out: Layout) -> Block:
     return []
 
 
-def _names_place(block: Block, out: Layout) -> int:
-    """Which line of the header has the names; the units are taken in."""
+def _names_place(block: Block, out: Layout, is_first: bool) -> int:
+    """Which line of the header has the names; the units are taken in. is_first: the first one has them."""
     below = [k for k in range(1, len(block)) if _all_units(block[k][1])]
     units = below[-1] if below else 0
     if units and not out.units_line:
         line, cells, _ = block[units]
         out.units_line, out.units = line + 1, [cell.strip("[]()<> ") for cell in cells]
+    if is_first:
+        return 0
     at = units - 1 if units else len(block) - 1  # right above their units, or else lowest …
     while at > 0 and (
         all(map(is_process, block[at][1])) or _numbers(block[at][1]) > _numbers(block[at - 1][1])
@@ -631,7 +644,7 @@ def _remarks(lines: list[str], run: Run, out: Layout, how: How) -> str:
     if how.comment is not None:
         return how.comment
     found = {"#"}
-    for k, line in enumerate(lines):
+    for k, line in enumerate(lines[: run.first + _JUDGED]):
         bare = line.lstrip()
         if bare and bare[0] in SIGNS and bare[0] != out.separator:
             inside = run.first <= k <= run.last

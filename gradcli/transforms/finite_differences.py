@@ -516,6 +516,44 @@ def _slope(
     return best, error if np.isfinite(best) else 0.0, found
 
 
+def slopes_beside(
+    value: Callable[[float], float], centre: float, size: float
+) -> tuple[float, Sides | None]:
+    """(the slope of a value by how far a number moves, its slopes to both sides if they differ).
+
+    size: that of the number. The slope is nan where neither side is inside of the domain.
+    """
+    scale = abs(centre) if np.isfinite(centre) else 0.0
+    slope, _, sides = _slope(value, centre, scale, size)
+    if np.isnan(slope):
+        slope, _ = _inside(value, centre, scale, size)
+    return slope, sides
+
+
+def slopes_at_edge(value: Callable[[float], float], size: float) -> tuple[float, float]:
+    """The slopes of a value to the left and right of a point at which rules give none; NaN, or infinite.
+
+    Slopes at steps that are halved are extrapolated to 0 (Richardson). The steps are not small: near such
+    a point values are not as exact as they are large.
+    """
+    centre, found = value(0.0), []
+    for side in (-1.0, 1.0):
+        steps = [ODD * 2.0**-k * max(size, 0.1) for k in range(4, 16)]
+        slopes = np.array([side * (value(side * h) - centre) / h for h in steps])
+        if not np.isfinite(slopes).all():
+            found.append(np.nan)
+            continue
+        near = 2 * slopes[1:] - slopes[:-1]
+        gaps = np.abs(np.diff(near))
+        best = int(np.argmin(gaps))
+        slope, error = float(near[best + 1]), float(gaps[best])
+        if error > 1e-4 * (abs(slope) + abs(float(slopes[0]))):
+            found.append(float(np.copysign(np.inf, slope)))
+        else:
+            found.append(slope if abs(slope) > 10 * error else 0.0)
+    return found[0], found[1]
+
+
 def _inside(
     value: Callable[[float], float], centre: float, scale: float, size: float
 ) -> tuple[float, float]:

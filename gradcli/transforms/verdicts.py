@@ -18,22 +18,26 @@ from gradcli.transforms.finite_differences import (
     check_point,
     gradient_function,
     is_analytic,
+    random_cotangents,
 )
+from gradcli.transforms.kinks import ERRORS, Watched
 from gradcli.transforms.traced_matrices import Start
 
 
 class Verdict:
     """A check at one point: of gradients or, with `second`, of second derivatives.
 
-    arrays: the point. by: name -> both gradients. part: the operation to blame, if one is known.
+    arrays: the point. by: name -> both gradients. part: the operation to blame, if one is known. watched: a
+    run that tells more, where slopes differ from side to side or the gradient is not the slope.
     """
 
-    __slots__ = ("arrays", "by", "part", "second")
+    __slots__ = ("arrays", "by", "part", "second", "watched")
 
     def __init__(
         self, arrays: dict[str, Any], by: dict[str, Checked], second: bool, part: Part | None
     ) -> None:
         self.arrays, self.by, self.second, self.part = arrays, by, second, part
+        self.watched: Watched | None = None
 
     @property
     def ok(self) -> bool:
@@ -91,6 +95,18 @@ def _silent(text: str) -> None:
     """Nothing: it has been printed."""
 
 
+def _watched(
+    function: Callable[..., Any], arrays: Mapping[str, Any], wanted: Sequence[str], number: int
+) -> Watched | None:
+    """The run, with the cotangents that it is checked with; None where it cannot be watched."""
+    try:
+        first = Watched(function, arrays, wanted)
+        starts = random_cotangents(first.outputs, number)
+        return Watched(function, arrays, wanted, starts[0]) if starts else None
+    except ERRORS:
+        return None
+
+
 def verdicts(
     program: Program,
     arrays: dict[str, Any],
@@ -101,11 +117,13 @@ def verdicts(
     rtol: float | None = None,
     atol: float | None = None,
     second_order: bool = False,
+    watch: bool = False,
 ) -> list[Verdict]:
     """The verdict on the gradients at a point; then, if they are right, on the second derivatives.
 
     wanted: the variables. names: what else the program may read. number: which point it is, so that
-    each has cotangents of its own. rtol, atol: see `compare.allowed`. Raises NotFinite where the value
+    each has cotangents of its own. watch: whether a run is watched in any case.
+    rtol, atol: see `compare.allowed`. Raises NotFinite where the value
     has no finite value, and what the program raises.
     """
     function = function_of(program, names, says=number == 0)
@@ -115,6 +133,8 @@ def verdicts(
         function, arrays, wanted, number=number, rtol=rtol, atol=atol, analytic=analytic
     )
     found = [Verdict(arrays, by, False, None)]
+    if watch or not found[0].ok or any(c.kinks for c in by.values()):
+        found[0].watched = _watched(function, arrays, wanted, number)
     if not found[0].ok:
         found[0].part = None if found[0].at_edge else blame(function, arrays, wanted, analytic)
     elif second_order:

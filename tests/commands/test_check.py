@@ -80,17 +80,17 @@ def test_a_program_that_asks_for_gradients_on_its_way(source: str, code: int, wo
 def test_a_kink() -> None:
     result = run("check", "sum(abs(x))", "--x", "0,2")
     assert result.exit_code == 0, result.output
-    assert "x[0] is at a kink: slope -1 to the left, 1 to the right" in result.stdout
+    assert 'x[0] is at a kink of abs in "abs(x)": slopes -1 and 1; ' in result.stdout
 
 
 @pytest.mark.parametrize(
     ("text", "x", "words"),
     [
-        ("floor(x)", "2", "jump: slope 0 to the left, 0 to the right; the gradient takes 0"),
-        ("sign(x)", "0", "jump: slope 0 to the left, 0 to the right; the gradient takes 0"),
+        ("floor(x)", "2", 'jump of floor in "floor(x)": slope 0 to both sides; PyTorch takes 0'),
+        ("sign(x)", "0", 'jump of sign in "sign(x)": slope 0 to both sides; PyTorch takes 0'),
         ("where(x >= 2, x**2, 0)", "2", "jump: slope 0 to the left, 4 to the right"),
         ("where(x > 2, x**2, 1000*x)", "2", "jump: slope 1000 to the left, 4 to the right"),
-        ("abs(x - 2)", "2", "kink: slope -1 to the left, 1 to the right; the gradient takes 0"),
+        ("abs(x - 2)", "2", 'kink of abs in "abs(x - 2)": slopes -1 and 1; PyTorch takes 0'),
     ],
 )
 def test_a_jump_is_no_kink(text: str, x: str, words: str) -> None:
@@ -406,7 +406,7 @@ def test_nasty_right_gradients_pass(expr: str, at: str) -> None:
 def test_kinks_show_both_slopes(expr: str, at: str, left: int, right: int) -> None:
     result = run("check", expr, "--x", at)
     assert result.exit_code == 0, result.output
-    assert f"slope {left} to the left, {right} to the right" in result.stdout
+    assert f"slopes {left} and {right}; " in result.stdout
 
 
 def test_a_triangle_that_is_not_read() -> None:

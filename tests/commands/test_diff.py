@@ -675,3 +675,28 @@ def test_what_generators_found(source: str) -> None:
     result = run("diff", source, *given, *(["--wrt", "s"] if "s*" in source else []))
     for words in REFUSED_OR_RIGHT[source]:
         assert words.rpartition(" = ")[2] in result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("terms", [2, 3, 4, 5])
+def test_a_number_beside_terms_that_are_written_stays_a_number(terms: int) -> None:
+    result = run("diff", f"sum(x**arange(1, {terms + 1}))", "--wrt", "x")
+    assert (result.exit_code, result.stderr) == (0, "")  # no note about a shape
+    powers = ", ".join(map(str, range(terms)))
+    factors = ", ".join(map(str, range(1, terms + 1)))
+    assert result.stdout == f"sum(tensor([{factors}])*x**tensor([{powers}]))\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "shown"),
+    [
+        (["4", "--wrt=x"], "0\n"),
+        (["2*pi", "--wrt=x,y"], "x.grad = 0\ny.grad = 0\n"),
+        (["4", "--wrt=x", "--order=2"], "0\n"),
+    ],
+)
+def test_a_constant_has_the_derivative_0(argv: list[str], shown: str) -> None:
+    result = run("diff", *argv)
+    assert (result.exit_code, result.stdout) == (0, shown)
+    assert "note: nothing in the expression depends on x" in result.stderr
+    with pytest.warns(UserWarning, match="nothing in the expression depends on x"):
+        assert gradcli.diff("4", wrt="x") == "0"

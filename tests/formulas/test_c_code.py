@@ -291,3 +291,34 @@ def test_digits_that_the_function_has_lost_are_kept(source: str) -> None:
     found = differentiate(language.parse(source), {"x": np.float64(0.5)})
     _, grad = run_c(to_c(found), [x])
     np.testing.assert_allclose(grad, slope, rtol=1e-12)
+
+
+NAN = ["relu(sqrt(x))", "maximum(1, sqrt(x))", "minimum(sqrt(x), y)", "clamp(sqrt(x), 0, 1)"]
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_what_is_not_a_number_stays_so(tmp_path: Path) -> None:
+    """fmax(0, nan) of C is 0; relu(nan), a maximum and what is clamped are nan, as in PyTorch."""
+    for number, source in enumerate([*NAN, "amax(sqrt(a))"]):
+        arrays = {n: np.float64(0.5) for n in "xy" if n in source.replace("max", "")}
+        arrays = arrays if "x" in arrays else {"a": np.array([0.5, 2.0])}
+        _, made, _ = proved(language.parse(source), arrays, list(arrays), given=False, form="c")
+        (tmp_path / f"f{number}.c").write_text(made.code, encoding="utf-8")
+        line = ["cc", "-shared", "-fPIC", f"f{number}.c", "-o", f"f{number}.so", "-lm"]
+        subprocess.run(line, cwd=tmp_path, check=True)
+        function: Any = ctypes.CDLL(str(tmp_path / f"f{number}.so")).value_and_gradient
+        function.restype = ctypes.c_double
+        out = (ctypes.c_double * 2)()
+        if "a" in arrays:
+            assert np.isnan(function(2, (ctypes.c_double * 2)(-1.0, 4.0), out)), source
+        else:
+            assert np.isnan(function(*[ctypes.c_double(-1.0)] * len(arrays), out)), source
+
+
+@pytest.mark.parametrize("form", ["python", "numpy"])
+def test_a_maximum_of_nothing_known_is_nan_in_python(form: str) -> None:
+    for source, point in [("maximum(x, y)", [1.0, np.nan]), ("relu(x)*y", [np.nan, 1.0])]:
+        arrays = {"x": np.float64(0.5), "y": np.float64(0.7)}
+        _, made, _ = proved(language.parse(source), arrays, ["x"], given=False, form=form)
+        value, _ = run(made.code, form, point)
+        assert np.isnan(value)

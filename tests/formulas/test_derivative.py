@@ -58,7 +58,7 @@ PRINTED: list[tuple[str, dict[str, tuple[int, ...]], dict[str, str]]] = [
     ("x*exp(-x)", {"x": S}, {"x": "(1 - x)*exp(-x)"}),
     ("sqrt(x)", {"x": S}, {"x": "1/(2*sqrt(x))"}),
     ("log(x**2+1)", {"x": S}, {"x": "2*x/(x**2 + 1)"}),
-    ("sigmoid(x)", {"x": S}, {"x": "sigmoid(x)*(1 - sigmoid(x))"}),
+    ("sigmoid(x)", {"x": S}, {"x": "sigmoid(x)*sigmoid(-x)"}),
     ("tanh(x)", {"x": S}, {"x": "1 - tanh(x)**2"}),
     ("relu(x)", {"x": S}, {"x": "where(x > 0, 1, 0)"}),
     ("maximum(x, 0)**2", {"x": S}, {"x": "2*maximum(x, 0)"}),
@@ -110,7 +110,7 @@ PRINTED: list[tuple[str, dict[str, tuple[int, ...]], dict[str, str]]] = [
     ("log10(x) + 0.3**x", {"x": S}, {"x": "1/(log(10)*x) + log(0.3)*0.3**x"}),
     ("deg2rad(x)", {"x": S}, {"x": "pi/180"}),
     ("-(t*log(sigmoid(z)) + (1-t)*log(1-sigmoid(z)))", {"t": S, "z": S},
-     {"t": "log(1 - sigmoid(z)) - log(sigmoid(z))", "z": "sigmoid(z) - t"}),
+     {"t": "log(sigmoid(-z)) - log(sigmoid(z))", "z": "sigmoid(z) - t"}),
 ]  # fmt: skip
 
 

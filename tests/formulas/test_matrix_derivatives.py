@@ -18,10 +18,13 @@ import gradcli
 from gradcli import language
 from gradcli.formulas.algebra.expression_text import to_text
 from gradcli.formulas.algebra.generic_points import sample
+from gradcli.formulas.algebra.spelling import NoExpression
 from gradcli.formulas.ask.matrix_derivatives import way
 from gradcli.formulas.ask.proof import proved
 from gradcli.formulas.derive.differentiate import differentiate
 from gradcli.formulas.print.latex_elements import to_latex
+from gradcli.formulas.print.printed_programs import run as run_program
+from gradcli.formulas.print.python_code import to_code
 from tests.formulas.measure import letters, operations
 from tests.sweep import sweep
 
@@ -117,3 +120,24 @@ def test_latex_is_typeset(name: str, formula: str, by: str, shapes: str) -> None
         assert not PYTHON.search(text), text
         if ENVIRONMENT not in text:
             MathTextParser("path").parse(f"${text}$")
+
+
+@sweep(("name", "formula", "by", "shapes", "expected"), BOTH, often=2)
+def test_numpy_code_keeps_float32(
+    name: str, formula: str, by: str, shapes: str, expected: str
+) -> None:
+    """NumPy makes new arrays, and roots of numbers, in float64, which would carry all else along."""
+    arrays = values(shapes)
+    try:
+        code = to_code(differentiate(language.parse(formula), arrays, [by]), "numpy")
+    except NoExpression:
+        return
+    single = [a.astype(np.float32) if a.dtype.kind == "f" else a for a in arrays.values()]
+    if not any(np.ndim(a) and a.dtype == np.float32 for a in single):
+        return
+    value, slope = run_program(code, "numpy", single)
+    double, exact = run_program(code, "numpy", list(arrays.values()))
+    for found, other in ((value, double), (slope, exact)):
+        assert np.asarray(found).dtype == np.float32 or not np.ndim(found), code
+        assert np.asarray(other).dtype == np.float64, code
+    np.testing.assert_allclose(slope, exact, rtol=1e-2, atol=1e-3)

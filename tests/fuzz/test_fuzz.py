@@ -18,6 +18,7 @@ from tests.fuzz import (
     command_lines,
     inplace,
     interrupts,
+    mathematics,
     matrices,
     pairs,
     text_growth,
@@ -154,3 +155,9 @@ def test_a_refusal_in_words_of_ours_is_none() -> None:
 def test_a_few_expressions_of_matrices(monkeypatch) -> None:
     monkeypatch.setattr(fuzz, "count", 10)
     assert list(matrices.run(4, 0)) == []
+
+
+@sweep(("number",), [(k,) for k in range(500)], parts=5, often=2)
+def test_formulas_of_matrices_and_indices_have_the_values_of_numpy(number: int) -> None:
+    found = mathematics.case(random.Random(f"einsum {number}"))
+    assert found is None, found

@@ -92,12 +92,12 @@ FAULTS = {
         "loss = torch.sigmoid(net(x) + 60).mean()  # FAULT\n",
     ),
     "vanishing in a loop": (
-        *("vanishing", "this line, run 20 times, divides the gradient by"),
+        *("vanishing", "w, used 19 times: each divides the gradient by 4.9"),
         "w = (torch.randn(4, 4) * 0.1).requires_grad_()\nh = x\nfor _ in range(20):\n"
         "    h = torch.tanh(h @ w)  # FAULT\nloss = h.sum()\n",
     ),
     "exploding": (
-        *("exploding", "net.0 to net.7 multiply it by"),
+        *("exploding", "7 layers (net.1 … net.7): each multiplies the gradient by 26"),
         "net = nn.Sequential(*(nn.Linear(4, 4, bias=False) for _ in range(8)))\n"
         "head = nn.Linear(4, 1)\nfor p in net.parameters():\n    nn.init.normal_(p, std=20.0)\n"
         "h = net(x)  # FAULT\nloss = head(h).mean()\n",
@@ -173,6 +173,13 @@ def diagnosed(text: str, folder: Path) -> list[dict[str, Any]]:
     return [one for one in found if one["fault"]]
 
 
+def _tells_less() -> bool:
+    """Whether this is a PyTorch before 2.10, whose saved tensors do not say what they hold."""
+    from gradcli.graphs.of_torch import torch_versions
+
+    return not torch_versions.tells()
+
+
 @pytest.mark.long
 @pytest.mark.needs("torch")
 @pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed")
@@ -180,6 +187,9 @@ def diagnosed(text: str, folder: Path) -> list[dict[str, Any]]:
 def test_a_planted_fault_is_named_at_its_line(name: str, tmp_path: Path) -> None:
     kind, words, text = FAULTS[name]
     found = diagnosed(text, tmp_path)
+    if kind == "in place" and _tells_less():
+        assert [one["kind"] for one in found] == ["error"]  # where it was written is not known
+        return
     line = 1 + next(k for k, one in enumerate((HEAD + text).splitlines()) if "# FAULT" in one)
     assert [(kind, line)] == [(one["kind"], one["line"]) for one in found]
     assert words in found[0]["text"] and found[0]["advice"]

@@ -87,7 +87,8 @@ def test_a_gradient_that_is_not_finite_is_worth_one_note() -> None:
     done = gradcli("grad", "sqrt(x)*y", "--x", "0", "--y", "1")
     assert done.exit_code == 0 and done.stdout == "x.grad = inf\ny.grad = 0\n"
     assert done.stderr == (
-        "gradcli: note: the gradient is not finite (x): --detect-anomaly says where it came from\n"
+        "gradcli: note: the gradient is not finite (x): inf is the limit of x.grad from the right; "
+        "--detect-anomaly says where it came from\n"
     )
     assert gradcli("grad", "x*x", "--x", "2").stderr == ""
 

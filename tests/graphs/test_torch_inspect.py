@@ -20,6 +20,7 @@ torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed: the 
 from torch import nn  # noqa: E402
 
 from gradcli import graphs  # noqa: E402
+from gradcli.graphs.of_torch import torch_versions  # noqa: E402
 
 PROGRAM = """\
 import sys
@@ -222,7 +223,9 @@ def test_warnings_of_pytorchs_name_the_users_line_each_once(tmp_path: Path) -> N
         text=True,
         check=True,
     )
-    assert alone.stderr == watched.stderr and alone.stderr.count("UserWarning") == 2
+    of_the_version = "gradcli: note: PyTorch"
+    told = [line for line in watched.stderr.splitlines() if not line.startswith(of_the_version)]
+    assert alone.stderr.splitlines() == told and alone.stderr.count("UserWarning") == 2
 
 
 def test_the_root_is_what_backward_was_called_on_last(tmp_path: Path) -> None:
@@ -330,7 +333,10 @@ def test_a_freed_graph_says_so() -> None:
     loss = (x * x).sum()
     loss.backward()
     graph = graphs.inspect(loss)
-    assert "(freed)" in str(graph.tree(saved=True)) and "1 node freed" in str(graph)
+    if torch_versions.tells():
+        assert "(freed)" in str(graph.tree(saved=True)) and "1 node freed" in str(graph)
+    else:  # asking could run a hook
+        assert "(not known" in str(graph.tree(saved=True)) and "2 not known" in str(graph)
     with pytest.raises(RuntimeError, match="a second time"):
         graph.backpropagate()
 
@@ -363,7 +369,8 @@ def test_checkpointing_is_not_run_by_looking(reentrant: bool) -> None:
     graph = graphs.inspect(loss, model=fc)
     text = str(graph.tree(saved=True))
     assert len(ran) == 1
-    assert "CheckpointFunctionBackward" in text if reentrant else "packed by a hook" in text
+    packed = "packed by a hook" if torch_versions.tells() else "does not say if a hook packed it"
+    assert ("CheckpointFunctionBackward" if reentrant else packed) in text
     graph.backpropagate()
     assert len(ran) == 2 and fc.weight.grad is None and x.grad is None
 
@@ -570,7 +577,7 @@ def test_equal_siblings_are_one_line_and_one_box_until_they_are_opened(tmp_path:
     drawn = gradcli(*run, "--format", "dot")  # very many nodes are by module unless asked
     assert "Block × 60" in drawn.stdout and "--by node draws them all" in drawn.stderr
     whole = gradcli(*run, "--format", "dot", "--by", "node")
-    assert "Block" not in whole.stdout and not whole.stderr
+    assert "Block" not in whole.stdout and "by module" not in whole.stderr
     timed = gradcli(*run, "--time").stdout
     assert "forward" in timed.split("\n")[0] and " ms" in timed
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gradcli import evaluate
 from gradcli.language.located_errors import LanguageError
+from gradcli.language.math_indices import Known
 from gradcli.language.mathematics import read_mathematics
 from gradcli.language.parser import parses
 from gradcli.language.translations import hint
@@ -20,6 +21,11 @@ ROWS = [
     tuple(line.split(" -> "))
     for line in (Path(__file__).parent / "mathematics.txt").read_text("utf-8").splitlines()
     if not line.startswith("#")
+]
+SHAPED = [
+    tuple(line.split(" -> "))
+    for line in (Path(__file__).parent / "mathematics_shapes.txt").read_text("utf-8").splitlines()
+    if not line.startswith("# ") or line.startswith("# ->")
 ]
 
 
@@ -31,6 +37,31 @@ def test_readings(text: str, read: str) -> None:
         assert refusal.value.message == read[3:]
         return
     found = read_mathematics(text, parses, {})
+    assert str(found) == read
+    assert found is not None and parses(found.written)
+
+
+def shapes(text: str) -> dict[str, Known]:
+    """What `A=2,2 n=*3` says: shapes, and after a star a whole number."""
+    found = {}
+    for part in text.split() if text != "-" else ():
+        name, _, sizes = part.partition("=")
+        whole = int(sizes[1:]) if sizes.startswith("*") else None
+        listed = () if whole is not None else tuple(int(n) for n in sizes.split(",") if n)
+        found[name] = Known(listed, whole)
+    return found
+
+
+@sweep(("text", "given", "read"), SHAPED, parts=1)
+def test_readings_by_shapes(text: str, given: str, read: str) -> None:
+    known = shapes(given)
+    bound = dict.fromkeys(known, False)
+    if read.startswith("!! "):
+        with pytest.raises(LanguageError) as refusal:
+            read_mathematics(text, parses, bound, known=known.get)
+        assert refusal.value.message == read[3:]
+        return
+    found = read_mathematics(text, parses, bound, text.startswith("z_i ="), known.get)
     assert str(found) == read
     assert found is not None and parses(found.written)
 

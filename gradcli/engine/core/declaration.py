@@ -112,6 +112,8 @@ class Facts:
     # is the written tensor or does not overlap.
     writes = ""
     own_order = False  # the kernel chooses the result's order in memory
+    # Where its slope depends on the side, or is missed by its rule: a `core.switch.Point`, or `Several`.
+    switch: Any = None
     doc = ""
 
 

@@ -20,6 +20,7 @@ from gradcli.engine.core import modes, versions
 from gradcli.engine.core.hooks import RARE
 from gradcli.engine.core.node import Meta, Port, meta, new
 from gradcli.engine.core.promotion import promote, shape_error
+from gradcli.engine.core.switch import watching
 from gradcli.engine.core.tensor import (
     LAZY,
     Tensor,
@@ -206,7 +207,7 @@ def _made(
         "promote": promote,
         "refusal": primitive.unsupported_error,
     }
-    values["ordered"] = primitive.call_in_order
+    values["ordered"], values["primitive"] = primitive.call_in_order, primitive
     made = generated("call", spec, body, values | space | _RUNTIME)
     made.__name__ = made.__qualname__ = primitive.name  # as errors and `repr` tell it
     return made  # type: ignore[no-any-return]
@@ -408,12 +409,23 @@ def _result(primitive: Declaration, plain: str | None) -> list[str]:
         ]
     if primitive.wide:
         body += ["if not same and a0.dtype is not a1.dtype: y = y.astype(half)"]
-    body += _laid_out(primitive, "a0.ndim > 1")
+    body += _laid_out(primitive, "a0.ndim > 1") + _shown(primitive)
     for out, y in zip(_each(primitive, "out"), _each(primitive, "y"), strict=True):
         body += [f"{out} = new(Tensor)", f"{out}.array = {y}"]
     if primitive.view:
         body += ["out.node = None", "track(out, t0)"]
     return body
+
+
+def _shown(primitive: Declaration) -> list[str]:
+    """Tell whoever looks for points at which the primitive has a switch."""
+    if primitive.switch is None:
+        return []
+    operands = "".join(
+        f"{'a' if i in primitive.tensors else 'o'}{i}, " for i in range(len(primitive.names))
+    )
+    made = "".join(f"{y}, " for y in _each(primitive, "y"))
+    return [f"if watching: watching[-1](primitive, ({operands}), ({made}))"]
 
 
 def _laid_out(primitive: Declaration, deep: str) -> list[str]:
@@ -434,7 +446,7 @@ def _quickly(primitive: Declaration, plain: str | None, slowly: list[str]) -> li
         f"if {' and '.join([*(f'{e} is not None' for e in edges), *same])}:",
         f" y = {_kernel(primitive, plain)}",
         " m = e0._meta",
-        *(f" {line}" for line in _laid_out(primitive, "m.deep")),
+        *(f" {line}" for line in [*_laid_out(primitive, "m.deep"), *_shown(primitive)]),
         " out = new(Tensor)",
         " out.array = y",
         "else:",
@@ -618,6 +630,7 @@ def _option(primitive: Declaration, field: str) -> str:
 _NOTHING = Meta((), np.dtype(np.void))
 
 _RUNTIME: dict[str, Any] = {
+    "watching": watching,
     "inferred": modes.inference_used,
     "saves_inferred": _saves_inferred,
     "within": modes.differentiating,

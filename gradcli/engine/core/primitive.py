@@ -37,6 +37,7 @@ from gradcli.engine.core.node import (
 )
 from gradcli.engine.core.promotion import HALF, SINGLE, mismatch, promote, raw, shape_error
 from gradcli.engine.core.saved_tensors import Packed, Saved, pack
+from gradcli.engine.core.switch import watching
 from gradcli.engine.core.tensor import Scalar, Tensor, edge, scalar, track_view, wrap
 from gradcli.engine.core.version_checks import check_versions, is_stale
 from gradcli.engine.system import dtypes
@@ -246,6 +247,8 @@ class Primitive(Declaration):
         except ValueError as error:
             raise shape_error(error, self.arrays(values)) from None
         results = (result,) if self.returns_one else tuple(result)
+        if watching and self.switch is not None:
+            watching[-1](self, self.arrays(values), results)
         if self.view:
             base = values[0]
             made = [track_view(wrap(r), base, self.returns_list, state) for r in results]

@@ -148,9 +148,14 @@ def _flat(term: Expression, factor: Number) -> Iterable[tuple[Expression, Number
 def _sum(terms: dict[Expression, Number], constant: Number) -> Expression:
     if not terms:
         return number(constant)
-    if len(terms) == 1 and constant == ZERO:
+    if len(terms) == 1:
         ((term, coefficient),) = terms.items()
-        return scale(coefficient, term)
+        if constant == ZERO:
+            return scale(coefficient, term)
+        if coefficient == -constant and is_call(term, *COMPLEMENTS):
+            return scale(constant, call(term.data[0], [negate(term.args[0])], term.shape))
+        if coefficient == constant and is_call(term, "expm1"):
+            return scale(constant, function("exp", *term.args))
     args, coefficients = tuple(terms), tuple(terms.values())
     shape = broadcast(a.shape for a in args)
     key = ("sum", frozenset((id(t), c, c.decimal) for t, c in terms.items()), constant, shape)
@@ -428,6 +433,10 @@ def function(word: str, *args: Expression) -> Expression:
 
 ODD = frozenset("sin tan sinh tanh asin atan asinh atanh erf erfinv sign sgn".split())
 EVEN = frozenset("cos cosh abs sinc".split())
+COMPLEMENTS = (
+    "sigmoid",
+    "special.ndtr",
+)  # 1 - f(u) is f(-u), which keeps its digits where f(u) is near 1
 
 
 def leads_negative(expression: Expression) -> bool:
@@ -492,6 +501,8 @@ def _exp(u: Expression) -> Expression | None:
         return one
     if is_call(u, "log"):
         return u.args[0]
+    if is_call(u, "log1p"):
+        return add(u.args[0], one)
     if is_call(u, "log_softmax"):
         return call("softmax", u.args, u.shape, u.data[1])
     if u.op == "sum" and u.data[1].value == -math.inf:  # 1/gamma(0)

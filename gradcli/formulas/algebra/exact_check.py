@@ -116,6 +116,7 @@ FUNCTIONS: dict[str, Callable[[Decimal], Decimal]] = {
     "acosh": lambda x: (x + (x - 1).sqrt() * (x + 1).sqrt()).ln(),
     "atanh": lambda x: ((1 + x) / (1 - x)).ln() / 2,
     "erf": _erf,
+    "erfc": lambda x: 1 - _erf(x),
     "sigmoid": lambda x: 1 / (1 + (-x).exp()),
     "special.ndtr": lambda x: (1 + _erf(x / Decimal(2).sqrt())) / 2,
     "log1p": lambda x: (1 + x).ln(),
@@ -176,6 +177,8 @@ class Check:
         nodes = order([expression], is_leaf)
         self.leaves = [n for n in nodes if _is_free(n)]
         self.expression, self.signs, self.edges = expression, signs, _edges(nodes)
+        letters = [e for n in nodes if n.op == "product" for e in n.parts[len(n.args) :]]
+        self.exponents = {n for n in order(letters, is_leaf) if _is_free(n)}
         self.known: list[tuple[Decimal, dict[Expression, Decimal]]] = []
         self.most = FEWEST if len(nodes) > LARGE else sum(n for _, _, n in RANGES[:3])
 
@@ -188,10 +191,10 @@ class Check:
 
     def _signed(self, leaf: Expression, drawn: Decimal) -> Decimal:
         """A number of the sign that is assumed of a variable."""
-        own = self._sign(leaf)
+        own = self.sign(leaf)
         return own * abs(drawn) if own else drawn
 
-    def _sign(self, leaf: Expression) -> int:
+    def sign(self, leaf: Expression) -> int:
         """The sign that is assumed of a variable; 0 if there is none."""
         return self.signs.get(leaf.data, 0) if leaf.op == "name" else 0
 
@@ -224,11 +227,12 @@ class Check:
     def _keeps_values(self, other: Expression) -> bool:
         """Whether it has the same value wherever the expression has one, at points of no general position.
 
-        They are looked at if either has a jump, or the other one an edge of its own.
+        They are looked at if either has a jump or a power u**v, or the other one an edge of its own.
         """
         edges = _edges(order([other], is_leaf))
         new = edges - self.edges
-        if not new and not any(isinstance(e, str) for e in edges | self.edges):
+        jumps = any(isinstance(e, str) for e in edges | self.edges)
+        if not (new or jumps or self.exponents):
             return True
         for point in self._special_points([e for e in new if isinstance(e, Expression)]):
             own = evaluated(self.expression, dict(point))
@@ -237,10 +241,17 @@ class Check:
         return True
 
     def _special_points(self, edges: list[Expression]) -> Iterator[dict[Expression, Decimal]]:
-        """One variable, or all of them, at the values of `USED`; one at the zero of an edge linear in it."""
+        """One variable, or all of them, at the values of `USED`; one at the zero of an edge linear in it.
+
+        Powers of what is negative have values where the exponent is an integer.
+        """
         generic = next(self._points())
+        if self.exponents:
+            free = [n for n in self.leaves if n not in self.exponents and self.sign(n) < 1]
+            whole = {n: self._signed(n, Decimal(k)) for k, n in enumerate(self.exponents, 2)}
+            yield {**generic, **{n: -abs(generic[n]) for n in free}, **whole}
         for value in USED:
-            signs = {leaf: self._sign(leaf) for leaf in self.leaves}
+            signs = {leaf: self.sign(leaf) for leaf in self.leaves}
             free = [leaf for leaf, sign in signs.items() if not sign or value * sign > 0]
             yield from ({**generic, leaf: value} for leaf in free)
             yield {**generic, **dict.fromkeys(free, value)}

@@ -15,8 +15,9 @@ import numpy as np
 
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.formulas.algebra.algebra import supposed_real
+from gradcli.formulas.algebra.exact_numbers import Number
 from gradcli.formulas.algebra.expression_evaluation import evaluate, value_at
-from gradcli.formulas.algebra.expressions import Expression, is_size, name, order
+from gradcli.formulas.algebra.expressions import Expression, is_number, is_size, name, order
 from gradcli.formulas.algebra.generic_points import (
     Arrays,
     Generic,
@@ -28,6 +29,7 @@ from gradcli.formulas.algebra.generic_points import (
     quiet,
     shaken,
 )
+from gradcli.formulas.algebra.spelling import NoExpression
 from gradcli.formulas.algebra.unknown_functions import Unknown
 from gradcli.formulas.derive.differentiate import Derivatives, differentiate
 from gradcli.formulas.derive.size_conditions import Conditions
@@ -299,6 +301,8 @@ def proved(
     said: Exception | None = None
     for nan_guards in (False, True):
         found = find(program, arrays, wrt, follow=given, names=names, nan_guards=nan_guards)
+        if _divides_by_zero(found):
+            raise NoExpression(f"division by zero: the {found.what} has no formula")
         made = printed(found, form, cse)
         proof = claim(found, made, names or {})
         try:
@@ -321,6 +325,16 @@ def proved(
         assert said is not None
         raise Unproved(said) from said
     return kept
+
+
+def _divides_by_zero(found: Derivatives) -> bool:
+    """Whether a denominator is the number 0, so that no text of it runs."""
+    return any(
+        is_number(base, 0) and isinstance(e, Number) and e.negative
+        for node in order([*found.by.values(), found.value])
+        if node.op == "product"
+        for base, e in zip(node.args, node.data[1], strict=True)
+    )
 
 
 def _where_finite(values: dict[str, Any], expected: dict[str, Any]) -> dict[str, Any]:

@@ -194,7 +194,10 @@ class _Expansion:
         return self.cut(Series(a.first + b.first, made))
 
     def power(self, base: Series, exponent: Number | Expression) -> Series:
-        """The binomial series: c**e*t**(v*e)*(1 + w)**e."""
+        """The binomial series: c**e*t**(v*e)*(1 + w)**e, by the recurrence of Euler and Miller.
+
+        The terms of (1 + w)**e are n*a[n] = sum of (k*e - n + k)*w[k]*a[n - k] (Knuth, TAOCP 2, 4.7).
+        """
         given = value_of(exponent) if isinstance(exponent, Expression) else exponent
         if given == ONE:
             return base
@@ -206,13 +209,16 @@ class _Expansion:
         if is_number(lead, 0) and (given is None or given.negative):
             raise NoExpression("the value is infinite there")
         rest = [alg.zero, *(alg.divide(c, lead) for c in base.terms[1:])]
-        binomials = [alg.one]
-        for k in range(1, self.count):
-            factor = alg.divide(alg.subtract(e, number(k - 1)), number(k))
-            binomials.append(alg.multiply(binomials[-1], factor))
-        made = self.composed(binomials, rest)
+        made = [alg.one]
+        for n in range(1, self.count if len(rest) > 1 else 1):
+            summands = [
+                alg.multiply(alg.add(alg.multiply(number(k), e), number(k - n)), w, made[n - k])
+                for k, w in enumerate(rest[: n + 1])
+                if not is_number(w, 0) and not is_number(made[n - k], 0)
+            ]
+            made.append(expanded(alg.divide(alg.add(*summands), number(n))))
         scale = alg.one if is_number(lead, 1) else alg.power(lead, e)
-        return self.cut(Series(int(first.value), [alg.multiply(scale, c) for c in made.terms]))
+        return self.cut(Series(int(first.value), [alg.multiply(scale, c) for c in made]))
 
     def function(self, which: tuple[str, Any], *parts: Series) -> Series:
         """A function, of this name and options, of series: the integral over t of its slopes times theirs."""
@@ -248,21 +254,6 @@ class _Expansion:
         return self.cut(
             Series(0, [first, *(alg.divide(c, number(k)) for k, c in enumerate(terms, 1))])
         )
-
-    def composed(self, outer: list[Expression], inner: list[Expression]) -> Series:
-        """outer[0] + outer[1]*w + outer[2]*w**2 …, where w begins with t."""
-        found = Series(0, [outer[0]])
-        power = Series(0, [alg.one])
-        total = self.full(found).terms
-        for k in range(1, self.count):
-            power = self.times(power, self.cut(Series(0, inner)))
-            if all(is_number(c, 0) for c in power.terms):
-                break
-            for i, c in enumerate(power.terms):
-                at = power.first + i
-                if at < self.count:
-                    total[at] = alg.add(total[at], alg.multiply(outer[k], c))
-        return self.cut(Series(0, total))
 
 
 def _is_constant(series: Series) -> bool:

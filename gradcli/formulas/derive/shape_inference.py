@@ -454,7 +454,10 @@ def _variables(value: Value) -> set[str]:
 
 
 def _reached(values: Sequence[Value]) -> Iterator[str]:
-    """The variables of which these values are elementwise functions; a number may be spread on the way."""
+    """The variables of which these values are elementwise functions; a number may be spread on the way.
+
+    A number beside an array that the program itself writes stays one: the x of `x**arange(1, 4)`.
+    """
     seen: set[int] = set()
     stack = list(values)[::-1]
     while stack:
@@ -467,6 +470,8 @@ def _reached(values: Sequence[Value]) -> Iterator[str]:
         elif value.call is not None:
             operands = operands_of(value.call)
             spread = prod(value.shape) > 1 and not any(v.ndim for v in operands)
+            if any(v.constant and v.ndim for v in operands):
+                operands = [v for v in operands if v.ndim]
             if spread or _is_elementwise(value.call):
                 stack += operands[::-1]
 

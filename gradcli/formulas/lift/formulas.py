@@ -93,7 +93,9 @@ def read(formula: str, names: tuple[str, ...], args: list[Any]) -> Expression:
     return _expression(eval(_compiled(formula), {"__builtins__": {}}, _Names(known)))
 
 
-CONSTANT = frozenset("sqrt log exp sin cos tan sinh cosh tanh atan".split())
+CONSTANT = frozenset(
+    "sqrt log exp sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh erf erfc log1p expm1".split()
+)
 _PARTS = frozenset("name constant call add sub mul div pow neg".split())
 
 

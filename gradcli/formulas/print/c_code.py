@@ -37,7 +37,7 @@ _SAME = (
 )
 _NAMES = {
     **dict(zip(_SAME, _SAME, strict=True)),
-    **{"abs": "fabs", "maximum": "fmax", "minimum": "fmin", "fmax": "fmax", "fmin": "fmin"},
+    **{"abs": "fabs", "fmax": "fmax", "fmin": "fmin"},
     **{"isnan": "isnan", "isfinite": "isfinite", "round": "rint"},
     **{f"special.bessel_{w}": w for w in ("j0", "j1", "y0", "y1")},
 }

@@ -279,10 +279,12 @@ def _along(word: str, inner: Expression, axes: Sequence[int], keeps: bool = True
     return call(word, [inner], tuple(kept), [("", dim), ("", True)][: 1 + keeps])
 
 
-def _reduction(first: str, step: str) -> Rule:
-    """Sums along dimensions, or another reduction: see `summed`."""
+def _reduction(first: str, step: str, helper: str = "") -> Rule:
+    """Sums along dimensions, or another reduction: see `summed`. helper: a function that the step calls."""
 
     def rule(loops: _Loops, own: Expression, at: Indices) -> Piece:
+        if helper:
+            loops.printer.helpers[helper] = None
         inner, axes, keeps = _parts(loops, own)
 
         def text(outer: Indices, summed: Indices) -> str:
@@ -487,8 +489,10 @@ _RULES: dict[str, Rule] = {
     "sum": _reduction("0.0", "{0} += {1};"),
     **{"mean": _mean, "norm": _norm, "einsum": _einsum},
     **{"var": _variance, "std": _deviation, "permute": _permuted, "slice": _sliced},
-    **dict.fromkeys(("amax", "max"), _reduction("-INFINITY", "{0} = fmax({0}, {1});")),
-    **dict.fromkeys(("amin", "min"), _reduction("INFINITY", "{0} = fmin({0}, {1});")),
+    **dict.fromkeys(
+        ("amax", "max"), _reduction("-INFINITY", "{0} = maximum({0}, {1});", "maximum")
+    ),
+    **dict.fromkeys(("amin", "min"), _reduction("INFINITY", "{0} = minimum({0}, {1});", "minimum")),
     "prod": _reduction("1.0", "{0} *= {1};"),
     "outer": lambda loops, own, at: _contracted(loops, own, at, "i,j->ij"),
     "trace": lambda loops, own, at: _contracted(loops, own, at, "ii->"),

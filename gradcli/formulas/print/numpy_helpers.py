@@ -50,7 +50,7 @@ def nn.functional.nll_loss(x, y, weight=None, ignore_index=-100, reduction='mean
     axis = min(np.ndim(x) - 1, 1)
     kept = np.not_equal(y, ignore_index)
     y = np.where(kept, y, 0)
-    w = kept * (1.0 if weight is None else np.asarray(weight)[y])
+    w = kept * (np.ones((), x.dtype) if weight is None else np.asarray(weight)[y])
     of_y = np.take_along_axis(x, np.expand_dims(y, axis), axis)
     found = -w * np.squeeze(of_y, axis)
     total = np.sum(found)
@@ -61,11 +61,11 @@ def nn.functional.binary_cross_entropy(x, y, weight=1, reduction='mean'):
         found = weight * (found - (1 - y) * np.maximum(np.log1p(-x), -100))
     return {'none': found, 'mean': np.mean(found), 'sum': np.sum(found)}[reduction]
 def select_scatter(x, src, dim, index):
-    rows = np.moveaxis(np.array(x, float), dim, 0)
+    rows = np.moveaxis(np.array(x, np.result_type(x, np.float32)), dim, 0)
     rows[index] = src
     return np.moveaxis(rows, 0, dim)
 def slice_scatter(x, src, dim=0, start=None, end=None, step=1):
-    rows = np.moveaxis(np.array(x, float), dim, 0)
+    rows = np.moveaxis(np.array(x, np.result_type(x, np.float32)), dim, 0)
     rows[start:end:step] = np.moveaxis(src, dim, 0)
     return np.moveaxis(rows, 0, dim)
 def xlogy(x, y):
@@ -91,7 +91,7 @@ def gather(x, dim, index, sparse_grad=False):
     return np.asarray(x)[(*inside[:dim], index, *inside[dim + 1 :])]
 def scatter(x, dim, index, src=None, value=None):
     src = value if src is None else src
-    x = np.array(x, float)
+    x = np.array(x, np.result_type(x, np.float32))
     if not x.ndim:
         return x + (src - x)
     index = np.atleast_1d(index)
@@ -102,7 +102,7 @@ def scatter(x, dim, index, src=None, value=None):
     x[tuple(inside)] = part
     return x
 def scatter_add(x, dim, index, src):
-    x = np.array(x, float)
+    x = np.array(x, np.result_type(x, np.float32))
     if not x.ndim:
         return x + src
     index, src = np.atleast_1d(index), np.atleast_1d(src)
@@ -111,14 +111,14 @@ def scatter_add(x, dim, index, src):
     np.add.at(x, tuple(inside), src[tuple(slice(n) for n in np.shape(index))])
     return x
 def index_put(x, indices, values, accumulate=False):
-    x = np.array(x, float)
+    x = np.array(x, np.result_type(x, np.float32))
     if accumulate:
         np.add.at(x, indices, values)
     else:
         x[indices] = values
     return x
 def index_add(x, dim, index, source, alpha=1):
-    x = np.array(x, float)
+    x = np.array(x, np.result_type(x, np.float32))
     if not x.ndim:
         return x + alpha * np.sum(source)
     index, source = np.atleast_1d(index), np.atleast_1d(source)
@@ -126,7 +126,7 @@ def index_add(x, dim, index, source, alpha=1):
     np.add.at(rows, index, alpha * np.moveaxis(source, dim, 0))
     return np.moveaxis(rows, 0, dim)
 def index_fill(x, dim, index, value=1):
-    x = np.array(x, float)
+    x = np.array(x, np.result_type(x, np.float32))
     if not x.ndim:
         return np.full_like(x, value)
     rows = np.moveaxis(x, dim, 0)
@@ -135,12 +135,12 @@ def index_fill(x, dim, index, value=1):
 def diag_embed(x, offset=0, dim1=-2, dim2=-1):
     x = np.asarray(x)
     n = x.shape[-1] + abs(offset)
-    made = np.zeros((*x.shape[:-1], n, n))
+    made = np.zeros((*x.shape[:-1], n, n), x.dtype)
     rows = np.arange(x.shape[-1])
     made[..., rows + max(-offset, 0), rows + max(offset, 0)] = x
     return np.moveaxis(made, (-2, -1), (dim1, dim2))
 def diagonal_scatter(x, src, offset=0, dim1=0, dim2=1):
-    view = np.moveaxis(np.array(x, float), (dim1, dim2), (-2, -1))
+    view = np.moveaxis(np.array(x, np.result_type(x, np.float32)), (dim1, dim2), (-2, -1))
     rows = np.arange(np.shape(src)[-1])
     view[..., rows + max(-offset, 0), rows + max(offset, 0)] = src
     return np.moveaxis(view, (-2, -1), (dim1, dim2))
@@ -171,7 +171,8 @@ def linalg.solve(a, b, left=True):
 def linalg.solve_triangular(a, b, upper=False, left=True, unitriangular=False):
     a = np.triu(a) if upper else np.tril(a)
     if unitriangular:
-        a = a - a * np.eye(np.shape(a)[-1]) + np.eye(np.shape(a)[-1])
+        one = np.eye(np.shape(a)[-1], dtype=np.asarray(a).dtype)
+        a = a - a * one + one
     return np.linalg.solve(a, b) if left else np.swapaxes(
         np.linalg.solve(np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)), -1, -2
     )
@@ -193,7 +194,7 @@ def max_with_index(x, dim, keepdim=False):
 def matrix_exp(x):
     squarings = max(0, int(np.ceil(np.log2(max(np.abs(x).sum(-1).max(initial=0), 1e-300)))) + 3)
     x = x / 2**squarings
-    term = found = np.broadcast_to(np.eye(x.shape[-1]), x.shape)
+    term = found = np.broadcast_to(np.eye(x.shape[-1], dtype=np.result_type(x, np.float32)), x.shape)
     for k in range(1, 14):
         term = term @ x / k
         found = found + term
@@ -234,14 +235,14 @@ def put(x, index, source, accumulate=False):
 def index_copy(x, dim, index, source):
     if not np.ndim(x):
         return np.reshape(source, ())
-    x, index, source = np.array(x, float), np.atleast_1d(index), np.atleast_1d(source)
+    x, index, source = np.array(x, np.result_type(x, np.float32)), np.atleast_1d(index), np.atleast_1d(source)
     rows = np.moveaxis(x, dim, 0)
     rows[index] = np.moveaxis(source, dim, 0)
     return np.moveaxis(rows, 0, dim)
 def index_reduce(x, dim, index, source, reduce, include_self=True):
     if not np.ndim(x):
         return index_reduce(np.atleast_1d(x), 0, index, source, reduce, include_self)[0]
-    x, index, source = np.array(x, float), np.atleast_1d(index), np.atleast_1d(source)
+    x, index, source = np.array(x, np.result_type(x, np.float32)), np.atleast_1d(index), np.atleast_1d(source)
     rows = np.moveaxis(x, dim, 0)
     count = np.zeros(len(rows))
     np.add.at(count, index, 1)
@@ -257,7 +258,7 @@ def index_reduce(x, dim, index, source, reduce, include_self=True):
 def scatter_reduce(x, dim, index, src, reduce, include_self=True):
     if not np.ndim(x):
         return scatter_reduce(np.atleast_1d(x), 0, index, src, reduce, include_self)[0]
-    x, index, src = np.array(x, float), np.atleast_1d(index), np.atleast_1d(src)
+    x, index, src = np.array(x, np.result_type(x, np.float32)), np.atleast_1d(index), np.atleast_1d(src)
     inside = list(np.indices(np.shape(index)))
     inside[dim] = index
     inside = tuple(inside)
@@ -307,7 +308,7 @@ def masked_select(x, mask):
     return x[mask]
 def masked_scatter(x, mask, source):
     x, mask = np.broadcast_arrays(x, mask)
-    x = np.array(x, float)
+    x = np.array(x, np.result_type(x, np.float32))
     x[mask] = np.ravel(source)[: np.sum(mask)]
     return x
 """)
@@ -334,7 +335,7 @@ def conv_transpose<d>d(x, w, b=None, stride=1, padding=0, output_padding=0, grou
     given = (stride, padding, output_padding, dilation)
     stride, padding, further, dilation = (np.broadcast_to(n, <d>) for n in given)
     sizes = (np.array(np.shape(x)[-<d>:]) - 1) * stride + 1
-    wide = np.zeros((*np.shape(x)[:-<d>], *sizes))  # with zeros in between
+    wide = np.zeros((*np.shape(x)[:-<d>], *sizes), np.asarray(x).dtype)  # with zeros in between
     wide[(..., *(slice(None, None, n) for n in stride))] = x
     edge = dilation * (np.array(np.shape(w)[-<d>:]) - 1)
     edges = [(n, n + m) for n, m in zip(edge, further)]
@@ -364,7 +365,7 @@ for _d in (1, 2, 3):
     for _place, _size in _sizes.items():
         _text = _text.replace(_place, str(_size))
     HELPERS |= by_name(_text)
-# Functions of numbers, with the module math alone.
+# Functions of numbers, with the module math alone. A maximum is nan where one of its operands is.
 SCALAR = by_name("""
 def sigmoid(x):
     e = math.exp(-abs(x))  # so that nothing overflows
@@ -385,6 +386,10 @@ def sign(x):
     return (x > 0) - (x < 0)
 def sinc(x):
     return (math.sin(math.pi * x) / (math.pi * x) if x else 1.0)
+def maximum(x, y):
+    return (x if (x > y) | (x != x) else y)
+def minimum(x, y):
+    return (x if (x < y) | (x != x) else y)
 """)
 _CHOICE = r"\((.*) if (.*?) else (.*?)\)"
 

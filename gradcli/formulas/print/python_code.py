@@ -95,6 +95,24 @@ class NumpyPrinter(Printer):
     def __init__(self, names: Any = None, like: str = "") -> None:
         super().__init__(names)
         self.helpers: list[str] = []
+        self.arrays: list[str] = []  # the parameters that give new arrays their dtype
+        self.typed = False  # whether the code has made any
+
+    @property
+    def dtype(self) -> str:
+        """The argument that gives a new array the dtype of the parameters: float32 stays float32."""
+        self.typed = self.typed or bool(self.arrays)
+        return ", dtype=dtype" if self.arrays else ""
+
+    def as_typed(self, text: str) -> str:
+        """An array of numbers that Python gave, in the dtype of the parameters."""
+        return f"{text}.astype(dtype)" if self.dtype else text
+
+    def preamble(self) -> list[str]:
+        """The line that finds this dtype, if the code uses it."""
+        if not self.typed:
+            return []
+        return [f"    dtype = np.result_type({', '.join(self.arrays)}, np.float32)"]
 
     def own(self, roots: list[Expression]) -> list[Expression]:
         """The expressions in forms that keep their digits, of functions that there are."""
@@ -110,7 +128,25 @@ class NumpyPrinter(Printer):
         return super().text(expression).replace(".numel()", ".size")  # in names, shapes and options
 
     def make_array(self, node: Expression) -> Piece:
-        return f"np.array({_listed(node.data, self.constants)})", ATOM
+        typed = self.dtype if np.asarray(node.data).dtype.kind == "f" else ""
+        return f"np.array({_listed(node.data, self.constants)}{typed})", ATOM
+
+    def power(self, base: Expression, exponent: Any) -> Piece:
+        if is_scalar_constant(base) and isinstance(exponent, Number) and exponent == HALF:
+            # np.sqrt(2) is float64, and so is what it multiplies
+            return f"math.sqrt({self.of(base)[0].replace('np.pi', 'math.pi')})", ATOM
+        return super().power(base, exponent)
+
+    def make_call(self, node: Expression) -> Piece:
+        word = node.data[0]
+        if is_scalar_constant(node) and word in _MATH and len(node.args) == 1:
+            return f"math.{word}({self.of(node.args[0])[0].replace('np.pi', 'math.pi')})", ATOM
+        found = super().make_call(node)
+        if word == "where" and not any(part.shape for part in node.args[1:]):
+            return (self.as_typed(found[0]) if _are_numbers(node.args[1:]) else found[0]), ATOM
+        if word == "one_hot":
+            return self.as_typed(found[0]), ATOM
+        return found
 
     def call(
         self, function: str, args: list[Piece], options: Iterable[tuple[str, Any]] = ()
@@ -135,6 +171,8 @@ class NumpyPrinter(Printer):
             if lacking:
                 raise NoExpression(f"{function}, as it is written here, takes no {lacking[0]}")
             shown = self.helped(function)
+        elif function == "eye":
+            return f"np.eye({', '.join(self.arguments(args, given))}{self.dtype})", ATOM
         elif function in NUMPY or function in _SAME or _ufunc(function):
             shown = f"np.{NUMPY.get(function) or _ufunc(function) or function}"
             given = [(_RENAMED.get(k, k), v) for k, v in given]
@@ -145,7 +183,8 @@ class NumpyPrinter(Printer):
             shown = f"special.{SPECIAL[function]}"
             given = [(k if k == "@" else "", v) for k, v in given]
         elif function in ("ones", "zeros"):
-            return f"np.{function}(({', '.join(parts)}{',' if len(parts) == 1 else ''}))", ATOM
+            sizes = f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+            return f"np.{function}({sizes}{self.dtype})", ATOM
         else:
             raise NoExpression(f"NumPy has no function for {function}")
         return f"{shown}({', '.join(self.arguments(args, given))})", ATOM
@@ -199,6 +238,10 @@ class NumpyPrinter(Printer):
         return f"np.{word}({args[0][0]})", ATOM
 
 
+def _are_numbers(nodes: Iterable[Expression]) -> bool:
+    return all(n.op == "number" or is_call(n, "float") for n in nodes)
+
+
 class MathPrinter(NumpyPrinter):
     """Prints expressions of scalars as Python code that uses `math`."""
 
@@ -225,12 +268,16 @@ class MathPrinter(NumpyPrinter):
         inner = parts[0] if parts else ""
         if function == "abs":
             return f"abs({inner})", ATOM
-        if function in SCALAR and not list(options):
-            return f"{self.helped(function)}({', '.join(parts)})", ATOM
         if function == "relu":
             return f"max({inner}, 0)", ATOM
-        if function in ("maximum", "minimum"):
-            return f"{function[:3]}({', '.join(parts)})", ATOM
+        numbers = [p for p in parts if re.fullmatch(r"-?[\d.]+(e[-+]?\d+)?", p)]
+        if (
+            function in ("maximum", "minimum") and numbers
+        ):  # max(x, 0) is nan where x is, max(0, x) is not
+            rest = [p for p in parts if p not in numbers]
+            return f"{function[:3]}({', '.join([*rest, *numbers])})", ATOM
+        if function in SCALAR and not list(options):
+            return f"{self.helped(function)}({', '.join(parts)})", ATOM
         raise NoExpression(f"math has no function for {function}")
 
     def make_call(self, node: Expression) -> Piece:
@@ -434,6 +481,11 @@ def written_by(found: Derivatives, *kinds: type[Any]) -> str:
         with suppress(NoExpression):
             return written_by(found, kind)
     printer = kinds[-1](like=_parameter(like))
+    if type(printer) is NumpyPrinter:
+        kept = (
+            n for n, v in found.variables.items() if np.ndim(v) and np.asarray(v).dtype.kind == "f"
+        )
+        printer.arrays = list(map(_parameter, kept))
     roots = printer.own([found.whole, *found.by.values()])
     code: str = printer.program(function_text(found, printer, roots))
     return code
@@ -474,6 +526,7 @@ def function_text(found: Derivatives, printer: Any, roots: list[Expression]) -> 
         f"def {'value' if value_only else 'value_and_' + found.kind.lower()}({signature}):",
         '    """' + title.replace("\\", "\\\\") + '"""',
     ]
+    lines = [*getattr(printer, "preamble", list)(), *lines]
     ends = [f"    value = {texts[0]}", f"    return value, {grads}"]
     return "\n".join([*head, *lines, *([f"    return {texts[0]}"] if value_only else ends)])
 

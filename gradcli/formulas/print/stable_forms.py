@@ -15,7 +15,7 @@ TWO = Number.of(2)
 
 
 def stable(root: Expression) -> Expression:
-    """1 - tanh(u)**2 and 1/cosh(u)**2 as sech2(u), 1 - sigmoid(u) as sigmoid(-u), expm1(u) + 1 as exp(u)."""
+    """1 - tanh(u)**2 and 1/cosh(u)**2 as sech2(u)."""
     return rewrite(rewrite(root, _differences), _reciprocals)
 
 
@@ -36,8 +36,6 @@ def _differences(node: Expression) -> Expression:
     terms = list(zip(node.args, coefficients, strict=True))
     for place, (term, coefficient) in enumerate(terms):
         found = _complement(term) if coefficient == -constant else None
-        if found is None and coefficient == constant and is_call(term, "expm1"):
-            found = alg.function("exp", term.args[0])
         if found is not None:
             rest = [*terms[:place], *terms[place + 1 :]]
             return alg.combine([*rest, (found, constant)])
@@ -45,9 +43,7 @@ def _differences(node: Expression) -> Expression:
 
 
 def _complement(term: Expression) -> Expression | None:
-    """1 - term, if the term is a sigmoid or the square of a tanh; else None."""
-    if is_call(term, "sigmoid"):
-        return alg.function("sigmoid", alg.negate(term.args[0]))
+    """1 - term, if the term is the square of a tanh; else None."""
     if term.op == "product" and term.data == (ONE, (TWO,)) and is_call(term.args[0], "tanh"):
         u = term.args[0].args[0]
         return call("sech2", [u], u.shape)

@@ -43,7 +43,6 @@ HALF = Fraction(1, 2)
 MOST_SQUARED = 60  # terms of a power that is multiplied out
 LARGEST_PRIME = 2000
 POSITIVE = frozenset("cosh sigmoid abs".split())
-COMPLEMENTS = frozenset("sigmoid special.ndtr".split())  # 1 - f(u) is f(-u)
 CIRCULAR = frozenset("sin cos sinh cosh".split())
 # The square of a function by another: sin(u)**2 is 1 - cos(u)**2.
 SQUARES = {
@@ -58,7 +57,9 @@ class Reading(threading.local):
     squares: the functions whose squares are replaced. tangents: whether tan(u) is read as sin(u)/cos(u).
     multiples: whether sin(2*u) is read with sin(u) and cos(u). conjugates: whether roots leave the
     denominators. exponentials: whether sinh, cosh, tanh and sigmoid are read with exp. normal: whether
-    erf is read by the normal distribution function.
+    erf is read by the normal distribution function. apart: whether sigmoid(-u) stays beside sigmoid(u),
+    for what has both has lost digits where it is written with one. halves: whether tanh is read with sigmoid,
+    in an expression that has both.
     sums: whether sums that occur more than once stay whole. jumps: whether sign(u) stays so, which has a
     value at 0 where u/abs(u) has none.
     units: the largest common measure of the multiples of each argument of a sine or cosine.
@@ -68,7 +69,7 @@ class Reading(threading.local):
 
     squares: tuple[str, ...] = ("cos", "cosh")
     tangents = multiples = True
-    conjugates = exponentials = normal = sums = jumps = False
+    conjugates = exponentials = normal = sums = jumps = apart = halves = False
 
     def __init__(self) -> None:
         self.signs: Mapping[str, int] = {}
@@ -450,7 +451,7 @@ def log(p: Product) -> Product:
     if p.number == 1 and len(p.powers) == 1:
         ((k, e),) = p.powers.items()
         entry = entry_of(k)
-        if entry[0] == "exp":
+        if entry[0] == "exp" and not _of_powers(entry[1]):
             return Product(e, entry[1])
         if e.denominator > 1 or positive(k):
             inner = Product(1, {k: 1}).key
@@ -458,11 +459,23 @@ def log(p: Product) -> Product:
     return Product(1, {generator("call", "log", (p.key,)): 1})
 
 
+def _of_powers(exponent: Iterable[tuple[Factor, Rational]]) -> bool:
+    """Whether exp of it is a power u**v whose base may be negative, where v*log(u) is not real."""
+    inside = (entry_of(k)[2][0] for k, e in exponent if e == 1 and word_of(k) == "log")
+    return any(not all(map(positive, thawed(u).powers)) for u in inside)
+
+
 def applied(word: str, args: list[Product]) -> Product:
     """A function of the language of products, by the identities that the reading uses."""
     p = args[0]
     if word in ("exp", "log"):
         return exp(p) if word == "exp" else log(p)
+    if word == "expm1":
+        return add([exp(p), Product(-1)])
+    if word == "log1p":
+        return log(add([p, Product(1)]))
+    if word == "erfc":
+        return add([Product(1), applied("erf", [p]).scaled(-1)])
     if word in ("abs", "sign") and not (word == "sign" and reading.jumps):
         return _sized(p, word == "sign")
     if word in ODD | EVEN:
@@ -471,13 +484,15 @@ def applied(word: str, args: list[Product]) -> Product:
         if _leads_negative(p):
             found = applied(word, [p.scaled(-1)])
             return found.scaled(-1) if word in ODD else found
-    if word == "sigmoid" and _leads_negative(p):
+    if word == "sigmoid" and not reading.apart and _leads_negative(p):
         return add([Product(1), applied(word, [p.scaled(-1)]).scaled(-1)])
     if reading.normal and word == "erf":
         root = Product(1, {generator("prime", 2): HALF})
         return add([applied("special.ndtr", [p.times(root)]).scaled(2), Product(-1)])
     if reading.exponentials and word in ("sinh", "cosh", "tanh", "sigmoid"):
         return _exponential(word, p)
+    if reading.halves and word == "tanh":  # tanh(u/2) is 2*sigmoid(u) - 1
+        return add([applied("sigmoid", [p.scaled(2)]).scaled(2), Product(-1)])
     if reading.tangents and word in ("tan", "tanh"):
         tail = word[3:]
         return applied("sin" + tail, [p]).times(applied("cos" + tail, [p]).power(-1))

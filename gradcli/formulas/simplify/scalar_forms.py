@@ -13,6 +13,8 @@ from gradcli.formulas.algebra.exact_check import Check, is_leaf
 from gradcli.formulas.algebra.exact_numbers import ONE, ZERO, Number
 from gradcli.formulas.algebra.expression_text import to_text
 from gradcli.formulas.algebra.expressions import Expression, is_call, order
+from gradcli.formulas.algebra.kept_digits import Digits
+from gradcli.formulas.simplify.accurate_forms import ACCURATE, accurate
 from gradcli.formulas.simplify.polynomials import (
     Monomial,
     Rational,
@@ -24,6 +26,7 @@ from gradcli.formulas.simplify.polynomials import (
     times,
 )
 from gradcli.formulas.simplify.products import (
+    Factor,
     Product,
     add,
     applied,
@@ -55,9 +58,12 @@ from gradcli.formulas.simplify.shortest_form import (
 
 BUDGET = 8_000
 MOST_WRITTEN = 1_000  # pieces, over all readings; then no further one is tried
+NEARLY = 1  # more operations than the shortest form has, for one that keeps more digits
+MOST_NEAR = 6  # such forms
 SHORT = 1  # operations of an expression that is short enough
 HEAVIEST = 5_000  # heavier sums are only taken out of, which is linear
 MOST_TRIED = 3  # generators by whose powers a numerator is taken apart
+MOST_NESTED = 60  # terms of which one factor after another is taken out
 MOST_TERMS = 8  # of a numerator that is written term by term
 LARGE = (TooLarge, ZeroDivisionError, OverflowError)  # what ends a reading
 # How many times as long as the best a first form may be, of a reading that may lengthen.
@@ -70,6 +76,7 @@ Read = dict[Expression, Product]
 READINGS: tuple[tuple[dict[str, Any], frozenset[str]], ...] = (
     ({}, frozenset()),
     ({"normal": True}, frozenset(["erf"])),
+    ({"apart": True}, frozenset(["sigmoid"])),
     ({"squares": ("sin", "cosh")}, SINES),
     ({"tangents": False, "multiples": False}, CIRCULAR),
     ({"conjugates": True}, SINES | {"sqrt"}),
@@ -86,10 +93,13 @@ PLAIN = {
     "normal": False,
     "sums": False,
     "jumps": False,
+    "apart": False,
 }
 # How arguments are read: as they are, for a derivative seldom takes an argument apart.
 INSIDE: dict[str, Any] = {**PLAIN, "squares": (), "tangents": False, "multiples": False}
-OPENED = frozenset("exp log abs sign".split())  # the functions whose arguments are factors as well
+OPENED = frozenset(
+    "exp log abs sign expm1 log1p".split()
+)  # the functions whose arguments are factors as well
 
 
 def shortest(expression: Expression) -> Expression:
@@ -103,15 +113,20 @@ def _shortest(expression: Expression, assumed: frozenset[tuple[str, int]]) -> Ex
     if least <= SHORT:
         return expression
     given, reading.signs = decimals(expression), dict(assumed)
-    found = {
-        c: cost(c, given) for c in candidates(expression, given) if c.shape == expression.shape
-    }
+    forms = candidates(expression, given)
+    if any(is_call(n, *ACCURATE) for n in order([expression], is_leaf)):
+        forms = map(accurate, forms)
+    found = {c: cost(c, given) for c in forms if c.shape == expression.shape}
     shorter = [c for c, n in found.items() if n < least]
     if not _may_overflow(expression):
         shorter = [c for c in shorter if not _may_overflow(c)]
     shorter.sort(key=lambda c: (found[c], len(to_text(c))))
     check = Check(expression, reading.signs)
-    best = next((c for c in shorter if check.accepts(c)), expression)
+    digits = Digits(expression, check.leaves, list(map(check.sign, check.leaves)))
+    best = next((c for c in shorter if digits.keeps(c) and check.accepts(c)), expression)
+    most = found.get(best, least) + NEARLY
+    near = [accurate(best), *(c for c in shorter if c is not best and found[c] <= most)][:MOST_NEAR]
+    best = next(filter(check.accepts, digits.better(best, near)), best)
     return shortest(best) if 2 * operations(best) < least else best  # then more readings are tried
 
 
@@ -156,12 +171,15 @@ def candidates(expression: Expression, given: frozenset[Number]) -> Iterator[Exp
         return
     if any(e.integer is None for node in nodes for e in exponents(node)):
         words.add("sqrt")
+    if {"erfc"} <= words:
+        words.add("erf")
     sums = (s for n in nodes for s in _powers(n) if s.op == "sum" and s.plain)
     whole = {_one_sign(s) for s in sums if not any(n.op == "sum" for n in order(s.args))}
     if whole:
         words.add("sum")
     writer = Writer(given, _may_overflow(expression))
     reading.clear()
+    reading.halves = {"sigmoid", "tanh"} <= words
     try:
         _set(INSIDE)
         inside = read(within, set(), {})
@@ -199,6 +217,8 @@ def _forms(
     new = writer.is_new(tuple(t.key for t in terms))
     if new and len(terms) > 2:
         yield _outside(terms, writer, _usual)
+        if len(terms) <= MOST_NESTED and any(type(k) is not int for t in terms for k in t.powers):
+            yield _nested(terms, writer)
     if expression.weight > HEAVIEST:
         return
     if new and terms:
@@ -304,6 +324,22 @@ def _outside(
     outer = Product(1, {k: e for k, e in shared.items() if e})
     inner = alg.combine((writer.product(t.times(outer.power(-1))), ONE) for t in terms)
     return alg.multiply(writer.product(outer), inner)
+
+
+def _nested(terms: list[Product], writer: Writer) -> Expression:
+    """The terms with the factor that most of them share taken out, again and again: (1 - (1 - 1/w)/v)/u."""
+    powers: dict[Factor, list[Rational]] = {}
+    for t in terms:
+        for k, e in t.powers.items():
+            powers.setdefault(k, []).append(e)
+    often = max(powers, key=lambda k: len(powers[k]), default=None)
+    if often is None or len(powers[often]) < 2 or not _common(powers[often]):
+        return alg.combine((writer.product(t), ONE) for t in terms)
+    outer = Product(1, {often: _common(powers[often])})
+    inside = [t.times(outer.power(-1)) for t in terms if often in t.powers]
+    rest = [t for t in terms if often not in t.powers]
+    whole = alg.multiply(writer.product(outer), _nested(inside, writer))
+    return alg.add(whole, _nested(rest, writer)) if rest else whole
 
 
 def _common(powers: list[Rational]) -> Rational:

@@ -32,7 +32,6 @@ from gradcli.formulas.simplify.polynomials import (
 )
 from gradcli.formulas.simplify.products import (
     CIRCULAR,
-    COMPLEMENTS,
     HALF,
     Factor,
     Frozen,
@@ -235,6 +234,8 @@ class Writer:
             ):
                 inner = self.polynomial({m: c * p.number for m, c in k})
                 yield self._plain(1, {f: e for f, e in own.items() if f != k}, inner)
+            if not isinstance(k, int) and own[k] == 1 and _growth(k) is not None:
+                yield from self._spread(p, k)
 
     def _angles(self, p: Product, sine: Factor) -> Iterator[Expression]:
         """With tan(u) for sin(u)/cos(u), and sin(2*u)/2 for sin(u)*cos(u)."""
@@ -261,7 +262,7 @@ class Writer:
             return
         ((g, e),) = second
         word = word_of(g)
-        if e != 1 or not (word == "cos" or (word in COMPLEMENTS and a == -b)):
+        if e != 1 or not (word == "cos" or (word in alg.COMPLEMENTS and a == -b)):
             return
         ((number, own),) = entry_of(g)[2]
         if word == "cos":
@@ -301,6 +302,15 @@ class Writer:
             found, changed = found.times(made.power(e)), True
         if changed and not any(entry_of(k)[0] == "exp" for k in found.powers):
             yield self.product(found)
+
+    def _spread(self, p: Product, k: Key) -> Iterator[Expression]:
+        """exp(-u)*(exp(u) + 1) as exp(-u) + 1, which cannot overflow where exp(-u) does not."""
+        outer = {g: e for g, e in p.powers.items() if type(g) is int and entry_of(g)[0] == "exp"}
+        if outer:
+            rest = {g: e for g, e in p.powers.items() if g not in outer and g != k}
+            inner = times(dict(k), {tuple(sorted(outer.items())): 1})
+            if not all(any(entry_of(g)[0] == "exp" for g, _ in m) for m in inner):
+                yield self._plain(p.number, rest, self.polynomial(inner))
 
     def _sigmoids(self, p: Product, k: Key) -> Iterator[Expression]:
         """exp(u)**j/(1 + exp(u))**n as sigmoid(u)**j*sigmoid(-u)**(n - j), which cannot overflow."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 Path = tuple[int, str]  # (number of the root module, path below it)
@@ -25,6 +25,7 @@ class Calls:
         self._paths: list[Path] = []
         self._known: dict[int, Path] = {}
         self._prefixes: dict[int, str] = {}
+        self._tops: dict[str, Any] = {}  # the modules that no other holds, by name
         self._stack: list[int] = []
 
     # -- while the program runs ------------------------------------------------------------------
@@ -66,27 +67,46 @@ class Calls:
             self._stack.pop()
 
     # -- afterwards ------------------------------------------------------------------------------
-    def name_roots(self, names: dict[int, str]) -> None:
-        """Give roots the names of variables (by id); a single one with parameters needs no prefix."""
-        trained = [m for m in self.roots if next(iter(m.parameters()), None) is not None]
+    def name_roots(self, names: Mapping[str, Any] | None = None) -> None:
+        """Give roots the names of the program's variables, or their paths in a module that holds them.
+
+        What no other module holds is a top; a single top with parameters needs no prefix.
+        """
+        known = {id(module): name for name, module in reversed([*(names or {}).items()])}
+        every = {id(one): one for one in (*self.roots, *(names or {}).values())}
+        parts = {key: dict(_paths(one)) for key, one in every.items()}
+        held = {below for key, paths in parts.items() for below in paths if below != key}
+        self._tops = {}
+        for key, top in every.items():
+            if key not in held and next(iter(top.parameters()), None) is not None:
+                self._tops[known.get(key, type(top).__name__)] = top
+        if len(self._tops) == 1:
+            self._tops = dict(zip([""], self._tops.values(), strict=True))
         for number, module in enumerate(self.roots):
-            if number not in self._prefixes:
-                alone = len(trained) == 1 and module is trained[0]
-                name = names.get(id(module), type(module).__name__)
-                self._prefixes[number] = "" if alone else name
+            if number in self._prefixes:
+                continue
+            found = known.get(id(module), type(module).__name__)
+            for name, top in self._tops.items():
+                below = parts[id(top)].get(id(module))
+                if below is not None:
+                    found = ".".join(part for part in (name, below) if part)
+                    break
+            self._prefixes[number] = found
 
     def prefix(self, number: int) -> str:
         """What the paths of a root's parts begin with."""
         return self._prefixes.get(number, "")
 
     def parameters(self) -> Iterator[tuple[str, Any]]:
+        """Names and parameters (and buffers) of all modules, whoever holds them."""
+        yield from self.called_parameters()
+        for name, top in self._tops.items():
+            yield from _tensors_of(name, top)
+
+    def called_parameters(self) -> Iterator[tuple[str, Any]]:
         """Names and parameters (and buffers) of all roots, as the paths have them."""
         for number, module in enumerate(self.roots):
-            before = f"{self.prefix(number)}." if self.prefix(number) else ""
-            for name, tensor in module.named_parameters():
-                yield f"{before}{name}", tensor
-            for name, tensor in module.named_buffers():
-                yield f"{before}{name}", tensor
+            yield from _tensors_of(self.prefix(number), module)
 
     def path(self, call: int) -> str:
         """The path of the module that was called; of a root without a name its class."""
@@ -130,3 +150,15 @@ class Calls:
 
     def __len__(self) -> int:
         return len(self.kinds)
+
+
+def _paths(module: Any) -> Iterator[tuple[int, str]]:
+    """The parts of a module by id, with their paths."""
+    for path, part in module.named_modules():
+        yield id(part), path
+
+
+def _tensors_of(prefix: str, module: Any) -> Iterator[tuple[str, Any]]:
+    before = f"{prefix}." if prefix else ""
+    for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+        yield f"{before}{name}", tensor

@@ -14,6 +14,7 @@ from typing import Any
 
 from gradcli.graphs.of_torch.torch_notes import Note, note_of
 from gradcli.graphs.of_torch.torch_tensors import is_torch_tensor, node_of, readable
+from gradcli.graphs.of_torch.training_facts import JUDGES, PAIRS, Training
 from gradcli.graphs.probes import Place
 from gradcli.graphs.traversal import walk
 
@@ -56,14 +57,18 @@ class Facts:
     def __init__(self, where: Callable[[FrameType | None], Where]) -> None:
         self._where = where
         self._torch = sys.modules["torch"]
-        self._data = self._torch.Tensor.data
+        self._data, self._grad = self._torch.Tensor.data, self._torch.Tensor.grad
         self.cuts: dict[tuple[str | None, int, str], Cut] = {}
         self.writes: dict[int, dict[Where, int]] = {}  # storage -> line -> version that it made
+        self.by_hand: set[int] = (
+            set()
+        )  # storages of leaves that the program itself writes, after a pass
         self.born: dict[int, Where] = {}  # parameter -> the line that made its module
         self.trained: set[int] = set()  # parameters that have had a gradient
         self.optimized: set[int] = set()  # and those that an optimizer has stepped
         self.step = 0  # backward passes so far
         self.leak: Leak | None = None
+        self.training = Training(where)
         self.nonfinite: Any = None  # torch_anomaly.Found
         self._alive: list[weakref.ref[Note]] = []
 
@@ -75,6 +80,7 @@ class Facts:
         return [
             modules.register_module_parameter_registration_hook(self._parameter).remove,
             optimizers.register_optimizer_step_post_hook(self._stepped).remove,
+            *self.training.hooks(),
         ]
 
     def _parameter(self, module: Any, name: str, parameter: Any) -> None:
@@ -86,20 +92,27 @@ class Facts:
             self.optimized.update(map(id, group["params"]))
 
     # -- operations ------------------------------------------------------------------------------
-    def called(self, function: Any, out: Any, given: Iterable[Any], frame: FrameType | None) -> str:
+    def called(self, function: Any, out: Any, given: Any, frame: FrameType | None) -> str:
         """A function of PyTorch's has run; its name."""
         name: str = getattr(function, "__name__", "a function")
         if name == "__get__":
-            if getattr(function, "__self__", None) is not self._data:
+            asked = getattr(function, "__self__", None)
+            if asked is self._grad and out is None:
+                self.training.read_grad(given[0], frame)
+            if asked is not self._data:
                 return name
             name = "data"
+        if name in PAIRS:
+            self.training.paired(name, given, frame)
         writes = name == "__setitem__" or (name[-1] == "_" and name[:2] != "__")
         if writes or (name[:3] == "__i" and is_torch_tensor(out)):
             self._wrote(next(iter(given), None), frame)
         elif (is_torch_tensor(out) and not out.requires_grad) or name in PLAIN:
             operands = [t for t in tensors_among(given) if t.requires_grad and readable(t)]
-            if operands:
+            if operands and not name.startswith("new_") and not name.endswith("_like"):
                 self._cut(name, out, operands, frame)
+            if name in JUDGES and self.training.watches_outputs:
+                self.training.judged(given)
         return name
 
     def _wrote(self, target: Any, frame: FrameType | None) -> None:
@@ -108,6 +121,9 @@ class Facts:
             if readable(tensor) and tensor.layout == self._torch.strided:
                 address = tensor.untyped_storage().data_ptr()
                 self.writes.setdefault(address, {})[where] = tensor._version
+                own = self.step and tensor.is_leaf and where[0] is not None
+                if own and address not in self.by_hand and not _is_upkeep(frame, where[0] or ""):
+                    self.by_hand.add(address)
 
     def _cut(self, name: str, out: Any, operands: list[Any], frame: FrameType | None) -> None:
         if not self._torch.is_grad_enabled() and name not in PLAIN:
@@ -141,12 +157,15 @@ class Facts:
                 note = note_of(node)
                 if note is not None and note.spent and _saves(node):
                     raise RuntimeError(SECOND_TIME)
+        notes = (note_of(node) for node in nodes)
+        self.training.begins(roots, {note.call for note in notes if note is not None}, frame)
         self._count_alive(frame)
         self._alive += [weakref.ref(n) for n in map(note_of, starts) if n is not None]
         return nodes
 
     def ended(self, nodes: list[Any], frees: bool) -> None:
         """A pass has ended."""
+        self.training.ended()
         for node in nodes:
             leaf = getattr(node, "variable", None)
             if leaf is not None:
@@ -189,7 +208,9 @@ def tensors_among(values: Iterable[Any]) -> Iterator[Any]:
 def _saves(node: Any) -> bool:
     names = (name for name in dir(type(node)) if name.startswith("_raw_saved_"))
     raws = (getattr(node, name, None) for name in names)
-    return any(getattr(raw, "data", None) is not None for raw in raws)
+    return any(
+        getattr(raw, "data", raw) is not None for raw in raws
+    )  # not told before PyTorch 2.10
 
 
 def _is_upkeep(frame: FrameType | None, users: str) -> bool:

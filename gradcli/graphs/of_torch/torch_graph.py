@@ -26,7 +26,7 @@ def torch_parts(
     named = dict(names or {})
     module: Any = sys.modules["torch"].nn.Module
     known = {k: v for k, v in named.items() if is_torch_tensor(v)}
-    modules = {id(v): k for k, v in named.items() if isinstance(v, module)}
+    modules = {k: v for k, v in named.items() if isinstance(v, module)}
     calls = calls or _calls_of(tensors)
     if model is not None:
         models: Iterable[Any] = model if isinstance(model, tuple | list) else (model,)
@@ -34,6 +34,8 @@ def torch_parts(
             if not any(one is root for root in calls.roots):
                 calls.add_root(one, "" if one is model else None)
     calls.name_roots(modules)
+    parts = {id(tensor) for _, tensor in calls.parameters()}  # a loop's variable is no name for one
+    known = {k: v for k, v in known.items() if id(v) not in parts}
     return TorchProbe(calls, known), known, calls if len(calls) else None
 
 

@@ -5,14 +5,24 @@ from __future__ import annotations
 import re
 import sys
 
+from gradcli.engine.registry.version_facts import versions
+
 OLDEST = (2, 10)  # the first whose saved tensors say if a hook has packed them
-NEWEST = (2, 14)  # the last that the tests of graphs were run on: see docs/limits.md
 
 
 def release() -> tuple[int, int]:
     """PyTorch's version as two numbers."""
-    found = re.match(r"(\d+)\.(\d+)", sys.modules["torch"].__version__)
-    return (int(found[1]), int(found[2])) if found else NEWEST
+    return _numbers(sys.modules["torch"].__version__)
+
+
+def newest() -> tuple[int, int]:
+    """The last that was tried."""
+    return _numbers(versions()[-1])
+
+
+def _numbers(version: str) -> tuple[int, int]:
+    found = re.match(r"(\d+)\.(\d+)", version)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
 def name() -> str:
@@ -22,8 +32,8 @@ def name() -> str:
 
 def remark() -> str | None:
     """What is to be said of a version that was not tried, or that does not tell all."""
-    if release() > NEWEST:
-        known = ".".join(map(str, NEWEST))
+    if release() > newest():
+        known = ".".join(map(str, newest()))
         return f"{name()} is newer than what was tried ({known}): drawn from what its nodes say"
     if release() < OLDEST:
         known = ".".join(map(str, OLDEST))

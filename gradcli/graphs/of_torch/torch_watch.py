@@ -202,12 +202,17 @@ class Watch:
     @_quietly
     def _module_begins(self, module: Any, inputs: Any) -> None:
         if not self._in_pass:
+            outermost = self.calls.current < 0
             self.calls.enter(module)
+            if outermost and self.program:
+                self.facts.training.enters(module, self.calls.current, sys._getframe(1))
 
     @_quietly
     def _module_ends(self, module: Any, inputs: Any, output: Any) -> None:
         if not self._in_pass:
             self.calls.leave()
+            if self.program and self.calls.current < 0:
+                self.facts.training.leaves(module, output)
 
     # -- operations ------------------------------------------------------------------------------
     def _custom(self, apply: Any) -> Any:
@@ -599,12 +604,14 @@ def _mode(watch: Watch) -> Any:
             self, function: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
             number = watch.clock()
+            begun = watch.now() if watch.timed else 0.0
+            try:
+                out = function(*args, **(kwargs or {}))
+            except Exception:  # of the user's call, which goes on to the user
+                watch.facts.training.failed(function, args, sys._getframe(1))
+                raise
             if watch.timed:
-                begun = watch.now()
-                out = function(*args, **(kwargs or {}))
                 watch.calls.took(watch.calls.current, 0, watch.now() - begun)
-            else:
-                out = function(*args, **(kwargs or {}))
             given = (*args, *kwargs.values()) if kwargs else args
             watch.heard_call(function, out, given, sys._getframe(1), number)
             return out

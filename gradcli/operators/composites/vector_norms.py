@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf
 from typing import Any
 
 import numpy as np
 
+from gradcli.engine.core.switch import Call, Cone, axis_of
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.dimensions import (
     axes,
@@ -111,7 +113,7 @@ def _least(found: Any, ord: float) -> float:
 def _refuse_out_of_range(found: Any, ord: float) -> None:
     """Raise RuntimeError where a norm's powers were too large or too small."""
     with np.errstate(invalid="ignore"):
-        poor = np.isinf(found) | ((found < _least(found, ord)) & (found > 0))
+        poor = np.isinf(found) | (np.less(found, _least(found, ord)) & np.greater(found, 0))
     if np.any(poor):
         raise RuntimeError("a norm is out of range")
 
@@ -123,7 +125,7 @@ def _in_range(self: Any, ord: float, axis: Any, keepdim: bool, found: Any) -> An
         return found
     if not isinstance(found, (np.ndarray, np.generic)) or not self.size or not np.isfinite(ord):
         return found
-    poor = np.isinf(found) | (found < _least(found, ord))
+    poor = np.isinf(found) | np.less(found, _least(found, ord))
     if not poor.any():
         return found
     size = np.abs(self).max(axis=axis, keepdims=True)
@@ -159,10 +161,42 @@ def norm_backward(g: Any, self: Any, p: Any, norm: Any, dim: Any, keepdim: bool)
     return scaled * over(g, norm ** (p - 1), norm)
 
 
+class Length(Cone):
+    """Where a norm has no derivative: at 0; the sum of sizes also where an element is 0."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(lambda ord: {1: "K13[0]", 2: "Q10[0]"}.get(ord, ""))
+
+    def count(self, call: Call) -> Any:
+        zeros = call["self"] if call["ord"] == 1 else call.results[0]
+        return np.count_nonzero(zeros == 0) if call["ord"] >= 1 else 0
+
+    def mask(self, call: Call) -> Any:
+        if call["ord"] != 1:
+            return super().mask(call)
+        some = np.any(np.equal(call["self"], 0), axis_of(call))
+        return np.reshape(some, np.shape(call.results[0]))
+
+    def touched(self, call: Call) -> dict[str, Any]:
+        if call["ord"] != 1:
+            return super().touched(call)
+        return {"self": np.equal(call["self"], 0)}
+
+    def towards(self, call: Call, tangents: Mapping[str, Any]) -> Any:
+        if call["ord"] != 1:
+            return super().towards(call, tangents)
+        own, t = call["self"], np.asarray(tangents["self"])
+        moved = np.where(own == 0, np.abs(t), np.sign(own) * t)
+        return np.reshape(moved.sum(axis_of(call)), np.shape(call.results[0]))
+
+
 @primitive(
     "LinalgVectorNormBackward0",
     axes="dim*",
     symbolic="norm",
+    switch=Length(),
     jet=lambda s, self, ord, dim, keepdim: s.vector_norm(self, ord, dim, keepdim),
     critical=lambda result: result == 0,
 )

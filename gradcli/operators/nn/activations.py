@@ -12,6 +12,7 @@ import numpy as np
 from gradcli.engine.core import random
 from gradcli.engine.core.declaration import itself
 from gradcli.engine.core.primitive import VjpRules
+from gradcli.engine.core.switch import Corner, Point, Several, jump
 from gradcli.engine.core.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.core.views import inplace as overwritten
 from gradcli.engine.registry.derivative_pairs import PIECEWISE, pair, passing
@@ -161,6 +162,12 @@ def _hardtanh_backward(grad_output: Array, self: Array, min_val: Any, max_val: A
     return where((self <= min_val) | (self >= max_val), 0, grad_output)
 
 
+def _asked_of_limit(which: str) -> Any:
+    """What is recorded of hardtanh itself, and of relu6, which is it with other limits."""
+    known = {(-1, 1): f"K4{which}", (0, 6): f"K8{which}"}
+    return lambda min_val, max_val: known.get((min_val, max_val), "")
+
+
 hardtanh_p = sloped(
     "hardtanh_p",
     "Hardtanh",
@@ -168,6 +175,10 @@ hardtanh_p = sloped(
     _hardtanh_backward,
     slope="where((self > min_val) & (self < max_val), grad_output, 0)",
     symbolic="nn.functional.hardtanh:",
+    switch=Several(
+        Corner(lambda self, min_val: self == min_val, 0, 1, _asked_of_limit("")),
+        Corner(lambda self, max_val: self == max_val, 1, 0, _asked_of_limit("b")),
+    ),
     refuses={
         "b": (RuntimeError, "Bool inputs not supported for hardtanh"),
         "c": "clamp is not supported for complex types",
@@ -191,6 +202,10 @@ rectifier(
 )
 
 
+def _asked_of_leak(negative_slope: Any) -> str:
+    return "K5" if negative_slope == 0.01 else ""  # an answer is a slope, which is that of the leak
+
+
 def _leaky_relu(self: Array, negative_slope: Any = 0.01) -> Array:
     return where(self > 0, self, self * negative_slope)
 
@@ -199,6 +214,7 @@ def _leaky_relu_backward(grad_output: Array, self: Array, negative_slope: Any) -
     return where(self > 0, grad_output, grad_output * negative_slope)
 
 
+_LEAK = Corner(lambda self: self == 0, lambda negative_slope: negative_slope, 1, _asked_of_leak)
 leaky_relu_p = sloped(
     "leaky_relu_p",
     "LeakyRelu",
@@ -206,12 +222,13 @@ leaky_relu_p = sloped(
     _leaky_relu_backward,
     slope="grad_output * where(self > 0, 1, negative_slope)",
     symbolic="nn.functional.leaky_relu: negative_slope",
+    switch=_LEAK,
     refuses="leaky_relu_cpu",
 )
 leaky_relu_backward = leaky_relu_p.vjps["self"]
 
 
-@activation(_leaky_relu, "LeakyReluBackward1", "leaky_relu_cpu")
+@activation(_leaky_relu, "LeakyReluBackward1", "leaky_relu_cpu", switch=_LEAK)
 class leaky_relu_written:
     self = lambda g, result, negative_slope: leaky_relu_backward(g, result, negative_slope)
 
@@ -230,18 +247,25 @@ def _threshold(self: Array, threshold: Any, value: Any) -> Array:
     return where(self <= threshold, self.dtype.type(value), self)
 
 
+_STEP = Several(
+    Corner(lambda self, threshold, value: (self == threshold) & (threshold == value), 0, 1),
+    jump(lambda self, threshold, value: (self == threshold) & (threshold != value)),
+)
+
+
 @activation(
     _threshold,
     "ThresholdBackward0",
     "threshold_cpu",
     "bc",
     symbolic="nn.functional.threshold: threshold value",
+    switch=_STEP,
 )
 class threshold_p:
     self = threshold_backward
 
 
-@activation(_threshold, "ThresholdBackward1", "threshold_cpu", "bc", writes="shared")
+@activation(_threshold, "ThresholdBackward1", "threshold_cpu", "bc", writes="shared", switch=_STEP)
 class threshold_written:
     self = threshold_backward
 
@@ -283,6 +307,7 @@ hardshrink = sloped(
     _shrink_backward,
     slope=_NOT_SMALL,
     refuses="hardshrink_cpu",
+    switch=jump(lambda self, lambd: np.abs(self) == lambd),
     public=True,
     doc="The elements, those between -lambd and lambd replaced by 0.",
     signature="nn.functional.hardshrink(Tensor input, Scalar lambd=0.5, *, Tensor? out=None)",
@@ -309,6 +334,10 @@ softshrink = sloped(
     _shrink_backward,
     slope=_NOT_SMALL,
     refuses="softshrink_check",
+    switch=Several(
+        Corner(lambda self, lambd: self == -lambd, 1, 0),
+        Corner(lambda self, lambd: self == lambd, 0, 1),
+    ),
     public=True,
     doc="The elements, moved towards 0 by lambd.",
     signature="nn.functional.softshrink(Tensor input, Scalar lambd=0.5, *, Tensor? out=None)",
@@ -343,7 +372,17 @@ class elu_backward:
     )
 
 
-@activation(_elu, "EluBackward0", "elu_cpu", symbolic="elu")
+# With the default alpha there is none.
+_ELU = Corner(
+    lambda self: self == 0,
+    lambda alpha, scale, input_scale: alpha * scale * input_scale,
+    lambda scale: scale,
+    # An answer is a slope, which is that of its alpha.
+    lambda alpha, scale, input_scale: "K9" if (alpha, scale, input_scale) == (2, 1, 1) else "",
+)
+
+
+@activation(_elu, "EluBackward0", "elu_cpu", symbolic="elu", switch=_ELU)
 class elu_p:
     self = lambda g, self, alpha, scale, input_scale: elu_backward(
         g, alpha, scale, input_scale, self
@@ -364,7 +403,7 @@ class elu_result_backward:
     )
 
 
-@activation(_elu, "EluBackward1", "elu_cpu")
+@activation(_elu, "EluBackward1", "elu_cpu", switch=_ELU)
 class elu_written:
     self = lambda g, result, alpha, scale, input_scale: elu_result_backward(
         g, alpha, scale, input_scale, result
@@ -587,6 +626,10 @@ hardsigmoid_p = sloped(
     slope="where((self > -3) & (self < 3), grad_output / 6, 0)",
     slope_node="NotImplemented",
     symbolic="nn.functional.hardsigmoid:",
+    switch=Several(
+        Corner(lambda self: self == -3, 0, 1 / 6, "K6"),
+        Corner(lambda self: self == 3, 1 / 6, 0, "K6b"),
+    ),
     refuses="hardsigmoid_cpu",
 )
 rectifier("hardsigmoid(Tensor input)", hardsigmoid_p, "A straight line from 0 at -3 to 1 at 3.")
@@ -614,6 +657,10 @@ hardswish_p = sloped(
     {"grad_output": itself, "self": _hardswish_bend},
     slope="grad_output * where(self <= -3, 0, where(self < 3, self / 3 + 1 / 2, 1))",
     symbolic="nn.functional.hardswish:",
+    switch=Several(
+        Corner(lambda self: self == -3, 0, -0.5, "K7"),
+        Corner(lambda self: self == 3, 1.5, 1, "K7b"),
+    ),
     refuses="hardswish_cpu",
 )
 rectifier("hardswish(Tensor input)", hardswish_p, "input * hardsigmoid(input).")
@@ -703,7 +750,15 @@ class prelu_backward:
     )
 
 
-@primitive("PreluKernelBackward0", "own pointwise", refuses={NUMBERS: "prelu_cpu"})
+@primitive(
+    "PreluKernelBackward0",
+    "own pointwise",
+    refuses={NUMBERS: "prelu_cpu"},
+    switch=Point(
+        lambda self: self == 0,
+        lambda d_self, weight: where(d_self > 0, d_self, weight * d_self),
+    ),
+)
 class prelu_kernel:
     forward = lambda self, weight: where(self > 0, self, weight * self)
     self__weight = prelu_backward

@@ -12,6 +12,7 @@ from gradcli.engine.core import basic_primitives, modes
 from gradcli.engine.core.basic_primitives import factor, is_one, meeting
 from gradcli.engine.core.primitive import VjpRules
 from gradcli.engine.core.promotion import BOOL_OPERAND, mismatch
+from gradcli.engine.core.switch import CHOICE, SMOOTH, Point, Several, edge, jump
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry.rule_helpers import (
     MINUS_BOOL,
@@ -285,11 +286,30 @@ def _pow(base: Any, exponent: Any) -> Any:
         )
 
 
+def _is_root(exponent: Any) -> bool:
+    return not isinstance(exponent, complex) and 0 < exponent < 1
+
+
+def _smooth_power(self: Any, exponent: Any) -> Any:
+    """Where a power has a derivative, though 0 is raised to it: x**0, x**1, x**2."""
+    whole = not isinstance(exponent, complex) and exponent in (0, 1, 2)
+    return (self == 0) & whole
+
+
+def _asked_of_power(exponent: Any) -> str:
+    whole = isinstance(exponent, int)
+    return {0: "Q6" if whole else "Q6b", 1: "Q7", 2: "" if whole else "Q7b"}.get(exponent, "")
+
+
 @primitive(
     "PowBackward0",
     "elementwise analytic",
     samples="pow(randn(2,3), 3); pow(rand(3) + 0.5, 0.5); pow(rand(()) + 0.5, -1)",
     symbolic="self ** exponent",
+    switch=Several(
+        Point(_smooth_power, kind=SMOOTH, asked=_asked_of_power),
+        edge(lambda self, exponent: (self == 0) & _is_root(exponent), "Q28"),
+    ),
     jet=lambda s, self, exponent: s.power(self, float(exponent)),
 )
 class pow_number:
@@ -325,6 +345,13 @@ class pow_number:
     refuses={"b": "pow"},
     samples="pow(rand(2,3) + 0.5, randn(3)); pow(rand(()) + 0.5, randn(2))",
     symbolic="self ** exponent",
+    switch=Several(
+        edge(lambda self, exponent: (self == 0) & (exponent == 0), "self=Q8c exponent=Q8b"),
+        Point(
+            lambda self, exponent: (self == 0) & (exponent > 0), kind=SMOOTH, asked="exponent=Q8"
+        ),
+        edge(lambda self: self < 0, "self=Q9[0] exponent=Q9[1]"),
+    ),
     jet=lambda s, self, exponent: s.raised(self, exponent),
     critical=lambda self, exponent: (self == 0) | (abs(exponent - 1.5) < 2) & (exponent % 1 == 0),
 )
@@ -411,6 +438,7 @@ class floor_divide:
     "common pointwise",
     refuses={"bc": "remainder_cpu"},
     symbolic="remainder(self, other)",
+    switch=jump(lambda result: result == 0, "self=Q22 other=Q22b"),
 )
 class remainder_tensors:
     def forward(self: Array, other: Array) -> Array:
@@ -425,7 +453,12 @@ class remainder_tensors:
     other = lambda g, self, other: -g * div_rounded(cast(self, dtype_of(g)), other, "floor")
 
 
-@primitive("RemainderBackward0", "pointwise", symbolic="remainder(self, other)")
+@primitive(
+    "RemainderBackward0",
+    "pointwise",
+    symbolic="remainder(self, other)",
+    switch=jump(lambda result: result == 0, "Q22"),
+)
 class remainder_number:
     forward = lambda self, other: remainder_tensors.kernel(self, dtypes.constant(other, self.dtype))
     self = lambda g: g
@@ -576,6 +609,9 @@ def square(input: Array) -> Any:
 
 
 # -- comparisons and logic ------------------------------------------------------------------------
+_EQUAL = Point(lambda self, other: self == other, kind=CHOICE)
+
+
 def _compare(ufunc: Any, name: str, aliases: str = "", sign: str = "") -> Primitive:
     body = type(name, (), {"__doc__": f"Elementwise `{name}`.", "__module__": __name__})
     logical = name.startswith("logical")
@@ -592,6 +628,7 @@ def _compare(ufunc: Any, name: str, aliases: str = "", sign: str = "") -> Primit
         numbers=not logical,
         aliases=aliases,
         symbolic=f"self {sign} other" if sign else "",
+        switch=None if logical else _EQUAL,
         samples=(f"{name}(randn(3), {zero})", f"{name}(randn(3,1), randn(4))"),
         signature=() if logical else either,
     )(body)

@@ -11,6 +11,7 @@ from gradcli.engine.core.batched_arrays import BatchedArray, anywhere, is_batche
 from gradcli.engine.core.declaration import itself
 from gradcli.engine.core.primitive import VjpRules
 from gradcli.engine.core.promotion import mismatch
+from gradcli.engine.core.switch import SMOOTH, Corner, Point, Several, edge, jump
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.core.views import inplace
 from gradcli.engine.registry.rule_helpers import (
@@ -157,6 +158,7 @@ class log1p:
     "SqrtBackward0",
     "analytic",
     samples=_POSITIVE,
+    switch=edge(lambda self: self == 0, "Q2"),
     jet=lambda s, self: s.power(self, 0.5),
     critical=lambda self: self == 0,
 )
@@ -208,7 +210,13 @@ class tan:
     self = lambda g, result: g * conj(1 + result**2)
 
 
-@unary(np.arcsin, "AsinBackward0", samples=_UNIT, aliases="arcsin")
+@unary(
+    np.arcsin,
+    "AsinBackward0",
+    samples=_UNIT,
+    aliases="arcsin",
+    switch=edge(lambda self: np.abs(self) == 1, "K15"),
+)
 class asin:
     """The inverse sine."""
 
@@ -219,7 +227,13 @@ class asin:
     )
 
 
-@unary(np.arccos, "AcosBackward0", samples=_UNIT, aliases="arccos")
+@unary(
+    np.arccos,
+    "AcosBackward0",
+    samples=_UNIT,
+    aliases="arccos",
+    switch=edge(lambda self: np.abs(self) == 1, "Q20"),
+)
 class acos:
     """The inverse cosine."""
 
@@ -296,6 +310,7 @@ class asinh:
     "AcoshBackward0",
     samples="(rand(2,3) + 1.5); (rand(()) + 1.5); (rand(0))",
     aliases="arccosh",
+    switch=edge(lambda self: self == 1),
 )
 class acosh:
     """The inverse hyperbolic cosine."""
@@ -309,7 +324,13 @@ class acosh:
     )
 
 
-@unary(np.arctanh, "AtanhBackward0", samples=_UNIT, aliases="arctanh")
+@unary(
+    np.arctanh,
+    "AtanhBackward0",
+    samples=_UNIT,
+    aliases="arctanh",
+    switch=edge(lambda self: np.abs(self) == 1, "Q20b"),
+)
 class atanh:
     """The inverse hyperbolic tangent."""
 
@@ -358,6 +379,7 @@ def _sinc_far(g: Any, self: Any) -> Any:
 @unary(
     "SincBackward0",
     aliases="special.sinc",
+    switch=Point(lambda self: self == 0, kind=SMOOTH, asked="Q19"),
     jet=lambda s, self: s.sinc(self),
     critical=lambda self: abs(self) < 1e-3,
 )
@@ -428,6 +450,7 @@ class sigmoid_backward:
         "c": "clamp is not supported for complex types",
     },
     signature="relu(Tensor input)",
+    switch=Corner(lambda self: self == 0, 0, 1, "Q5b"),
     jet=lambda s, self: s.larger(self, 0.0),
     bends=lambda self: self == 0,
 )
@@ -442,6 +465,7 @@ class relu:
     "ThresholdBackwardBackward0",
     "pointwise saves_all",
     symbolic="where(self > threshold, grad_output, 0)",
+    switch=jump(lambda self, threshold: self == threshold),
 )
 class threshold_backward:
     def forward(grad_output: Array, self: Array, threshold: Any) -> Array:
@@ -521,6 +545,7 @@ class silu:
     "common",
     aliases="absolute",
     refuses={"b": "abs_cpu"},
+    switch=Corner(lambda self: self == 0, -1, 1, "Q1"),
     jet=lambda s, self: s.absolute(self),
     bends=lambda self: self == 0,
 )
@@ -538,7 +563,12 @@ def _sign(self: Array) -> Array:
     return where(np.isnan(self), signs.dtype.type(0), signs) if self.dtype.kind == "f" else signs
 
 
-@unary("SgnBackward0", "common", jet=lambda s, self: s.constant(self, s.sign(self)))
+@unary(
+    "SgnBackward0",
+    "common",
+    switch=jump(lambda self: self == 0),
+    jet=lambda s, self: s.constant(self, s.sign(self)),
+)
 class sgn:
     """The sign; for complex numbers the unit number of the same angle."""
 
@@ -556,15 +586,16 @@ class sgn:
 
 
 def _still(
-    kernel: Any, node: str, name: str, doc: str, numpy: Any = None, aliases: str = ""
+    kernel: Any, node: str, name: str, doc: str, numpy: Any, switch: Point, aliases: str = ""
 ) -> Any:
-    """A step function: its derivative is zero."""
+    """A step function: its derivative is zero. switch: where its steps are."""
     body = type(name, (), {"__doc__": doc, "__module__": __name__, "self": zeros_like})
     refuses = {"b": f"{name}_vml_cpu", "c": f"{name} is not supported for complex inputs"}
     if name == "sign":
         refuses = {"c": _SIGN_REFUSAL}
+    facts: dict[str, Any] = {"types": "common", "numpy": numpy, "aliases": aliases}
     jet = lambda s, self: s.whole(self, numpy)
-    facts = {"types": "common", "numpy": numpy, "aliases": aliases, "refuses": refuses, "jet": jet}
+    facts |= {"refuses": refuses, "switch": switch, "jet": jet}
     return unary(kernel, node, **facts)(body)
 
 
@@ -581,11 +612,27 @@ def _keeping_integers(ufunc: Any) -> Any:
     return kernel
 
 
-sign = _still(_sign, "SignBackward0", "sign", "-1, 0 or 1 by the sign.", np.sign)
-floor = _still(_keeping_integers(np.floor), "FloorBackward0", "floor", "Rounded down.", np.floor)
-ceil = _still(_keeping_integers(np.ceil), "CeilBackward0", "ceil", "Rounded up.", np.ceil)
-trunc = _still(
-    _keeping_integers(np.trunc), "TruncBackward0", "trunc", "Rounded to 0.", np.trunc, "fix"
+def _rounding(ufunc: Any, node: str, doc: str, switch: Point, aliases: str = "") -> Any:
+    kernel = _keeping_integers(ufunc)
+    return _still(kernel, node, ufunc.__name__, doc, ufunc, switch, aliases)
+
+
+sign = _still(
+    _sign, "SignBackward0", "sign", "-1, 0 or 1 by the sign.", np.sign,
+    jump(lambda self: self == 0, "Q13"),
+)  # fmt: skip
+floor = _rounding(
+    np.floor, "FloorBackward0", "Rounded down.", jump(lambda self, result: self == result, "Q13b")
+)
+ceil = _rounding(
+    np.ceil, "CeilBackward0", "Rounded up.", jump(lambda self, result: self == result, "K14b")
+)
+trunc = _rounding(
+    np.trunc,
+    "TruncBackward0",
+    "Rounded to 0.",
+    jump(lambda self, result: (self == result) & (self != 0), "K14"),
+    "fix",
 )
 
 
@@ -596,6 +643,7 @@ trunc = _still(
     numpy=np.rint,
     refuses={"bc": "round_vml_cpu"},
     symbolic="round(self)",
+    switch=jump(lambda self, result: np.abs(self - result) == 0.5, "Q13c"),
 )
 class round_whole:
     self = zeros_like
@@ -624,7 +672,12 @@ def round(input: Array, decimals: int = 0) -> Any:
     return round_to(input, decimals) if decimals else round_whole(input)
 
 
-@unary("FracBackward0", "common", refuses={"biuc": "frac_cpu"})
+@unary(
+    "FracBackward0",
+    "common",
+    refuses={"biuc": "frac_cpu"},
+    switch=jump(lambda self, result: (result == 0) & (self != 0)),
+)
 class frac:
     """What is behind the decimal point, with the sign."""
 
@@ -649,7 +702,27 @@ _NO_COMPLEX_CLAMP = {"c": "clamp is not supported for complex types"}
 _NO_BOOL_CLAMP = {**_NO_COMPLEX_CLAMP, "b": "clamp_scalar_cpu"}
 
 
-@primitive("ClampBackward1", "elementwise common", refuses=_NO_BOOL_CLAMP)
+# A limit may be left out.
+_AT_LEAST = Corner(lambda self, min: min is not None and self == min, 0, 1, "Q12")
+_AT_MOST = Corner(lambda self, max: max is not None and self == max, 1, 0, "Q12b")
+_AT_LEAST_TENSOR = Point(
+    lambda self, min: min is not None and self == min,
+    lambda d_self, d_min: np.maximum(d_self, d_min),
+    asked="self=K2[0] min=K2[1]",
+)
+_AT_MOST_TENSOR = Point(
+    lambda self, max: max is not None and self == max,
+    lambda d_self, d_max: np.minimum(d_self, d_max),
+    asked="self=K2b[0] max=K2b[1]",
+)
+
+
+@primitive(
+    "ClampBackward1",
+    "elementwise common",
+    refuses=_NO_BOOL_CLAMP,
+    switch=Several(_AT_LEAST, _AT_MOST),
+)
 class clamp_numbers:
     def forward(self: Array, min: Any = None, max: Any = None) -> Array:
         low, high = (None if n is None else dtypes.checked(n, self.dtype) for n in (min, max))
@@ -658,7 +731,12 @@ class clamp_numbers:
     self = lambda g, self, min, max: where(_inside(self, min, max), g, 0)
 
 
-@primitive("ClampBackward0", "common pointwise", refuses=_NO_COMPLEX_CLAMP)
+@primitive(
+    "ClampBackward0",
+    "common pointwise",
+    refuses=_NO_COMPLEX_CLAMP,
+    switch=Several(_AT_LEAST_TENSOR, _AT_MOST_TENSOR),
+)
 class clamp_tensors:
     def forward(self: Array, min: Array | None = None, max: Array | None = None) -> Array:
         if self.dtype.kind == "b" and min is not None and max is not None:
@@ -705,34 +783,34 @@ def _meeting(input: Any, *numbers: Any) -> Any:
     return cast(input, dtypes.result_type([(own, 2), *given]))
 
 
-def _limiting(*about: Any, **refuses: str) -> Any:
+def _limiting(node: str, switch: Point, **refuses: str) -> Any:
     """A primitive of one limit."""
-    return primitive("common pointwise", *about, refuses=refuses)
+    return primitive("common pointwise", node, refuses=refuses, switch=switch)
 
 
 _NO_COMPLEX = _NO_COMPLEX_CLAMP["c"]
 
 
-@_limiting("ClampMinBackward0", c=_NO_COMPLEX, b="clamp_min_scalar_cpu")
+@_limiting("ClampMinBackward0", _AT_LEAST, c=_NO_COMPLEX, b="clamp_min_scalar_cpu")
 class clamp_min_number:
     forward = lambda self, min: above(self, dtypes.checked(min, self.dtype))
     self = lambda g, self, min: where(self >= min, g, 0)
 
 
-@_limiting("ClampMinBackward1", c="maximum_cpu")
+@_limiting("ClampMinBackward1", _AT_LEAST_TENSOR, c="maximum_cpu")
 class clamp_min_tensor:
     forward = lambda self, min: above(self, min)
     self = lambda g, self, min: where(self >= min, g, 0)
     min = lambda g, self, min: where(self < min, g, 0)
 
 
-@_limiting("ClampMaxBackward0", c=_NO_COMPLEX, b="clamp_max_scalar_cpu")
+@_limiting("ClampMaxBackward0", _AT_MOST, c=_NO_COMPLEX, b="clamp_max_scalar_cpu")
 class clamp_max_number:
     forward = lambda self, max: below(self, dtypes.checked(max, self.dtype))
     self = lambda g, self, max: where(self <= max, g, 0)
 
 
-@_limiting("ClampMaxBackward1", c="minimum_cpu")
+@_limiting("ClampMaxBackward1", _AT_MOST_TENSOR, c="minimum_cpu")
 class clamp_max_tensor:
     forward = lambda self, max: below(self, max)
     self = lambda g, self, max: where(self <= max, g, 0)
@@ -768,6 +846,22 @@ clamp_max = _one_limit(
 
 
 # -- the larger and the smaller -------------------------------------------------------------------
+def _larger(asked: str) -> Point:
+    return Point(
+        lambda self, other: self == other,
+        lambda d_self, d_other: np.maximum(d_self, d_other),
+        asked=asked,
+    )
+
+
+def _smaller(asked: str) -> Point:
+    return Point(
+        lambda self, other: self == other,
+        lambda d_self, d_other: np.minimum(d_self, d_other),
+        asked=asked,
+    )
+
+
 def _shared(g: Any, loses: Any, ties: Any) -> Any:
     return masked_fill(where(ties, g / 2, g), loses, 0)
 
@@ -777,6 +871,7 @@ def _shared(g: Any, loses: Any, ties: Any) -> Any:
     "MaximumBackward0",
     refuses=_no_complex("maximum"),
     symbolic="maximum(self, other)",
+    switch=_larger("Q3"),
     jet=lambda s, self, other: s.larger(self, other),
     bends=lambda self, other: self == other,
 )
@@ -791,6 +886,7 @@ class maximum:
     np.minimum,
     "MinimumBackward0",
     refuses=_no_complex("minimum"),
+    switch=_smaller("K3"),
     jet=lambda s, self, other: s.larger(self, other, True),
     bends=lambda self, other: self == other,
 )
@@ -801,7 +897,7 @@ class minimum:
     other = lambda g, self, other: _shared(g, self < other, self == other)
 
 
-@binary(np.fmax, "FmaxBackward0", refuses=_no_complex("fmax"))
+@binary(np.fmax, "FmaxBackward0", refuses=_no_complex("fmax"), switch=_larger("K1"))
 class fmax:
     """The larger of two; a number wins over NaN."""
 
@@ -809,7 +905,7 @@ class fmax:
     other = lambda g, self, other: masked_fill(g, (self >= other) | np.isnan(other), 0)
 
 
-@binary(np.fmin, "FminBackward0", refuses=_no_complex("fmin"))
+@binary(np.fmin, "FminBackward0", refuses=_no_complex("fmin"), switch=_smaller("K1b"))
 class fmin:
     """The smaller of two; a number wins over NaN."""
 
@@ -819,7 +915,15 @@ class fmin:
 
 # -- two arguments --------------------------------------------------------------------------------
 @binary(
-    np.arctan2, "Atan2Backward0", "float inplace", aliases="arctan2", refuses={"c": "atan2_cpu"}
+    np.arctan2,
+    "Atan2Backward0",
+    "float inplace",
+    aliases="arctan2",
+    refuses={"c": "atan2_cpu"},
+    switch=Several(
+        jump(lambda self, other: (self == 0) & (other == 0), "Q11"),
+        jump(lambda self, other: (self == 0) & (other < 0)),
+    ),
 )
 class atan2:
     """The angle of the point (other, input)."""
@@ -843,6 +947,11 @@ class atan2:
     "HypotBackward0",
     "inplace",
     refuses={"biuc": "hypot_cpu"},
+    switch=Point(
+        lambda self, other: (self == 0) & (other == 0),
+        lambda d_self, d_other: np.hypot(d_self, d_other),
+        asked="Q21",
+    ),
     jet=lambda s, self, other: s.hypot(self, other),
     critical=lambda result: result == 0,
 )
@@ -882,14 +991,28 @@ class logaddexp2:
     other = lambda g, self, other: g / (1 + 2 ** (self - other))
 
 
-@primitive("FmodBackward0", "pointwise", refuses={"bc": "fmod_cpu"}, symbolic="fmod(self, other)")
+# Its sign is that of `self`, so it does not jump at 0.
+_FMOD_JUMPS = jump(lambda self, result: (result == 0) & (self != 0))
+
+
+@primitive(
+    "FmodBackward0",
+    "pointwise",
+    refuses={"bc": "fmod_cpu"},
+    symbolic="fmod(self, other)",
+    switch=_FMOD_JUMPS,
+)
 class fmod_number:
     forward = lambda self, other: np.fmod(self, dtypes.checked(other, self.dtype))
     self = lambda g: g
 
 
 @primitive(
-    "FmodBackward1", "common pointwise", refuses={"bc": "fmod_cpu"}, symbolic="fmod(self, other)"
+    "FmodBackward1",
+    "common pointwise",
+    refuses={"bc": "fmod_cpu"},
+    symbolic="fmod(self, other)",
+    switch=_FMOD_JUMPS,
 )
 class fmod_tensors:
     def forward(self: Array, other: Array) -> Array:
@@ -916,6 +1039,9 @@ def fmod(input: Array, other: Any) -> Any:
     return fmod_tensors(input, other)
 
 
+_SIGNED = Point(lambda self: self == 0, lambda d_self, other: np.copysign(np.abs(d_self), other))
+
+
 def _copysign_backward(g: Any, self: Any, result: Any) -> Any:
     return g * masked_fill(result / self, self == 0, 0)
 
@@ -925,6 +1051,7 @@ def _copysign_backward(g: Any, self: Any, result: Any) -> Any:
     "float pointwise",
     refuses={"c": "copysign_cpu"},
     symbolic="copysign(self, other)",
+    switch=_SIGNED,
 )
 class copysign_tensors:
     forward = lambda self, other: np.copysign(self, other)
@@ -937,6 +1064,7 @@ class copysign_tensors:
     "float pointwise",
     refuses={"c": "copysign_cpu"},
     symbolic="copysign(self, other)",
+    switch=_SIGNED,
 )
 class copysign_number:
     forward = lambda self, other: np.copysign(self, self.dtype.type(other))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core.batched_arrays import BatchedArray
+from gradcli.engine.core.switch import Ties
 from gradcli.engine.core.tensor import wrap, wrap_dim
 from gradcli.engine.registry import batching_helpers
 from gradcli.engine.registry.dimensions import axes, maximum_reduce, minimum_reduce
@@ -77,12 +78,17 @@ def extreme_backward(g: Any, self: Any, result: Any, dim: Any, keepdim: bool) ->
     return scale_by_count(_restore(g, dim, keepdim), mask, dim)
 
 
+def _ties(ufunc: Any) -> Ties:
+    return Ties(True, "Q4") if ufunc is np.maximum else Ties(False, "Q17c")
+
+
 def _of_extremes(ufunc: Any, name: str, numpy: tuple[Any, ...]) -> Any:
     """The decorator that defines `amax` or `amin` from its VJP rule."""
     return operator(
         _extreme(ufunc, name),
         f"{name.capitalize()}Backward0",
         numpy=numpy,
+        switch=_ties(ufunc),
         samples=f"{REDUCED}; {DIMS}; {TUPLES}",
         signature=f"{name}(Tensor input, int[1] dim=[], bool keepdim=False, *, Tensor? out=None)",
     )
@@ -170,9 +176,14 @@ def _maxmin(ufunc: Any, name: str, binary: str, doc: str) -> Any:
         f"{node}1",
         batching=batching_helpers.whole(lambda: along),
         symbolic=f"{name}:",
+        switch=_ties(ufunc),
     )(type(f"{name}_all", (), facts | all_rule))
     along = primitive(
-        _selecting(ufunc, name), f"{node}0", outputs="values | indices", symbolic=f"{name}:"
+        _selecting(ufunc, name),
+        f"{node}0",
+        outputs="values | indices",
+        symbolic=f"{name}:",
+        switch=Ties(True, "Q4b") if ufunc is np.maximum else Ties(False),
     )(type(f"{name}_dim", (), facts | dim_rule))
 
     def pair(input: Array, other: Array) -> Any:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from gradcli.engine.core.batched_arrays import anywhere
+from gradcli.engine.core.switch import MISSED, Call, Draw, Point, Theirs
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry.rule_helpers import (
     cast,
@@ -357,11 +359,60 @@ def _without(s: Any, i: int) -> Any:
     return out if s.shape[-1] > 1 else s[..., 0] * 0 + 1
 
 
+class Singular(Point):
+    """Where a determinant is 0: its gradient is the cofactors, which rules that divide by it miss."""
+
+    __slots__ = ()
+
+    def __init__(self, asked: Any = "") -> None:
+        super().__init__(None, asked=asked, kind=MISSED)
+
+    def count(self, call: Call) -> Any:
+        return np.count_nonzero(call.results[0] == 0)
+
+    def mask(self, call: Call) -> Any:
+        return np.equal(call.results[0], 0)
+
+    def touched(self, call: Call) -> dict[str, Any]:
+        shape = np.shape(call["A"])
+        return {"A": np.broadcast_to(self.mask(call)[..., None, None], shape)}
+
+    def spread(self, call: Call, g: Any, name: str, own: Any, draw: Draw) -> Any:
+        return own
+
+    truth = "cofactors"
+
+    def true(self, call: Call, g: Any, own: Any) -> Any:
+        """The gradient of the matrix, whatever its rank."""
+        scale = np.asarray(g)[..., None, None]
+        return np.where(self.touched(call)["A"], scale * _cofactors(np.asarray(call["A"])), own)
+
+    def pulled(self, call: Call, g: Any, name: str, own: Any, theirs: Theirs) -> Any:
+        return self.true(call, g, own)
+
+
+def _cofactors(matrix: Any) -> Any:
+    """The cofactors of square matrices, whatever their rank: of each element the signed minor."""
+    n = matrix.shape[-1]
+    found = np.empty(matrix.shape, matrix.dtype)
+    for i in range(n):
+        rows = np.delete(matrix, i, -2)
+        for j in range(n):
+            minor = np.delete(rows, j, -1)
+            found[..., i, j] = (-1) ** (i + j) * (_determinant(minor) if n > 1 else 1.0)
+    return found
+
+
+def _determinant(matrix: Any) -> Any:
+    return det_p.kernel(matrix)[0]
+
+
 @primitive(
     "LinalgDetBackward0",
     "leading",
     outputs="result | LU pivots",
     symbolic="det[0]:",
+    switch=Singular("Q26"),
     full_rank=True,
     jet=lambda s, A: s.determinant(A),
     critical=lambda result: result == 0,
@@ -649,11 +700,54 @@ def _eig_backward(grads: Any, values: Any, vectors: Any, hermitian: bool) -> Any
     return solve_ex(h, matmul(inner, h))[0]
 
 
+class Repeated(Point):
+    """Where eigenvalues are equal. Towards a change of the matrix they part as those of its block do."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    def count(self, call: Call) -> Any:
+        values = call.results[0]
+        return np.count_nonzero(values[..., 1:] == values[..., :-1])
+
+    def mask(self, call: Call) -> Any:
+        values = np.asarray(call.results[0])
+        same = values[..., 1:] == values[..., :-1]
+        found = np.zeros(values.shape, bool)
+        found[..., 1:] |= same
+        found[..., :-1] |= same
+        return found
+
+    def touched(self, call: Call) -> dict[str, Any]:
+        some = self.mask(call).any(-1)[..., None, None]
+        return {"A": np.broadcast_to(some, np.shape(call["A"]))}
+
+    def towards(self, call: Call, tangents: Mapping[str, Any]) -> Any:
+        values, change = np.asarray(call.results[0]), np.asarray(tangents["A"])
+        read = np.tril(change) if call["UPLO"].upper() == "L" else mH(np.triu(change))
+        change = read + mH(np.tril(read, -1))
+        vectors = lapack.eigh(np.asarray(call["A"]), call["UPLO"].upper())[1]
+        found = np.zeros(values.shape)
+        for at in np.ndindex(values.shape[:-1]):
+            inner = mH(vectors[at]) @ change[at] @ vectors[at]
+            for value in np.unique(values[at]):
+                same = np.flatnonzero(values[at] == value)
+                found[(*at, same)] = lapack.eigh(inner[np.ix_(same, same)], "L")[0]
+        return found
+
+    def spread(self, call: Call, g: Any, name: str, own: Any, draw: Draw) -> Any:
+        size = np.abs(np.asarray(g)).max(initial=0.0)
+        return np.where(self.touched(call)["A"], size * draw(np.shape(own)), own)
+
+
 @primitive(
     "LinalgEighBackward0",
     "leading",
     outputs="eigenvalues eigenvectors",
     symbolic="linalg.eigh: UPLO -",
+    switch=Repeated(),
     jet=lambda s, A: s.eigh(A),
 )
 class eigh_p:

@@ -11,6 +11,7 @@ import numpy as np
 
 from gradcli.engine.core import basic_primitives
 from gradcli.engine.core.basic_primitives import sum_backward as sum_backward
+from gradcli.engine.core.switch import Zeros
 from gradcli.engine.registry import batching_helpers
 from gradcli.engine.registry.dimensions import (
     as_dims,
@@ -161,6 +162,7 @@ def _prod_safe_backward(g: Any, self: Any, dim: int) -> Any:
     "ProdBackward0",
     batching=batching_helpers.whole(lambda: prod_dim),
     symbolic="prod: -",
+    switch=Zeros("Q16[1]"),
     jet=lambda s, self: s.product(self),
     critical=lambda result: result == 0,
 )
@@ -183,6 +185,7 @@ class prod_all:
 @primitive(
     "ProdBackward1",
     symbolic="prod: dim keepdim -",
+    switch=Zeros("Q16[1]"),
     jet=lambda s, self, dim, keepdim: s.product(self, dim, keepdim),
     critical=lambda result: result == 0,
 )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from gradcli.engine.core.switch import Call, Draw, Point, Theirs, Zeros
 from gradcli.engine.core.tensor import wrap_dim
 from gradcli.engine.registry.dimensions import integers, multiply_reduce, numpy_dtype
 from gradcli.engine.registry.named_results import results
@@ -135,6 +137,7 @@ def _cumprod_backward_slices(g: Any, self: Any, dim: int) -> Any:
     np.multiply,
     "cumprod",
     "; (tensor([2., 0., 3., 0.]), 0)",
+    switch=Zeros("Q16c[1]"),
     jet=lambda s, self, dim: s.cumprod(self, dim),
 )
 class cumprod:
@@ -168,6 +171,68 @@ def _running_extrema(name: str, ufunc: Any) -> Any:
     return kernel
 
 
+class Running(Point):
+    """Where an element equals the extreme of those before it."""
+
+    __slots__ = ("largest",)
+
+    def __init__(self, largest: bool) -> None:
+        super().__init__(None, asked="K18" if largest else "")
+        self.largest = largest
+
+    def _again(self, call: Call) -> Any:
+        """Which elements equal the running extreme of those before them."""
+        own, made = call["self"], call.results[0]
+        if not own.ndim:
+            return np.zeros((), bool)
+        at = call["dim"] % own.ndim
+        size = own.shape[at]
+        return narrow(own, at, 1, size) == narrow(made, at, 0, max(size - 1, 0))
+
+    def count(self, call: Call) -> Any:
+        return np.count_nonzero(self._again(call)) if call["self"].shape else 0
+
+    def mask(self, call: Call) -> Any:
+        return np.full(np.shape(call.results[0]), bool(self.count(call)))
+
+    def touched(self, call: Call) -> dict[str, Any]:
+        return {"self": self.mask(call)}
+
+    def towards(self, call: Call, tangents: Mapping[str, Any]) -> Any:
+        own, t = np.asarray(call["self"]), np.array(tangents["self"])
+        at = call["dim"] % own.ndim
+        values, moved = np.moveaxis(own, at, 0), np.moveaxis(t, at, 0)
+        best, sign = values[0], 1 if self.largest else -1
+        for k in range(1, len(values)):
+            before, here = moved[k - 1], moved[k].copy()
+            follows = sign * (values[k] - best) < 0
+            tied = values[k] == best
+            larger = np.maximum(before, here) if self.largest else np.minimum(before, here)
+            moved[k] = np.where(follows, before, np.where(tied, larger, here))
+            best = np.where(follows, best, values[k])
+        return t
+
+    def spread(self, call: Call, g: Any, name: str, own: Any, draw: Draw) -> Any:
+        size = np.abs(np.asarray(g)).max(initial=0.0)
+        return own + size * draw(np.shape(own)) if self.count(call) else own
+
+    def pulled(self, call: Call, g: Any, name: str, own: Any, theirs: Theirs) -> Any:
+        """Shared evenly among the two that meet, as maximum shares it: the only rule but ours."""
+        values, at = np.asarray(call["self"]), call["dim"] % np.ndim(call["self"])
+        rows, arrived = np.moveaxis(values, at, 0), np.moveaxis(np.array(g), at, 0)
+        best = np.moveaxis(np.asarray(call.results[0]), at, 0)
+        found = np.zeros(np.shape(own))
+        made = np.moveaxis(found, at, 0)
+        passed = np.zeros(rows.shape[1:])
+        for k in range(len(rows) - 1, -1, -1):
+            passed = passed + arrived[k]
+            beaten = (best[k - 1] != rows[k]) & (best[k] == rows[k]) if k else np.True_
+            tied = (best[k - 1] == rows[k]) if k else np.False_
+            share = np.where(beaten, passed, np.where(tied, passed / 2, 0.0))
+            made[k], passed = share, passed - share
+        return found
+
+
 def _running_backward(g: Any, self: Any, indices: Any, dim: int) -> Any:
     """Add each gradient at the index of its running extremum."""
     if not data(self).size:
@@ -181,6 +246,7 @@ def _running_extremum(name: str, ufunc: Any, doc: str) -> Any:
         f"{name.capitalize()}Backward0",
         refuses={"C": name},
         outputs="values | indices",
+        switch=Running(ufunc is np.maximum),
     )(type(name, (), {"__module__": __name__, "self": _running_backward}))
     signature = f"{name}(Tensor input, int dim, *, Tensor[]? out=None)"
     return results(signature, made, doc=doc, samples=ALONG)

@@ -13,6 +13,7 @@ import numpy as np
 
 from gradcli.engine.core.batched_arrays import anywhere, is_batched
 from gradcli.engine.core.primitive import VjpRules
+from gradcli.engine.core.switch import Order, Ranked
 from gradcli.engine.core.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.registry import batching_helpers
 from gradcli.engine.registry.dimensions import ABSENT
@@ -155,18 +156,29 @@ def _placed_back(g: Any, self_sym_sizes: Any, dim: int, indices: Any) -> Any:
 
 
 def _selecting_primitive(
-    kernel: Any, name: str, node: str, symbolic: str = "", rule: Any = selected_backward
+    kernel: Any,
+    name: str,
+    node: str,
+    symbolic: str = "",
+    rule: Any = selected_backward,
+    switch: Any = None,
 ) -> Primitive:
     """A primitive (values, indices) = f(self, ..., dim, ...)."""
     facts = {"outputs": "values | indices", "axes": "dim", "symbolic": symbolic}
-    return primitive(kernel, node, writes="apart", **facts)(
+    return primitive(kernel, node, writes="apart", switch=switch, **facts)(
         type(name, (), {"__module__": __name__, "self": rule})
     )
 
 
-sort_p = _selecting_primitive(_sort, "sort_p", "SortBackward0", "sort:", _placed_back)
+_BY_SIZE = Order(lambda descending: descending, "Q17b")
+sort_p = _selecting_primitive(_sort, "sort_p", "SortBackward0", "sort:", _placed_back, _BY_SIZE)
 sort_stable_p = _selecting_primitive(
-    _sort_stable, "sort_stable_p", "SortBackward1", "sort: dim descending stable", _placed_back
+    _sort_stable,
+    "sort_stable_p",
+    "SortBackward1",
+    "sort: dim descending stable",
+    _placed_back,
+    _BY_SIZE,
 )
 _sort_type = return_type("sort", "values indices")
 
@@ -282,7 +294,11 @@ def _median_along(name: str, skip: bool) -> Any:
     return kernel
 
 
-@primitive("MedianBackward0", symbolic="median:")
+def _middle_rank() -> Any:
+    return lambda size: (size - 1) // 2
+
+
+@primitive("MedianBackward0", symbolic="median:", switch=Ranked(_middle_rank, "Q17"))
 class median_all:
     forward = lambda self: _median_of(self, False)
     self = shared_evenly
@@ -296,7 +312,11 @@ class nanmedian_all:
 
 def _medians(name: str, whole: VjpRules, skip: bool, doc: str) -> Any:
     along = _selecting_primitive(
-        _median_along(name, skip), f"{name}_dim", f"{name.capitalize()}Backward1", whole.symbolic
+        _median_along(name, skip),
+        f"{name}_dim",
+        f"{name.capitalize()}Backward1",
+        whole.symbolic,
+        switch=None if skip else Ranked(_middle_rank),
     )
     whole.batching = batching_helpers.whole(lambda: along)
     return overloads(
@@ -340,7 +360,9 @@ def _kthvalue(self: Array, k: int, dim: int = -1, keepdim: bool = False) -> tupl
     return _taken(self, _choose(self, axis, order, tied, choose), axis, keepdim)
 
 
-kthvalue_p = _selecting_primitive(_kthvalue, "kthvalue", "KthvalueBackward0")
+kthvalue_p = _selecting_primitive(
+    _kthvalue, "kthvalue", "KthvalueBackward0", switch=Ranked(lambda k: lambda size: k - 1)
+)
 kthvalue = results(
     "kthvalue(Tensor input, int k, int dim=-1, bool keepdim=False, *, Tensor[]? out=None)",
     kthvalue_p,
@@ -438,7 +460,9 @@ def _topk(
     return afresh(gather(self, axis, order), self), afresh(order, self)
 
 
-topk_p = _selecting_primitive(_topk, "topk_p", "TopkBackward0", "topk:", _placed_back)
+topk_p = _selecting_primitive(
+    _topk, "topk_p", "TopkBackward0", "topk:", _placed_back, Order(lambda largest: largest, "K17")
+)
 topk_p.batching = "first_elements"
 topk = results(
     "topk(Tensor input, int k, int dim=-1, bool largest=True, bool sorted=True, *, Tensor[]? out=None)",

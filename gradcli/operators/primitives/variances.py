@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core.primitive import VjpRules
+from gradcli.engine.core.switch import Cone
 from gradcli.engine.registry.dimensions import axes, count, describe, signed
 from gradcli.engine.registry.rule_helpers import constant, data, numbers, over, unsqueeze_dims
 from gradcli.engine.registry.sample_calls import TUPLES
@@ -129,6 +130,7 @@ class var_correction:
 @primitive(
     "StdBackward0",
     axes="dim*",
+    switch=Cone("Q24[0]"),
     jet=lambda s, self, dim, correction, keepdim: s.deviation(self, dim, correction, keepdim),
     critical=lambda result: result == 0,
 )
@@ -153,7 +155,7 @@ class var_mean_correction:
         return _with_mean(slope, g[1], self, dim, keepdim)
 
 
-@primitive("StdMeanBackward0", outputs="result0 result1", axes="dim*")
+@primitive("StdMeanBackward0", outputs="result0 result1", axes="dim*", switch=Cone("Q24[0]"))
 class std_mean_correction:
     def forward(
         self: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False

@@ -1,0 +1,428 @@
+"""What a command says of points without a derivative, and what other systems have there (--like)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gradcli.commands import output
+from gradcli.commands.command_errors import usage
+from gradcli.commands.request_evaluation import Look, drawn
+
+if TYPE_CHECKING:
+    from gradcli.commands.output import Style
+    from gradcli.commands.request import Request
+    from gradcli.commands.request_evaluation import Evaluation
+    from gradcli.language.program import Program
+    from gradcli.transforms.kinks import Found, Side, Watched
+    from gradcli.transforms.other_systems import Like
+    from gradcli.transforms.recorded_answers import System
+
+SOME = 3  # notes that are written; of more, how many there are
+FEW = 3  # numbers that are written out
+PORT = "jax"  # whose answer a note has besides PyTorch's
+
+
+class Note:
+    """One thing to say: a line of text, and the same as an object for --json."""
+
+    __slots__ = ("json", "text")
+
+    def __init__(self, text: str, json: dict[str, Any]) -> None:
+        self.text, self.json = text, json
+
+    @property
+    def is_limit(self) -> bool:
+        """Whether it says no more than what a gradient goes to."""
+        return self.json["kind"] == "limit" and not self.json["wrt"]
+
+
+class Kinks:
+    """What there is to say of one evaluation, and what another system has for it.
+
+    seed: the cotangent of --seed. rows, order: of a Jacobian, of higher derivatives.
+    """
+
+    def __init__(
+        self,
+        evaluation: Evaluation,
+        look: Look,
+        seed: Any = None,
+        order: int = 1,
+        rows: bool = False,
+    ) -> None:
+        self.evaluation, self.request = evaluation, evaluation.request
+        self.look, self.seed, self.order, self.rows = look, seed, order, rows
+        self.watched: Watched | None = None
+        self.notes: list[Note] = []
+        if look.compiled and not look.met and not self._meets() and not evaluation.is_wrong:
+            return
+        self.watched = self._watched()
+        if self.watched is not None:
+            self.notes = notes(self.watched, self.request.source, order)
+            if order == 1 and not rows:
+                wrong = evaluation.is_wrong
+                self.notes += explanations(self.watched, self.request, self.notes, wrong)
+
+    def arrays(self) -> dict[str, Any] | None:
+        """The variables as they were when the program began; None if it cannot begin again."""
+        variables = self.evaluation.variables
+        if any(t.version_number() for t in variables.values()):
+            return None
+        if self.evaluation.drawn is None and drawn() is not None:
+            return None
+        return {n: t.array for n, t in variables.items()}
+
+    def _function(self) -> Callable[..., Any]:
+        from gradcli.transforms.verdicts import function_of
+
+        if self.evaluation.drawn is not None:
+            from gradcli.engine.core import random
+
+            random.rewind(self.evaluation.drawn)
+        return function_of(self.request.program, self.request.loaded)
+
+    def _meets(self) -> bool:
+        """Whether a call lies on a switch, found by running the program once more, without a tape."""
+        from gradcli.engine.core import modes
+        from gradcli.engine.core.tensor import wrap
+
+        arrays = self.arrays()
+        if arrays is None:
+            return False
+        look = Look()
+        with look, modes.no_grad():
+            self._function()(**{n: wrap(a) for n, a in arrays.items()})
+        return look.met
+
+    def _watched(self) -> Watched | None:
+        from gradcli.transforms.kinks import ERRORS, Watched, derivative_of
+
+        arrays = self.arrays()
+        leaves = self.evaluation.leaves
+        if arrays is None or not set(leaves) <= set(arrays):
+            return None
+        seed = None if self.seed is None else self.seed.array
+        function = self._function()
+        if self.order > 1:
+            function = derivative_of(function, list(leaves))
+        rows = self.rows or self.order > 1
+        try:
+            return Watched(function, arrays, list(leaves), seed, rows)
+        except ERRORS:  # it has run once, and does not run again
+            return None
+
+    def to_json(self) -> dict[str, Any]:
+        """The key `kinks`, if there is anything to say."""
+        return {"kinks": [note.json for note in self.notes]} if self.notes else {}
+
+    def ask(self, like: Others) -> None:
+        """Have another system's gradients found."""
+        arrays = None if self.seed is not None else self.arrays()
+        leaves = list(self.evaluation.leaves)
+        like.ask(self.request.program, arrays, leaves, self.watched, self.order)
+
+    def tell(self) -> None:
+        """Write the notes, but for limits, which belong to the note that a gradient is not finite."""
+        told = [note for note in self.notes if not note.is_limit]
+        for note in told[:SOME]:
+            output.note(note.text)
+        if len(told) > SOME:
+            output.note(f"and {len(told) - SOME} more such places: --json has them all")
+
+    @property
+    def limits(self) -> str:
+        """The limits of gradients that are not finite."""
+        return "".join(f": {note.text}" for note in self.notes if note.is_limit)
+
+
+# -- notes ----------------------------------------------------------------------------------------
+Place = tuple[str, tuple[int, int] | None]
+
+
+def explanations(
+    watched: Watched, request: Request, before: Sequence[Note], wrong: bool
+) -> list[Note]:
+    """What is to be said of gradients that are not finite, or that a rule misses."""
+    from gradcli.transforms.kinks import SMALL
+    from gradcli.transforms.limits import explained
+
+    if watched.work > SMALL and wrong:
+        return []
+    kinked = {name for note in before for name in note.json["wrt"]}
+    source = request.source
+    found = []
+    for one in explained(watched, request.program, request.loaded, kinked):
+        wrt = {n: {"grad": output.to_json(g)} for n, g in one.grads.items()}
+        json = {
+            "kind": "limit",
+            "operation": None,
+            "span": None if one.span is None else list(one.span),
+            "source": None if one.span is None else source[slice(*one.span)],
+            "wrt": wrt,
+            "text": one.text,
+        }
+        found.append(Note(one.text, json))
+    return found
+
+
+def notes(watched: Watched, source: str, order: int = 1) -> list[Note]:
+    """What is to be said of a run, a note a place in the source. order: of the derivative."""
+    found = watched.findings()
+    if not found:
+        return []
+    from gradcli.transforms.other_systems import like
+    from gradcli.transforms.recorded_answers import system
+
+    port = system(PORT)
+    assert port is not None
+    theirs = None if watched.rows else like(watched, port)
+    by_place: dict[tuple[Place | None, str], dict[str, list[Side]]] = {}
+    for one in found:
+        for side in one.sides:
+            crossing = side.crossing
+            place = None if crossing is None else (crossing.name, crossing.span)
+            kind = "smooth" if side.exists else "jump" if side.jump else "kink"
+            by_place.setdefault((place, kind), {}).setdefault(one.name, []).append(side)
+    sizes = {one.name: one for one in found}
+    return [
+        _note(place, kind, sides, sizes, source, theirs, order)
+        for (place, kind), sides in by_place.items()
+    ]
+
+
+def _note(
+    place: Place | None,
+    kind: str,
+    by: Mapping[str, list[Side]],
+    found: Mapping[str, Found],
+    source: str,
+    theirs: Like | None,
+    order: int,
+) -> Note:
+    where = " of the gradient" if order > 1 else _where(place, source)
+    counts = {}
+    for name, sides in by.items():
+        whole = found[name]
+        counts[name] = whole.count if len(sides) == len(whole.sides) else len(sides)
+    subjects = " and ".join(
+        _subject(name, sides, counts[name], found[name].size) for name, sides in by.items()
+    )
+    many = len(by) > 1 or any(c > 1 for c in counts.values())
+    every = [side for sides in by.values() for side in sides]
+    taken = _takes(every, by, theirs)
+    if kind == "smooth":
+        verb = "have derivatives" if many else "has a derivative"
+        slopes = _spread([s.right for s in every])
+        though = f", though {where.removeprefix(' of ')} has none" if where else ""
+        text = f"{subjects} {verb} here, {slopes}{though}; {taken}"
+    elif kind == "jump":
+        text = f"{subjects} {'are' if many else 'is'} at a jump{where}: {_slopes(every)}; {taken}"
+    else:
+        verb = "are" if many else "is"
+        text = f"{subjects} {verb} at a kink{where}: {_slopes(every)}; {taken}"
+    made = {
+        "kind": kind,
+        "operation": None if place is None else place[0],
+        "span": None if place is None or place[1] is None else list(place[1]),
+        "source": None if place is None or place[1] is None else source[slice(*place[1])],
+        "wrt": {
+            name: {
+                "count": counts[name],
+                "size": found[name].size,
+                "elements": [
+                    {
+                        "index": list(s.index),
+                        "left": output.to_json(s.left),
+                        "right": output.to_json(s.right),
+                        "grad": output.to_json(s.taken),
+                    }
+                    for s in sides
+                ],
+            }
+            for name, sides in by.items()
+        },
+        "text": text,
+    }
+    return Note(text, made)
+
+
+def _slopes(every: Sequence[Side]) -> str:
+    left, right = (_spread([getattr(s, at) for s in every]) for at in ("left", "right"))
+    if left == right and every[0].jump:
+        return f"slope {left} to both sides"
+    if all(len(text.split()) == 1 for text in (left, right)):
+        return f"slopes {left} and {right}"
+    return f"slopes {left} to the left, {right} to the right"
+
+
+def _where(place: Place | None, source: str) -> str:
+    if place is None:
+        return ""
+    name, span = place
+    if span is None:
+        return f" of {name}"
+    piece = source[slice(*span)]
+    head = piece.partition("(")[0]
+    if piece.endswith(")") and head.replace(".", "_").isidentifier():
+        name = head.rpartition(".")[2]
+    return f' of {name} in "{" ".join(piece.split())}"'
+
+
+def _subject(name: str, sides: list[Side], count: int, size: int) -> str:
+    if count > 1:
+        return f"{count} of {size} elements of {name}"
+    index = sides[0].index
+    return f"{name}[{', '.join(map(str, index))}]" if index else name
+
+
+def _takes(every: list[Side], by: Mapping[str, list[Side]], theirs: Like | None) -> str:
+    """What PyTorch takes there, and JAX where that is something else."""
+    import numpy as np
+
+    text = f"PyTorch takes {_spread([s.taken for s in every])}"
+    if theirs is None or not theirs.known:
+        return text
+    other = [float(theirs.grads[n][s.index]) for n, sides in by.items() for s in sides]
+    if np.allclose(other, [s.taken for s in every], rtol=1e-9, atol=0, equal_nan=True):
+        return text
+    return f"{text} ({theirs.system.name} {_spread(other)})"
+
+
+def _spread(values: Sequence[float]) -> str:
+    """One number for all, those of a few elements, or the least and the largest."""
+    texts = [f"{v + 0.0:.6g}" for v in values]
+    if len(set(texts)) == 1:
+        return texts[0]
+    if len(texts) <= FEW:
+        return " and ".join(texts)
+    return f"{min(values):.6g} to {max(values):.6g}"
+
+
+# -- other systems --------------------------------------------------------------------------------
+class Others:
+    """What --like asks for: the gradients as another system has them, or as all have them.
+
+    Raises LanguageError for a system that is not known.
+    """
+
+    def __init__(self, word: str | None) -> None:
+        self.systems: list[System] = []
+        self.found: list[Like] = []
+        self.all = word is not None and word.strip().lower() == "all"
+        if word is None:
+            return
+        from gradcli.transforms.recorded_answers import system, systems
+
+        one = system(word)
+        if one is None and not self.all:
+            known = ", ".join(s.id for s in systems())
+            raise usage(f"--like: no system is called {word!r}", hint=f"all, or one of {known}")
+        self.systems = systems() if one is None else [one]
+
+    def __bool__(self) -> bool:
+        return bool(self.systems)
+
+    def ask(
+        self,
+        program: Program,
+        arrays: Mapping[str, Any] | None,
+        wanted: Sequence[str],
+        watched: Watched | None,
+        order: int = 1,
+    ) -> None:
+        """Find the gradients of a program by the wanted variables.
+
+        arrays: the point, where its recorded answers may be those; None: they are of another cotangent.
+        """
+        if not self.systems:
+            return
+        from gradcli.transforms.other_systems import Like, like, recorded, recorded_gradients
+
+        asked = [] if arrays is None else recorded(program, arrays, order)
+        for one in self.systems:
+            if any(one.id in q.answers for q in asked):
+                assert arrays is not None
+                made = recorded_gradients(asked, one, {n: arrays[n] for n in wanted})
+                if made.known and any(g is None for g in made.grads.values()) and watched:
+                    rest = like(watched, one).grads
+                    made.grads = {n: rest[n] if g is None else g for n, g in made.grads.items()}
+            elif watched is None or order > 1:
+                made = Like(one, dict.fromkeys(wanted))
+            else:
+                made = like(watched, one)
+            self.found.append(made)
+
+    def beside(self, grads: Mapping[str, Any], style: Style) -> dict[str | None, str]:
+        """What stands behind each of our gradients: the other system's, if that is another."""
+        if self.all or not self.found:
+            return {}
+        (found,) = self.found
+        title = found.system.title
+        made: dict[str | None, str] = {}
+        for name, own in grads.items():
+            theirs = found.grads.get(name)
+            if theirs is None:
+                text = f"{title}: {found.reason()}"
+            elif _equal(own, theirs):
+                text = f"the same in {title}"
+            else:
+                text = f"{title}: {output.to_text(theirs, style)}"
+            made[f"{name}.grad"] = f"   ({text})"
+        return made
+
+    def write(
+        self, results: Sequence[tuple[str | None, Any]], grads: Mapping[str, Any], style: Style
+    ) -> None:
+        """The results of a command, with another system's gradients beside ours, or a table of all."""
+        output.write_results([*results, *self.plain(style)], style, self.beside(grads, style))
+        self.write_table(style)
+
+    def plain(self, style: Style) -> list[tuple[str | None, Any]]:
+        """With --plain, a line more for each gradient that is known."""
+        if style.form != "plain":
+            return []
+        return [
+            (f"{name}.grad.{one.system.id}", theirs)
+            for one in self.found
+            for name, theirs in one.grads.items()
+            if theirs is not None
+        ]
+
+    def write_table(self, style: Style) -> None:
+        """All systems, grouped by their answers."""
+        if not self.all or style.form != "text":
+            return
+        groups: dict[str, list[str]] = {}
+        reasons: dict[str, list[str]] = {}
+        for one in self.found:
+            if any(g is None for g in one.grads.values()):
+                reasons.setdefault(one.reason(), []).append(one.system.title)
+            else:
+                parts = [f"{n}.grad = {output.to_text(g, style)}" for n, g in one.grads.items()]
+                groups.setdefault(", ".join(parts), []).append(one.system.title)
+        rows = [*groups.items(), *reasons.items()]
+        room = max(len(key) for key, _ in rows)
+        output.write("\n".join(f"{key:<{room}}  {', '.join(names)}" for key, names in rows))
+
+    def to_json(self) -> dict[str, Any]:
+        """The key `like`: an object, or with `all` one for each system."""
+        if not self.found:
+            return {}
+        objects = [_object(one) for one in self.found]
+        return {"like": objects if self.all else objects[0]}
+
+
+def _equal(own: Any, theirs: Any) -> bool:
+    import numpy as np
+
+    mine = own if own is None else getattr(own, "array", own)
+    return mine is not None and bool(np.allclose(mine, theirs, rtol=1e-9, atol=0, equal_nan=True))
+
+
+def _object(found: Like) -> dict[str, Any]:
+    """One system's answer; `recorded` is true where this very program was run there."""
+    wrt = {n: {"grad": None if g is None else output.to_json(g)} for n, g in found.grads.items()}
+    made: dict[str, Any] = {"system": found.system.label, "wrt": wrt, "recorded": found.recorded}
+    unknown = any(g is None for g in found.grads.values())
+    return made | ({"reason": found.reason()} if unknown else {})

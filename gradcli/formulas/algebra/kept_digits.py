@@ -1,0 +1,247 @@
+"""Whether a form of an expression keeps its digits: doubles against exact decimals, over the whole domain.
+
+Two forms of one function may round differently: 1 - sigmoid(x) has no digits left at 40, sigmoid(-x) all.
+Forms are compared with the expression they stand for, near 0, around 1, at 40, at 700 and at 1e8. Where both
+agree nothing is lost. Where they do not, decimals say which is right.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from decimal import (
+    MAX_EMAX,
+    MIN_EMIN,
+    Context,
+    Decimal,
+    DivisionByZero,
+    InvalidOperation,
+    localcontext,
+)
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gradcli.formulas.algebra.exact_check import evaluated, is_leaf
+from gradcli.formulas.algebra.exact_numbers import ONE, Number
+from gradcli.formulas.algebra.expressions import Expression, order
+from gradcli.formulas.algebra.generic_points import Generic, quiet
+
+LOST = 1e-12  # relative: 4 of 16 digits
+ALIKE = 4.0  # times the error of the expression: what luck at a point makes of it
+WORSE = 1e4  # the same, where the expression has lost digits too
+LEAST = 1e-290  # what is smaller is 0
+SMALLEST, LARGEST = -290, 300  # decimal exponents between which doubles have all digits
+MAGNITUDES = (1e-8, 1e-4, 1e-2, 0.7, 3.0, 12.0, 40.0, 700.0, 1e8)
+NEARBY = (0.97, 1.06)  # factors: the points of one group
+ALONE = 6  # variables that are moved one at a time
+DIGITS = (50, 80, 160, 320)  # until two agree
+SAME = Decimal(10) ** -20
+MOST_GROUPS = 12  # that decimals decide
+
+
+def _sigmoid(x: Any) -> Any:
+    e = np.exp(-np.abs(x))
+    return np.where(x < 0, e, 1.0) / (1 + e)
+
+
+def _each(function: Callable[[float], float]) -> Callable[[Any], Any]:
+    return lambda x: np.reshape([function(v) for v in np.ravel(x).tolist()], np.shape(x))
+
+
+_erfc = _each(math.erfc)
+FLOATS: Mapping[str, Callable[[Any], Any]] = {
+    **{
+        w: getattr(np, w) for w in "exp log abs sign sin cos tan sinh cosh tanh log1p expm1".split()
+    },
+    **{"a" + w: getattr(np, "arc" + w) for w in "sin cos tan sinh cosh tanh".split()},
+    **{"erf": _each(math.erf), "erfc": _erfc},
+    "sigmoid": _sigmoid,
+    "special.ndtr": lambda x: _erfc(-x * math.sqrt(0.5)) / 2,
+}
+
+
+class Digits:
+    """The values of an expression in doubles at points of all magnitudes, and exact ones where asked.
+
+    leaves: what may have any value. signs: 1 or -1 for those of which a sign is assumed.
+    """
+
+    def __init__(
+        self, expression: Expression, leaves: Sequence[Expression], signs: Sequence[int]
+    ) -> None:
+        self.expression, self.leaves, self.signs = expression, leaves, signs
+        self._exact: dict[int, Decimal | None] = {}
+
+    @cached_property
+    def known(self) -> dict[Expression, Any]:
+        """The values of what was evaluated, beginning with the points."""
+        values, self.groups = _points(self.leaves, self.signs)
+        return values
+
+    def floats(self, expression: Expression) -> Any:
+        """The values of an expression in doubles, as its text has them."""
+        known = self.known
+        with quiet():
+            for node in order([expression], lambda n: n in known or is_leaf(n)):
+                if node not in known:
+                    known[node] = _value(node, known)
+        found = known[expression]
+        return found if np.ndim(found) else np.full(len(self.groups), found)
+
+    def keeps(self, other: Expression) -> bool:
+        """Whether a form loses no more than 4 digits wherever the expression does not either."""
+        own, new = self.floats(self.expression), self.floats(other)
+        for group in self.differing(own, new):
+            errors = [(self.error(own, k), self.error(new, k)) for k in group]
+            worst, found = (max(e) for e in zip(*errors, strict=True))
+            if found > (max(LOST / 4, ALIKE * worst) if worst <= LOST else WORSE * worst):
+                return False
+        return True
+
+    def better(self, best: Expression, others: Iterable[Expression]) -> Iterator[Expression]:
+        """The forms that keep digits which `best` loses, and lose none that it keeps."""
+        own = self.floats(best)
+        for other in others:
+            new, gained = self.floats(other), False
+            for group in self.differing(own, new):
+                errors = [(self.error(own, k), self.error(new, k)) for k in group]
+                worst, found = (max(e) for e in zip(*errors, strict=True))
+                if found > max(LOST, worst):
+                    break
+                gained |= worst > max(LOST, WORSE * found)
+            else:
+                if gained:
+                    yield other
+
+    def differing(self, own: Any, new: Any) -> list[list[int]]:
+        """The groups of points at which two forms differ by more than the last digits; the worst first."""
+        with quiet():
+            apart = np.abs(own - new) / np.abs(own)
+            same = apart <= LOST / 4
+            same |= own == new
+            same |= (np.abs(own) < LEAST) & (np.abs(new) < LEAST)
+            same |= ~np.isfinite(own) & ~np.isfinite(new)
+        if same.all():
+            return []
+        order = np.argsort(-np.nan_to_num(apart[~same], nan=np.inf), kind="stable")
+        groups = dict.fromkeys(self.groups[~same][order].tolist())
+        return [np.flatnonzero(self.groups == g).tolist() for g in list(groups)[:MOST_GROUPS]]
+
+    def error(self, values: Any, k: int) -> float:
+        """The relative error at a point; 0 where there is no exact value to compare with."""
+        true = self.exact(k)
+        if true is None or not true or true.adjusted() > LARGEST:
+            return 0.0
+        found = float(values[k])
+        if not math.isfinite(found):
+            return math.inf
+        if true.adjusted() < SMALLEST:
+            return 0.0 if abs(found) < LEAST * 1e5 else math.inf
+        return float(abs(Decimal(found) - true) / abs(true))
+
+    def exact(self, k: int) -> Decimal | None:
+        """The exact value of the expression at a point, to twenty digits; None if it is not found."""
+        if k not in self._exact:
+            self._exact[k] = self._found(k)
+        return self._exact[k]
+
+    def _found(self, k: int) -> Decimal | None:
+        point = {leaf: Decimal(float(self.known[leaf][k])) for leaf in self.leaves}
+        before: Decimal | None = None
+        for digits in DIGITS:
+            with _context(digits):
+                own = evaluated(self.expression, dict(point))
+                if own is None:
+                    return None
+                if before is not None and abs(own - before) <= SAME * abs(own):
+                    return own
+                before = own
+        return None
+
+
+def _context(digits: int) -> AbstractContextManager[Context]:
+    """Decimals with exponents of any size that matters: exp(1e8) has a value, exp(exp(700)) has none."""
+    traps = [InvalidOperation, DivisionByZero]
+    return localcontext(Context(prec=digits, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=traps))
+
+
+def _points(
+    leaves: Sequence[Expression], signs: Sequence[int]
+) -> tuple[dict[Expression, Any], Any]:
+    """(values of the leaves, the group of each point): each leaf and all of them, at each magnitude."""
+    numbers, count = Generic(11), len(leaves)
+    rows: list[Any] = []
+    groups: list[int] = []
+    base = numbers.uniform(0.4, 1.7, (count,))
+    for size in MAGNITUDES:
+        for sign in (1.0, -1.0):
+            for place in range(min(count, ALONE) if count > 1 else 0):
+                for factor in NEARBY:
+                    row = base.copy()
+                    row[place] = sign * size * factor
+                    rows.append(row)
+                    groups.append(len(rows) - (factor != NEARBY[0]))
+            first = len(rows)
+            for factor in NEARBY:
+                turned = np.where(numbers.uniform(0, 1, (count,)) < 0.5, 1.0, -1.0)
+                turned[:1] = 1.0
+                rows.append(sign * size * factor * (1 + base / 50) * turned)
+                groups.append(first)
+    points = np.array(rows)
+    values: dict[Expression, Any] = {}
+    for k, (leaf, sign) in enumerate(zip(leaves, signs, strict=True)):
+        own = points[:, k]
+        values[leaf] = sign * np.abs(own) if sign else own
+    return values, np.array(groups)
+
+
+def _value(node: Expression, known: Mapping[Expression, Any]) -> Any:
+    if node.op == "number":
+        return _float(node.data)
+    if node.op == "name":
+        return math.pi
+    if node.op == "sum":
+        coefficients, constant = node.data
+        total = 0.0
+        for term, c in zip(node.args, coefficients, strict=True):
+            total = total + (known[term] if c == ONE else _float(c) * known[term])
+        return total + _float(constant)
+    if node.op == "product":
+        return _product(node, known)
+    return FLOATS[node.data[0]](np.asarray(known[node.args[0]]) * np.float64(1))
+
+
+def _product(node: Expression, known: Mapping[Expression, Any]) -> Any:
+    """Numerator by denominator, as a product is printed."""
+    coefficient, exponents = node.data
+    above, below = _float(coefficient), 1.0
+    if coefficient.exact and not coefficient.decimal:
+        above, below = float(coefficient.value.numerator), float(coefficient.value.denominator)
+    for base, e in zip(node.args, exponents, strict=True):
+        own = known[base]
+        if isinstance(e, Expression):
+            above = above * np.power(own, known[e])
+        elif e.negative:
+            below = below * _power(own, -e)
+        else:
+            above = above * _power(own, e)
+    return above if type(below) is float and below == 1.0 else np.divide(above, below)
+
+
+def _power(base: Any, e: Number) -> Any:
+    if e == ONE:
+        return base
+    if e.integer == 2:
+        return base * base
+    value = _float(e)
+    return np.sqrt(base) if value == 0.5 else np.power(np.asarray(base, float), value)
+
+
+def _float(n: Number) -> float:
+    return float(n.python())
+
+
+__all__ = ["Digits"]

@@ -1,0 +1,208 @@
+"""What is wrong with a training loop: steps and zeros, modes, losses, the learning rate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from gradcli.graphs import value_text
+from gradcli.graphs.findings import Finding
+from gradcli.graphs.labels import plural
+from gradcli.graphs.of_torch.torch_facts import Facts
+from gradcli.graphs.probes import Place
+from gradcli.graphs.traversal import class_name
+
+BCE = "BinaryCrossEntropyWithLogitsBackward0"
+MOVES = frozenset(
+    "View UnsafeView Reshape Squeeze Unsqueeze Permute Transpose T Slice Select Alias ToCopy Clone "
+    "Expand Flatten".split()
+)
+BETWEEN = MOVES | frozenset("Pow Abs Mul Neg Sqrt Div Add SmoothL1Loss HuberLoss MseLoss".split())
+SUMS = frozenset(("Mean", "Sum", "MseLoss", "SmoothL1Loss", "HuberLoss", "Abs"))
+
+
+def steps(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
+    """Steps without a gradient, and gradients that are stepped again."""
+    for one in () if facts is None else facts.training.optimizers:
+        every = f"{one.empty} of {plural(one.steps, 'step')} of {one.kind} found no gradient"
+        if one.empty and not one.early and one.empty_after[0] is not None:
+            at = Place.at(*one.empty_after)
+            text = f"{every}: zero_grad() runs between backward() and step()"
+            yield Finding("step", text, at, "zero_grad() before backward(), or after step()")
+        elif one.empty and (one.empty == one.steps or one.steps > 1):
+            text = f"{every}: step() runs before backward()"
+            yield Finding("step", text, Place.at(*one.stepped), "loss.backward(), then step()")
+        elif one.stale:
+            before, after = (value_text.number(n, 3) for n in one.sums)
+            text = f"{one.stale} of {plural(one.steps, 'step')} of {one.kind} used gradients of earlier steps"
+            text += f" again: |grad| was {before} before a backward pass and {after} after it"
+            advice = "zero_grad() in every step, before backward()"
+            yield Finding("step", text, Place.at(*one.stepped), advice)
+
+
+def learning_rate(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
+    """Steps that are larger than the weights, of a loss that rises."""
+    losses = [] if facts is None else facts.training.losses
+    if facts is None or len(losses) < 2:
+        return
+    if math.isfinite(losses[-1]) and losses[-1] <= losses[0]:
+        return
+    names = {id(p): name for name, p in (() if graph.calls is None else graph.calls.parameters())}
+    for one in facts.training.optimizers:
+        large = [update for update in one.updates if update.change > update.size]
+        if not large:
+            continue
+        worst = max(large, key=lambda update: update.change / update.size)
+        ratio, first, last = (
+            value_text.number(n, 2) for n in (worst.change / worst.size, losses[0], losses[-1])
+        )
+        name = names.get(worst.parameter, "a weight")
+        optimizer = one.ref()
+        rate = "" if optimizer is None else f" with lr={optimizer.param_groups[0]['lr']:g}"
+        text = f"step {worst.step} of {one.kind}{rate} is {ratio} times as large as {name} itself"
+        text += f", and the loss goes from {first} to {last}"
+        yield Finding(
+            "learning rate",
+            text,
+            Place.at(*one.made),
+            f"a learning rate {ratio} times smaller or less",
+        )
+
+
+def modes(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
+    """Dropout and BatchNorm that are in eval while training, or in train while evaluating."""
+    if facts is None:
+        return
+    for mode in facts.training.modes.values():
+        if mode is None or mode.ref() is None:
+            continue
+        if not {id(p) for p in mode.ref().parameters()} & facts.optimized:
+            continue
+        kind = type(mode.ref()).__name__
+        if mode.trained_in_eval:
+            count = plural(mode.trained_in_eval + mode.trained, "step")
+            text = f"{kind} is in eval mode in {mode.trained_in_eval} of {count} of training ({mode.layers})"
+            place = Place.at(*mode.evals) or Place.at(*mode.line)
+            yield Finding("mode", text, place, "train() before the training steps of every epoch")
+        if mode.judged and not mode.trained_in_eval:
+            text = f"{kind} is in train mode in {plural(mode.judged, 'evaluation')} ({mode.layers})"
+            advice = "eval() before the evaluation, train() after it"
+            yield Finding("mode", text, Place.at(*mode.judged_at), advice)
+
+
+def losses(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
+    """Losses that are given what they do not want: probabilities, or shapes that spread."""
+    if facts is None or not graph.probe.foreign:
+        return
+    for i, node in enumerate(graph.skeleton.nodes):
+        name = class_name(node)
+        if name == "LogSoftmaxBackward0" and (j := _before(graph, i, "Softmax")) is not None:
+            yield _softmax_twice(graph, i, j)
+        elif name == BCE and (j := _before(graph, i, "Sigmoid")) is not None:
+            yield _sigmoid_twice(graph, i, j)
+        elif name.startswith("NllLoss") and _before(graph, i, "Softmax") is not None:
+            loss = value_text.number(value_text.stats_of(graph.tensors[0]).some[0], 3)
+            text = (
+                f"nll_loss is given probabilities (the loss is {loss}), and wants their logarithms"
+            )
+            place = graph.probe.place(node)
+            yield Finding(
+                "loss",
+                text,
+                place,
+                "log_softmax instead of softmax, or cross_entropy of the scores",
+            )
+    yield from _spread(graph, facts)
+
+
+def _before(graph: Any, i: int, wanted: str) -> int | None:
+    """The node of a kind that a node's input comes from, but for what moves elements."""
+    seen = 0
+    while seen < 10:
+        edge = next(iter(graph.skeleton.edges[i]), None)
+        if edge is None:
+            return None
+        i, seen = edge[0], seen + 1
+        stem = class_name(graph.skeleton.nodes[i]).partition("Backward")[0]
+        if stem == wanted:
+            return i
+        if stem not in MOVES:
+            return None
+    return None
+
+
+def _softmax_twice(graph: Any, i: int, j: int) -> Finding:
+    result: Any = dict(graph.probe.fields(graph.skeleton.nodes[j])).get("result")
+    text = "cross_entropy is given probabilities, and takes softmax of them once more"
+    if value_text.is_tensor(result):
+        known = value_text.stats_of(result)
+        classes = int(result.shape[-1])
+        least = math.log(math.e + classes - 1) - 1
+        low, high = (value_text.number(n, 3) for n in (known.low, known.high))
+        text = f"cross_entropy is given probabilities (from {low} to {high}) and takes softmax of them once "
+        text += f"more: of {classes} classes it cannot fall below {value_text.number(least, 3)}"
+    place = graph.probe.place(graph.skeleton.nodes[i])
+    return Finding("loss", text, place, "give it the scores: no softmax before cross_entropy")
+
+
+def _sigmoid_twice(graph: Any, i: int, j: int) -> Finding:
+    result: Any = dict(graph.probe.fields(graph.skeleton.nodes[j])).get("result")
+    text = "binary_cross_entropy_with_logits is given probabilities"
+    if value_text.is_tensor(result):
+        known = value_text.stats_of(result)
+        low, high = (value_text.number(n, 3) for n in (known.low, known.high))
+        text += f" (from {low} to {high})"
+    text += " and takes sigmoid of them once more: it takes 0 for 0.5 and 1 for 0.731"
+    place = graph.probe.place(graph.skeleton.nodes[i])
+    advice = (
+        "give it the scores: no sigmoid before it (or binary_cross_entropy of the probabilities)"
+    )
+    return Finding("loss", text, place, advice)
+
+
+def _spread(graph: Any, facts: Facts) -> Iterator[Finding]:
+    """A difference of (N, 1) and (N,), all of whose N * N elements go into the loss."""
+    users: dict[int, list[int]] = {}
+    for i in range(len(graph.skeleton)):
+        for edge in graph.skeleton.edges[i]:
+            if edge is not None:
+                users.setdefault(edge[0], []).append(i)
+    told: set[Place] = set()
+    for i, node in enumerate(graph.skeleton.nodes):
+        place = graph.probe.place(node)
+        if place is None or place in told:
+            continue
+        known = facts.training.broadcasts.get((place.file, place.line))
+        if known is None or not _is_summed(graph, users, i):
+            continue
+        told.add(place)
+        name, a, b = known
+        long, short = (a, b) if len(a) > len(b) else (b, a)
+        many, meant = math.prod(long) * short[-1], math.prod(long)
+        shown = f"{value_text.shape_text(a)} and {value_text.shape_text(b)}"
+        what = "the difference" if "sub" in name else name
+        text = f"{what} of {shown} spreads them against one another: "
+        text += f"{many:,} differences instead of {meant:,}"
+        yield Finding(
+            "loss",
+            text,
+            place,
+            "give both the same shape: squeeze(-1) of the one, or unsqueeze(-1)",
+        )
+
+
+def _is_summed(graph: Any, users: dict[int, list[int]], i: int) -> bool:
+    """Tell whether a difference goes into the loss element by element, and whole."""
+    for _ in range(8):
+        stem = class_name(graph.skeleton.nodes[i]).partition("Backward")[0]
+        outputs = graph.probe.outputs(graph.skeleton.nodes[i])
+        if stem in SUMS and outputs and outputs[0].shape == ():
+            return True
+        above = set(users.get(i, ()))
+        if len(above) != 1:
+            return False
+        i = above.pop()
+        if class_name(graph.skeleton.nodes[i]).partition("Backward")[0] not in BETWEEN | SUMS:
+            return False
+    return False

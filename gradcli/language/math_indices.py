@@ -1,0 +1,266 @@
+r"""Which letters below a line are indices, and what they run over.
+
+`x_i` is an element of x where something binds i (`\sum_i`), where x has a value and x_i none, or where its
+letter stands at several names (`A_{ij} x_j`). Else it is a name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator
+from typing import NamedTuple
+
+from gradcli.language import names
+from gradcli.language.math_tree import Node, nodes
+from gradcli.language.notation import is_greek
+
+DELTAS = frozenset(("delta", "δ"))
+EPSILONS = frozenset(("epsilon", "varepsilon", "ε", "ϵ"))
+# Below a line these say what a thing is, and are no two indices.
+_WORDS = frozenset(
+    "in out max min eff ref tot kin pot ext int rms abs rel id is on if el mol ms".split()
+)
+
+
+class Known(NamedTuple):
+    """What is known of the value of a name: its shape, and what it is, if it is a whole number."""
+
+    shape: tuple[int | str, ...]
+    number: int | None = None
+
+
+class Index(NamedTuple):
+    """One index of an element: a letter and what is added to it, or a whole number alone."""
+
+    letter: str
+    offset: int = 0
+
+
+class Axis(NamedTuple):
+    """What a bound letter runs over: from low, or from the first element; to a number, to the length and
+    `offset` elements more, or to the last element.
+
+    taken: instead, the text of the places of the elements, an array over `axes`.
+    """
+
+    low: int | None = None
+    high: int | None = None
+    symbol: str = ""
+    offset: int = 0
+    taken: str = ""
+    axes: tuple[str, ...] = ()
+
+
+def subscripts(node: Node) -> tuple[Index, ...]:
+    """The indices of a name, `ij` as i and j; () where they are none that could be."""
+    found: list[Index] = []
+    for part in node.parts:
+        for one in _factors(part):
+            index = _index(one)
+            if index is None:
+                return ()
+            word = index.letter
+            if len(word) > 1 and not is_greek(word):
+                if index.offset or not (word.isascii() and word.isalpha() and len(word) <= 4):
+                    return ()
+                if word in _WORDS:
+                    return ()
+                found += [Index(letter) for letter in word]
+            else:
+                found.append(index)
+    return tuple(found)
+
+
+def _factors(node: Node) -> Iterator[Node]:
+    if node.kind == "product" and node.text == "":
+        for part in node.parts:
+            yield from _factors(part)
+    else:
+        yield node
+
+
+def _index(node: Node) -> Index | None:
+    if node.kind == "number" and node.text.isdigit():
+        return Index("", int(node.text))
+    if node.kind == "name" and not node.parts and node.text:
+        return Index(node.text)
+    if node.kind == "sum" and len(node.parts) == 2:
+        left, right = map(_index, node.parts)
+        if left and right and left.letter and not right.letter and len(left.letter) == 1:
+            sign = -1 if node.text[1] == "-" else 1
+            return Index(left.letter, left.offset + sign * right.offset)
+    return None
+
+
+class Indices(NamedTuple):
+    """letters: all that are indices. tensors: the names that have them, with the number of theirs. bound:
+    letters that a sum binds. lengths: of letters, how the length of what they run over is written. first:
+    the number of a first element, 1 or 0. offsets: the smallest and largest of each letter. exact: how
+    many elements a dimension of a name has, where the limits of all sums over it are one number."""
+
+    letters: set[str]
+    tensors: dict[str, int]
+    bound: set[str]
+    lengths: dict[str, str]
+    offsets: dict[str, tuple[int, int]]
+    first: int
+    exact: dict[tuple[str, int], int]
+
+
+def indices(
+    roots: Iterable[Node], own: Container[str], known: Callable[[str], Known | None]
+) -> Indices:
+    """The indices of a text. own: names that have a value, or are assigned."""
+    roots = list(roots)
+    all_nodes = [node for root in roots for node in nodes(root)]
+    bound = {n for node in all_nodes if node.binder is not None for n in node.binder.names}
+    named = [
+        n for n in all_nodes if n.kind == "name" and n.parts and not (n.text and n.text in own)
+    ]
+    places = [(node, subscripts(node)) for node in named]
+    places = [(node, found) for node, found in places if found]
+    letters = set(bound)
+    tensors: dict[str, int] = {}
+    seen = Counter(
+        letter for _, found in places for letter in {i.letter for i in found if i.letter}
+    )
+    for node, found in places:
+        value = known(node.base)
+        mine = [i.letter for i in found if i.letter]
+        sharing = len(mine) > 1 and any(seen[m] > 1 or mine.count(m) > 1 for m in mine)
+        special = (node.base in DELTAS and len(mine) == 2) or (
+            node.base in EPSILONS and len(mine) == 3
+        )
+        if sharing or special or (value is not None and len(value.shape) >= len(found)):
+            letters.update(mine)
+            tensors[node.base] = max(tensors.get(node.base, 0), len(found))
+    while True:
+        before = len(letters), len(tensors)
+        for node, found in places:
+            here = {i.letter for i in found if i.letter}
+            if node.base in tensors or here & letters:
+                letters |= here
+                tensors[node.base] = max(tensors.get(node.base, 0), len(found))
+        if before == (len(letters), len(tensors)):
+            break
+    lengths, offsets = _extents(places, tensors, letters, known)
+    first = _first(all_nodes, offsets)
+    if any(i == Index("", 0) for node, found in places if node.base in tensors for i in found):
+        first = 0
+    exact = _exact(roots, tensors, first)
+    return Indices(letters, tensors, bound, lengths, offsets, first, exact)
+
+
+def _extents(
+    places: list[tuple[Node, tuple[Index, ...]]],
+    tensors: Container[str],
+    letters: Container[str],
+    known: Callable[[str], Known | None],
+) -> tuple[dict[str, str], dict[str, tuple[int, int]]]:
+    lengths: dict[str, str] = {}
+    offsets: dict[str, tuple[int, int]] = {}
+    for node, found in places:
+        if node.base not in tensors:
+            continue
+        for i, index in enumerate(found):
+            if index.letter not in letters or not index.letter:
+                continue
+            low, high = offsets.get(index.letter, (index.offset, index.offset))
+            offsets[index.letter] = min(low, index.offset), max(high, index.offset)
+            if node.base in DELTAS | EPSILONS and known(node.base) is None:
+                continue
+            length = f"len({node.base})" if i == 0 else f"{node.base}.shape[{i}]"
+            lengths.setdefault(index.letter, length)
+    return lengths, offsets
+
+
+def _exact(roots: list[Node], tensors: Container[str], first: int) -> dict[tuple[str, int], int]:
+    """The sizes that numbers as upper limits say: of a in `\\sum_{k=0}^{4} a_k x^k`, 5."""
+    ends: dict[tuple[str, int], set[int | None]] = {}
+
+    def visit(node: Node, highs: dict[str, int | None]) -> None:
+        if node.binder is not None:
+            high = node.binder.high
+            whole = (
+                int(high.text)
+                if high is not None and high.kind == "number" and high.text.isdigit()
+                else None
+            )
+            highs = highs | dict.fromkeys(node.binder.names, whole)
+        if node.kind == "name" and node.base in tensors:
+            for k, index in enumerate(subscripts(node)):
+                last = highs.get(index.letter) if index.letter else None
+                end = None if last is None else last + index.offset
+                ends.setdefault((node.base, k), set()).add(end)
+            return
+        for part in node.parts:
+            visit(part, highs)
+
+    for root in roots:
+        visit(root, {})
+    return {
+        place: end - first + 1
+        for place, (end, *more) in ((p, sorted(e, key=str)) for p, e in ends.items())
+        if not more and end is not None
+    }
+
+
+def _first(all_nodes: list[Node], offsets: dict[str, tuple[int, int]]) -> int:
+    """What number the first element has: 1, or 0 if a sum begins there."""
+    first = 1
+    for node in all_nodes:
+        binder = node.binder
+        low = binder.low if binder is not None else None
+        if binder is None or low is None or low.kind != "number" or not low.text.isdigit():
+            continue
+        for name in binder.names:
+            if name in offsets:
+                first = min(first, int(low.text) + offsets[name][0])
+    return first
+
+
+def shapes_by_index(
+    roots: Iterable[Node], found: Indices, own: Container[str]
+) -> dict[str, tuple[str, ...]]:
+    """A size for each dimension of the names with indices, a letter; () of those without, which are numbers.
+
+    {} where the sizes of one letter differ, as those of `x_{i+1}` and `y_i` do.
+    """
+    if (
+        len(found.letters) > 8
+        or not found.tensors
+        or any(low or high for low, high in found.offsets.values())
+    ):
+        return {}
+    shapes: dict[str, tuple[str, ...]] = {}
+    same: dict[str, str] = {}
+
+    def root(letter: str) -> str:
+        while letter in same:
+            letter = same[letter]
+        return letter
+
+    plain: set[str] = set()
+    for node in (node for tree in roots for node in nodes(tree)):
+        if node.kind != "name" or not node.text or node.text in own:
+            continue
+        if node.base not in found.tensors:
+            plain |= (
+                {node.text} if node.text not in found.letters and node.base != "called" else set()
+            )
+            continue
+        letters = tuple(i.letter for i in subscripts(node))
+        if not all(len(x) == 1 for x in letters) or node.base in own:
+            return {}
+        for one, two in zip(shapes.get(node.base, letters), letters, strict=False):
+            if root(one) != root(two):
+                same[max(root(one), root(two))] = min(root(one), root(two))
+        shapes[node.base] = letters
+    roots_found = dict.fromkeys(root(x) for letters in shapes.values() for x in letters)
+    size = dict(zip(roots_found, "nmklpqrs", strict=False))
+    for (name, k), number in found.exact.items():
+        if k < len(shapes.get(name, ())):
+            size[root(shapes[name][k])] = str(number)
+    named = {name: tuple(size[root(x)] for x in letters) for name, letters in shapes.items()}
+    named = {n: s for n, s in named.items() if n not in DELTAS | EPSILONS}
+    return named | {name: () for name in plain if name.isidentifier() and not names.is_known(name)}

@@ -1,0 +1,391 @@
+r"""What LaTeX has for derivatives, integrals, limits, sums and matrices, as the parser reads it."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from gradcli.language.foreign_names import CONSTANTS
+from gradcli.language.located_errors import LanguageError
+from gradcli.language.math_symbols import CASES, MATRICES, OTHERWISE
+from gradcli.language.math_tree import Binder, Node
+from gradcli.language.notation import Token
+
+if TYPE_CHECKING:
+    from gradcli.language.math_parser import Parser
+
+
+# -- derivatives, integrals, limits --------------------------------------------------------------
+def derivative(parser: Parser, token: Token) -> Node | None:
+    r"""`\frac{d}{dx} x^2`, `\frac{\partial^2 f}{\partial x \partial y}` behind a `\frac`, or None."""
+    start = parser.at
+    if "d" in parser.own or parser.next.text != "{":
+        return None
+    parser.take()
+    order, inner, closed = 1, None, False
+    first = parser.next
+    if first.text == "partial" or (first.kind == "name" and re.fullmatch(r"[d∂]\w?", first.text)):
+        parser.take()
+        if parser.accept("**"):
+            power = parser.group() if parser.next.text == "{" else parser.primary()
+            if power.kind == "number":
+                order = int(power.text)
+        if len(first.text) == 2:  # df
+            parser.tokens.insert(
+                parser.at, first._replace(text=first.text[1:], start=first.start + 1)
+            )
+        if parser.next.text != "}":
+            try:
+                inner = parser.sum()
+            except LanguageError:
+                inner = None
+        closed = parser.accept("}")
+    variables = below(parser, first) if closed and parser.next.text == "{" else ()
+    if not variables or len(variables) != order:
+        parser.at = start
+        restore(parser, first)
+        return None
+    if inner is None:
+        if not (parser.begins_operand() or parser.next.text in ("-", "+")):
+            raise parser.error("what is differentiated is missing", token)
+        inner = parser.product()
+        if parser.next.text in ("+", "-"):
+            parser.remarks.append("the derivative ends before the sum; write ( ) around all of it")
+    elif inner.kind == "name" and inner.text not in parser.own:
+        raise no_function(parser, inner.text, token)
+    return Node("derivative", token, " ".join(variables), (inner,))
+
+
+def restore(parser: Parser, first: Token) -> None:
+    """Undo the split of `df` after a start that was no derivative."""
+    for i, (one, two) in enumerate(pairwise(parser.tokens)):
+        if one is first and len(first.text) == 2 and two.start == first.start + 1:
+            del parser.tokens[i + 1]
+            return
+
+
+def below(parser: Parser, first: Token) -> tuple[str, ...]:
+    r"""The variables of `{dx^2}`, `{\partial x \partial y}`; () where there are none."""
+    parser.expect("{")
+    variables: list[str] = []
+    while parser.next.kind != "end" and not parser.accept("}"):
+        token = parser.take()
+        if token.text in ("d", "partial", "∂") and parser.next.kind in ("name", "command"):
+            name = parser.take().text
+        elif token.kind == "name" and re.fullmatch(r"d\w", token.text):
+            name = token.text[1:]
+        else:
+            return ()
+        if parser.next.text == "_" or "_" in name:
+            return ()
+        count = 1
+        if parser.accept("**"):
+            power = parser.group() if parser.next.text == "{" else parser.primary()
+            count = int(power.text) if power.kind == "number" else 0
+        elif parser.next.kind == "power":
+            count = int(parser.superscript().text)
+        variables += [name] * count
+    return tuple(variables)
+
+
+def no_function(parser: Parser, name: str, token: Token) -> LanguageError:
+    return parser.error(
+        "a derivative is a command", token,
+        f'gradcli diff "EXPR" --wrt x; or with what {name} is: \\frac{{d}}{{dx}} (EXPR)',
+    )  # fmt: skip
+
+
+def linear_derivative(parser: Parser, token: Token) -> Node | None:
+    """`d/dx x^2` and `∂/∂x x^2`, whose d is read already."""
+    if parser.next.text != "/":
+        return None
+    after = parser.peek(1)
+    if after.text == "partial" and parser.peek(2).kind in ("name", "command"):
+        name, length = parser.peek(2).text, 3
+    elif after.kind == "name" and re.fullmatch(r"d\w", after.text):
+        name, length = after.text[1:], 2
+    else:
+        return None
+    parser.at += length
+    if not (parser.begins_operand() or parser.next.text in ("-", "+")):
+        raise parser.error("what is differentiated is missing", token)
+    inner = parser.product()
+    if parser.next.text in ("+", "-"):
+        parser.remarks.append("the derivative ends before the sum; write ( ) around all of it")
+    return Node("derivative", token, name, (inner,))
+
+
+def partial(parser: Parser, token: Token) -> Node | None:
+    r"""`\partial/\partial x f`, `\partial_x f`."""
+    if (found := linear_derivative(parser, token)) is not None:
+        return found
+    if parser.next.text == "_":
+        inner = parser.subscript()[0]
+        if inner.kind == "name" and (parser.begins_operand()):
+            return Node("derivative", token, inner.text, (parser.product(),))
+    raise parser.error(
+        "a derivative is a command", token,
+        'gradcli diff "EXPR" --wrt x; or \\frac{\\partial}{\\partial x} (EXPR)',
+    )  # fmt: skip
+
+
+def nabla(parser: Parser, token: Token) -> Node:
+    r"""`\nabla f`, `\nabla_x f`, `\nabla \cdot F`, `\nabla \times F`, `\nabla^2 f`."""
+    operator, wrt = "grad", parser.subscript()
+    if parser.accept("·"):
+        operator = "div"
+    elif parser.accept("×"):
+        operator = "curl"
+    elif parser.accept("**") or parser.next.kind == "power":
+        power = parser.superscript() if parser.next.kind == "power" else parser.exponent()
+        if power.text != "2":
+            raise parser.error("∇ has no other power than ∇^2, the Laplacian", token)
+        operator = "laplacian"
+    if not parser.begins_operand():
+        raise parser.error("what ∇ is of is missing", token)
+    inner = parser.product()
+    name = wrt[0].text if wrt else ""
+    return Node("nabla", token, operator, (inner,), name)
+
+
+def differential(parser: Parser) -> Node:
+    """The dx of an integral, as a factor of 1."""
+    token = parser.take()
+    name = token.text[1:]
+    if not name:
+        following = parser.take()
+        if following.kind not in ("name", "command"):
+            raise parser.error("the variable of the integral is missing", following)
+        name = following.text
+    parser.differentials[-1] = name
+    return Node("number", token, "1", (), "differential")
+
+
+def integral(parser: Parser, token: Token) -> Node:
+    r"""`\int_0^x \sin t dt`."""
+    low: tuple[Node, ...] = ()
+    high: tuple[Node, ...] = ()
+    for _ in range(2):
+        if parser.next.text == "_" and parser.next.kind == "sign":
+            parser.take()
+            low = (raised_limit(parser),)
+        elif parser.accept("**"):
+            high = (raised_limit(parser),)
+        elif parser.next.kind == "power":
+            high = (parser.superscript(),)
+    parser.differentials.append("")
+    body = parser.sum()
+    if not parser.differentials[-1] and is_differential(parser.next):
+        differential(parser)
+    name = parser.differentials.pop()
+    if not name:
+        raise parser.error("the variable of this integral is missing", token, "as in \\int x dx")
+    return Node("integral", token, name, (body, *low, *high))
+
+
+def raised_limit(parser: Parser) -> Node:
+    r"""A limit of a sum or an integral: `{…}`, or one letter or number, that has no index: `^b_a`."""
+    token = parser.next
+    if token.text == "-" or token.kind not in ("name", "number", "command"):
+        return parser.signed() if token.text == "-" else parser.argument()
+    if token.kind == "number":
+        parser.take()
+        return Node("number", token, token.text)
+    if token.kind == "command":
+        return parser.primary()
+    head, underline, rest = token.text.partition("_")
+    if underline and token.text not in parser.own:
+        middle = token.start + len(head)
+        parser.tokens[parser.at : parser.at + 1] = [
+            token._replace(text=head, end=middle),
+            Token("sign", "_", False, middle, middle + 1),
+            Token("name", rest, False, middle + 1, token.end),
+        ]
+    token = parser.take()
+    if token.text in CONSTANTS and token.text not in parser.own:
+        return Node("raw", token, CONSTANTS[token.text])
+    return Node("name", token, token.text)
+
+
+def limit(parser: Parser, token: Token) -> Node:
+    r"""`\lim_{x \to 0} \frac{\sin x}{x}`."""
+    if parser.next.text != "_":
+        raise parser.error("the point of this limit is missing", token, "as in \\lim_{x \\to 0}")
+    parser.take()
+    parser.expect("{")
+    variable = parser.take()
+    parser.expect("→")
+    point = sum_of_point(parser)
+    parser.expect("}")
+    name = variable.text
+    return Node("limit", token, name, (parser.product(), point))
+
+
+def sum_of_point(parser: Parser) -> Node:
+    """`0`, `0^+`, `\\infty`."""
+    token = parser.next
+    minus = parser.sign()
+    value = parser.postfix()
+    side = ""
+    if parser.accept("**"):
+        braced = parser.accept("{")
+        if parser.next.text in ("+", "-"):
+            side = parser.take().text
+        if braced:
+            parser.expect("}")
+    value = Node("neg", token, "", (value,)) if minus else value
+    return value if not side else Node("side", token, side, (value,))
+
+
+# -- environments --------------------------------------------------------------------------------
+def environment(parser: Parser, token: Token) -> Node:
+    r"""`\begin{pmatrix} a & b \\ c & d \end{pmatrix}`, `\begin{cases} x & x > 0 \\ … \end{cases}`."""
+    parser.expect("{")
+    name = parser.take().text
+    if parser.accept("*"):
+        name += "*"
+    parser.expect("}")
+    if name not in MATRICES and name not in CASES:
+        raise parser.error(f"`\\begin{{{name}}}` is no notation that is read here", token,
+                         "there are cases, matrix and their like")  # fmt: skip
+    if name == "array" and parser.next.text == "{":
+        parser.closing()
+    rows: list[list[Node]] = [[]]
+    bars, parser.bars = parser.bars, ""
+    while parser.next.text != "end":
+        if parser.next.kind == "end":
+            raise parser.error(f"`\\end{{{name}}}` is missing", token)
+        if parser.accept("\\\\"):
+            rows.append([])
+        elif parser.accept("&", "\n") or (name in CASES and parser.accept(",", ";")):
+            continue
+        elif name in CASES and parser.next.text in ("if", "for", "when", "falls", *OTHERWISE):
+            word = parser.take()
+            if word.text in OTHERWISE:
+                rows[-1].append(Node("raw", word, "otherwise"))
+        else:
+            rows[-1].append(parser.logical())
+    parser.take()
+    parser.closing()
+    parser.bars = bars
+    rows = [row for row in rows if row]
+    return cases(parser, token, rows) if name in CASES else matrix(parser, token, name, rows)
+
+
+def matrix(parser: Parser, token: Token, name: str, rows: list[list[Node]]) -> Node:
+    if len({len(row) for row in rows}) != 1:
+        raise parser.error("the rows of this matrix have different lengths", token)
+    cells = tuple(cell for row in rows for cell in row)
+    found = Node("matrix", token, str(len(rows[0])), cells)
+    if name in ("vmatrix", "Vmatrix"):
+        return Node("call", token, "det", (found,))
+    return found
+
+
+def cases(parser: Parser, token: Token, rows: list[list[Node]]) -> Node:
+    parts: list[Node] = []
+    for i, row in enumerate(rows):
+        if len(row) == 1 and i == len(rows) - 1 > 0:
+            row.append(Node("raw", token, "otherwise"))
+        if len(row) != 2:
+            raise parser.error("a case has a value and a condition: x & x > 0 \\\\", token)
+        parts += row
+    return Node("cases", token, "", tuple(parts))
+
+
+# -- sums over indices ---------------------------------------------------------------------------
+def binds(parser: Parser) -> bool:
+    r"""Whether a subscript follows that binds indices: `\max_i`, `\max_{1 \le i \le n}`."""
+    return parser.next.text == "_" and parser.next.kind == "sign"
+
+
+def series(parser: Parser, token: Token, kind: str) -> Node:
+    r"""`\sum_i x_i y_i`, `\sum_{k=1}^{10} k^2`, `\sum_{i<j}`, `\sum^{3}_{k=1}`, `\max_i`."""
+    binder = Binder(())
+    high: Node | None = None
+    for _ in range(2):
+        if parser.next.text == "_" and parser.next.kind == "sign":
+            parser.take()
+            binder = below_sum(parser, token)
+        elif parser.next.kind == "power":
+            high = parser.superscript()
+        elif parser.accept("**"):
+            high = raised_limit(parser)
+    if high is not None:
+        binder = binder._replace(high=high)
+    body = parser.product()
+    return Node("series", token, kind, (body,), "", binder)
+
+
+def below_sum(parser: Parser, token: Token) -> Binder:
+    """What stands below a sum."""
+    if not parser.accept("{"):
+        name = parser.take()
+        if not name.text.isidentifier():
+            raise parser.error("the index of a sum is one letter", token)
+        return Binder((name.text,))
+    if parser.next.kind == "number":  # 1 \le i < j \le n
+        low = parser.sum()
+        if not parser.accept("<=", "<"):
+            raise parser.error("the index of a sum is one letter", token)
+        strict = parser.tokens[parser.at - 1].text == "<"
+        low = Node("sum", low.token, "++", (low, Node("number", low.token, "1"))) if strict else low
+        return chain(parser, token, low)
+    return chain(parser, token, None)
+
+
+def chain(parser: Parser, token: Token, low: Node | None) -> Binder:
+    """`i`, `i, j`, `ij`, `i = 1`, `i, j = 1`, `i < j \\le n`, up to the brace."""
+    found: list[str] = []
+    relation, high = "", None
+    while True:
+        name = parser.take()
+        text = name.text
+        if not text.isidentifier() or name.kind not in ("name", "command"):
+            raise parser.error("the index of a sum is one letter", token)
+        found += [*text] if 1 < len(text) <= 3 and text.isascii() and text.islower() else [text]
+        sign = parser.take().text
+        if sign == "}":
+            break
+        if sign == "∈":
+            raise parser.error(
+                "a sum over a set is not read", name, "write its elements as a vector"
+            )
+        if sign == "=":
+            low = parser.sum()
+            parser.expect("}")
+            break
+        if sign == ",":
+            continue
+        if sign not in ("<", "<=", "!=", ">", ">="):
+            raise parser.error("the index of a sum is one letter", token)
+        rest = "".join(t.text for t in parser.tokens[parser.at : parser.at + 2])
+        if sign in ("<", "<=") and not re.fullmatch(r"[a-z](?:[<}]|<=|!=)", rest):
+            high = limit_of(parser, sign)
+            break
+        if sign in ("<", "<=") and low is not None and parser.peek(1).text == "}":
+            high = limit_of(parser, sign)
+            if len(found) < 2 and high.kind == "name" and not relation:
+                break
+            break
+        if relation and relation != sign:
+            raise parser.error("one sum has one relation between its indices", token)
+        relation = sign
+    if len(set(found)) != len(found):
+        raise parser.error("an index stands here twice", token)
+    return Binder(tuple(found), relation, low, high)
+
+
+def limit_of(parser: Parser, sign: str) -> Node:
+    """The upper limit of `i \\le n`, `i < n`."""
+    high = parser.sum()
+    parser.expect("}")
+    if sign == "<":
+        high = Node("sum", high.token, "+-", (high, Node("number", high.token, "1")))
+    return high
+
+
+def is_differential(token: Token) -> bool:
+    """Whether a token is the dx of an integral."""
+    return token.kind == "name" and re.fullmatch(r"d[^\W\d_]?", token.text) is not None

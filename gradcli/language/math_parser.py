@@ -1,0 +1,948 @@
+r"""The descent over the tokens of mathematics: `2x^2`, `sin 2x cos x`, `\frac{x}{2}` as trees.
+
+Where two readings are possible the one that is taken is said (`remarks`), or the text is refused.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+
+from gradcli.language import math_notations, names
+from gradcli.language.foreign_names import (
+    CONSTANTS,
+    FUNCTIONS,
+    PREFIXES,
+    SUPERSCRIPTS,
+    is_function,
+    known_as,
+)
+from gradcli.language.located_errors import LanguageError
+from gradcli.language.math_symbols import (
+    ACCENTS,
+    BARE,
+    INVERSES,
+    RELATIONS,
+    SHY,
+)
+from gradcli.language.math_tree import Node
+from gradcli.language.notation import Token, fraction, is_derivative, is_greek, is_matrix
+from gradcli.language.tokens import KEYWORDS
+
+# Letters that, called, are functions that nobody has to define.
+_UNKNOWN = frozenset((*"fghFGHφ", "phi"))
+# Letters for functions, as they are printed here.
+_PRINTED = {"psi": "digamma", "ψ": "digamma", "sigma": "sigmoid", "σ": "sigmoid"}
+_BESIDE = frozenset(("+", "-", "*", "·", "×", "/", "**", "⊙"))
+_SYMBOLS = frozenset(("hbar", "ell"))  # which LaTeX has beside the Greek letters
+_SERIES = {
+    "argmax": "argmax",
+    "argmin": "argmin",
+    "sum": "sum",
+    "prod": "prod",
+    "max": "amax",
+    "min": "amin",
+    "sup": "amax",
+    "inf": "amin",
+}
+_PRODUCTS = ("*", "·", "×", "⊙", "⊘", "⊗", "/", "@", "%", "//")
+_NOT_READ = {
+    "nabla": 'gradcli diff "EXPR" differentiates; of a field: --operator grad, div, curl or laplacian',
+    "mathbb": "an expectation is mean(x)",
+}
+_DEFINITION = r"\s*([^\W\d]\w*(?:_\\\w+|_\{\w+\})?)\s*\(([\w\s,]+)\)\s*=(?!=)\s*([^;\n]+)"
+
+
+class Parser:
+    """One text, read from front to back.
+
+    loose: as for --math, where any names may be factors. own: names that the text assigns, or that have a
+    value; bound: those that have one, and whether it can be called. vectors: the names of vectors where
+    the text is of matrices, else None.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        found: list[Token],
+        bound: Mapping[str, bool],
+        own: set[str],
+        vectors: set[str] | None,
+        *,
+        equation: bool = False,
+        loose: bool = True,
+    ) -> None:
+        self.source, self.tokens, self.bound, self.own = source, found, bound, own
+        self.vectors, self.equation, self.loose = vectors, equation, loose
+        self.remarks: list[str] = []
+        self._implied: set[str] = set()  # names that are factors without a sign, as y of 2y z
+        self.bars = ""  # the bars that are open: `|`, `‖` or `⟨` each
+        self.differentials: list[
+            str
+        ] = []  # the variables of the integrals around, "" until it is met
+        self.at = 0
+
+    # -- tokens --------------------------------------------------------------------------------------
+    @property
+    def next(self) -> Token:
+        return self.peek(0)
+
+    def peek(self, ahead: int) -> Token:
+        """A token that is not read yet; an empty one behind the last."""
+        i, end = self.at + ahead, len(self.source)
+        return self.tokens[i] if i < len(self.tokens) else Token("end", "", False, end, end)
+
+    def take(self) -> Token:
+        token = self.next
+        self.at += 1
+        return token
+
+    def accept(self, *texts: str) -> bool:
+        """Read the next token if it is one of these signs."""
+        if self.next.kind != "name" and self.next.text in texts and self.next.kind != "end":
+            self.at += 1
+            return True
+        return False
+
+    def expect(self, text: str) -> None:
+        if not self.accept(text):
+            raise self.error(f"`{text}` is missing here")
+
+    def error(
+        self,
+        message: str,
+        token: Token | None = None,
+        hint: str | None = None,
+        kind: str = "syntax",
+    ) -> LanguageError:
+        """What is wrong with a token; with the next one, if none is given."""
+        token = token or self.next
+        span = (token.start, max(token.end, token.start + 1))
+        return LanguageError(message, kind=kind, source=self.source, span=span, hint=hint)
+
+    def asks(self, message: str, token: Token, hint: str) -> LanguageError:
+        """The error of a text with two readings, though the language has one."""
+        return self.error(message, token, hint, "name")
+
+    # -- statements ----------------------------------------------------------------------------------
+    def program(self) -> list[Node | Token]:
+        """All of the text: statements, and the `;` and ends of lines between them."""
+        parts: list[Node | Token] = []
+        while self.next.kind != "end":
+            if self.accept(";", "\n"):
+                parts.append(self.tokens[self.at - 1])
+                continue
+            parts.append(self.statement())
+            if self.next.kind != "end" and self.next.text not in (";", "\n"):
+                raise self.stray()
+        return parts
+
+    def stray(self) -> LanguageError:
+        token = self.next
+        if token.text in ("±", "\\pm"):
+            return self.error("± makes two values of one", hint="write each of them")
+        return self.error(f"mathematics does not go on with `{token.text}` here")
+
+    def statement(self) -> Node:
+        """A definition, an assignment, an equation, or a value."""
+        token = self.next
+        end = next(
+            (t.start for t in self.tokens[self.at :] if t.text in (";", "\n")), len(self.source)
+        )
+        found = re.compile(_DEFINITION).fullmatch(self.source, token.start, end)
+        if found and set(re.split(r"[\s,]+", found[2].strip())) & set(
+            re.findall(r"\w+|.", found[3])
+        ):
+            while self.take().text != "=":
+                pass
+            body = self.values()
+            if end == len(self.source):
+                return body  # what is asked for is the function's value
+            self.own.add(found[1])
+            return Node("define", token, found[1], (body,), found[2].strip())
+        if self.next.kind == "name" and self.peek(1).text == "=" and not self.equation:
+            name = self.take().text
+            self.take()
+            return Node("assign", token, name, (self.values(),))
+        if self.next.text == "return":
+            self.take()
+            return Node("return", token, "", (self.values(),))
+        return self.values()
+
+    def values(self) -> Node:
+        """One value, or several between commas."""
+        token = self.next
+        found = [self.choice()]
+        while self.next.text == "," and self.next.kind == "sign":
+            comma = self.take()
+            before, after = self.tokens[self.at - 2], self.next
+            if before.kind == after.kind == "number" and not after.blank and before.text.isdigit():
+                hint = f"write {before.text}.{after.text}, or with a blank for two values"
+                raise self.asks("a comma between digits is no decimal point", comma, hint)
+            found.append(self.choice())
+        return found[0] if len(found) == 1 else Node("values", token, "", tuple(found))
+
+    def choice(self) -> Node:
+        """`a if c else b`, `c ? a : b`, a function, or what has no choice in it."""
+        token = self.next
+        if self.next.kind == "name" and self.next.text == "lambda":
+            start = self.take().start
+            while self.next.kind == "name" or self.next.text == ",":
+                self.take()
+            head = self.source[start : self.next.start]
+            self.expect(":")
+            return Node("lambda", token, head, (self.choice(),))
+        value = self.logical()
+        if self.accept("?"):
+            first = self.choice()
+            self.expect(":")
+            return Node("choice", token, "", (first, value, self.choice()))
+        if self.next.text != "if":
+            return value
+        self.take()
+        condition = self.logical()
+        if self.take().text != "else":
+            raise self.error("`else` is missing here")
+        return Node("choice", token, "", (value, condition, self.choice()))
+
+    def logical(self) -> Node:
+        token, words, parts = self.next, [], []
+        while True:
+            words.append("")
+            if self.next.text == "not":
+                words[-1] = "not "
+                self.take()
+            parts.append(self.relation())
+            if self.next.text not in ("and", "or"):
+                break
+            words[-1] += self.next.text
+            self.take()
+        if len(parts) == 1 and not words[0]:
+            return parts[0]
+        return Node("logical", token, "|".join(words), tuple(parts))
+
+    def relation(self) -> Node:
+        value = self.sum()
+        while self.next.text in RELATIONS:
+            if self.next.text == "=" and not self.loose:
+                raise self.stray()
+            token = self.take()
+            sign = "==" if token.text == "=" else token.text
+            value = Node("relation", token, sign, (value, self.sum()))
+        return value
+
+    # -- values --------------------------------------------------------------------------------------
+    def sum(self) -> Node:
+        """Terms with signs between them."""
+        token = self.next
+        minus = self.sign()
+        first = self.product()
+        if minus:
+            first = Node("neg", token, "", (first,))
+        signs, terms = "+", [first]
+        while self.next.text in ("+", "-") and self.next.kind == "sign":
+            if self.differentials and self.differentials[-1]:
+                break  # behind the dx of an integral
+            signs += self.take().text
+            terms.append(self.product())
+        if self.next.text in ("±", "\\pm"):
+            raise self.error("± makes two values of one", hint="write each of them")
+        return first if len(terms) == 1 else Node("sum", token, signs, tuple(terms))
+
+    def sign(self) -> bool:
+        """Read the signs before a value. Whether they come to a minus."""
+        minus = False
+        while self.next.text in ("+", "-"):
+            minus ^= self.take().text == "-"
+        return minus
+
+    def product(self) -> Node:
+        """Factors, with or without a sign between them."""
+        value, quotient = self.signed(), False
+        while True:
+            token = self.next
+            if token.text == "%" and value.kind == "number":
+                value = self.percent(value)
+            elif token.text in _PRODUCTS and token.kind == "sign":
+                self.take()
+                factor = self.signed()
+                if factor.base == "differential" and token.text in ("*", "·"):
+                    continue
+                value = Node("product", token, token.text, (value, factor))
+                quotient = token.text == "/"
+            elif token.kind in ("name", "command") and token.text in ("mod", "bmod"):
+                self.take()
+                value = Node("product", token, "%", (value, self.signed()))
+            elif self.begins_operand():
+                if value.text != "frac":
+                    self.check_product(self.tokens[self.at - 1], token)
+                if quotient:
+                    self.remarks.append("a/b c is read as (a/b)*c; write a/(b*c) for the other")
+                factor = self.power()
+                if factor.base == "differential":
+                    continue
+                value = Node("product", token, "", (value, factor))
+            else:
+                return value
+
+    def check_product(self, before: Token, after: Token) -> None:
+        """Refuse neighbours that are no product: `2 3`, `2½`, `0x`; but for --math, `print x`."""
+        numbers = before.kind == "number" and (after.kind == "number" or fraction(after.text))
+        zero = before.kind == "number" and before.text[0] == "0" and "." not in before.text
+        words = before.kind == after.kind == "name" and not is_function(after.text)
+        dotted = after.kind == "number" and after.text[0] == "."
+        if numbers or dotted or (zero and not after.blank) or "string" in (before.kind, after.kind):
+            raise self.error(f"an operator is missing between {before.text} and {after.text}")
+        if words and not self.loose and before.text not in self._implied:
+            raise self.error(f"an operator is missing between {before.text} and {after.text}")
+        self._implied.add(after.text)
+
+    def percent(self, value: Node) -> Node:
+        """`5% of x`, `5%`; `7 % 2` is a remainder."""
+        token = self.take()
+        if self.next.text == "of":
+            self.take()
+        elif self.begins_operand():
+            return Node("product", token, "%", (value, self.power()))
+        else:
+            return Node("percent", token, "", (value,))
+        return Node("product", token, "*", (Node("percent", token, "", (value,)), self.signed()))
+
+    def signed(self) -> Node:
+        token = self.next
+        if not self.sign():
+            return self.power()
+        return Node("neg", token, "", (self.power(),))
+
+    def begins_operand(self) -> bool:
+        """Whether the next token can begin a value."""
+        token = self.next
+        if token.kind == "name":
+            return (
+                token.text not in KEYWORDS
+                and token.text not in ("of", "mod", "bmod", "percent")
+                and not (
+                    self.differentials
+                    and self.differentials[-1]
+                    and math_notations.is_differential(token)
+                )
+            )
+        if token.kind == "sign":
+            if token.text in ("|", "‖"):
+                return self.bars[-1:] != token.text
+            opens = token.text in ("(", "[", "{", "⟨", "⌊", "⌈")
+            return opens or fraction(token.text) is not None
+        ends = ("end", "mod", "bmod")
+        return token.kind in ("number", "command", "string") and token.text not in ends
+
+    def power(self) -> Node:
+        """A value with its exponents."""
+        token = self.next
+        if (
+            token.text == "e"
+            and token.kind == "name"
+            and "e" not in self.own
+            and self.peek(1).text != "_"
+        ):
+            self.take()
+            return self.raised(Node("name", token, "e"))
+        return self.raised(self.postfix())
+
+    def raised(self, base: Node) -> Node:
+        """A value with what stands raised behind it."""
+        token = self.next
+        if token.kind == "power":
+            return Node("power", token, "", (base, self.superscript()))
+        if not self.accept("**", ".^"):
+            return base
+        how = "⊙" if token.text == ".^" else ""
+        if self.next.text == "{" and self.peek(1).text == "⊙" and self.peek(2).text != "}":
+            self.take()
+            self.take()  # the Hadamard power
+            exponent = self.sum()
+            self.expect("}")
+            return Node("power", token, "⊙", (base, exponent))
+        if self.next.text == "⊙" or (self.next.text == "{" and self.peek(1).text == "⊙"):
+            if self.take().text == "{":
+                self.take()
+                self.expect("}")
+            return Node("degrees", token, "", (base,))
+        exponent = self.exponent()
+        if base.kind == "call" and base.text == "amax" and not base.parts:
+            raise self.error("the argument is missing")
+        return Node("power", token, how, (base, exponent))
+
+    def superscript(self) -> Node:
+        """`²`, `⁻¹`."""
+        token = self.take()
+        plain = "".join(SUPERSCRIPTS[c] for c in token.text)
+        if plain[:1] in ("-", "+"):
+            inner = Node("number" if plain[1:].isdigit() else "name", token, plain[1:])
+            return Node("neg", token, "", (inner,)) if plain[0] == "-" else inner
+        return Node("number" if plain.isdigit() else "name", token, plain)
+
+    def exponent(self) -> Node:
+        """What stands behind `^`."""
+        if self.next.text == "{":
+            return self.group()
+        return self.signed()
+
+    def postfix(self) -> Node:
+        """A value with what follows it closely: `!`, `°`, primes, an index."""
+        value = self.primary()
+        while True:
+            token = self.next
+            if token.text == "!" and not token.blank:
+                self.take()
+                value = Node("factorial", token, "", (value,))
+            elif token.text == "°":
+                self.take()
+                value = Node("degrees", token, "", (value,))
+            elif token.kind == "name" and token.text == "percent":
+                self.take()
+                value = Node("percent", token, "", (value,))
+            elif token.kind == "transpose":
+                self.check_transpose(value)
+                self.take()
+                value = Node("transpose", token, "", (value,))
+            elif token.text == "." and self.peek(1).kind == "name" and not token.blank:
+                self.take()
+                value = self.attribute(value, self.take())
+            elif (
+                token.text == "["
+                and not token.blank
+                and self.tokens[self.at - 1].kind != "number"
+                and value.kind != "series"
+            ):
+                value = Node(
+                    "subscript", token, self.source[token.start : self.closing()], (value,)
+                )
+            elif token.text == "_" and value.kind in ("group", "call") and self.peek(1).text == "{":
+                raise self.error("the index of an expression is not read: give it a name", token)
+            else:
+                return value
+
+    def attribute(self, value: Node, token: Token) -> Node:
+        """`x.name` or `x.name(…)`; what is called is called on all of it."""
+        if self.next.text != "(":
+            return Node("attribute", token, token.text, (value,))
+        inner = Node("attribute", token, token.text, (value, *self.arguments()), "called")
+        return self.called_on(inner)
+
+    def called_on(self, value: Node) -> Node:
+        """The calls behind a value, of what they return too: `f(2)(3)`."""
+        while self.next.text == "(" and not self.next.blank:
+            token = self.next
+            value = Node("apply", token, "", (value, *self.arguments()))
+        return value
+
+    def check_transpose(self, value: Node) -> None:
+        """Refuse the prime of `y' + y`, which is no product of matrices."""
+        after, before = self.peek(1), self.tokens[self.at - 2] if self.at > 1 else None
+        multiplied = after.kind in ("name", "number", "command") or after.text in (
+            "(",
+            "*",
+            "@",
+            "·",
+        )
+        alone = before is None or (
+            before.kind == "sign" and before.text not in (")", "'", "*", "@", "·", "]")
+        )
+        matrix = any(is_matrix(t.text) for t in self.tokens[max(self.at - 1, 0) : self.at])
+        if not matrix and value.kind == "name" and not multiplied and alone:
+            if self.next.text == "ᵀ" or value.text in self.bound:
+                return
+            hint = (
+                f"write {value.text}'(t) for a derivative, and transposed vectors only in products"
+            )
+            raise self.error(f"{value.text}' is a derivative, or transposed?", hint=hint)
+
+    def closing(self) -> int:
+        """Read a bracket with all that is in it, as the language has it. Where it ends."""
+        depth = 0
+        while self.next.kind != "end":
+            token = self.take()
+            depth += (token.text in "([{") - (token.text in ")]}") if token.kind == "sign" else 0
+            if not depth:
+                return token.end
+        raise self.error("a bracket is never closed")
+
+    def primary(self) -> Node:
+        """A number, a name, a call, or what is in brackets or bars."""
+        token = self.next
+        if token.kind == "number" and token.font in ("mathbf", "boldsymbol", "bm"):
+            return Node("ones", self.take(), token.text)
+        if token.kind in ("number", "string") or token.text in ("True", "False", "None"):
+            return Node("number" if token.kind == "number" else "raw", self.take(), token.text)
+        if token.kind == "name" and token.text in KEYWORDS and token.text != "if":
+            raise self.error(f"a value is missing before `{token.text}`")
+        if token.kind == "name":
+            if (
+                self.differentials
+                and not self.differentials[-1]
+                and math_notations.is_differential(token)
+            ):
+                return math_notations.differential(self)
+            return self.named()
+        if token.kind == "command":
+            return self.command()
+        if fraction(token.text) is not None:
+            return Node("fraction", self.take(), token.text)
+        if token.text in ("(", "{"):
+            return self.group()
+        if token.text == "[":
+            return self.square()
+        if token.text in ("|", "‖"):
+            return self.between_bars()
+        if token.text == "⟨":
+            return self.inner_product()
+        if token.text in ("⌊", "⌈"):
+            return self.rounded()
+        if token.kind == "end":
+            raise self.error("the text ends where a value is missing")
+        raise self.error(f"a value is missing before `{token.text}`")
+
+    def group(self) -> Node:
+        """What is in brackets; braces only hold together."""
+        token = self.take()
+        closer = {"(": ")", "{": "}"}[token.text]
+        bars, self.bars = self.bars, ""
+        value = self.values() if closer == ")" else self.sum()
+        self.expect(closer)
+        self.bars = bars
+        if value.kind == "lambda":
+            return self.called_on(Node("group", token, "", (value,)))
+        return value if closer == "}" else Node("group", token, "", (value,))
+
+    def square(self) -> Node:
+        """A list; with `;` in it a matrix. `2[x + y]`, `[S]/K` are brackets."""
+        before, token = self.tokens[self.at - 1].text if self.at else "", self.take()
+        rows: list[list[Node]] = [[]]
+        bars, self.bars = self.bars, ""
+        while not self.accept("]"):
+            if self.accept(";"):
+                rows.append([])
+            elif not self.accept(","):
+                rows[-1].append(self.choice())
+        self.bars = bars
+        end = self.tokens[self.at - 1].end
+        sized = (
+            "\\left" in self.source[max(0, token.start - 6) : token.start]
+            and "\\right" in (self.source[end - 8 : end])
+        )
+        beside = before not in ("", "(", ",", "=", "[") or self.next.text in _BESIDE or sized
+        beside |= self.begins_operand() and self.next.text != "["
+        whole = not before and self.next.kind == "end" and rows[0] and rows[0][0].kind != "number"
+        if self.loose and (beside or whole) and len(rows) == 1 and len(rows[0]) == 1:
+            inner = rows[0][0]
+            return inner if inner.kind == "name" else Node("group", token, "", (inner,))
+        if len(rows) == 1:
+            return Node("list", token, "1", tuple(rows[0]))
+        if len({len(row) for row in rows}) > 1:
+            raise self.error("the rows of this matrix have different lengths", token)
+        return Node(
+            "matrix", token, str(len(rows[0])), tuple(cell for row in rows for cell in row), "[;]"
+        )
+
+    def between_bars(self) -> Node:
+        opened = self.take()
+        bar = opened.text
+        self.bars += bar
+        inner = self.sum()
+        self.bars = self.bars[:-1]
+        if self.next.kind == "end":
+            hint = "|x| is abs(x); for one of two conditions write or"
+            raise self.error("this bar is never closed", opened, hint)
+        self.expect(bar)
+        if bar == "|":
+            return Node("abs", opened, "", (inner,))
+        texts = [self.peek(k).text for k in range(4)]
+        if texts[:2] == ["_", "*"] or texts == ["_", "{", "*", "}"]:  # the nuclear norm
+            self.at += 2 if texts[1] == "*" else 4
+            return Node("norm", opened, "", (inner, Node("product", opened, "*")))
+        return Node("norm", opened, "", (inner, *self.subscript()))
+
+    def inner_product(self) -> Node:
+        r"""`\langle x, y\rangle`."""
+        opened = self.take()
+        bars, self.bars = self.bars, self.bars + "|"
+        left = self.sum()
+        if not self.accept(",", "|"):
+            raise self.error("⟨x⟩ is a mean, or a vector?", opened, "write mean(x), or ⟨x, y⟩")
+        self.bars = bars
+        right = self.sum()
+        self.expect("⟩")
+        return Node("inner", opened, "", (left, right))
+
+    def rounded(self) -> Node:
+        opened = self.take()
+        kind, closer = {"⌊": ("floor", "⌋"), "⌈": ("ceil", "⌉")}[opened.text]
+        inner = self.sum()
+        self.expect(closer)
+        return Node("call", opened, kind, (inner,))
+
+    def subscript(self) -> tuple[Node, ...]:
+        """What stands behind `_`, if anything does."""
+        if not (self.next.text == "_" and self.next.kind == "sign"):
+            return ()
+        self.take()
+        return (self.argument(),)
+
+    def argument(self) -> Node:
+        r"""`{…}`, or the one digit or letter that stands there, as in `\frac12`."""
+        token = self.next
+        if token.text == "{":
+            return self.group()
+        if token.kind == "number" and len(token.text) > 1:
+            rest = token._replace(text=token.text[1:], start=token.start + 1, blank=False)
+            self.tokens[self.at : self.at + 1] = [token._replace(text=token.text[0]), rest]
+        return self.primary()
+
+    # -- names ---------------------------------------------------------------------------------------
+    def command(self) -> Node:
+        r"""`\frac{a}{b}`, `\sqrt[3]{x}`, `\sin x`, `\alpha`."""
+        token = self.take()
+        text = token.text
+        if text == "frac":
+            if (found := math_notations.derivative(self, token)) is not None:
+                return found
+            above, below = self.argument(), self.argument()
+            return Node("product", token, "frac", (above, below))
+        if text == "sqrt":
+            return self.root()
+        if text == "arg" and self.next.text in ("max", "min"):
+            text = f"arg{self.take().text}"
+            if not math_notations.binds(self):
+                return self.function(text, token)
+        if text in _SERIES and (text in ("sum", "prod") or math_notations.binds(self)):
+            return math_notations.series(self, token, _SERIES[text])
+        if text == "int":
+            return math_notations.integral(self, token)
+        if text == "lim":
+            return math_notations.limit(self, token)
+        if text == "partial" and (found := math_notations.partial(self, token)) is not None:
+            return found
+        if text == "nabla":
+            return math_notations.nabla(self, token)
+        if text == "begin":
+            return math_notations.environment(self, token)
+        if text == "binom":
+            return Node("call", token, "binom", (self.argument(), self.argument()))
+        if text == "overline":
+            return Node("bar", token, "", (self.argument(),))
+        if text == "bar":
+            return self.barred(token)
+        if text in ACCENTS:
+            inner = self.argument()
+            if inner.kind != "name":
+                raise self.error(f"`\\{text}` is of one letter", token)
+            name = f"{inner.text}_{ACCENTS[text]}"
+            return Node("name", token, name)
+        if text == "pmod":
+            raise self.error("write x mod 3 for a remainder", token)
+        name = text.removeprefix("var")
+        if name == "lambda":
+            self.remarks.append("lam is lambda, which is a word of the language")
+            name = "lam"
+        hint = _NOT_READ.get(text)
+        if hint is None and (
+            is_function(name) or name in BARE or is_greek(name) or name in ("lam", *_SYMBOLS)
+        ):
+            self.at -= 1
+            self.tokens[self.at] = token._replace(kind="name", text=name)
+            return self.named()
+        raise self.error(f"`\\{text}` is no notation that is read here", token, hint)
+
+    def barred(self, token: Token) -> Node:
+        r"""`\bar{x}`: a name, if it has a value; else it is asked."""
+        inner = self.argument()
+        if inner.kind != "name":
+            return Node("call", token, "conj", (inner,))
+        name = f"{inner.text}_bar"
+        if name in self.own:
+            return Node("name", token, name)
+        raise self.asks(
+            f"the bar of {inner.text} is a mean, a conjugate, or part of a name?", token,
+            f"write \\mathrm{{mean}}({inner.text}), \\overline{{{inner.text}}}, "
+            f"or say the value of the name, --{name} VALUE",
+        )  # fmt: skip
+
+    def root(self) -> Node:
+        r"""`\sqrt{x}`, `\sqrt[3]{x}`, `√x`."""
+        token = self.tokens[self.at - 1]
+        degree: tuple[Node, ...] = ()
+        if self.accept("["):
+            degree = (self.sum(),)
+            self.expect("]")
+        inner = self.group() if self.next.text == "{" else self.postfix()
+        return Node("root", token, "", (inner, *degree))
+
+    # -- names and functions -------------------------------------------------------------------------
+    def named(self) -> Node:
+        """A variable, a constant, or a function with its argument."""
+        token = self.take()
+        by_d = token.text in ("d", "∂") and "d" not in self.own
+        if by_d and (found := math_notations.linear_derivative(self, token)) is not None:
+            return found
+        series = re.fullmatch(r"(sum|prod|max|min)_([^\W_]+)", token.text)
+        if series and token.text not in self.own and not self.takes_argument(token.text):
+            self.at -= 1
+            start = token.start + len(series[1])
+            self.tokens[self.at : self.at + 1] = [
+                token._replace(kind="command", text=series[1], end=start),
+                Token("sign", "_", False, start, start + 1),
+                Token("name", series[2], False, start + 1, token.end),
+            ]
+            return self.command()
+        if (
+            token.text in _SERIES
+            and token.text not in ("sup", "inf")
+            and token.text not in self.own
+            and math_notations.binds(self)
+        ):
+            return math_notations.series(self, token, _SERIES[token.text])
+        node = self.name_of(token)
+        name = node.text
+        based = re.fullmatch(r"log_(\w+)", name)
+        if based and name not in self.own and not self.takes_argument(name):
+            base = Node("name", token, based[1])
+            if based[1].isdigit():
+                base = Node("number", token, based[1])
+            return self.function("log", token, (base,))
+        ordered = re.fullmatch(r"polygamma_(\d+)", name)
+        if ordered and name not in self.own and self.next.text == "(":
+            order = Node("number", token, ordered[1])
+            return Node("call", token, "polygamma", (order, *self.arguments()))
+        if name not in self.own and name in CONSTANTS:
+            return Node("raw", token, CONSTANTS[name])
+        primes = 0
+        while self.next.text == "'" and is_derivative(self.tokens, self.at):
+            self.take()
+            primes += 1
+        if primes:
+            return Node("prime", token, name, tuple(self.arguments()), str(primes))
+        if name in ("if", "IF") and self.next.text == "(":
+            return Node("call", token, "where", tuple(self.arguments()))
+        if name not in self.own and self.dotted(name):
+            return self.function(name, token, ())
+        if name and name not in self.own and self.takes_argument(name):
+            return self.function(name, token)
+        variable, _, attribute = name.rpartition(".")
+        if variable and not names.is_known(name):
+            return self.attribute(Node("name", token, variable), token._replace(text=attribute))
+        if name and self.next.text == "(" and not self.next.blank and self.is_called(name, token):
+            return self.called_on(Node("name", token, name, base="called"))
+        if self.loose and name:
+            self.look_twice(name, token)
+        return node
+
+    def name_of(self, token: Token) -> Node:
+        """A name with its index, as it is called here."""
+        name = token.text if token.text in self.own else unicodedata.normalize("NFKC", token.text)
+        subscripts: tuple[Node, ...] = ()
+        base, text = name, name
+        if name not in BARE and self.next.text == "_" and self.peek(1).text == "{":
+            self.take()
+            opened = self.take()
+            subscripts = self.indices()
+            plain = self.tokens[self.at - 2] if len(subscripts) == 1 else opened
+            simple = len(subscripts) == 1 and subscripts[0].kind in ("name", "number")
+            text = f"{name}_{subscripts[0].text}" if simple and plain.text else ""
+        elif name not in BARE and self.next.text == "_" and self.peek(1).kind in (
+            "name", "command", "number"
+        ):  # fmt: skip
+            self.take()
+            found = self.take()
+            if found.kind == "number" and not found.text.isdigit():
+                raise self.error("an index is a letter or a whole number", found)
+            kind = "number" if found.kind == "number" else "name"
+            subscripts = (Node(kind, found, found.text),)
+            text = f"{name}_{found.text}"
+        elif "_" in name and name not in self.own and "." not in name:
+            base, _, letters = name.rpartition("_")
+            kind = "number" if letters.isdigit() else "name"
+            subscripts = (Node(kind, token, letters),) if letters and base else ()
+        if (
+            text
+            and (text.partition(".")[0] in self.own)
+            and text.partition(".")[0] not in names.MODULES
+        ):
+            return Node("name", token, text, subscripts, base)
+        for prefix in PREFIXES:
+            if text.startswith(f"{prefix}."):
+                text = text[len(prefix) + 1 :]
+                return Node("name", token, "torch.e" if text == "e" else text)
+        return Node("name", token, text, subscripts, base)
+
+    def indices(self) -> tuple[Node, ...]:
+        """What stands in the braces of a subscript, up to the brace."""
+        found = []
+        while not self.accept("}"):
+            if self.next.kind == "end":
+                raise self.error("`}` is missing here")
+            if not self.accept(","):
+                token = self.next
+                following = self.peek(1)
+                if token.kind in ("name", "command") and following.text in ("}", ","):
+                    found.append(Node("name", self.take(), token.text))
+                else:
+                    found.append(self.sum())
+        if not found:
+            raise self.error("an index is missing here")
+        return tuple(found)
+
+    def dotted(self, name: str) -> bool:
+        """Whether a function stands before `.(`, by which it takes each element."""
+        if self.next.text == "." and self.peek(1).text == "(" and is_function(name):
+            self.take()
+            return True
+        return False
+
+    def takes_argument(self, name: str) -> bool:
+        """Whether a name is a function's, with its argument in brackets; of a few also without."""
+        root = name.partition(".")[0]
+        if (
+            name in names.LETTERS
+            or name in CONSTANTS
+            or (root != name and not names.is_namespace(root))
+        ):
+            return False
+        following = self.next
+        if name in BARE:
+            raised = following.kind == "power" or following.text in ("**", "_")
+            if name not in SHY or following.text in ("(", "{") or raised:
+                return name not in SHY or not raised or name in ("max", "min")
+            return self.loose and self.begins_operand() and following.text != "["
+        short = name.rpartition(".")[2]
+        known = is_function(name) or short in FUNCTIONS or known_as(name)
+        if name in _PRINTED and following.text == "(" and not following.blank:
+            return self.loose
+        return following.text in ("(", "{") and bool(known) and not names.is_namespace(name)
+
+    def is_called(self, name: str, token: Token) -> bool:
+        """Whether brackets behind a name that is no known function call it: `f(x + 1)`, `y(t)`, not
+        `x(x + 1)`."""
+        if name in self.own:
+            return self.bound.get(name, True)
+        if (
+            name in _UNKNOWN
+            or "." in name
+            or not self.loose
+            or (len(name) > 1 and not is_greek(name))
+        ):
+            return True
+        inner, after = self.peek(1), self.peek(2).text
+        if self.listed_next():
+            return True
+        others = [t for t in self.tokens if t.text == token.text and t is not token]
+        alone = any(self.source[t.end : t.end + 1] != "(" for t in others)
+        if inner.kind != "name" or after not in (")", ",") or alone:
+            return False
+        self.remarks.append(f"{name} is a function; a product is {name}*({inner.text})")
+        return True
+
+    def listed_next(self) -> bool:
+        """Whether a comma stands in the bracket that follows: B(a, b) is no product."""
+        depth = 0
+        for token in self.tokens[self.at :]:
+            depth += (token.text in "([{") - (token.text in ")]}") if token.kind == "sign" else 0
+            if depth == 1 and token.text == ",":
+                return True
+            if depth == 0:
+                break
+        return False
+
+    def look_twice(self, name: str, token: Token) -> None:
+        """Say what several letters are; ask for `sinx`, `Wx` and `cumsum x`; refuse the dy of `dy/dx`."""
+        if name[0] == "d" and self.next.text == "/" and re.fullmatch(r"d\w", self.peek(1).text):
+            raise math_notations.no_function(self, name[1:] or "y", token)
+        if name in self.own or not (name.isascii() and name.isalpha()):
+            return
+        for function in ("sin", "cos", "tan", "exp", "log", "ln", "sqrt"):
+            before, _, after = name.partition(function)
+            if function in name and len(before + after) == 1:
+                said = f"{before} {function} {after}".strip()
+                hint = f"write {said}; for the name say its value, --{name} VALUE"
+                raise self.asks(f"`{name}` is one name, or {said}?", token, hint)
+        if len(name) > 2 and not is_greek(name) and names.is_function(name):
+            follows = self.next.kind in ("name", "number", "command") and self.begins_operand()
+            if follows and self.next.blank:
+                hint = f"write {name}(…); for the name say its value, --{name} VALUE"
+                raise self.asks(f"`{name}` is a function, or a name?", token, hint)
+        if token.font or len(name) != 2 or is_greek(name):
+            return
+        if name[0].isupper() and name[1].islower() and self.vectors is None:
+            hint = f"write {name[0]} {name[1]}; for the name say its value, --{name} VALUE"
+            raise self.asks(
+                f"`{name}` is one name, or the product {name[0]} {name[1]}?", token, hint
+            )
+        self.remarks.append(f"{name} is one name; a product is {name[0]} {name[1]}")
+
+    def arguments(self) -> list[Node]:
+        """What stands in the brackets of a call."""
+        self.take()
+        bars, self.bars = self.bars, ""
+        found: list[Node] = []
+        while not self.accept(")"):
+            if found:
+                self.expect(",")
+            if self.next.kind == "name" and self.peek(1).text == "=":
+                keyword = self.take()
+                self.take()
+                found.append(Node("keyword", keyword, keyword.text, (self.choice(),)))
+            else:
+                found.append(self.choice())
+        self.bars = bars
+        return found
+
+    def function(self, name: str, token: Token, base: tuple[Node, ...] = ()) -> Node:
+        """A function with its power, its base, and its argument, in brackets or not: `sin^2 x`, `log_2 x`."""
+        each = self.tokens[self.at - 1].text == "."
+        base = base or (self.subscript() if name in BARE else ())
+        power: Node | None = None
+        raised = self.next
+        if raised.kind == "power":
+            power = self.superscript()
+        elif self.accept("**"):
+            if self.next.kind in ("name", "number"):
+                simple = self.take()
+                power = Node(simple.kind, simple, simple.text)
+            else:
+                power = self.exponent()
+        if self.next.text == "(":
+            arguments = self.arguments()
+        else:
+            if not (self.begins_operand() or self.next.text in ("-", "+")):
+                raise self.error(f"the argument of `{name}` is missing", token, f"as in {name} x")
+            arguments = [self.bare_argument()]
+            if name in ("max", "min", "sum", "prod") and self.next.text == ",":
+                raise self.error(f"the arguments of `{name}` stand in brackets", token)
+        if power is not None and power.kind == "neg" and power.only.text == "1":
+            if name not in INVERSES:
+                raise self.error(f"{name}^-1 is 1/{name}, or the inverse function?", token)
+            name, power = f"a{name}", None
+        text = _PRINTED.get(name, name)
+        if text == "sigmoid" != name:
+            self.remarks.append(f"{name} is the sigmoid")
+        call = Node("call", token, text + "." * each, (*arguments, *base), "base" * bool(base))
+        return call if power is None else Node("power", raised, "⊙", (call, power))
+
+    def bare_argument(self) -> Node:
+        """`2x` of `sin 2x cos x`: all that stands close together, up to a function, a bracket or a sign."""
+        token = self.next
+        if self.sign():
+            return Node("neg", token, "", (self.bare_argument(),))
+        if self.next.kind == "name" and self.next.text in BARE and self.next.text not in self.own:
+            return self.power()
+        value = self.power()
+        while self.begins_operand() and self.next.text not in ("(", "[", "|", "‖", "⟨", "⌊", "⌈"):
+            following = self.next
+            if self.differentials and math_notations.is_differential(following):
+                break
+            if (following.text in BARE and following.text not in self.own) or (
+                following.kind == "command" and not is_greek(following.text)
+            ):
+                break
+            value = Node("product", following, "", (value, self.power()))
+        return value

@@ -1,0 +1,862 @@
+r"""Trees of mathematics as texts of the language, by the shapes of what they are of.
+
+A letter's shape is that of its value. Where it has none, the text says it: in a product in which something
+is transposed, or beside a norm, a capital letter is a matrix and what it is multiplied with a vector. What
+stands in several shapes for several things is asked, or said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from math import comb, factorial
+
+from gradcli.language import math_series, names
+from gradcli.language.foreign_names import FUNCTIONS, bare, called, is_function, known_as
+from gradcli.language.located_errors import LanguageError
+from gradcli.language.math_indices import Axis, Indices, Known
+from gradcli.language.math_symbols import ALONG, MATRIX_VALUED, NUMBERS, OF_MATRICES, RENAMED, SWAPS
+from gradcli.language.math_tree import Node
+from gradcli.language.math_values import (
+    ATOM,
+    POWER,
+    PRODUCT,
+    SIGN,
+    SUM,
+    Value,
+    aligned,
+    weak,
+)
+from gradcli.language.notation import Token, fraction, is_matrix
+
+# The shape of a product of two shapes; what is not here is none.
+_PRODUCTS = {
+    ("row", "column"): (0, False), ("row", "matrix"): (1, True), ("matrix", "column"): (1, False),
+    ("matrix", "matrix"): (2, False), ("column", "row"): (2, False),
+}  # fmt: skip
+_NUMBER = r"-?[\d.]+(?:e[+-]?\d+)?"
+
+
+class Writer:
+    """What writes one text. scope: the bound letters around. einstein: whether what stands twice in a
+    product is summed, since no sum is written."""
+
+    def __init__(
+        self,
+        source: str,
+        own: set[str],
+        vectors: set[str] | None,
+        known: Callable[[str], Known | None],
+        found: Indices,
+        *,
+        loose: bool = True,
+        elementwise: bool = True,
+    ) -> None:
+        self.source, self.own, self.vectors, self.known = source, own, vectors, known
+        self.indices, self.loose, self.elementwise = found, loose, elementwise
+        self.einstein = loose and not found.bound
+        self.limits: set[str] = set()  # the names that limit sums, which are numbers
+        self.free: tuple[str, ...] = ()  # those that the left side of an equation has
+        self.scope: dict[str, Axis] = {}
+        self.by = ""  # the variable of a text that is only differentiated, once
+        self.remarks: list[str] = []
+        self.numbers: set[str] = set()  # the names that are numbers, whatever stands around them
+
+    # -- errors and remarks --------------------------------------------------------------------------
+    def error(
+        self, message: str, token: Token, hint: str | None = None, kind: str = "syntax"
+    ) -> LanguageError:
+        span = (token.start, max(token.end, token.start + 1))
+        return LanguageError(message, kind=kind, source=self.source, span=span, hint=hint)
+
+    def asks(self, message: str, token: Token, hint: str) -> LanguageError:
+        return self.error(message, token, hint, "name")
+
+    def say(self, remark: str) -> None:
+        self.remarks.append(remark)
+
+    # -- statements ----------------------------------------------------------------------------------
+    def statement(self, node: Node) -> str:
+        """A statement as a line of the language."""
+        text = self.line(node)
+        if "\0" in text:
+            raise self.error("the size of the vector of ones is not known", node.token,
+                             "write ones(3), or 1^T x for a sum")  # fmt: skip
+        return text
+
+    def line(self, node: Node) -> str:
+        if node.kind == "define":
+            self.own.add(node.text)
+            return f"{node.text} = lambda {node.base}: {self.whole(node.only).text}"
+        if node.kind == "assign":
+            return f"{node.text} = {self.whole(node.only).text}"
+        if node.kind == "return":
+            return f"return {self.whole(node.only).text}"
+        return self.whole(node).text
+
+    def whole(self, node: Node) -> Value:
+        """A value of its own, whose free indices are its dimensions."""
+        if node.kind == "relation":
+            self.free = math_series.free_letters(self, node.parts[0])
+        return self.value(node)
+
+    def value(self, node: Node) -> Value:
+        """The text of any node."""
+        return _WRITERS[node.kind](self, node)
+
+    def plain(self, node: Node) -> Value:
+        """The text of a node that stands where no element can."""
+        found = self.value(node)
+        if found.axes and self.scope.keys() & set(found.axes):
+            raise self.error("an element of a sum is not read here", node.token)
+        return found
+
+    # -- atoms ---------------------------------------------------------------------------------------
+    def raw(self, node: Node) -> Value:
+        return Value(node.text)
+
+    def fraction(self, node: Node) -> Value:
+        return Value(str(fraction(node.text)), PRODUCT)
+
+    def name(self, node: Node) -> Value:
+        name = node.text
+        if name in self.scope and name not in self.own:
+            return math_series.place(self, node)
+        if node.parts and (found := math_series.element(self, node)) is not None:
+            return found
+        if not name:
+            raise self.error("nothing binds the index here", node.token, "as \\sum_i does")
+        if name[:2] == "n_" and name not in self.own and (size := self.size(name[2:])) is not None:
+            self.say(f"{name} is len({name[2:]})")
+            return Value(size)
+        if name == "e" and "e" not in self.own:
+            return Value("torch.e" if self.loose else "e")
+        if name == "I" and name not in self.own and self.loose and self.of_matrices():
+            return Value("I", ATOM, 2)
+        return self.sized(name)
+
+    def bar(self, node: Node) -> Value:
+        """The conjugate of a number, the mean of a vector."""
+        inner = self.value(node.only)
+        plain = bare(inner.text)
+        if inner.rank and not inner.axes:
+            self.say(f"the bar is the mean; the conjugate of {plain} is conj({plain})")
+            return Value(f"mean({plain})")
+        self.say("the bar is the conjugate; the mean of x is mean(x)")
+        return inner.like(f"conj({plain})", ATOM)
+
+    def of_matrices(self) -> bool:
+        """Whether the text is of matrices, so that I is the identity."""
+        if self.vectors is not None:
+            return True
+        return any(found and len(found.shape) == 2 for found in map(self.known, sorted(self.own)))
+
+    def size(self, name: str) -> str | None:
+        """The number of the elements of a vector that has a value."""
+        known = self.known(name)
+        if known is None or len(known.shape) != 1 or name not in self.own:
+            return None
+        return str(known.shape[0])
+
+    def sized(self, name: str) -> Value:
+        """A name with its shape."""
+        if (value := self.known(name)) is not None:
+            rank = len(value.shape)
+            return Value(name, ATOM, rank, False, (), tuple(map(str, value.shape)))
+        if self.vectors is None or name in self.limits or (name in self.own and not self.loose):
+            return Value(name)
+        if name in self.vectors:
+            return Value(name, ATOM, 1, False, (), (f"len({name})",))
+        if is_matrix(name):
+            return Value(name, ATOM, 2, False, (), (f"{name}.shape[0]", f"{name}.shape[1]"))
+        return Value(name)
+
+    def ones(self, node: Node) -> Value:
+        r"""`\mathbf{1}`: what is summed, or a number for each element."""
+        return Value(f"{node.text}\0", ATOM, 1)
+
+    def group(self, node: Node) -> Value:
+        inner = self.value(node.only)
+        return inner.like(f"({inner.text})", ATOM)
+
+    # -- sums and signs ------------------------------------------------------------------------------
+    def sum(self, node: Node) -> Value:
+        math_series.check_ends(self, node)
+        terms = [self.value(part) for part in node.parts]
+        terms = self.identities(terms)
+        if any(t.rank and not t.text.endswith("\0") for t in terms):  # ones beside a vector
+            terms = [t.like(t.text[:-1], ATOM) if t.text.endswith("\0") else t for t in terms]
+        return self.added(terms, node)
+
+    def added(self, terms: list[Value], node: Node) -> Value:
+        values, axes, rank = aligned(terms)
+        matrix = next((t for t in terms if t.rank == 2 and not t.axes), None)
+        if (
+            matrix is not None
+            and self.loose
+            and any(not t.rank and not t.axes and re.fullmatch(r"[\w.]+", t.text) for t in terms)
+        ):
+            plain = bare(matrix.text)
+            self.say(
+                f"a number is added to each element of {plain}; the identity is eye({plain}.shape[0])"
+            )
+        text = values[0].text if values[0].level >= SUM else values[0].at(SUM)
+        for sign, term in zip(node.text[1:], values[1:], strict=True):
+            text += f" {sign} {term.at(PRODUCT)}"
+        first = next(t for t in terms if t.rank == rank)
+        return Value(text, SUM, rank, first.row, axes, first.sizes)
+
+    def identities(self, terms: list[Value]) -> list[Value]:
+        """The terms with the identity matrix at its size, which is that of another term."""
+        if not any(re.search(r"(?<![\w.])I(?![\w.(])", t.text) and t.rank == 2 for t in terms):
+            return terms
+        sizes = [t.sizes for t in terms if t.rank == 2 and t.sizes]
+        if "I" in self.own or not sizes or self.known("I") is not None:
+            return terms
+        self.say("I is the identity matrix")
+        eye = f"eye({sizes[0][0]})"
+        return [t._replace(text=re.sub(r"(?<![\w.])I(?![\w.(])", eye, t.text)) if t.rank == 2 else t
+                for t in terms]  # fmt: skip
+
+    def neg(self, node: Node) -> Value:
+        inner = self.value(node.only)
+        if node.token.kind == "power":
+            return inner.like(f"-{inner.text}", SUM)
+        return negated(inner)
+
+    # -- products ------------------------------------------------------------------------------------
+    def product(self, node: Node) -> Value:
+        if node.text == "frac" or node.text == "/":
+            return self.quotient(node)
+        if node.text in ("", "*", "·") and self.einstein and math_series.repeats(self, node):
+            return math_series.einstein(self, node)
+        left, right = (self.value(part) for part in node.parts)
+        if left.text.endswith("\0") or right.text.endswith("\0"):
+            return self.with_ones(left, right, node)
+        for one, other in ((left, right), (right, left)):
+            if self.is_identity(one) and other.rank and node.text in ("", "·", "*", "@"):
+                return other
+        left, right = self.guessed(left, right, node)
+        return self.multiplied(left, node.text, right, node.token)
+
+    def guessed(self, left: Value, right: Value, node: Node) -> tuple[Value, Value]:
+        """The factors, where a letter of no known shape stands next to a matrix or a vector."""
+        if node.text not in ("", "·", "@") or self.vectors is not None:
+            return left, right
+        if left.rank == 0 and right.rank == 1 and not right.row and self.is_open(left):
+            if is_matrix(left.text):
+                self.say(f"{left.text} is a matrix")
+                left = left._replace(rank=2)
+        elif left.rank == 2 and right.rank == 0 and self.is_open(right):
+            rank = 2 if is_matrix(right.text) else 1
+            if is_matrix(right.text) or (right.text.isascii() and len(right.text) == 1):
+                self.say(f"{right.text} is a {'matrix' if rank == 2 else 'vector'}")
+                right = right._replace(rank=rank)
+        elif (
+            node.text == "" and left.rank == right.rank == 0 and not self.own & {left.text, right.text}
+            and self.loose and is_matrix(left.text) and right.text.isascii()
+            and self.is_open(left) and self.is_open(right)
+        ):  # fmt: skip
+            shapes = f"--shape {left.text}=m,n --shape {right.text}={'n,k' if is_matrix(right.text) else 'n'}"
+            self.say(f"{left.text} and {right.text} are numbers; for a matrix say {shapes}")
+        return left, right
+
+    def is_open(self, value: Value) -> bool:
+        """Whether a value is a letter of which nobody knows the shape."""
+        return value.text.isidentifier() and self.known(value.text) is None and not value.axes
+
+    def is_identity(self, value: Value) -> bool:
+        return value.text == "I" and value.rank == 2 and "I" not in self.own
+
+    def with_ones(self, left: Value, right: Value, node: Node) -> Value:
+        r"""A product with `\mathbf{1}`: `\mathbf{1}^T x` is a sum."""
+        if left.text.endswith("\0") and left.row and right.rank == 1 and not right.row:
+            return Value(f"sum({right.text})")
+        if left.text.endswith("\0") and left.row and right.rank == 2:
+            return Value(f"sum({right.text}, 0)", ATOM, 1, True)
+        if right.text.endswith("\0") and not right.row and left.rank == 2:
+            return Value(f"sum({left.text}, 1)", ATOM, 1)
+        if right.text.endswith("\0") and not right.row and left.row:
+            return Value(f"sum({left.text})")
+        raise self.error("the size of the vector of ones is not known", node.token,
+                         "write ones(3), or 1^T x for a sum")  # fmt: skip
+
+    def quotient(self, node: Node) -> Value:
+        left, right = (self.value(part) for part in node.parts)
+        below = right.at(POWER)
+        if right.axes or left.axes:
+            (left, right), axes, rank = aligned([left, right])
+            return Value(f"{left.at(PRODUCT)}/{right.at(POWER)}", PRODUCT, rank, False, axes)
+        if right.rank == 2:
+            if right.square is False:
+                return self.of_elements(left, "/", right)
+            inverse = f"linalg.inv({bare(right.text)})"
+            above = inverse if left.text == "1" else f"{left.at(PRODUCT)}@{inverse}"
+            dotted = f"{self.piece(node.parts[0])} ./ {self.piece(node.parts[1])}"
+            if self.vectors is not None and left.text != "1":
+                raise self.error(
+                    "a vector or a matrix cannot be a denominator", node.token, "as in A^{-1}b"
+                )
+            raise self.asks(
+                f"a quotient by a matrix is {above}, or one of each element?", node.token,
+                f"write an inverse, as in A^{{-1}} b, or {dotted}",
+            )  # fmt: skip
+        if right.rank == 1 and self.vectors is not None and self.known(bare(right.text)) is None:
+            raise self.error(
+                "a vector or a matrix cannot be a denominator", node.token, "as in A^{-1}b"
+            )
+        return left.like(f"{left.at(PRODUCT)}/{below}", PRODUCT)._replace(
+            rank=max(left.rank, right.rank), sizes=left.sizes or right.sizes
+        )
+
+    def piece(self, node: Node) -> str:
+        """A node as it stands in the text, for hints; "A" where that is long."""
+        value = self.value(node).text
+        return value if len(value) < 20 else "A"
+
+    def of_elements(self, left: Value, operation: str, right: Value) -> Value:
+        (left, right), axes, rank = aligned([left, right])
+        strength = SIGN if operation == "*" else POWER
+        text = f"{left.at(PRODUCT)}{operation}{right.at(strength)}"
+        larger = left if left.rank >= right.rank else right
+        return Value(text, PRODUCT, rank, larger.row, axes, larger.sizes)
+
+    def multiplied(self, left: Value, sign: str, right: Value, token: Token) -> Value:
+        """A product by the shapes of its factors."""
+        if sign in ("⊙", "⊘", "%", "//"):
+            return self.of_elements(left, {"⊙": "*", "⊘": "/"}.get(sign, f" {sign} "), right)
+        if sign == "⊗":
+            return self.tensor_product(left, right, token)
+        if left.axes or right.axes:
+            return math_series.product(self, left, sign, right, token)
+        if not (left.rank and right.rank):
+            return self.of_elements(left, "@" if sign == "@" else "*", right)
+        pair = left.shape, right.shape
+        vectors = left.rank == right.rank == 1
+        if vectors and sign == "×" and left.row == right.row:
+            return self.cross(left, right, token)
+        if vectors and left.row == right.row and sign in ("·", "@"):
+            return Value(f"{left.at(PRODUCT)}@{right.at(POWER)}", PRODUCT)
+        found = _PRODUCTS.get(pair)
+        if found is None:
+            return self.no_product(left, sign, right, token)
+        if sign == "*" and self.vectors is None:
+            one, two = bare(left.text), bare(right.text)
+            raise self.asks(
+                f"`*` of a {pair[0]} and a {pair[1]} is their product, or one of each element?",
+                token, f"write {one} @ {two}, or {one} .* {two}",
+            )  # fmt: skip
+        rank, row = found
+        sizes = (
+            (*left.sizes[: left.rank - 1], *right.sizes[1:]) if left.sizes and right.sizes else ()
+        )
+        if pair == ("column", "row"):
+            return Value(
+                f"outer({left.text}, {right.text})", ATOM, 2, False, (), left.sizes + right.sizes
+            )
+        inner = left.sizes[-1:] + right.sizes[:1]
+        if len(inner) == 2 and all(s.isdigit() for s in inner) and inner[0] != inner[1]:
+            return self.mismatch(left, right, token)
+        text = f"{left.at(PRODUCT)}@{right.at(POWER)}"
+        if pair == ("matrix", "column") and (found_diagonal := _diagonal(text)) is not None:
+            text = f"{found_diagonal[0]}*{found_diagonal[1]}"
+        return Value(text, PRODUCT, rank, row, (), sizes if len(sizes) == rank else ())
+
+    def mismatch(self, left: Value, right: Value, token: Token) -> Value:
+        shapes = [f"({', '.join(v.sizes)})" for v in (left, right)]
+        raise self.error(
+            f"this is no product of matrices: the shapes are {shapes[0]} and {shapes[1]}", token,
+            f"transpose one of them, or write {bare(left.text)} .* {bare(right.text)}", "shape",
+        )  # fmt: skip
+
+    def no_product(self, left: Value, sign: str, right: Value, token: Token) -> Value:
+        """Two columns: of each element where they are values; else nothing that has a meaning."""
+        if left.rank > 2 or right.rank > 2:
+            return self.of_elements(left, "*", right)
+        if self.vectors is None and left.rank == right.rank == 1 and not (left.row or right.row):
+            one, two = left.at(SIGN), right.at(SIGN)
+            if sign != "*":
+                self.say(f"{one}*{two} is of each element; the scalar product is {one} · {two}")
+            return self.of_elements(left, "*", right)
+        raise self.error(
+            f"a {left.shape} times a {right.shape} is not a product", token,
+            "transpose one of them: x^T y, or x y^T; for each element x .* y",
+        )  # fmt: skip
+
+    def cross(self, left: Value, right: Value, token: Token) -> Value:
+        sizes = [v.sizes[0] for v in (left, right) if v.sizes and v.sizes[0].isdigit()]
+        if any(size != "3" for size in sizes):
+            raise self.error(
+                "a × b is of two vectors of three elements each", token, "x · y is their scalar product",
+                "shape",
+            )  # fmt: skip
+        return Value(
+            f"linalg.cross({bare(left.text)}, {bare(right.text)})", ATOM, 1, False, (), ("3",)
+        )
+
+    def tensor_product(self, left: Value, right: Value, token: Token) -> Value:
+        one, two = bare(left.text), bare(right.text)
+        if left.rank <= 1 and right.rank <= 1 and (left.rank or right.rank):
+            self.say(
+                f"{one} ⊗ {two} is the matrix of all products; in one row it is kron({one}, {two})"
+            )
+            sizes = left.sizes + right.sizes
+            return Value(
+                f"outer({one}, {two})", ATOM, 2, False, (), sizes if len(sizes) == 2 else ()
+            )
+        return Value(f"kron({one}, {two})", ATOM, max(left.rank, right.rank))
+
+    # -- powers --------------------------------------------------------------------------------------
+    def power(self, node: Node) -> Value:
+        base, exponent = node.parts
+        if base.kind == "name" and base.text == "e" and "e" not in self.own:
+            return self.exponential(exponent, node)
+        lower, upper = self.value(base), self.value(exponent)
+        each = node.text == "⊙"
+        if each and base.kind == "call" and lower.text.startswith("linalg.") and lower.rank == 2:
+            each = False
+        if lower.rank == 2 and not each and not lower.axes:
+            found = self.matrix_power(lower, upper, node)
+            if found is not None:
+                return found
+        elif upper.rank == 2 and node.text != "⊙" and upper.square is not False and not upper.axes:
+            raise self.asks(
+                "a power of a number to a matrix is a matrix function, or of each element?", node.token,
+                f"write e^{{\\ln({lower.text}) {bare(upper.text)}}}, or {lower.text} .^ {upper.at(ATOM)}",
+            )  # fmt: skip
+        elif upper.text == "-1" and is_matrix(lower.text) and self.is_open(lower) and self.loose:
+            inverse = f"linalg.inv({lower.text})"
+            self.say(f"{lower.text} is a number; the inverse of a matrix is {inverse}")
+        if lower.rank == 1 and node.text != "⊙" and upper.text == "2" and self.is_arrow(base):
+            return Value(f"{lower.at(ATOM)}@{lower.at(ATOM)}", PRODUCT)
+        (lower, upper), axes, rank = aligned([lower, upper])
+        text = f"{lower.at(ATOM)}**{upper.at(SIGN)}"
+        larger = lower if lower.rank >= upper.rank else upper
+        return Value(text, POWER, rank, larger.row, axes, larger.sizes)
+
+    def is_arrow(self, node: Node) -> bool:
+        r"""Whether a node is `\vec{x}`, whose square is the scalar product with itself."""
+        return node.kind == "name" and node.token.font == "vec"
+
+    def exponential(self, exponent: Node, node: Node) -> Value:
+        """A power of e."""
+        inner = self.value(exponent)
+        if inner.rank == 2 and inner.square is not False and not inner.axes:
+            return Value(f"linalg.matrix_exp({bare(inner.text)})", ATOM, 2, False, (), inner.sizes)
+        return inner.like(f"exp({bare(inner.text)})", ATOM)
+
+    def matrix_power(self, base: Value, exponent: Value, node: Node) -> Value | None:
+        """The power of a square matrix; None if each element is raised, for it is not square."""
+        shape = Value("", ATOM, 2, False, (), base.sizes)
+        if exponent.text in ("-1", "(-1)"):
+            if base.square is False:
+                raise self.error("only a square matrix has an inverse", node.token,
+                                 f"linalg.pinv({bare(base.text)})", "shape")  # fmt: skip
+            return shape.like(f"linalg.inv({bare(base.text)})", ATOM)
+        raised = node.parts[1]
+        if raised.kind == "neg" and raised.only.text == "T" and "T" not in self.own:
+            inverse = Value(
+                f"linalg.inv({bare(base.text)}).T", ATOM, 2, False, (), base.sizes[::-1]
+            )
+            return inverse
+        if base.square is False:
+            self.say(f"{bare(base.text)} is not square: each element is raised")
+            return None
+        number = re.fullmatch(r"\(?(-?\d+)\)?", exponent.text)
+        known = self.known(bare(exponent.text))
+        text = number[1] if number else exponent.text
+        if not number and known is not None and known.number is not None:
+            text = str(known.number)
+        if re.search(r"[/.]", text):
+            raise self.asks(
+                "a power of a matrix that is no whole number: a matrix function, or of each element?",
+                node.token, f"write {base.at(ATOM)} .^ {exponent.at(ATOM)} for each element",
+            )  # fmt: skip
+        return shape.like(f"linalg.matrix_power({bare(base.text)}, {text})", ATOM)
+
+    def root(self, node: Node) -> Value:
+        inner = self.value(node.only)
+        if inner.rank == 2 and not inner.axes and inner.square is not False:
+            raise self.of_each(node, "sqrt", inner)
+        degree = self.value(node.parts[1]) if len(node.parts) > 1 else None
+        if degree is None or degree.text == "2":
+            return inner.like(f"sqrt({bare(inner.text)})", ATOM)
+        if degree.text.isdigit() and int(degree.text) % 2:  # real below 0, too
+            if re.fullmatch(r"[\d.]+", inner.text):
+                return inner.like(f"{inner.text}**(1/{degree.text})", POWER)
+            plain = bare(inner.text)
+            return inner.like(f"sign({plain})*abs({plain})**(1/{degree.text})", PRODUCT)
+        return inner.like(f"{inner.at(ATOM)}**(1/{degree.at(POWER)})", POWER)
+
+    def of_each(self, node: Node, name: str, inner: Value) -> LanguageError:
+        return self.asks(
+            f"{name} of a matrix is a matrix function, or {name} of each element?", node.token,
+            f"write {name}.({bare(inner.text)}) for each element"
+            + (f", e^{{{bare(inner.text)}}} for the matrix" if name == "exp" else ""),
+        )  # fmt: skip
+
+    def transpose(self, node: Node) -> Value:
+        inner = self.value(node.only)
+        if inner.rank == 2:
+            return Value(f"{inner.at(ATOM)}.T", ATOM, 2, False, inner.axes, inner.sizes[::-1])
+        return inner._replace(rank=1, row=not inner.row)
+
+    def factorial(self, node: Node) -> Value:
+        inner = self.value(node.only)
+        exact = re.fullmatch(r"1?\d|20", inner.text)  # an int64
+        if exact:
+            return Value(str(factorial(int(inner.text))))
+        return inner.like(f"exp(lgamma({bare(inner.text)} + 1))", ATOM)
+
+    def degrees(self, node: Node) -> Value:
+        inner = self.value(node.only)
+        return inner.like(f"deg2rad({bare(inner.text)})", ATOM)
+
+    def percent(self, node: Node) -> Value:
+        inner = self.value(node.only)
+        return inner.like(f"{inner.at(PRODUCT)}/100", PRODUCT)
+
+    # -- functions -----------------------------------------------------------------------------------
+    def abs(self, node: Node) -> Value:
+        inner = self.value(node.only)
+        plain = bare(inner.text)
+        if inner.axes or not inner.rank:
+            return inner.like(f"abs({inner.text})", ATOM)
+        if inner.rank == 2 and inner.square is not False:
+            self.say(f"|{plain}| is the determinant; of each element it is abs({plain})")
+            return Value(f"det({plain})")
+        if inner.rank == 1 and (self.is_arrow(node.only) or node.only.token.font):
+            return Value(f"linalg.norm({plain})")
+        if self.vectors is None or inner.rank == 1:
+            self.say(f"|{plain}| is of each element; the length is ‖{plain}‖")
+        return inner.like(f"abs({inner.text})", ATOM)
+
+    def norm(self, node: Node) -> Value:
+        inner = self.value(node.only)
+        order = self.order(node.parts[1], inner) if len(node.parts) > 1 else ""
+        if inner.axes:
+            return math_series.norm(self, inner, order, node)
+        matrix = inner.rank == 2
+        if order == "F" or (order == "2" and not matrix):
+            order = ""
+        elif matrix and order == "" and len(node.parts) == 1 and inner.sizes and self.loose:
+            plain = bare(inner.text)
+            self.say(f"‖{plain}‖ is the Frobenius norm; the largest singular value is ‖{plain}‖_2")
+        if order.startswith("="):  # a norm by a letter
+            return Value(order[1:], POWER)
+        return Value(f"linalg.norm({inner.text}{f', {order}' if order else ''})")
+
+    def order(self, node: Node, inner: Value) -> str:
+        """The order of a norm, as the language has it; "=" and all of the text where that has none."""
+        text = node.text
+        if node.kind == "name" and text in ("F", "Fro", "fro") and text not in self.own:
+            return "F"
+        if node.kind == "product" and node.text == "*":
+            return "'nuc'"
+        value = bare(self.value(node).text)
+        if re.fullmatch(r"inf|-inf|\d+(?:\.\d+)?|\d+/\d+", value):
+            return value
+        known = self.known(value)
+        if known is not None and known.number is not None:
+            return str(known.number)
+        if is_matrix(value) or (known is not None and len(known.shape) == 2):
+            self.say(f"‖x‖_{value} is the norm by the matrix {value}")
+            return f"=sqrt({inner.at(ATOM)}@{value}@{inner.at(ATOM)})"
+        if value.isidentifier():
+            self.numbers.add(value)
+        return f"=sum(abs({bare(inner.text)})**{value})**(1/{value})"
+
+    def inner(self, node: Node) -> Value:
+        left, right = (self.value(part) for part in node.parts)
+        if left.rank == right.rank == 1 and not (left.axes or right.axes):
+            return Value(f"{left.at(PRODUCT)}@{right.at(POWER)}", PRODUCT)
+        if left.axes or right.axes:
+            return math_series.product(self, left, "·", right, node.token)
+        return Value(f"sum({left.at(PRODUCT)}*{right.at(SIGN)})")
+
+    def call(self, node: Node) -> Value:
+        """A call as the language has it."""
+        name = node.text.removesuffix(".")
+        parts = node.parts
+        values = [self.value(part) for part in parts]
+        plain = [v for v, part in zip(values, parts, strict=True) if part.kind != "keyword"]
+        each = node.text.endswith(".")
+        square = bool(plain) and plain[0].rank == 2 and plain[0].square is not False
+        if square and not plain[0].axes and name in OF_MATRICES and not each and self.loose:
+            raise self.of_each(node, name, plain[0])
+        axes: tuple[str, ...] = ()
+        if any(v.axes for v in plain):
+            spread, axes, _ = aligned(plain)
+            kept = iter(spread)
+            values = [
+                v if p.kind == "keyword" else next(kept) for v, p in zip(values, parts, strict=True)
+            ]
+            plain = spread
+        texts = [v.text for v in values]
+        if node.base == "base":
+            base = texts.pop()
+            texts += [base] if base not in ("", "e", "torch.e") else []
+        alone = len(texts) == 1 and "(" not in node.token.text
+        if alone and name not in self.own:
+            texts = [bare(texts[0])]
+        name = self.function_name(name)
+        if name in ALONG and len(values) == 1 and self.loose and not axes:
+            if plain[0].rank == 2:
+                self.say(f"{name} goes along the last dimension")
+            texts.append(ALONG[name])
+        if name == "vec":
+            return Value(
+                f"flatten({plain[0].at(ATOM)}.T)" if plain[0].rank == 2 else texts[0], ATOM, 1
+            )
+        if name == "binom" and len(texts) == 2 and (exact := _binomial(*texts)) is not None:
+            return Value(exact, ATOM if exact.isdigit() else PRODUCT, 0, False, axes)
+        written = called(name, texts, self.own, elementwise=self.elementwise)
+        level = ATOM if is_call(written) else PRODUCT  # another function's formula
+        return self.shaped(Value(written, level, 0, False, axes), name, plain, len(values))
+
+    def shaped(self, value: Value, name: str, plain: list[Value], count: int) -> Value:
+        """The value of a function with its shape."""
+        first = plain[0] if plain else Value("")
+        if name in NUMBERS:
+            return value
+        if name in MATRIX_VALUED:
+            return value._replace(
+                rank=2, sizes=first.sizes if "inv" in name or "exp" in name else ()
+            )
+        if name in SWAPS and first.rank in (1, 2):
+            size = first.sizes[:1]
+            return value._replace(rank=3 - first.rank, sizes=size * (3 - first.rank))
+        if name in ("linalg.cross", "cross"):
+            return value._replace(rank=1, sizes=("3",))
+        if count == 1 or value.axes:
+            return value._replace(rank=first.rank, row=first.row, sizes=first.sizes)
+        ranks = {v.rank for v in plain}
+        return value._replace(rank=first.rank, sizes=first.sizes) if len(ranks) == 1 else value
+
+    def function_name(self, name: str) -> str:
+        """How a function is called here."""
+        name = RENAMED.get(name, name)
+        here = re.sub(r"^F\.", "nn.functional.", name.removeprefix("torch."))
+        if name != here and names.functional(here) is not None:
+            name = here
+        if not is_function(name) and not names.is_known(here):
+            short = name.rpartition(".")[2]
+            name = short if short in FUNCTIONS else known_as(name) or name
+        return name
+
+    def apply(self, node: Node) -> Value:
+        function, *arguments = (self.value(part) for part in node.parts)
+        arguments, axes, _ = aligned(arguments)
+        return Value(
+            f"{function.text}({', '.join(a.text for a in arguments)})", ATOM, 0, False, axes
+        )
+
+    def prime(self, node: Node) -> Value:
+        count, listed = int(node.base), ", ".join(self.plain(part).text for part in node.parts)
+        return Value("func.grad(" * count + node.text + ")" * count + f"({listed})")
+
+    def attribute(self, node: Node) -> Value:
+        """`x.name` or `x.name(…)`; a function of that name that is no method is called on x."""
+        owner, *arguments = map(self.plain, node.parts)
+        if not node.base:
+            return self.attribute_shape(owner, node.text)
+        from gradcli.engine.registry import table
+
+        texts = [v.text for v in arguments]
+        known = node.text in names.TENSOR_ATTRIBUTES or node.text in table.methods()
+        if not known and is_function(node.text):
+            text = called(
+                self.function_name(node.text), [bare(owner.text), *texts], self.own,
+                elementwise=self.elementwise,
+            )  # fmt: skip
+            return Value(text, ATOM if is_call(text) else PRODUCT)
+        return Value(f"{owner.at(ATOM)}.{node.text}({', '.join(texts)})")
+
+    def attribute_shape(self, owner: Value, name: str) -> Value:
+        text = f"{owner.at(ATOM)}.{name}"
+        if name in ("T", "mT") and owner.rank == 2:
+            return Value(text, ATOM, 2, False, owner.axes, owner.sizes[::-1])
+        return Value(text)
+
+    # -- the rest ------------------------------------------------------------------------------------
+    def subscript(self, node: Node) -> Value:
+        return Value(f"{self.plain(node.only).at(ATOM)}{node.text}")
+
+    def keyword(self, node: Node) -> Value:
+        return weak(f"{node.text}={self.plain(node.only).text}")
+
+    def function(self, node: Node) -> Value:
+        return weak(f"{node.text}: {self.plain(node.only).text}")
+
+    def values(self, node: Node) -> Value:
+        return weak(", ".join(self.value(part).text for part in node.parts))
+
+    def choice(self, node: Node) -> Value:
+        first, condition, other = (self.plain(part).text for part in node.parts)
+        return weak(f"{first} if {condition} else {other}")
+
+    def logical(self, node: Node) -> Value:
+        parts = []
+        for word, part in zip(node.text.split("|"), node.parts, strict=True):
+            negation, _, joint = word.rpartition(" ")
+            parts.append(
+                f"{negation} " * bool(negation) + self.value(part).text + f" {joint}" * bool(joint)
+            )
+        return weak(" ".join(parts))
+
+    def relation(self, node: Node) -> Value:
+        left, right = (self.value(part) for part in node.parts)
+        (left, right), axes, rank = aligned([left, right])
+        text = f"{left.text} {node.text} {right.text}"
+        return Value(text, SUM, rank, False, axes)
+
+    def cases(self, node: Node) -> Value:
+        values = [self.value(part) for part in node.parts[::2]]
+        conditions = [self.value(p) if p.text != "otherwise" else None for p in node.parts[1::2]]
+        everything, axes, rank = aligned([*values, *(c for c in conditions if c is not None)])
+        values, spread = everything[: len(values)], iter(everything[len(values) :])
+        text = "nan" if conditions[-1] is not None else ""
+        pairs = [
+            (v, next(spread) if c is not None else None)
+            for v, c in zip(values, conditions, strict=True)
+        ]
+        for value, condition in reversed(pairs):
+            if condition is None:
+                text = value.text
+            else:
+                text = f"where({condition.text}, {value.text}, {text})"
+        return Value(text, ATOM, rank, False, axes)
+
+    def several(self, node: Node) -> Value:
+        return Value(f"[{', '.join(self.plain(part).text for part in node.parts)}]")
+
+    def matrix(self, node: Node) -> Value:
+        cells = [self.plain(part).text for part in node.parts]
+        width = int(node.text)
+        rows = [cells[i : i + width] for i in range(0, len(cells), width)]
+        numbers = all(re.fullmatch(_NUMBER, cell) for cell in cells)
+        if not numbers and not self.loose:
+            raise self.error("a matrix is one of numbers here", node.token)
+        if node.base != "[;]" and (width == 1 or len(rows) == 1):  # a column or a row is a vector
+            return Value(_vector(cells, numbers), ATOM, 1, width > 1, (), (str(len(cells)),))
+        if numbers:
+            lines = [", ".join(map(_real, row)) for row in rows]
+            text = f"tensor([{', '.join(f'[{line}]' for line in lines)}])"
+        else:
+            text = f"stack([{', '.join(_vector(row, False) for row in rows)}])"
+        return Value(text, ATOM, 2, False, (), (str(len(rows)), str(width)))
+
+    # -- derivatives ---------------------------------------------------------------------------------
+    def derivative(self, node: Node) -> Value:
+        """A derivative that is a part of a text: that of a function at the variable."""
+        variables = node.text.split()
+        inner = node.only.only if node.only.kind == "group" else node.only
+        if inner.kind == "integral":
+            from gradcli.language import math_calculus
+
+            found = math_calculus.by_limit(self, inner, variables[-1])
+            if found is not None:
+                return self.differentiated(found, variables[:-1])
+        return self.differentiated(self.value(node.only), variables)
+
+    def differentiated(self, body: Value, variables: list[str]) -> Value:
+        text, shape = body.text, Value("")
+        for name in reversed(variables):
+            found = self.sized(name)
+            if found.rank or body.rank:
+                text, shape = f"sum({text})", found
+            text = f"func.grad(lambda {name}: {text})({name})"
+        return shape.like(text, ATOM) if variables else body
+
+    def nabla(self, node: Node) -> Value:
+        body = node.only
+        shown = "x**2 + y**2"
+        if not (body.kind == "name" and body.text not in self.own):
+            shown = bare(self.value(body).text)
+        elif node.text in ("div", "curl"):
+            shown = "stack([x**2, x*y])" if node.text == "div" else "stack([y*z, x*z, x*y])"
+        hint = f'gradcli diff "{shown}" --operator {node.text}'
+        if node.base:
+            hint = f'gradcli diff "{shown}" --wrt {node.base}'
+        raise self.error("∇ of a formula is a command", node.token, hint)
+
+    def integral(self, node: Node) -> Value:
+        from gradcli.language import math_calculus
+
+        return math_calculus.integral(self, node)
+
+    def limit(self, node: Node) -> Value:
+        from gradcli.language import math_calculus
+
+        return math_calculus.limit(self, node)
+
+    def series(self, node: Node) -> Value:
+        return math_series.series(self, node)
+
+
+def _diagonal(text: str) -> tuple[str, str] | None:
+    """(v, rest) of `diag(v)@rest`."""
+    if not text.startswith("diag("):
+        return None
+    depth = 0
+    for i, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if character == ")" and not depth:
+            inner, rest = text[5:i], text[i + 2 :]
+            if text[i + 1 : i + 2] != "@" or "," in inner:
+                return None
+            inner = inner if re.fullmatch(r"[\w.]+", inner) else f"({inner})"
+            return inner, rest if re.fullmatch(r"[\w.]+", rest) else f"({rest})"
+    return None
+
+
+def negated(inner: Value) -> Value:
+    if inner.level == PRODUCT:
+        return inner.like(f"-{inner.text}", PRODUCT)
+    return inner.like(f"-{inner.at(POWER)}", SIGN)
+
+
+def is_call(text: str) -> bool:
+    """Whether a text is a name and one bracket."""
+    found = re.match(r"[\w.]+(?=\()", text)
+    rest = text[found.end() :].replace(",", "") if found else ""
+    return bool(rest) and bare(rest) != rest
+
+
+def _real(cell: str) -> str:
+    return cell if {".", "e"} & set(cell) else f"{cell}."
+
+
+def _vector(cells: list[str], numbers: bool) -> str:
+    if numbers or all(re.fullmatch(_NUMBER, cell) for cell in cells):
+        return f"tensor([{', '.join(map(_real, cells))}])"
+    texts = [f"tensor({_real(c)})" if re.fullmatch(_NUMBER, c) else c for c in cells]
+    return f"stack([{', '.join(texts)}])"
+
+
+def _binomial(n: str, k: str) -> str | None:
+    """A binomial coefficient of small numbers, without functions."""
+    if n.isdigit() and k.isdigit() and int(n) <= 60:
+        return str(comb(int(n), int(k)))
+    if not (k.isdigit() and int(k) <= 4):
+        return None
+    plain = n if re.fullmatch(r"[\w.]+", n) else f"({n})"
+    above = [plain, *(f"({bare(n)} - {i})" for i in range(1, int(k)))] if int(k) else ["1"]
+    below = factorial(int(k))
+    return "*".join(above) + (f"/{below}" if below > 1 else "")
+
+
+_WRITERS: Mapping[str, Callable[[Writer, Node], Value]] = {
+    "number": Writer.raw, "string": Writer.raw, "raw": Writer.raw, "fraction": Writer.fraction,
+    "ones": Writer.ones, "name": Writer.name, "group": Writer.group, "sum": Writer.sum, "neg": Writer.neg,
+    "product": Writer.product, "power": Writer.power, "root": Writer.root,
+    "transpose": Writer.transpose, "bar": Writer.bar, "factorial": Writer.factorial,
+    "degrees": Writer.degrees,
+    "percent": Writer.percent, "abs": Writer.abs, "norm": Writer.norm, "inner": Writer.inner,
+    "call": Writer.call, "apply": Writer.apply, "prime": Writer.prime,
+    "attribute": Writer.attribute, "subscript": Writer.subscript, "keyword": Writer.keyword,
+    "lambda": Writer.function, "values": Writer.values, "choice": Writer.choice,
+    "logical": Writer.logical, "relation": Writer.relation, "cases": Writer.cases,
+    "list": Writer.several, "matrix": Writer.matrix, "derivative": Writer.derivative,
+    "nabla": Writer.nabla, "integral": Writer.integral, "limit": Writer.limit, "series": Writer.series,
+}  # fmt: skip

@@ -1,0 +1,118 @@
+"""`--math` on the command line: what a value's shape, an index or a d/dx in the text means to a command."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gradcli.cli import main
+from tests.commands.running import run
+from tests.sweep import sweep
+
+A = ("--A", "1,2;3,4")
+
+
+@sweep(
+    ("text", "options", "value"),
+    [
+        # products, powers and functions of matrices, by the shapes of values
+        ("A x", [*A, "--x", "1,1"], "[3, 7]"),
+        ("A B", [*A, "--B", "1,0;1,1"], "[[3, 2], [7, 4]]"),
+        ("A^2", A, "[[7, 10], [15, 22]]"),
+        ("A^2", ["--A", "1,2"], "[1, 4]"),
+        ("(A+B)^{-1}", [*A, "--B", "1,0;1,1"], "[[2.5, -1], [-2, 1]]"),
+        ("|A|", A, "-2"),
+        (r"\vec{x} \cdot \vec{y}", ["--x", "1,2,3", "--y", "4,5,6"], "32"),
+        (r"a \times b", ["--a", "1,0,0", "--b", "0,1,0"], "[0, 0, 1]"),
+        (r"A \odot A", A, "[[1, 4], [9, 16]]"),
+        ("A x", ["--A", "eye(2)", "--x", "[1, 2]"], "[1, 2]"),
+        ("a x", ["--a", "2±0.1", "--x", "3"], "6.00 ± 0.30"),
+        # indices
+        (r"\sum_i \sum_j (x_i - x_j)^2", ["--x", "1,2,4"], "28"),
+        (r"\sum_i\sum_j x_i y_j", ["--x", "1,2", "--y", "3,4"], "21"),
+        (r"\sum_j X_{ij} w_j", ["--X", "1,2,3;4,5,6", "--w", "1,2,4"], "[17, 38]"),
+        (r"\sum_{i=1}^{n-1} (x_{i+1} - x_i)^2", ["--x", "1,2,4"], "5"),
+        (r"\sum_{i<j} \frac{1}{|x_i - x_j|}", ["--x", "1,2,4"], "1.8333333333333333"),
+        (r"\sum_{j \ne i} \frac{1}{x_i - x_j}", ["--x", "1,2,6"], "[-1.2, 0.75, 0.45]"),
+        (r"\sum_{k=1}^n k x", ["--x", "2", "--n", "3"], "12"),
+        (r"\sum_{jk} \epsilon_{ijk} a_j b_k", ["--a", "1,0,0", "--b", "0,1,0"], "[0, 0, 1]"),
+        (r"\frac{1}{n} \sum_{i=1}^n x_i", ["--x", "1,2,6", "--n", "3"], "3"),
+        # derivatives inside of a text
+        (r"\frac{\partial}{\partial x} x^2 y", ["--x", "3", "--y", "2"], "12"),
+        (r"\frac{d}{dx} x^2", ["--x", "3,4"], "[6, 8]"),
+        (r"\frac{d}{dx} \int_0^{x^2} \sin t \, dt", ["--x", "0"], "0"),
+    ],
+)  # fmt: skip
+def test_values(text: str, options: list[str], value: str) -> None:
+    result = run("eval", "--math", text, *options)
+    assert (result.stdout, result.exit_code) == (f"{value}\n", 0), result.stderr
+
+
+@sweep(
+    ("text", "options", "printed"),
+    [
+        (r"\mathrm{diag}(x) A x", ["--wrt", "x"], "(A + A.T)@x"),
+        (r"\|A\|_F^2", ["--wrt", "A"], "2*A"),
+        (r"\|x\|_p", ["--wrt", "x"], "sign(x)*abs(x)**(p - 1)*sum(abs(x)**p)**(1/p - 1)"),
+        (r"\sum_i\sum_j x_i A_{ij} x_j", ["--wrt", "x"], "(A + A.T)@x"),
+        (r"\sum_i (y_i - \sum_j X_{ij} w_j)^2", ["--wrt", "w"], "2*X.T@(X@w - y)"),
+        (r"\sum_i a_i x_i", ["--wrt", "a"], "x"),
+        # d/dx says by what
+        (r"\frac{d x^2}{dx}", ["--wrt", "x"], "2*x"),
+        (r"\frac{d}{dx} x^2", [], "2*x"),
+        ("d/dx x^2", ["--wrt", "x"], "2*x"),
+        (r"\frac{d f(x)}{dx}", ["--wrt", "x"], "func.grad(f)(x)"),
+        (r"\frac{\partial^2}{\partial x^2} x^3 y", [], "6*x*y"),
+        (r"\frac{\partial^2}{\partial x \partial y} x^2 y^2", [], "4*x*y"),
+        (r"\frac{\partial}{\partial x} x^2 y", ["--wrt", "y"], "2*x"),
+        (r"\nabla (x^2 + y^2)", [], "stack([2*x, 2*y])"),
+        (r"\nabla_x (x^2 y)", [], "2*x*y"),
+        (r"\int_0^x \sin t dt", ["--wrt", "x"], "sin(x)"),
+        (r"\int_0^x e^{-t^2} dt", ["--wrt", "x"], "exp(-x**2)"),
+        (r"2 \int_x^1 e^{-t^2} dt + x^2", ["--wrt", "x"], "2*x - 2*exp(-x**2)"),
+    ],
+)
+def test_derivatives(text: str, options: list[str], printed: str) -> None:
+    result = run("diff", "--math", text, *options)
+    assert (result.stdout, result.exit_code) == (f"{printed}\n", 0), result.stderr
+
+
+@sweep(
+    ("text", "options", "message", "hint"),
+    [
+        ("exp(A)", A, "exp of a matrix is a matrix function, or exp of each element?",
+         "write exp.(A) for each element, e^{A} for the matrix"),
+        ("A * x", [*A, "--x", "1,1"],
+         "`*` of a matrix and a column is their product, or one of each element?",
+         "write A @ x, or A .* x"),
+        ("Wx", [], "`Wx` is one name, or the product W x?",
+         "write W x; for the name say its value, --Wx VALUE"),
+        (r"\nabla f", [], "∇ of a formula is a command",
+         'gradcli diff "x**2 + y**2" --operator grad'),
+    ],
+)  # fmt: skip
+def test_two_readings_are_asked(text: str, options: list[str], message: str, hint: str) -> None:
+    result = run("eval", "--math", text, *options)
+    assert f"error: {message}\n" in result.stderr and f"hint: {hint}" in result.stderr
+    if hint.startswith("gradcli"):
+        assert run(*shlex.split(hint)[1:]).exit_code == 0
+
+
+@pytest.mark.parametrize("text", ["#", "\\", "()"])
+def test_no_value_is_no_mathematics(text: str) -> None:
+    assert "a value is missing" in run("eval", "--math", text).stderr
+
+
+def test_a_column_is_a_number_of_each_row(tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("A,x\n1,2\n3,4\n")
+    assert run("map", "--math", "A x", str(table), "--no-grad", "all").stdout.endswith("3,4,12\n")
+
+
+def test_values_of_a_session_have_shapes() -> None:
+    lines = ":math\nA = [[1., 2.], [3., 4.]]\nA = tensor(A)\nx = tensor([1., 1.])\nA x\n"
+    result = CliRunner().invoke(main, ["repl"], input=lines, prog_name="gradcli")
+    assert result.stdout.endswith("tensor([3., 7.])\n")

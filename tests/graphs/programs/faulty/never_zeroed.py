@@ -1,0 +1,13 @@
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.manual_seed(0)
+x = torch.randn(16, 4)
+y = torch.randint(0, 3, (16,))
+net = nn.Linear(4, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(4):
+    loss = F.cross_entropy(net(x), y)
+    loss.backward()
+    opt.step()  # FAULT

@@ -1,0 +1,9 @@
+import torch
+
+torch.manual_seed(0)
+x = torch.randn(16, 4)
+w = torch.randn(4, requires_grad=True)
+b = torch.randn(2, requires_grad=True)
+v = torch.tensor([w[0], w[1]])  # FAULT
+loss = (v * b).sum()
+loss.backward()

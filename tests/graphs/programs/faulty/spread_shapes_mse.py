@@ -1,0 +1,15 @@
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.manual_seed(0)
+x = torch.randn(16, 4)
+t = torch.randn(16, 1)
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+target = t.squeeze(1)
+for _ in range(4):
+    loss = F.mse_loss(net(x), target)  # FAULT
+    opt.zero_grad()
+    loss.backward()
+    opt.step()

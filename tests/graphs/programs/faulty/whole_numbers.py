@@ -1,0 +1,9 @@
+import torch
+
+torch.manual_seed(0)
+x = torch.randn(16, 4)
+
+w = torch.randn(4, 3, requires_grad=True)
+h = x.mm(w).long().float()  # FAULT
+loss = (h**2).mean()
+loss.backward()

@@ -1,0 +1,253 @@
+"""Whole training programs: a fault is named at its line, with numbers that plain PyTorch confirms."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from gradcli.cli import main
+
+if find_spec("torch") is None:
+    pytest.skip("PyTorch is not installed", allow_module_level=True)
+pytestmark = [pytest.mark.needs("torch"), pytest.mark.long]
+
+PROGRAMS = Path(__file__).parent / "programs"
+HEALTHY = sorted(path.stem for path in (PROGRAMS / "healthy").glob("*.py"))
+
+
+class Plain:
+    """A run of a program in plain PyTorch: its names, its backward passes, the error that ended it."""
+
+    def __init__(self, path: Path) -> None:
+        import torch
+
+        self.passes: list[dict[int, Any]] = []
+        self.losses: list[float] = []
+        self.error = ""
+        self.names: dict[str, Any] = {"__name__": "__main__"}
+        backward = torch.Tensor.backward
+
+        def kept(loss: Any, **options: Any) -> None:
+            leaves, stack, seen = [], [loss.grad_fn], set()
+            while stack:
+                node = stack.pop()
+                if node is None or node in seen:
+                    continue
+                seen.add(node)
+                leaves += [node.variable] if hasattr(node, "variable") else []
+                stack += [child for child, _ in node.next_functions]
+            if leaves:
+                grads = torch.autograd.grad(loss, leaves, retain_graph=True)
+                self.passes.append({id(p): g for p, g in zip(leaves, grads, strict=True)})
+                self.losses.append(loss.item())
+            backward(loss, **options)
+
+        torch.Tensor.backward = kept  # type: ignore[method-assign]
+        try:
+            exec(compile(path.read_text(), str(path), "exec"), self.names)
+        except Exception as error:  # the program's own
+            self.error = str(error)
+        finally:
+            torch.Tensor.backward = backward  # type: ignore[method-assign]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.names[name]
+
+    def norm(self, parameter: Any, *passes: int) -> float:
+        """The norm of a parameter's gradient: of the last pass, or of several added up."""
+        found = [self.passes[k][id(parameter)] for k in passes or (-1,)]
+        return float(sum(found).norm())
+
+
+def _leaf_alone(run: Plain) -> tuple[float, ...]:
+    assert not run["w"].is_leaf and run["w"].grad is None
+    return (run.norm(next(node for node, _ in run["w"].grad_fn.next_functions).variable),)
+
+
+def _without(*names: str) -> Callable[[Plain], tuple[float, ...]]:
+    def proof(run: Plain) -> tuple[float, ...]:
+        assert all(run[name].grad is None for name in names)
+        return (len(names),)
+
+    return proof
+
+
+def _gate(run: Plain) -> tuple[float, ...]:
+    gate = run.names.get("gate", getattr(run["net"], "gate", None))
+    assert gate is not None and gate.grad is None and id(gate) not in run.passes[-1]
+    return (1,)
+
+
+def _inputs(kind: str) -> Callable[[Plain], tuple[float, ...]]:
+    """The smallest and the largest of what a loss was given, in the last pass but its step."""
+
+    def proof(run: Plain) -> tuple[float, ...]:
+        import torch
+
+        net, x = run["net"], run["x"]
+        with torch.no_grad():  # the last step undone: plain SGD
+            for p in net.parameters():
+                p += 0.1 * run.passes[-1][id(p)]
+            out = net(x)
+        low, high = out.min().item(), out.max().item()
+        assert low >= 0 and high <= 1
+        return (low, high, math.log(math.e + 2) - 1) if kind == "softmax" else (low, high)
+
+    return proof
+
+
+def _steps(run: Plain) -> tuple[float, ...]:
+    """How much larger than a weight its first steps are, at most; the losses."""
+    import torch
+
+    torch.manual_seed(0)
+    torch.randn(16, 4), torch.randint(0, 3, (16,))
+    first, rate = run["opt"], run["opt"].param_groups[0]["lr"]
+    nn = torch.nn
+    net = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 3))
+    again, ratios = type(first)(net.parameters(), lr=rate), []
+    for _ in run.losses:
+        before = [p.detach().clone() for p in net.parameters()]
+        again.zero_grad()
+        nn.functional.cross_entropy(net(run["x"]), run["y"]).backward()
+        again.step()
+        pairs = zip(net.parameters(), before, strict=True)
+        ratios += [((p - b).norm() / b.norm()).item() for p, b in pairs if p.ndim > 1]
+    assert run.losses[-1] > run.losses[0]
+    return max(ratios), run.losses[0], run.losses[-1]
+
+
+def _refused(words: str) -> Callable[[Plain], tuple[float, ...]]:
+    def proof(run: Plain) -> tuple[float, ...]:
+        assert words in run.error
+        return ()
+
+    return proof
+
+
+def _rounded(run: Plain) -> tuple[float, ...]:
+    assert not run["w"].grad.any()
+    h = run["x"].mm(run["w"]).round()
+    return ((2 * h / h.numel()).norm().item(),)
+
+
+SPREAD = r"spreads them against one another: (\d+) differences instead of (\d+)"
+GRAD = r"\|grad\| (\S+?), 0 of (\d) steps? changed it"
+NO_GRAD = r"(\d) (?:leaf|parameter|leaves|parameters) without a gradient \((?:w|gate)\): "
+# program -> kind of finding, what it says, the numbers of it in a plain run
+FAULTS: dict[str, tuple[str, str, Callable[[Plain], tuple[float, ...]]]] = {
+    "a_parameter_beside_the_model": (
+        *("not optimized", rf"\(W, {GRAD}\): in no module"),
+        lambda run: (run.norm(run["W"]), 3),
+    ),
+    "a_scaled_parameter": (
+        *("not optimized", r"\(scale, .*, 0 of (\d) step changed it\): registered nowhere"),
+        lambda run: (len(run.passes),),
+    ),
+    "a_cast_parameter": (
+        *("not optimized", rf"\(scale, {GRAD}\): registered nowhere"),
+        lambda run: (run.norm(run["net"].scale.grad_fn.next_functions[0][0].variable), 3),
+    ),
+    "a_cast_leaf": ("no leaf", "w is no leaf", lambda run: _leaf_alone(run)[1:]),
+    "a_cast_leaf_not_read": ("no leaf", r"\|grad\| (\S+) goes to a leaf without a name", _leaf_alone),
+    "a_gate_as_a_number": ("no gradient", NO_GRAD + r"item\(\) makes a number", _gate),
+    "a_gate_beside_as_a_number": ("no gradient", NO_GRAD + r"item\(\) makes a number", _gate),
+    "the_loss_as_a_number": (
+        *("no gradient", "the loss is a number and no tensor"),
+        _refused("'float' object has no attribute 'backward'"),
+    ),
+    "numbers_copied": ("no gradient", NO_GRAD + r"torch.tensor\(…\) copies", _without("w")),
+    "numbers_copied_beside": ("no gradient", NO_GRAD + r"torch.tensor\(…\) copies", _without("w")),
+    "argmax": ("no gradient", NO_GRAD + r"argmax\(\) ends the graph", _without("w")),
+    "comparison": ("no gradient", NO_GRAD + "> ends the graph", _without("w")),
+    "whole_numbers": ("no gradient", NO_GRAD + r"long\(\) ends the graph", _without("w")),
+    "data": ("no gradient", NO_GRAD + r".data ends the graph", _without("w")),
+    "through_numpy": ("no gradient", NO_GRAD + r"detach\(\) ends the graph", _without("w")),
+    "rounding": ("vanishing", r"RoundBackward0: \|grad\| falls to 0 \((\S+) → 0\)", _rounded),
+    "never_zeroed": (
+        *("step", r"3 of 4 steps of SGD .* \|grad\| was (\S+) before a backward pass and (\S+) after it"),
+        lambda run: (run.norm(run["net"].weight, 0), run.norm(run["net"].weight, 0, 1)),
+    ),
+    "zeroed_too_late": (
+        *("step", r"(\d) of (\d) steps of SGD found no gradient: zero_grad\(\) runs between"),
+        lambda run: (len(run.passes), 4) if run["net"].weight.grad is None else (),
+    ),
+    "stepped_too_early": (
+        *("step", r"(\d) of (\d) steps of SGD found no gradient: step\(\) runs before backward\(\)"),
+        lambda run: (len(run.passes), 4) if math.isclose(run.losses[0], run.losses[-1]) else (),
+    ),
+    "a_layer_made_anew": (
+        *("not optimized", rf"\(2.bias, 2.weight, {GRAD}\): made after the optimizer, whose (\d) parameters"),
+        lambda run: (max(map(run.norm, run["net"][2].parameters())), 4, 2),
+    ),
+    "softmax_twice": (
+        *("loss", r"from (\S+) to (\S+)\) .* it cannot fall below (\S+)"),
+        _inputs("softmax"),
+    ),
+    "sigmoid_twice": ("loss", r"from (\S+) to (\S+)\)", _inputs("sigmoid")),
+    "spread_shapes": (
+        *("loss", SPREAD),
+        lambda run: ((run["net"](run["x"]) - run["target"]).numel(), len(run["target"])),
+    ),
+    "spread_shapes_mse": (
+        *("loss", SPREAD),
+        lambda run: ((run["net"](run["x"]) - run["target"]).numel(), len(run["target"])),
+    ),
+    "training_in_eval": (
+        *("mode", r"in eval mode in (\d) of (\d) steps"),
+        lambda run: (2 - run["net"].training, len(run.passes)),
+    ),
+    "evaluation_in_train": (
+        *("mode", r"in train mode in (\d) evaluation \(1 BatchNorm1d, 1 Dropout\)"),
+        # every call in train mode is counted by batch norm: one more than there were steps
+        lambda run: (int(run["net"][1].num_batches_tracked) - len(run.passes),),
+    ),
+    "labels_of_floats": ("error", r"labels float32 \(16,\)", _refused("expected")),
+    "targets_of_whole_numbers": ("error", r"labels int64 \(16, 1\)", _refused("can't be cast")),
+    "too_large_steps": ("learning rate", r"is (\S+) times as large .* from (\S+) to (\S+)", _steps),
+    "too_large_steps_adam": ("learning rate", r"is (\S+) times as large .* from (\S+) to (\S+)", _steps),
+}  # fmt: skip
+AND_AN_ERROR = {"a_scaled_parameter"}  # which PyTorch raises in the second pass
+
+
+def diagnosed(path: Path) -> list[dict[str, Any]]:
+    done = CliRunner().invoke(main, ["graph", "--torch", str(path), "--diagnose", "--json"])
+    assert done.exit_code == 0, done.output
+    found: list[dict[str, Any]] = json.loads(done.stdout)["diagnosis"]
+    return [one for one in found if one["fault"]]
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_healthy_program_has_no_finding(name: str) -> None:
+    assert diagnosed(PROGRAMS / "healthy" / f"{name}.py") == []
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_named_and_its_number_is_confirmed(name: str) -> None:
+    kind, words, proof = FAULTS[name]
+    path = PROGRAMS / "faulty" / f"{name}.py"
+    found = diagnosed(path)
+    if name in AND_AN_ERROR:
+        assert "a second time" in found.pop(0)["text"]
+    (one,) = found
+    line = 1 + next(k for k, text in enumerate(path.read_text().splitlines()) if "# FAULT" in text)
+    assert (one["kind"], one["line"]) == (kind, line) and one["advice"]
+    said = re.search(words, one["text"])
+    assert said is not None, one["text"]
+    expected = proof(Plain(path))
+    assert len(expected) == len(said.groups())
+    for text, number in zip(said.groups(), expected, strict=True):
+        assert math.isclose(float(text), number, rel_tol=0.06), (one["text"], expected)
+
+
+def test_every_program_is_in_the_table() -> None:
+    assert sorted(FAULTS) == sorted(path.stem for path in (PROGRAMS / "faulty").glob("*.py"))
+    assert len(HEALTHY) >= 20 and len(FAULTS) >= 20

@@ -1,0 +1,87 @@
+"""What Parquet and Feather hold besides plain numbers: decimals, an index of pandas, other types."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal, localcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from tests.commands.running import run
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+
+
+def test_decimals_of_two_places_are_the_nearest_doubles(tmp_path: Path) -> None:
+    """By pyarrow's own cast 13,929 of these are the next ones: 3.30 becomes 3.3000000000000003."""
+    values = [Decimal(k) / 100 for k in range(100_000)]
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"x": pa.array(values, pa.decimal128(10, 2))}), path)
+    assert run("eval", "x[330]", "--x", f"@{path}:x").stdout == "3.3\n"
+    from gradcli.tables.arrow import from_decimals
+
+    found = from_decimals(parquet.read_table(path).column("x"))
+    np.testing.assert_array_equal(found, [float(v) for v in values])
+
+
+@pytest.mark.parametrize(
+    ("kind", "precision", "scale"),
+    [
+        ("decimal128", 38, 20),
+        ("decimal128", 38, 0),
+        ("decimal128", 5, -3),
+        ("decimal128", 18, 17),
+        ("decimal256", 76, 30),
+        ("decimal32", 9, 4),
+        ("decimal64", 18, 17),
+    ],
+)
+def test_every_decimal_is_rounded_once(kind: str, precision: int, scale: int) -> None:
+    from gradcli.tables.arrow import from_decimals
+
+    if not hasattr(pa, kind):
+        kind = "decimal128"  # pyarrow before 19 has these two alone
+    numbers, values = random.Random(precision + scale), list[Any]()
+    with localcontext(prec=80):
+        for _ in range(500):
+            most = 10 ** numbers.randint(1, precision)
+            values.append(Decimal(numbers.randint(1 - most, most - 1)).scaleb(-scale))
+    values[7] = None
+    array = pa.array(values, getattr(pa, kind)(precision, scale))
+    wanted = [np.nan if v is None else float(v) for v in values]
+    np.testing.assert_array_equal(from_decimals(array), wanted)
+    np.testing.assert_array_equal(from_decimals(array[3:]), wanted[3:])
+    np.testing.assert_array_equal(from_decimals(pa.chunked_array([array, array])), wanted * 2)
+    assert from_decimals(array[:0]).size == 0
+
+
+def test_an_index_of_pandas_is_no_column_of_the_matrix(tmp_path: Path) -> None:
+    path = str(tmp_path / "t.parquet")
+    frame = pandas.DataFrame({"a": [1.0, 2], "b": [3.0, 4]}, index=pandas.Index([10, 20], name="t"))
+    frame.to_parquet(path)
+    done = run("eval", "x", "--x", f"@{path}")
+    assert done.stdout == "[[1, 3], [2, 4]]\n"
+    assert "t is the index of a data frame, and left out" in done.stderr
+    assert run("eval", "x", "--x", f"@{path}:t").stdout == "[10, 20]\n"
+    frame.reset_index(drop=True).to_parquet(path)
+    done = run("eval", "x", "--x", f"@{path}")
+    assert done.stdout == "[[1, 3], [2, 4]]\n" and not done.stderr
+
+
+def test_a_column_that_pyarrow_lacks_does_not_hide_the_others() -> None:
+    """Polars notes its Int128 in the file; pyarrow then refuses all of it."""
+    path = GOLDEN / "int128.parquet"
+    assert run("eval", "x", "--x", f"@{path}:x").stdout == "[1.5, 2.5]\n"
+    assert run("eval", "n", "--n", f"@{path}:n").stdout == "[3, 4]\n"
+    assert run("map", "x*n", str(path), "--no-grad", "all").stdout.splitlines()[1].endswith(",4.5")
+    refused = run("eval", "x", "--x", f"@{path}:k")
+    assert refused.exit_code == 2 and "column k: holds fixed_size_binary[16]" in refused.stderr
+    refused = run("eval", "x", "--x", f"@{GOLDEN / 'int128.feather'}:x")
+    assert "has a column that pyarrow cannot read" in refused.stderr
+    assert "as Parquet, of which the other columns can be read" in refused.stderr

@@ -1,0 +1,248 @@
+"""Files as instruments, loggers, spreadsheets and plotting programs write them: read, or the way on is said.
+
+The files stand in `instruments/`. Whoever reads one, in memory, by rows, in another process or in Python,
+reads the same numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+import warnings
+from pathlib import Path
+
+import pytest
+
+import gradcli
+from gradcli.tables import TableError
+from gradcli.tables.parts import Parts
+from gradcli.tables.reading_options import Reading
+from tests.commands.running import outcome as run
+
+FILES = Path(__file__).parent / "instruments"
+
+# (file, column, its numbers, what the note says; "" for no note)
+READ: list[tuple[str, str, list[float], str]] = [
+    (
+        "rigol.csv",
+        "CH1",
+        [0.12, 0.14, 0.16, 0.2],
+        "names in line 1 (X, CH1, CH2, Start, Increment)",
+    ),
+    ("tektronix_tds.csv", "5", [0.12, 0.16, 0.2, 0.24, 0.2, 0.16], ""),
+    ("tektronix_dpo.csv", "CH1", [0.12, 0.16, 0.24, 0.2], "9 lines of preamble, names in line 12"),
+    ("keysight_dsox.csv", "1", [0.125, 0.15, 0.2], "units in line 2 (second, Volt, Volt)"),
+    ("keysight_infiniium.csv", "2", [0.011, 0.013, 0.019, 0.023], "9 lines of preamble"),
+    (
+        "keysight_vna.csv",
+        "S11 Log Mag(dB)",
+        [-12.5, -13.5, -15.5],
+        "1 line below the table left out",
+    ),
+    ("rohde_schwarz.csv", "$2", [-71.5, -70.25, -12.75, -70.5], "10 lines of preamble"),
+    ("picoscope.csv", "Channel B", [2.1, 2.4, 3.3], "units in line 2 (ms, V, mV)"),
+    (
+        "picoscope_german.txt",
+        "Kanal B",
+        [2.1, 2.4, 3.3],
+        "units in line 2 (ms, V, µA), decimal commas",
+    ),
+    ("ltspice.txt", "V(out)", [0, 0.1, 0.25], ""),
+    ("gnuplot.dat", "U", [1, 0.5, 0.25], "1 remark before the names, names in line 2 (t, U)"),
+    ("gnuplot_sets.dat", "y", [0, 1, 4, 1, 2, 5], "--block N takes one"),
+    ("gnuplot_bare.dat", "2", [1, 1.5, 3], ""),
+    ("numpy_savetxt.txt", "U", [1, 0.5, 0.25], "names in line 1 (t, U)"),
+    ("matlab_comment.txt", "U", [1, 0.5, 0.25], "names in line 2 (t, U)"),
+    (
+        "labview.lvm",
+        "Voltage",
+        [1.25, 1.5, 2],
+        "names in line 22 (X_Value, Voltage, Current, Comment)",
+    ),
+    ("campbell_toa5.dat", "BattV_Min", [12.6, 12.5, 12.5, 12.4], "units in line 3"),
+    (
+        "campbell_toa5.dat",
+        "TIMESTAMP",
+        [0, 600, 1200, 1800],
+        "TIMESTAMP is seconds since 2024-03-01 00:00:00",
+    ),
+    ("origin.txt", "Signal", [1.5, 2.5, 4.5], "units in line 2 (s, mV), line 3 passed over"),
+    (
+        "ocean_optics.txt",
+        "2",
+        [12.5, 13.5, 18, 12],
+        "1 line below the table left out, from line 15",
+    ),
+    ("panalytical.csv", "Intensity", [253, 249, 263, 240], "11 lines of preamble"),
+    ("ec_lab.mpt", "Ewe/V", [0.321, 0.322, 0.323], "not UTF-8: read as Latin-1"),
+    ("nist_strd.dat", "y", [10.07, 14.73, 17.94, 23.93], "names in line 22 (y, x)"),
+    ("usgs.rdb", "discharge", [12300, 11800, 11200], "line 6 passed over"),
+    ("astropy.ecsv", "flux", [1.5, 1.25, 1.125], ""),
+    ("gromacs.xvg", "Pressure", [-2.5, 4.5, 1.25], "names by the lines that begin with @"),
+    ("filter.s2p", "2", [0.5, 0.51, 0.53], ""),
+    ("r_write_table.txt", "dist", [2, 10, 4, 22], ""),
+    ("excel_german.csv", "Leistung", [1250.5, 1300.25, 1410.75], "`.` between thousands"),
+    ("excel_french.csv", "Énergie (J)", [1250.5, 1300.25, 1410.75], "`blank` between thousands"),
+    ("excel_unicode.txt", "U", [1.5, 1.75, 2.25], ""),
+    ("excel_english.csv", "revenue", [1250.5, 1300.25, 1410.75], "`,` between thousands"),
+    ("logger.jsonl", "temp", [21.5, 21.75, 22.25], ""),
+    ("fortran.dat", "ENERGY", [-0.0025, -1.25e-103, 0.5], ""),
+    ("dates_iso.csv", "when", [0, 30.5, 60], "when is seconds since 2024-03-05T10:00:00"),
+    ("dates_german.csv", "Datum", [0, 1, 3], "Datum is days since 01.02.2026, day first"),
+    ("clock.txt", "time", [0, 0.5, 3], "time is seconds since 12:30:01.5"),
+    ("date_and_time.txt", "when", [0, 1800, 3600], "a date and its time are one column"),
+    ("colours.csv", "x", [1, 2, 4], ""),
+    ("hash_names.csv", "#", [1, 2, 3], ""),
+    ("runs.csv", "Run #", [1, 2, 3], ""),
+    ("markdown.txt", "U", [1.5, 1.75, 2.25], ""),
+    ("title.csv", "V", [1, 2, 4], "1 line of preamble, names in line 3"),
+    (
+        "pump.log",
+        "p",
+        [1013.25, 1012.75, 1010.25],
+        "2 lines of preamble, names in line 3 (t, p, T)",
+    ),
+]
+
+# (file, column, what is asked or wrong, the options that the hint names, what they make of it)
+ASKED: list[tuple[str, str, str, list[str], list[float]]] = [
+    (
+        "decimal_commas.txt",
+        "1",
+        "`0,5`: two columns, or one with decimal commas?",
+        ["--decimal", ","],
+        [0.5, 1.25, 2],
+    ),
+    (
+        "decimal_commas.txt",
+        "1",
+        "`0,5`: two columns, or one with decimal commas?",
+        ["--separator", ","],
+        [0, 1, 2],
+    ),
+    (
+        "google_sheets.csv",
+        "cost",
+        "`1,000`: a decimal comma, or a mark",
+        ["--thousands", ","],
+        [1000, 2500, 4750],
+    ),
+    (
+        "google_sheets.csv",
+        "cost",
+        "`1,000`: a decimal comma, or a mark",
+        ["--decimal", ","],
+        [1, 2.5, 4.75],
+    ),
+    (
+        "dates_american.csv",
+        "day",
+        "`01/02/2026`: the day first, or the month?",
+        ["--date-order", "mdy"],
+        [0, 1, 3],
+    ),
+    (
+        "multimeter.csv",
+        "Value",
+        "`OL` is not a number",
+        ["--missing-markers", "OL", "--missing", "skip"],
+        [1.25, 1.375, 1.625],
+    ),
+    (
+        "ltspice_steps.txt",
+        "V(out)",
+        "line 5: 1 value, and line 1 has 2",
+        ["--comment", "S"],
+        [0, 0.1, 0, 0.05],
+    ),
+    ("gnuplot_bare.dat", "U", "has no names of columns", ["--names", "t,U"], [1, 1.5, 3]),
+]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def here(name: str) -> str:
+    shutil.copy(FILES / name, name)
+    return name
+
+
+def quoted(column: str) -> str:
+    return column if column.lstrip("$").isdigit() else f'"{column}"'
+
+
+def numbers(text: str) -> list[float]:
+    return [float(cell) for cell in text.strip().strip("[]").split(", ")]
+
+
+@pytest.mark.parametrize(
+    "name, column, expected, words", READ, ids=[f"{r[0]}:{r[1]}" for r in READ]
+)
+def test_read_by_everyone_alike(name: str, column: str, expected: list[float], words: str) -> None:
+    reference = f"@{here(name)}:{quoted(column)}"
+    code, out, err = run("eval", "1*x", "--x", reference)
+    assert (code, numbers(out)) == (0, expected), err
+    assert words in err and bool(words) == bool(err)
+    total = sum(expected)
+    code, out, err = run("eval", "sum(x)", "--x", reference, "--by-rows")
+    assert code == 0 and float(out) == pytest.approx(total, rel=1e-15), err
+    assert words in err
+    line = ["map", "1*x", name, "--columns", f"x={quoted(column)}", "--keep-columns", "none"]
+    code, out, err = run(*line, "--no-grad", "all", "--missing", "nan")
+    assert code == 0 and [float(cell) for cell in out.split()[1:]] == expected, err
+    assert words in err
+    parts = Parts(name, Reading())
+    (part,) = pickle.loads(pickle.dumps(parts.parts))  # as a worker gets it
+    place = parts.names.index(column.lstrip("$"))
+    found = [x for batch in part.batches([]) for x in batch.numbers(place).numbers.tolist()]
+    assert found == expected
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        (array,) = gradcli.read_table(name, quoted(column)).values()
+    assert array.tolist() == expected
+    assert any(words in str(one.message) for one in said) or not words
+
+
+@pytest.mark.parametrize("name, column, words, options, expected", ASKED)
+def test_asked_and_answered(
+    name: str, column: str, words: str, options: list[str], expected: list[float]
+) -> None:
+    reference = f"@{here(name)}:{quoted(column)}"
+    mapped = ["map", "1*x", name, "--columns", f"x={quoted(column)}", "--no-grad", "all"]
+    for line in (["eval", "1*x", "--x", reference], [*mapped, "--keep-columns", "none"]):
+        for more in ([], ["--by-rows"]) if line[0] == "eval" else ([],):
+            code, out, err = run(*line, *more)
+            assert code in (1, 2) and words in err, (line, err)
+            assert options[0] in err, "the option that decides is named"
+        code, out, err = run(*line, *options)
+        assert code == 0, err
+        found = [float(c) for c in out.split()[1:]] if line[0] == "map" else numbers(out)
+        assert found == expected
+
+
+def test_what_was_decided_stands_in_json() -> None:
+    code, out, _ = run(
+        "grad", "sum(x)", "--x", f"@{here('picoscope_german.txt')}:Kanal A", "--json"
+    )
+    found = json.loads(out)["read"]["picoscope_german.txt"]
+    assert code == 0
+    assert (found["names_line"], found["units_line"], found["first_row_line"]) == (1, 2, 4)
+    assert (found["separator"], found["decimal"]) == ("tab", ",")
+    assert found["units"] == {"Zeit": "ms", "Kanal A": "V", "Kanal B": "µA"}
+    code, out, _ = run("eval", "x", "--x", "1", "--json")
+    assert "read" not in json.loads(out)
+
+
+def test_amplitude_and_phase_are_no_numbers() -> None:
+    code, _, err = run("eval", "x", "--x", f"@{here('ltspice_ac.txt')}:V(out)")
+    assert code == 2 and "real and imaginary" in err
+
+
+def test_a_file_that_nobody_reads_is_not_guessed() -> None:
+    Path("noise.dat").write_bytes(bytes(range(256)) * 40)
+    with pytest.raises(TableError, match="not a text"):
+        Parts("noise.dat", Reading())

@@ -1,0 +1,270 @@
+"""Where a table begins in a text, and what its lines are: small texts as programs write them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradcli.tables import TableError
+from gradcli.tables.cell_kinds import as_python, is_unit, kind, shape
+from gradcli.tables.delimited import Dialect
+from gradcli.tables.reading_options import How, Reading
+from gradcli.tables.record_batches import Stream
+from gradcli.tables.sniffing import sniff
+from gradcli.tables.times import clock_of, nanoseconds
+
+
+def read(text: str, told: str = "", how: How | None = None) -> tuple[Dialect, list[str]]:
+    """The dialect of a text, and the notes."""
+    said: list[str] = []
+    reading = Reading(how, lambda words: said.append(words.removeprefix("f: ")))
+    found = sniff(text.split("\n"), "f", told, lambda head: False, reading)
+    assert found is not None
+    return found, said
+
+
+# text, separator ("" for blanks), names (None: none), the line of the first row, the note
+LAYOUTS = [
+    ("x,y\n0,1\n1,3\n", ",", "x y", 2, ""),
+    ("x,y\ns,V\n0,1\n1,2\n", ",", "x y", 3, "names in line 1 (x, y), units in line 2 (s, V)"),
+    ("My title\n\nt,V\n0,1\n1,2\n", ",", "t V", 4, "1 line of preamble, names in line 3 (t, V)"),
+    (
+        "Model,DPO2024\nFirmware,1.2\n\nTIME,CH1\n0,1\n1,2\n",
+        *(",", "TIME CH1", 5, "2 lines of preamble, names in line 4 (TIME, CH1)"),
+    ),
+    ("# x y\n0 1\n1 2.1\n", "", "x y", 2, "names in line 1 (x, y)"),
+    ("#x y\n0 1\n1 2.1\n", "", "x y", 2, "names in line 1 (x, y)"),
+    ("% t U\n0 1\n1 2.1\n", "", "t U", 2, "names in line 1 (t, U)"),
+    ("! f/GHz, s11\n1.0, 0.5\n1.1, 0.4\n", ",", "f/GHz s11", 2, "names in line 1 (f/GHz, s11)"),
+    ("# Columns: t U\n0 1\n1 2\n", "", "t U", 2, "names in line 1 (t, U)"),
+    ('"#x","y"\n0,1\n1,2\n', ",", "#x y", 2, ""),
+    ("0 1\n1 2.1\n", "", None, 1, ""),
+    ("Run #,V,I\n1,2.0,0.1\n2,3.0,0.2\n", ",", "Run # V I", 2, ""),
+    ("#,Name,HP\n1,Alba,45\n2,Bea,60\n", ",", "# Name HP", 2, ""),
+    ("colour,x\n#ff0000,1\n#00ff00,2\n", ",", "colour x", 2, ""),
+    ("id,x,y\n1,2,3\n#2,3,4\n4,5,6\n", ",", "id x y", 2, "line 3 is a remark (#2,3,4)"),
+    ("sep=;\nt;U\n0;1,5\n1;2,5\n", ";", "t U", 3, "names in line 2 (t, U), decimal commas"),
+    ("t;U\n0;1,5\n1;2,5\n", ";", "t U", 2, "decimal commas"),
+    ("t\n1,5\n2,25\n", "", "t", 2, "decimal commas"),
+    ("t;U\n0;1.250,5\n1;2.500,25\n", ";", "t U", 2, "decimal commas, `.` between thousands"),
+    ("t;U\n0;1'250.5\n1;2'500.25\n", ";", "t U", 2, "`'` between thousands"),
+    ("Time (s)  U (mV)\n0.0  1.25\n0.1  1.5\n", "", "Time (s) U (mV)", 2, ""),
+    ("Zeit [s]\tT [°C]\n1\t20,5\n2\t21,25\n", "\t", "Zeit [s] T [°C]", 2, "decimal commas"),
+    ("| v | a |\n|---|---|\n| 1 | 2.5 |\n| 2 | 3 |\n", "|", "v a", 3, ""),
+    ("t,U,\n0,1,\n1,2,\n", ",", "t U", 2, ""),
+    (
+        "run 1,,run 2,\nx,y,x,y\n0,1,0,2\n1,2,1,3\n",
+        *(",", "run 1 x|run 1 y|run 2 x|run 2 y", 3, "names in line 2 (x, y, x, y)"),
+    ),
+    (
+        "when level\n2024-01-01 00:00 1.5\n2024-01-01 01:00 2\n",
+        "",
+        "when level",
+        2,
+        "a date and its time",
+    ),
+    ('"a" "b"\n"1" 4 2\n"2" 5 3\n', "", " a b", 2, ""),
+    ("NaN NaN\n1 2\n2 3\n", "", None, 1, ""),
+    ("STEP 1\n  0.1D+01  -0.25D-02\n  0.2D+01  -0.5D-02\n", "", None, 2, "1 line of preamble"),
+]
+
+
+@pytest.mark.parametrize(
+    "text, separator, names, first_row, note", LAYOUTS, ids=[r[0] for r in LAYOUTS]
+)
+def test_layouts(text: str, separator: str, names: str | None, first_row: int, note: str) -> None:
+    found, said = read(text)
+    assert (found.separator or "", found.first_row) == (separator, first_row)
+    one_by_one = names is not None and (
+        "|" in names or found.separator == "|" or "(" in names or "[" in names
+    )
+    shown = (
+        None
+        if found.names is None
+        else ("|" if one_by_one and "|" in str(names) else " ").join(found.names)
+    )
+    assert shown == names
+    assert note in "; ".join(said) and bool(note) == bool(said), said
+
+
+ASKED = [
+    (
+        "0,5\n1,25\n2,0\n",
+        "two columns, or one with decimal commas?",
+        "--separator , reads two columns, --decimal , one",
+    ),
+    (
+        "n;cost\n1;1,000\n2;2,500\n",
+        "a decimal comma, or a mark between thousands?",
+        "--decimal , or --thousands ,",
+    ),
+    ("x,y,z\n1,5,2,5,3,5\n1,5,2,5,3,5\n", "are the commas decimal ones?", "--header none"),
+]
+
+
+@pytest.mark.parametrize("text, words, hint", ASKED)
+def test_two_readings_are_asked(text: str, words: str, hint: str) -> None:
+    with pytest.raises(TableError) as refused:
+        read(text)
+    assert words in refused.value.message and hint in str(refused.value.hint)
+
+
+TWO_BLOCKS = "x y\n0 1\n1 2\n\n\n# second\n5 6\n7 8\n"
+OPTIONS = [
+    ("a\nb\n1,2\n3,4\n", How(skip_lines=2), None, 3),
+    ("a b\nx y\n1 2\n3 4\n", How(header=2), "x y", 3),
+    ("a b\nx y\n1 2\n3 4\n", How(header=1), "a b", 3),
+    ("x,y\n1,2\n", How(header="none", names=("t", "U")), "t U", 2),
+    ("1 2\n3 4\n", How(names=("t", "U")), "t U", 1),
+    ("; old\n1 2\n; odd 7\n3 4\n", How(comment=";", names=("t", "U")), "t U", 2),
+    ("t:U\n1:2\n3:4\n", How(separator=":"), "t U", 2),
+    ("t U\nsec volt\n1 2\n3 4\n", How(units=2), "t U", 3),
+    ("0,5\n1,25\n", How(decimal=",", names=("t",)), "t", 1),
+    ("n;c\n1;1,000\n", How(thousands=","), "n c", 2),
+]
+
+
+@pytest.mark.parametrize("text, how, names, first_row", OPTIONS, ids=[repr(r[0]) for r in OPTIONS])
+def test_options_decide(text: str, how: How, names: str | None, first_row: int) -> None:
+    found, _ = read(text, how=how)
+    assert (None if found.names is None else " ".join(found.names), found.first_row) == (
+        names,
+        first_row,
+    )
+
+
+WRONG = [
+    (How(names=("t",)), "--names has 1 name, and the table 2 columns"),
+    (How(header=3), "--header 3: the rows begin in line 3"),
+    (How(header=9), "there is no line 9"),
+    (How(units=4), "--units 4: that line has no 2 cells"),
+]
+
+
+@pytest.mark.parametrize("how, words", WRONG)
+def test_options_that_do_not_go_with_the_text(how: How, words: str) -> None:
+    with pytest.raises(TableError, match=words):
+        read("t U\n1 2\n3 4\n7\n5 6\n", how=how)
+
+
+CELLS = [
+    ("1.5D-03", 0.0015), ("1.5d3", 1500), ("+5", 5), ("5.", 5), (".5", 0.5), ("1e400", float("inf")),
+    ("-0.1250-102", -0.125e-102), ("\u22125", -5), ("1.5q2", 150),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("cell, value", CELLS)
+def test_numbers_as_programs_write_them(cell: str, value: float, tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text(f"x,n\n{cell},1\n2,2\n", encoding="utf-8")
+    (batch,) = Stream(str(tmp_path / "f.csv"))
+    assert batch.numbers(0).numbers.tolist() == [value, 2]
+
+
+@pytest.mark.parametrize("cell", ["١٢", "１２", "12_34", "1.2.3", "1-2", "0x10"])
+def test_what_no_program_means_as_a_number(cell: str, tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text(f'x,n\n"{cell}",1\n2,2\n"3,",3\n', encoding="utf-8")
+    (batch,) = Stream(str(tmp_path / "f.csv"))
+    with pytest.raises(TableError, match="is not a number"):
+        batch.numbers(0)
+
+
+@given(
+    st.floats(allow_nan=False),
+    st.sampled_from([".", ","]),
+    st.sampled_from(["", "'", " ", ",", "."]),
+)
+def test_a_number_is_read_as_it_was_written(value: float, decimal: str, mark: str) -> None:
+    if mark == decimal:
+        mark = ""
+    written = f"{value:,.3f}" if abs(value) < 1e15 else repr(value)
+    expected = float(written.replace(",", ""))
+    written = written.replace(",", "T").replace(".", decimal).replace("T", mark)
+    assert float(as_python(written, decimal, mark)) == expected
+
+
+KINDS = [
+    ("1.5", "n"), ("-1e-3", "n"), ("1,000", "n"), ("0.994±0.002", "n"), ("1+2j", "n"), ("2024-01-31", "t"),
+    ("01.02.2026", "t"), ("1-Mar-2024", "t"), ("12:30:01.5", "t"), ("2024-01-31T10:00Z", "t"), ("", "m"),
+    ("NA", "m"), ("OL", "m"), ("---", "m"), ("1.#INF", "m"),
+    ("V(out)", "w"), ("1.5 V", "w"), ("1.2.3.4", "w"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("cell, letter", KINDS)
+def test_kinds_of_cells(cell: str, letter: str) -> None:
+    assert kind(shape(cell), ".") == letter
+
+
+@pytest.mark.parametrize(
+    "cell", ["s", "mV", "m/s", "[V]", "(°C)", "dBm", "1/cm", "m^2", "-", "%", "Deg C"]
+)
+def test_units(cell: str) -> None:
+    assert is_unit(cell)
+
+
+@pytest.mark.parametrize("cell", ["time", "CH1", "V(out)", "Temperature", "x"])
+def test_names_are_no_units(cell: str) -> None:
+    assert not is_unit(cell)
+
+
+DATES = [
+    ("2024-01-01", "2024-03-01", 60 * 86400),  # a leap year
+    ("2024-01-01T00:00:00Z", "2024-01-01T02:00:00+01:00", 3600),
+    ("01/31/2024", "02/01/2024", 86400),
+    ("31.12.2023", "01.01.2024", 86400),
+    ("1-Mar-2024", "02-Mar-24", 86400),
+    ("2024/3/5 9:05", "2024/3/5 9:05:00.25", 0.25),
+    ("12:59:59 AM", "01:00:00 AM", 1),
+    ("11:59 AM", "12:00 PM", 60),
+]
+
+
+@pytest.mark.parametrize("first, second, seconds", DATES)
+def test_times_are_seconds(first: str, second: str, seconds: float) -> None:
+    clock = clock_of("t", [first, second], None, "s")
+    assert clock is not None and clock.order
+    clock.origin = nanoseconds(first, clock.order)
+    assert clock.number(second) == seconds
+
+
+@pytest.mark.parametrize(
+    "cell", ["2024-13-01", "2024-02-30", "25:61", "1.5", "x", "", "2024-01-01 7"]
+)
+def test_what_is_no_time(cell: str) -> None:
+    with pytest.raises(ValueError):
+        nanoseconds(cell, "ymd")
+
+
+def test_the_origin_is_that_of_the_first_file(tmp_path: Path) -> None:
+    (tmp_path / "a1.csv").write_text("t,x\n2024-01-01T00:00:10,1\n")
+    (tmp_path / "a2.csv").write_text("t,x\n2024-01-01T00:00:30,2\n")
+    found = [b.numbers(0).numbers.tolist() for b in Stream(str(tmp_path / "a*.csv"))]
+    assert found == [[0], [20]]
+
+
+def test_blocks(tmp_path: Path) -> None:
+    path = str(tmp_path / "f.dat")
+    Path(path).write_text(TWO_BLOCKS)
+    for block, expected in ((1, [0, 1]), (2, [5, 7]), (None, [0, 1, 5, 7])):
+        (batch,) = Stream(path, reading=Reading(How(block=block)))
+        assert batch.numbers(0).numbers.tolist() == expected
+
+
+PIECES = [
+    *("a,b", "Model,X1", "", "# x y", "1,2", "3,4", "s,V", "t;U", "0;1,5", "5 6", "End", '"q"'),
+    *("2024-01-01,5", "x", "1.5", "%", "@ s0 legend", "sep=;", "NaN", "|1|2|", '"', "#", "1;;"),
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=9), st.sampled_from(["", "csv", "tsv", "text"]))
+def test_whatever_the_lines_are_no_fault_is_ours(pieces: list[str], told: str) -> None:
+    """A text is read, or refused with words."""
+    try:
+        found, _ = read("\n".join(pieces), told)
+    except TableError as error:
+        assert error.message
+    else:
+        assert found.width >= 1
