@@ -12,7 +12,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", r"ignore::RuntimeWarning:gradcli\.")
 
 
-@pytest.fixture(name="assert_gradients")
+# Of the session: hypothesis refuses a fixture that it would have to make anew for every example.
+@pytest.fixture(name="assert_gradients", scope="session")
 def assert_gradients_fixture() -> Callable[..., None]:
     """`gradcli.transforms.assertions.assert_gradients`: compare gradients with differences, or
     with what is expected."""

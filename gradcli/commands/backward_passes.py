@@ -72,7 +72,10 @@ def explained(evaluation: Evaluation, error: Exception, number: int = 1) -> Lang
         if evaluation.integers:
             name = evaluation.integers[0]
             return cannot_require_grad(evaluation.request, name, evaluation.variables[name])
-        return evaluation.error_for(error, _nothing_requires_grad(evaluation))
+        found = evaluation.error_for(error, _nothing_requires_grad(evaluation))
+        if evaluation.leaves and (cut := evaluation.cut()) is not None:
+            found.span, found.hint = cut.span, cut.hint
+        return found
     hint = remedy(error, "command")
     if isinstance(error, errors.GraphFreedError) and number > 1:
         hint = f"pass {number} found the graph freed; add --retain-graph to keep it between passes"
@@ -157,7 +160,9 @@ def kinks_of(
     seed: the cotangent of --seed. like: asks what other systems have. hooked: whether gradients are what a
     hook made of them. order, rows: of higher derivatives, of a Jacobian.
     """
-    if hooked or not (like or look.met or look.compiled or evaluation.is_wrong):
+    if look.compiled and not (hooked or look.met):
+        look.again(evaluation)
+    if hooked or not (like or look.met or evaluation.is_wrong):
         return None
     from gradcli.commands.kink_notes import Kinks
 

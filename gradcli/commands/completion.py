@@ -11,6 +11,7 @@ WHERE = {
     "bash": 'eval "$(gradcli completion bash)"    # in ~/.bashrc',
     "zsh": 'eval "$(gradcli completion zsh)"    # in ~/.zshrc',
     "powershell": "gradcli completion powershell | Out-String | Invoke-Expression    # in $PROFILE",
+    "pwsh": "gradcli completion pwsh | Out-String | Invoke-Expression    # in $PROFILE",
     "fish": "gradcli completion fish > ~/.config/fish/completions/gradcli.fish",
 }
 
@@ -18,14 +19,14 @@ WHERE = {
 @declare(
     "completion",
     Argument("SHELL", required=True, choices=tuple(WHERE)),
-    examples=tuple(WHERE.values()),
+    examples=tuple(line for shell, line in WHERE.items() if shell != "pwsh"),
 )
 def command(ctx: click.Context, options: Options) -> None:
-    """Print the completion script for bash, zsh, fish or PowerShell."""
+    """Print the completion script for bash, zsh, fish or PowerShell (pwsh)."""
     from click.shell_completion import get_completion_class
 
     shells.register()
-    kind = get_completion_class(options.shell)
+    kind = get_completion_class("powershell" if options.shell == "pwsh" else options.shell)
     assert kind is not None
     script = kind(ctx.find_root().command, {}, "gradcli", COMPLETION_VARIABLE)
     # The source alone: click's `source()` would first run bash to ask for its version.

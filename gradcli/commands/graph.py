@@ -7,11 +7,11 @@ import sys
 from typing import TYPE_CHECKING, Any, cast
 
 from gradcli.commands import output
-from gradcli.commands.backward_passes import cotangent_of, explained
+from gradcli.commands.backward_passes import cotangent_of, explained, kinks_of
 from gradcli.commands.command_errors import usage
 from gradcli.commands.declarations import ANOMALY, DRAWN, SEED, Option, Options, declare
 from gradcli.commands.inspected import evaluate_watched, graph_of, raise_anomaly, raise_on_anomalies
-from gradcli.commands.request_evaluation import Evaluation
+from gradcli.commands.request_evaluation import Evaluation, Look
 from gradcli.commands.terminal import is_terminal, speaks_unicode
 from gradcli.language.located_errors import OPERATION_ERRORS, did_you_mean, suggest
 
@@ -412,15 +412,20 @@ def _graph(
     seed: str | None,
     anomalies: bool = False,
 ) -> Graph:
-    evaluation, watched = evaluate_watched(ctx, request, values)
+    with Look() as look:
+        evaluation, watched = evaluate_watched(ctx, request, values)
     if anomalies:
         raise_on_anomalies(evaluation, watched)
     graph = graph_of(evaluation, _tensors(evaluation), watched)
     if anomalies or grads:
+        gradient = cotangent_of(evaluation, seed)
         try:
-            graph.backpropagate(cotangent_of(evaluation, seed))
+            graph.backpropagate(gradient)
         except OPERATION_ERRORS as error:
             raise explained(evaluation, error) from error
+        if look.met and not isinstance(evaluation.value, tuple):
+            kinks = kinks_of(evaluation, look, gradient)
+            graph.describer.kinks = kinks.of_nodes(graph.skeleton.nodes) if kinks else {}
     if anomalies:
         raise_anomaly(evaluation, graph, watched, graph.recorder)
     return graph

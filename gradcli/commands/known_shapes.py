@@ -58,10 +58,21 @@ def known_value(text: str) -> Known | None:
     from gradcli.language.located_errors import LanguageError
     from gradcli.language.option_values import read_value
 
-    if spread.is_marked(text) or spread.is_asymmetric(text):
-        return None
-    with suppress(LanguageError, OSError, ValueError):  # which the command reports
-        return Known(tuple(read_value(text).shape))
+    if spread.is_marked(text):
+        from gradcli.language.uncertain_values import split_uncertainty
+
+        with suppress(LanguageError):
+            pair = split_uncertainty(text)
+            text = text if pair is None else pair[0]
+    from gradcli.engine.core import random
+
+    before = random.get_rng_state() if "rand" in text or "normal" in text else None
+    try:
+        with suppress(LanguageError, OSError, ValueError):  # which the command reports
+            return Known(tuple(read_value(text).shape))
+    finally:
+        if before is not None:  # the command draws the numbers
+            random.set_rng_state(before)
     return None
 
 

@@ -435,6 +435,9 @@ def _check_spelling(found: Split, options: set[str]) -> None:
             )
 
 
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.I)
+
+
 def _check_positionals(found: Split, declared: dict[str, click.Option], operands: int) -> None:
     """Refuse words that are left over; those that look like options are most likely misspelt."""
     allowed = operands - ("file" in found.given)
@@ -461,7 +464,14 @@ def _check_positionals(found: Split, declared: dict[str, click.Option], operands
         hint = f"a variable is bound by an option: --{match[1]} {quoted(match[2])}"
         raise usage(f"unexpected argument {extra!r}", hint=hint)
     hint = "quote the expression, so that the shell passes it as one word"
-    if os.path.isfile(extra):
+    more = [word for word in found.positionals if _NUMBER.fullmatch(word)]
+    bound = [(name, value) for name, value in found.bindings if _NUMBER.fullmatch(value)]
+    if bound and len(more) == len(found.positionals) - allowed:
+        # PowerShell passes 0,1,2,3 as four words: a comma makes an array.
+        name, first = bound[-1]
+        whole = f"--{name} '{','.join([first, *more])}'"
+        hint = f"the numbers of a value are one word, which PowerShell takes in quotes: {whole}"
+    elif os.path.isfile(extra):
         program, names = variables(found.positionals[0], lenient=True)
         first = next((n for n in names if not is_known(program, n)), "x")
         hint = f"a column of a table is a variable's value: --{first} @{extra}:COLUMN"

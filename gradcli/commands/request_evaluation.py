@@ -12,6 +12,7 @@ from gradcli.commands.command_errors import usage
 from gradcli.language.located_errors import OPERATION_ERRORS, error_at
 
 if TYPE_CHECKING:
+    from gradcli.commands.cut_variables import Cut
     from gradcli.commands.request import Request
     from gradcli.engine.system.process import AnyContext
     from gradcli.language import Machine
@@ -52,6 +53,14 @@ class Evaluation:
                 seen.add(id(tensor))
         return found
 
+    def arrays(self) -> dict[str, Any] | None:
+        """The variables as they were when the program began; None if it cannot begin again."""
+        if any(t.version_number() for t in self.variables.values()):
+            return None
+        if self.drawn is None and drawn() is not None:
+            return None
+        return {n: t.array for n, t in self.variables.items()}
+
     @property
     def is_wrong(self) -> bool:
         """Whether a gradient of a leaf is not finite."""
@@ -75,7 +84,18 @@ class Evaluation:
             return self.value
         from gradcli.language.runtime_errors import no_tensor
 
-        raise no_tensor(self.request.program, self.value, purpose)
+        found = no_tensor(self.request.program, self.value, purpose)
+        number = isinstance(self.value, int | float | complex)
+        if number and self.leaves and (cut := self.cut()) is not None:
+            found.span, found.hint = cut.span, cut.hint
+        raise found
+
+    def cut(self) -> Cut | None:
+        """The piece of the program that cuts the variables off from its value."""
+        from gradcli.commands.cut_variables import find_cut
+
+        names = {**self.request.loaded, **self.variables, **self.names}
+        return find_cut(self.request.program, names)
 
 
 class Look:
@@ -99,6 +119,23 @@ class Look:
         from gradcli.engine.core.switch import watching
 
         watching.remove(self.see)
+
+    def again(self, evaluation: Evaluation) -> None:
+        """Look at the numbers of a run that was compiled: the program runs once more, without a tape."""
+        from gradcli import language
+        from gradcli.engine.core import modes
+        from gradcli.engine.core.tensor import wrap
+
+        arrays, request = evaluation.arrays(), evaluation.request
+        if arrays is None:
+            return
+        if evaluation.drawn is not None:
+            from gradcli.engine.core import random
+
+            random.rewind(evaluation.drawn)
+        given = {**request.loaded, **{n: wrap(a) for n, a in arrays.items()}}
+        with self, modes.no_grad():
+            language.run(request.program, given, write=lambda text: None)
 
     def see(self, primitive: Any, operands: Sequence[Any], results: Sequence[Any]) -> None:
         """One call of an operator that has a switch."""

@@ -11,9 +11,14 @@ PLAIN_WIDTH = 100  # for lines of source under errors, where there is no termina
 def is_terminal(stream: Any) -> bool:
     """Whether somebody is looking: a stream that is a terminal, and not a dumb one."""
     try:
-        return bool(stream.isatty()) and os.environ.get("TERM") != "dumb"
+        return bool(stream.isatty()) and not is_dumb()
     except (AttributeError, ValueError):
         return False
+
+
+def is_dumb() -> bool:
+    """Whether the terminal is said to know no escape sequences."""
+    return os.environ.get("TERM", "").lower() in ("dumb", "unknown")
 
 
 def echo(text: str, stream: Any) -> None:
@@ -40,10 +45,13 @@ def painted(text: str, colour: str | None = None, *, bold: bool = False) -> str:
 
 
 def colour_wanted(stream: Any, choice: str = "auto") -> bool:
-    """--color, then NO_COLOR, then FORCE_COLOR, then whether it is a terminal."""
+    """--color, then NO_COLOR and TERM=dumb, then FORCE_COLOR, then whether it is a terminal.
+
+    TERM=dumb is stronger than FORCE_COLOR, as for rich 15: what cannot show colours shows their codes.
+    """
     if choice != "auto":
         return choice == "always"
-    if os.environ.get("NO_COLOR"):
+    if os.environ.get("NO_COLOR") or is_dumb():
         return False
     if os.environ.get("FORCE_COLOR", "0") not in ("", "0"):
         return True

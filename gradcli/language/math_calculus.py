@@ -277,16 +277,107 @@ def only_differentiated(writer: Writer, node: Node, name: str) -> Value | None:
 
 
 def limit(writer: Writer, node: Node) -> Value:
-    r"""`\lim_{x \to 0}` of what does not depend on x; the rest is refused, with the command that tells."""
+    r"""`\lim_{x \to a}` of what is continuous at a, as the value there; the rest is refused.
+
+    Sums, products and powers of the functions below are continuous wherever they are finite, but for
+    quotients: what stands below a line must have a value, and that is not 0.
+    """
     body, point = node.parts
     if not depends(body, node.text):
         return writer.value(body)
     there = point.only if point.kind == "side" else point
-    shown, at = bare(writer.value(body).text), writer.value(there).text
-    hint = f'gradcli taylor "{shown}" --{node.text} {at} shows how it goes on there'
-    if "inf" in at:
-        hint = f"gradcli eval with a large {node.text} shows where it goes"
-    raise writer.error("a limit is not computed", node.token, hint)
+    infinite = "inf" in writer.value(there).text
+    if not _is_continuous(body, node.text) or not _has_no_pole(body, node.text, there, infinite):
+        at = writer.value(there).text
+        shown = bare(writer.value(body).text)
+        hint = f'gradcli taylor "{shown}" --{node.text} {at} shows how it goes on there'
+        if infinite:
+            hint = f"gradcli eval with a large {node.text} shows where it goes"
+        raise writer.error("this limit is not computed", node.token, hint)
+    writer.say(f"the limit is the value at {writer.value(there).text}")
+    return writer.value(replaced(body, node.text, there))
+
+
+_CONTINUOUS = frozenset("sin cos exp tanh atan arctan sinh cosh abs erf sigmoid".split())
+_AT_INFINITY = frozenset("exp tanh atan arctan erf sigmoid".split())
+
+
+def _is_continuous(node: Node, name: str) -> bool:
+    """Whether a tree is made of what is continuous where it has a value."""
+    if not depends(node, name):
+        return True
+    if node.kind in ("name", "group", "neg", "sum", "abs"):
+        return (
+            all(_is_continuous(part, name) for part in node.parts)
+            if node.kind != "name"
+            else not node.parts
+        )
+    if node.kind == "product":
+        return node.text in ("", "*", "·", "/", "frac") and all(
+            _is_continuous(part, name) for part in node.parts
+        )
+    if node.kind == "power":
+        base, exponent = node.parts
+        if base.kind == "name" and base.text == "e":
+            return _is_continuous(exponent, name)
+        number = _rational(exponent)
+        return (
+            number is not None
+            and number > 0
+            and number.denominator == 1
+            and _is_continuous(base, name)
+        )
+    return node.kind == "call" and node.text in _CONTINUOUS and _is_continuous(node.parts[0], name)
+
+
+def _has_no_pole(node: Node, name: str, there: Node, infinite: bool) -> bool:
+    """Whether no part below a line is 0 at a point, or has no value that is known."""
+    for part in nodes(node):
+        if part.kind == "product" and part.text in ("/", "frac") and depends(part.parts[1], name):
+            below = part.parts[1]
+            if infinite:
+                if _exponent(below, name) is None or depends(part.parts[0], name):
+                    return False
+                continue
+            at = _rational(there)
+            found = None if at is None else _value(below, name, at)
+            if found is None or found == 0:
+                return False
+        function = part.kind == "call" or (part.kind == "power" and part.parts[0].text == "e")
+        if infinite and function and depends(part, name):
+            word = part.text if part.kind == "call" else "exp"
+            if word not in _AT_INFINITY:
+                return False
+        several = part.kind in ("sum", "product") and part.text not in ("/", "frac")
+        if infinite and several and sum(depends(p, name) for p in part.parts) > 1:
+            return False  # inf - inf, 0*inf
+    return True
+
+
+def _value(node: Node, name: str, at: Fraction) -> Fraction | None:
+    """The value of a polynomial at a number."""
+    if node.kind == "name":
+        return at if node.text == name else None
+    if node.kind == "number":
+        return _rational(node)
+    if node.kind in ("group", "neg", "sum"):
+        total = Fraction(0)
+        for sign, part in zip(node.text if node.kind == "sum" else "+", node.parts, strict=True):
+            found = _value(part, name, at)
+            if found is None:
+                return None
+            total += found if sign == "+" else -found
+        return -total if node.kind == "neg" else total
+    if node.kind in ("product", "power"):
+        one, two = (_value(part, name, at) for part in node.parts)
+        if one is None or two is None:
+            return None
+        if node.kind == "power":
+            return one**two.numerator if two.denominator == 1 and 0 <= two < 20 else None
+        if node.text in ("/", "frac"):
+            return one / two if two else None
+        return one * two if node.text in ("", "*", "·") else None
+    return None
 
 
 def is_linear_in_integrals(node: Node) -> bool:

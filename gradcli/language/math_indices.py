@@ -228,7 +228,7 @@ def shapes_by_index(
     """
     if (
         len(found.letters) > 8
-        or not found.tensors
+        or not found.letters
         or any(low or high for low, high in found.offsets.values())
     ):
         return {}

@@ -270,7 +270,12 @@ def environment(parser: Parser, token: Token) -> Node:
     parser.closing()
     parser.bars = bars
     rows = [row for row in rows if row]
-    return cases(parser, token, rows) if name in CASES else matrix(parser, token, name, rows)
+    conditions = name == "array" and all(
+        len(row) == 2 and row[1].kind == "relation" for row in rows
+    )
+    if name in CASES or conditions:
+        return cases(parser, token, rows)
+    return matrix(parser, token, name, rows)
 
 
 def matrix(parser: Parser, token: Token, name: str, rows: list[list[Node]]) -> Node:

@@ -368,7 +368,13 @@ class Parser:
                 self.take()
                 self.expect("}")
             return Node("degrees", token, "", (base,))
+        texts = [self.peek(k).text for k in range(3)]
+        if texts[0] == "+" or texts == ["{", "+", "}"]:  # the pseudo-inverse
+            self.at += 1 if texts[0] == "+" else 3
+            return Node("power", token, how, (base, Node("raw", token, "+")))
         exponent = self.exponent()
+        if base.kind == "norm" and len(base.parts) == 1:  # ‖x‖^2_1
+            base = base._replace(parts=(*base.parts, *self.subscript()))
         if base.kind == "call" and base.text == "amax" and not base.parts:
             raise self.error("the argument is missing")
         return Node("power", token, how, (base, exponent))
@@ -509,11 +515,21 @@ class Parser:
         closer = {"(": ")", "{": "}"}[token.text]
         bars, self.bars = self.bars, ""
         value = self.values() if closer == ")" else self.sum()
-        self.expect(closer)
+        if not self.ends_unseen(token):
+            self.expect(closer)
         self.bars = bars
         if value.kind == "lambda":
             return self.called_on(Node("group", token, "", (value,)))
         return value if closer == "}" else Node("group", token, "", (value,))
+
+    def ends_unseen(self, opened: Token) -> bool:
+        r"""Whether a `\left\{` ends in `\right.`, which is no sign."""
+        if self.source[opened.start : opened.end] != "\\{":
+            return False
+        return (
+            re.search(r"\\right\s*\.", self.source[self.tokens[self.at - 1].end : self.next.start])
+            is not None
+        )
 
     def square(self) -> Node:
         """A list; with `;` in it a matrix. `2[x + y]`, `[S]/K` are brackets."""

@@ -27,7 +27,7 @@ from gradcli.language.math_values import (
     aligned,
     weak,
 )
-from gradcli.language.notation import Token, fraction, is_matrix
+from gradcli.language.notation import Token, fraction, is_greek, is_matrix
 
 # The shape of a product of two shapes; what is not here is none.
 _PRODUCTS = {
@@ -254,7 +254,8 @@ class Writer:
                 right = right._replace(rank=rank)
         elif (
             node.text == "" and left.rank == right.rank == 0 and not self.own & {left.text, right.text}
-            and self.loose and is_matrix(left.text) and right.text.isascii()
+            and self.loose and is_matrix(left.text) and not is_greek(left.text) and right.text.isascii()
+            and not any("for a matrix say" in remark for remark in self.remarks)
             and self.is_open(left) and self.is_open(right)
         ):  # fmt: skip
             shapes = f"--shape {left.text}=m,n --shape {right.text}={'n,k' if is_matrix(right.text) else 'n'}"
@@ -415,6 +416,10 @@ class Writer:
         each = node.text == "⊙"
         if each and base.kind == "call" and lower.text.startswith("linalg.") and lower.rank == 2:
             each = False
+        if exponent.text == "+" and lower.rank != 2:
+            raise self.error(
+                "this is the pseudo-inverse of a matrix, or a value is missing", node.token
+            )
         if lower.rank == 2 and not each and not lower.axes:
             found = self.matrix_power(lower, upper, node)
             if found is not None:
@@ -454,6 +459,9 @@ class Writer:
                                  f"linalg.pinv({bare(base.text)})", "shape")  # fmt: skip
             return shape.like(f"linalg.inv({bare(base.text)})", ATOM)
         raised = node.parts[1]
+        if raised.kind == "raw" and raised.text == "+":
+            text = f"linalg.pinv({bare(base.text)})"
+            return Value(text, ATOM, 2, False, (), base.sizes[::-1])
         if raised.kind == "neg" and raised.only.text == "T" and "T" not in self.own:
             inverse = Value(
                 f"linalg.inv({bare(base.text)}).T", ATOM, 2, False, (), base.sizes[::-1]

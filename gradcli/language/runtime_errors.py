@@ -238,7 +238,9 @@ def no_tensor(program: Program, value: Any, purpose: str) -> LanguageError:
     else:
         noun = type(value).__name__
         what = f"the value is {'an' if noun[0] in 'aeiou' else 'a'} {noun}, not a tensor"
-        hint = "nothing in it depends on a variable; gradcli eval prints the value"
+        nothing = "nothing in it depends on a variable"
+        hint = "a number keeps no graph" if program.free_variables() else nothing
+        hint += "; gradcli eval prints the value"
         if callable(value):
             hint = "call it, as in f(x)"
         if isinstance(value, tuple | list):
@@ -282,11 +284,12 @@ def _unknown_hint(word: str, visible: Mapping[str, Any], called: bool) -> str | 
 _LEFT_OUT = (
     (
         r"module 'torch\.nn' has no attribute '[A-Z]",
-        "gradcli has no modules: write the function of nn.functional, as in linear(x, w, b), relu(x)",
+        "programs have no modules: write the function of nn.functional, as in linear(x, w, b); "
+        "in Python, gradcli.nn has them",
     ),
     (
         r"module 'torch' has no attribute 'optim'",
-        "gradcli has no optimisers: with no_grad(): w -= 0.1*w.grad",
+        "programs have no optimisers: with no_grad(): w -= 0.1*w.grad; in Python, gradcli.optim has them",
     ),
     (r"attribute '(?:mps|xpu)'", "gradcli computes on the CPU"),
     (

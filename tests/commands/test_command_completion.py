@@ -115,6 +115,7 @@ def test_powershell_asks_in_lines(words: str, word: str, wanted: str) -> None:
     assert piped(**instruction).stdout.startswith(wanted)
     script = piped("completion", "powershell").stdout
     assert script.count("{") == script.count("}") and "_GRADCLI_COMPLETE" in script
+    assert piped("completion", "pwsh").stdout == script
 
 
 @sweep(

@@ -281,13 +281,15 @@ def test_colour_on_a_terminal(env, more, coloured):
         ({"FORCE_COLOR": "1"}, [], True),
         ({"FORCE_COLOR": "0"}, [], False),
         ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, [], False),
+        ({"FORCE_COLOR": "1", "TERM": "dumb"}, [], False),  # as rich 15
+        ({"FORCE_COLOR": "1", "TERM": "dumb"}, ["--color", "always"], True),
         ({}, ["--color", "always"], True),
         ({"FORCE_COLOR": "1"}, ["--color", "never"], False),
     ],
     parts=1,
 )
 def test_colour_in_a_pipe(env, more, coloured):
-    clean = {"NO_COLOR": None, "FORCE_COLOR": None}
+    clean = {"NO_COLOR": None, "FORCE_COLOR": None, "TERM": "xterm"}
     result = run(*MAIN_JOB, *more, env={**clean, **env}, color=True)
     assert ("\x1b[" in result.stdout) is coloured
     result = run("eval", "2*/3", *more, env={**clean, **env}, color=True)

@@ -212,3 +212,26 @@ def test_remedies(argv, words):
     result = run(*argv)
     assert result.exit_code == 1
     assert words in result.stderr.partition("\nhint: ")[2]
+
+
+@pytest.mark.parametrize(
+    ("program", "piece", "hint"),
+    [
+        ("y = argmax(x); z = y*2; z", "argmax(x)", "argmax() ends the graph: whole numbers"),
+        ("sum(x.detach())", "x.detach()", "detach() ends the graph"),
+        ("a = x*2; b = a.data; sum(b*b)", "a.data", ".data ends the graph"),
+        ("sum((x>1)*3.0)", "x>1", "a comparison has no gradient"),
+        ("sum(x.long()*2)", "x.long()", "whole numbers have no gradient"),
+        ("sum(tensor([x[0]]))", "tensor([x[0]])", "stack(…) or cat(…)"),
+        ("float(x[0])**2", "float(x[0])", "it makes a number"),
+        ("sum(x).item()*2", "sum(x).item()", "it makes a number"),
+        ("len(x)*2.0", "len(x)", "a size does not depend on the numbers"),
+    ],
+)
+def test_what_cuts_a_variable_off_is_underlined(program: str, piece: str, hint: str) -> None:
+    result = run("grad", program, "--x", "1,2")
+    *_, source, carets, said = result.stderr.splitlines()
+    assert result.exit_code == 1 and source.strip() == program
+    at = carets.index("^")
+    assert source[at : at + carets.count("^")] == piece
+    assert said.startswith("hint: ") and hint in said

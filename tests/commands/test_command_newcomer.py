@@ -41,7 +41,10 @@ def test_lists_and_modules_are_told_from_tensors_and_functions() -> None:
         (["eval", "sinn(x)", "--x", "1"], "did you mean `sin` or"),
         (["eval", "logg(x)", "--x", "1"], "did you mean `log` or"),
         (["grad", "x*y", "y=1,2;3,4", "--x", "1"], "bound by an option: --y '1,2;3,4'"),
-        (["completion"], "missing argument 'SHELL'\nhint: there are bash, zsh, powershell, fish"),
+        (
+            ["completion"],
+            "missing argument 'SHELL'\nhint: there are bash, zsh, powershell, pwsh, fish",
+        ),
         (["ops", "normal", "cdf"], "put several words in quotes"),
         (["eval", "x", "--x", r"@C:\no\d.csv"], r"--x: C:\no\d.csv: No such file"),
         (["eval", "x", "--x", r"@C:\no\d.dat:b"], r"--x: C:\no\d.dat: No such file"),

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 
+import gradcli
 from gradcli.transforms import recorded_answers
 from tests.commands.running import run
 
@@ -210,3 +213,31 @@ def test_ops_tells_who_answers_what() -> None:
     assert "at the kink d abs(x), x = 0" in text and "1: JAX 0.10, Enzyme 0.0.16" in text
     assert "jax 0.10.2 (_src/lax/lax.py)" in text
     assert "at the kink" not in run("ops", "sin").stdout
+
+
+@pytest.mark.parametrize(
+    ("verb", "source", "words"),
+    [
+        (gradcli.grad, "abs(x)", "x is at a kink of abs"),
+        (gradcli.grad, "x*log(x)", "-special.entr(x) in place of"),
+        (gradcli.jacobian, "abs(x)", "x is at a kink of abs"),
+        (gradcli.hessian, "relu(x)**2", "a kink of the gradient: slopes 0 and 2"),
+    ],
+)
+def test_python_is_warned_where_it_asks(verb: Any, source: str, words: str) -> None:
+    with pytest.warns(UserWarning, match=re.escape(words)) as caught:
+        verb(source, x=0.0, explain=True)
+    assert {w.filename for w in caught if w.category is UserWarning} == {__file__}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        verb(source, x=0.0)
+        verb(source, x=0.5, explain=True)
+
+
+def test_a_graph_marks_its_nodes() -> None:
+    result = run("graph", "sum(abs(x) + relu(x)**2)", "--x", "0,1", "--grads")
+    assert "AbsBackward0 (kink)" in result.stdout and "ReluBackward0 " in result.stdout
+    assert "x[0] is at a kink of abs" in result.stderr
+    found = json.loads(run("graph", "abs(x)", "--x", "0", "--grads", "--json").stdout)
+    assert [n.get("kink") for n in found["nodes"]] == ["kink", None]
+    assert "kink" not in run("graph", "abs(x)", "--x", "0").output

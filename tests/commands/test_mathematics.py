@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -29,6 +32,9 @@ A = ("--A", "1,2;3,4")
         (r"a \times b", ["--a", "1,0,0", "--b", "0,1,0"], "[0, 0, 1]"),
         (r"A \odot A", A, "[[1, 4], [9, 16]]"),
         ("A x", ["--A", "eye(2)", "--x", "[1, 2]"], "[1, 2]"),
+        ("x^T x", ["--x", "[1, 2]"], "5"),
+        ("X w", ["--X", "ones(3, 2)", "--w", "tensor([1., 2.])"], "[3, 3, 3]"),
+        ("A^2", ["--A", "ones(2, 2)*3"], "[[18, 18], [18, 18]]"),
         ("a x", ["--a", "2±0.1", "--x", "3"], "6.00 ± 0.30"),
         # indices
         (r"\sum_i \sum_j (x_i - x_j)^2", ["--x", "1,2,4"], "28"),
@@ -116,3 +122,38 @@ def test_values_of_a_session_have_shapes() -> None:
     lines = ":math\nA = [[1., 2.], [3., 4.]]\nA = tensor(A)\nx = tensor([1., 1.])\nA x\n"
     result = CliRunner().invoke(main, ["repl"], input=lines, prog_name="gradcli")
     assert result.stdout.endswith("tensor([3., 7.])\n")
+
+
+POINT = {"x": "0.7,1.2,0.4", "y": "0.3,0.9,1.1", "A": "1.2,0.3,0.5;0.4,1.5,0.2;0.1,0.6,1.9"}
+
+
+@sweep(
+    "text",
+    [
+        *("sum(lgamma(x))", "sum(sigmoid(A@x))", "sum(softplus(x))", "sum(digamma(x))"),
+        *("x@A@x", "norm(A@x - y)", "log(sum(exp(x)))", "softmax(x, 0)@y", "logdet(A)"),
+        *(
+            "trace(linalg.inv(A))",
+            "prod(x)",
+            "mean(x)",
+            "var(x)",
+            "sum(tanh(A)*A)",
+            "x[0]*x[1] + x[2]",
+        ),
+        *("sum(x*log(x))", "outer(x, y).sum()", "norm(A)", "cumsum(x, 0)@y", "sum((A@x - y)**2)"),
+    ],
+)
+def test_a_printed_derivative_is_read_as_what_it_was_printed_for(text: str) -> None:
+    name = "A" if "x" not in text.replace("softmax", "").replace("exp", "") else "x"
+    shapes = [f"{n}={'3,3' if n == 'A' else '3'}" for n in POINT if re.search(rf"\b{n}\b", text)]
+    options = ["--wrt", name, *(word for shape in shapes for word in ("--shape", shape))]
+    plain = run("diff", text, *options).stdout.strip()
+    latex = run("diff", text, *options, "--format", "latex").stdout.strip().partition(" = ")[2]
+    results = []
+    for source, flags in ((plain, []), (latex, ["--math"])):
+        given = [n for n in POINT if re.search(rf"(?<![a-zA-Z]){n}(?![a-zA-Z])", source)]
+        values = [word for n in given for word in (f"--{n}", POINT[n])]
+        result = run("eval", *flags, source, *values)
+        assert result.exit_code == 0, (source, result.stderr)
+        results.append(np.array(ast.literal_eval(result.stdout)))
+    assert np.allclose(*results, rtol=1e-12), (plain, latex)

@@ -124,10 +124,10 @@ def test_what_is_right_is_not_translated() -> None:
 
 
 LEFT_OUT = {
-    "nn.Linear(2, 3)": "gradcli has no modules",
-    "nn.ReLU()(x)": "gradcli has no modules",
-    "nn.CrossEntropyLoss()": "gradcli has no modules",
-    "torch.optim.SGD([x], 0.1)": "gradcli has no optimisers",
+    "nn.Linear(2, 3)": "programs have no modules",
+    "nn.ReLU()(x)": "programs have no modules",
+    "nn.CrossEntropyLoss()": "programs have no modules",
+    "torch.optim.SGD([x], 0.1)": "programs have no optimisers",
     "{1, 2}": "use a list",
 }
 

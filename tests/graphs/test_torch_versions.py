@@ -40,6 +40,7 @@ loss.backward()
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [(), ALL, ("--norms",), ("--time",), ("--detect-anomaly",)])
 def test_a_pass_within_the_pass_is_not_the_programs(
     options: tuple[str, ...], tmp_path: Path
@@ -51,11 +52,13 @@ def test_a_pass_within_the_pass_is_not_the_programs(
         assert "CheckpointFunctionBackward h" in done.stdout
 
 
+@pytest.mark.long
 def test_what_only_the_pass_within_trains_is_known(tmp_path: Path) -> None:
     done = graph(tmp_path, REENTRANT, "--diagnose")
     assert done.exit_code == 0 and "a.weight" not in done.stdout, done.stdout
 
 
+@pytest.mark.long
 def test_a_nan_behind_a_reentrant_checkpoint_ends_nothing(tmp_path: Path) -> None:
     program = REENTRANT.replace("torch.tanh(a(t))", "torch.sqrt(a(t) * 0)")
     done = graph(tmp_path, program)
@@ -72,12 +75,14 @@ loss.backward()
 """
 
 
+@pytest.mark.long
 def test_zeros_of_forward_mode_are_zeros_without_memory(tmp_path: Path) -> None:
     done = graph(tmp_path, JVP, *ALL)
     assert done.exit_code == 0, done.stderr
     assert "[[0], [0], [0], [0]]  (4, 1) 0 B" in done.stdout
 
 
+@pytest.mark.long
 def test_nodes_made_inside_a_transform_have_the_line_and_the_module_that_made_them(
     tmp_path: Path,
 ) -> None:
@@ -231,6 +236,38 @@ def test_a_pass_from_an_edge_of_the_graph_runs_as_it_does_alone(tmp_path: Path) 
     done = graph(tmp_path, program, "--grads")
     assert done.exit_code == 0 and "Error" not in done.stderr and "fault" not in done.stderr
     assert done.stdout.startswith("SumBackward0 loss")
+
+
+def test_what_a_write_to_a_part_has_saved_is_told_where_pytorch_shows_it(tmp_path: Path) -> None:
+    program = """\
+    x = torch.ones(4, requires_grad=True)
+    y = torch.tensor([2.0, 3.0], requires_grad=True)
+    a = 2 * x
+    a[1:3].mul_(y)
+    loss = a.sum()
+    """
+    nodes = json.loads(graph(tmp_path, program, "--json").stdout)["nodes"]
+    (saved,) = (node["saved"] for node in nodes if node["name"] == "CopySlices")
+    if not hasattr(torch.autograd.graph, "node_creation_hook"):  # before PyTorch 2.14
+        assert saved == {}
+        return
+    assert saved["function"] == "MulBackward0"
+    assert saved["other"]["value"] == [2, 3] and saved["other"]["variable"] == "y"
+    done = graph(tmp_path, f"{textwrap.dedent(program)}loss.backward()\n", "--saved")
+    assert done.exit_code == 0 and "function MulBackward0" in done.stdout
+
+
+def test_a_nan_behind_scratch_memory_is_told_without_it(tmp_path: Path) -> None:
+    program = """\
+    m = nn.LSTM(3, 4)
+    y, _ = m(torch.ones(5, 2, 3))
+    loss = (y * 0).sqrt().sum()
+    loss.backward()
+    """
+    first = graph(tmp_path, program, "--detect-anomaly")
+    assert first.exit_code == 1 and "SqrtBackward0" in first.stderr
+    assert "uint8" not in first.stderr
+    assert first.stderr == graph(tmp_path, program, "--detect-anomaly").stderr
 
 
 def test_two_names_stand_on_their_own_nodes(tmp_path: Path) -> None:

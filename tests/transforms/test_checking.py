@@ -341,6 +341,25 @@ def test_the_fixture(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch)
     result.stdout.fnmatch_lines(["*gradient by x is wrong*"])
 
 
+def test_the_fixture_goes_with_hypothesis(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which refuses a fixture that is made anew for every test, and not for every example."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makepyfile(
+        """
+        from hypothesis import given, settings, strategies
+
+        @settings(max_examples=5)
+        @given(x=strategies.floats(0.5, 2))
+        def test_square(assert_gradients, x):
+            assert_gradients("x**2", x=x)
+        """
+    )
+    result = pytester.runpytest_inprocess("-p", "gradcli.pytest_plugin", "-p", "no:cacheprovider")
+    result.assert_outcomes(passed=1)
+
+
 def test_the_plugin_is_registered() -> None:
     import tomllib
 

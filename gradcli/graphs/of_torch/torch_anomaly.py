@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gradcli.graphs import nonfinite, value_text
-from gradcli.graphs.of_torch.torch_tensors import node_of
+from gradcli.graphs.of_torch.torch_tensors import is_workspace, node_of
 from gradcli.graphs.probes import Place
 from gradcli.graphs.remedies import input_remedy, remedy
 
@@ -58,8 +58,11 @@ def in_backward(node: Any, name: str, sent: Any, place: Place | None, call: int)
             continue
         raw = getattr(node, f"_raw{field_name}", None)
         data = getattr(raw, "data", None)
-        if getattr(raw, "unpack_hook", None) is None and hasattr(data, "untyped_storage"):
-            told[field_name.removeprefix("_saved_")] = _range(value_text.stats_of(data))
+        saved = field_name.removeprefix("_saved_")
+        if getattr(raw, "unpack_hook", None) is not None or not hasattr(data, "untyped_storage"):
+            continue
+        if not is_workspace(saved, data):
+            told[saved] = _range(value_text.stats_of(data))
     return Found(message, place, call, told, remedy(name, sent[output].dtype))
 
 

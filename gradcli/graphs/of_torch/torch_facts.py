@@ -88,8 +88,13 @@ class Facts:
             self.born[id(parameter)] = self._where(sys._getframe(1))
 
     def _stepped(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        where = self._where(sys._getframe(1))
         for group in optimizer.param_groups:
             self.optimized.update(map(id, group["params"]))
+            for parameter in group["params"]:
+                if parameter.grad is not None and parameter.layout == self._torch.strided:
+                    address = parameter.untyped_storage().data_ptr()
+                    self.writes.setdefault(address, {})[where] = parameter._version
 
     # -- operations ------------------------------------------------------------------------------
     def called(self, function: Any, out: Any, given: Any, frame: FrameType | None) -> str:

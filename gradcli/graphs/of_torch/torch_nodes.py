@@ -14,9 +14,15 @@ from gradcli.graphs.of_torch import torch_versions
 from gradcli.graphs.of_torch.module_calls import Calls
 from gradcli.graphs.of_torch.torch_notes import Note, note_of
 from gradcli.graphs.of_torch.torch_pass import TorchRecorder, once_more
-from gradcli.graphs.of_torch.torch_tensors import dense_parts, is_torch_tensor, node_of, readable
+from gradcli.graphs.of_torch.torch_tensors import (
+    dense_parts,
+    is_torch_tensor,
+    is_workspace,
+    node_of,
+    readable,
+)
 from gradcli.graphs.probes import Output, Place, Probe
-from gradcli.graphs.traversal import LAST, Walk
+from gradcli.graphs.traversal import LAST, Walk, class_name
 
 AGAIN = "Trying to backward through the graph a second time"
 
@@ -82,6 +88,10 @@ class TorchProbe(Probe):
 
     def _entries(self, node: Any) -> Iterator[tuple[str, Any, Any]]:
         """The node's fields: name, value, and how PyTorch holds it."""
+        inner = getattr(node, "_wrapped_node", None)
+        if inner is not None:  # of CopySlices, from PyTorch 2.14 on: what was done to the part
+            yield "function", class_name(inner), None
+            yield from self._entries(inner)
         for name in self._names_of_fields(node):
             if name == "tensors":  # of a custom Function
                 yield from self._custom(node)
@@ -138,7 +148,7 @@ class TorchProbe(Probe):
                 return Unread("inside vmap or grad, or without data")
             return (
                 Unread(f"workspace of {found.nbytes:,} bytes")
-                if _is_workspace(name, found)
+                if is_workspace(name, found)
                 else found
             )
         except RuntimeError as error:
@@ -261,14 +271,6 @@ class Unread(str):
 
     def __str__(self) -> str:
         return f"({str.__str__(self)})"
-
-
-def _is_workspace(name: str, tensor: Any) -> bool:
-    """Tell whether a result is a kernel's own scratch memory, as an LSTM's: bytes that nobody has set.
-
-    A function that has a gradient has no other result of bytes.
-    """
-    return name.startswith("result") and value_text.dtype_name(tensor.dtype) == "uint8"
 
 
 def address_of(tensor: Any) -> int:

@@ -65,3 +65,11 @@ def has_bad(tensor: Any) -> bool:
 def has_nan(tensor: Any) -> bool:
     """Tell whether an element is NaN, in whatever layout."""
     return any(bool(part.detach().isnan().any()) for part in dense_parts(tensor))
+
+
+def is_workspace(name: str, tensor: Any) -> bool:
+    """Tell whether a saved field is a kernel's own scratch memory, as an LSTM's: bytes that nobody has set.
+
+    A function that has a gradient has no other result of bytes.
+    """
+    return name.startswith("result") and str(tensor.dtype) == "torch.uint8"

@@ -221,7 +221,7 @@ class Watch:
             # Bound by hand: from PyTorch 2.14 on `apply` is a class method written in C, without `__func__`.
             begun = self.clock()
             out = apply.__get__(None, cls)(*args, **kwargs)
-            self.made(out, sys._getframe(1), args, begun)
+            self.made(out, sys._getframe(1), (*args, *kwargs.values()), begun)
             return out
 
         return watched
@@ -603,6 +603,8 @@ def _mode(watch: Watch) -> Any:
         def __torch_function__(
             self, function: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
+            if watch.facts.training.stepping:
+                return function(*args, **(kwargs or {}))
             number = watch.clock()
             begun = watch.now() if watch.timed else 0.0
             try:

@@ -109,6 +109,7 @@ class Training:
         self.unread: list[Unread] = []
         self.refused: tuple[str, list[tuple[str, str]]] | None = None
         self._order = 0
+        self.stepping = False  # an optimizer steps: its own operations are nobody's lines
         self._pairs: list[tuple[Any, Any]] = []
         self._unwatched: Any = self._torch._C.DisableTorchFunction
 
@@ -177,7 +178,8 @@ class Training:
         groups = optimizer.param_groups
         known.parameters.update((id(p), p) for group in groups for p in group["params"])
         known.stepped = self._where(sys._getframe(2))
-        if any(args[1:]) or kwargs.get("closure") is not None:
+        self.stepping = not (any(args[1:]) or kwargs.get("closure") is not None)
+        if not self.stepping:
             known.clean = True
             return  # it runs backward itself
         if not any(_has_grad(p) for p in known.parameters.values()):
@@ -192,6 +194,7 @@ class Training:
 
     def _stepped(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         """A step has ended."""
+        self.stepping = False
         known = self._known(optimizer)
         if known is None:
             return
@@ -220,6 +223,7 @@ class Training:
             self._begins(roots, calls, self._where(frame))
 
     def _begins(self, roots: list[Any], calls: Iterable[int], where: Where) -> None:
+        self.stepping = False
         root = roots[0] if roots else None
         if root is not None and root.numel() == 1 and readable(root) and len(self.losses) < 100_000:
             self.losses.append(float(root.detach()))
@@ -252,6 +256,7 @@ class Training:
     # -- modes -------------------------------------------------------------------------------------
     def enters(self, module: Any, call: int, frame: FrameType | None) -> None:
         """A whole model is called."""
+        self.stepping = False
         mode = self._mode(module)
         if mode is None:
             return

@@ -46,8 +46,21 @@ class Parameter(Tensor):
 Parameter.__module__ = "torch.nn.parameter"
 
 
+class UninitializedParameter(Parameter):
+    """A parameter of a lazy layer, whose shape the first input tells."""
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Become a parameter of this shape, with whatever numbers its memory has."""
+        kind = self.array.dtype if dtype is None else dtype.numpy
+        self.array = np.empty(tuple(shape), kind)
+        self.__class__ = Parameter  # type: ignore[assignment]
+
+
+UninitializedParameter.__module__ = "torch.nn.parameter"
+
+
 def _rebuild(array: Any, requires_grad: bool) -> Parameter:
     return Parameter(wrap(array), requires_grad)
 
 
-__all__ = ["Parameter"]
+__all__ = ["Parameter", "UninitializedParameter"]

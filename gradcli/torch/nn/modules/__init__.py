@@ -1,0 +1,1 @@
+"""torch.nn's modules: `module` is their base, `layers` and its like hold the layers."""

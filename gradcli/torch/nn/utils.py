@@ -1,0 +1,83 @@
+"""torch.nn.utils: gradients clipped, parameters as one vector, sequences of unequal length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from gradcli.engine.core.modes import no_grad
+from gradcli.engine.core.tensor import Tensor
+from gradcli.engine.registry.table import resolve
+
+
+def _with_grads(parameters: Any) -> list[Any]:
+    every = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    return [p for p in every if p.grad is not None]
+
+
+def get_total_norm(
+    tensors: Iterable[Tensor], norm_type: float = 2.0, error_if_nonfinite: bool = False
+) -> Any:
+    """The norm of all elements of some tensors: the norm of their norms."""
+    norm = resolve("linalg.vector_norm")
+    norms = [norm(t, norm_type) for t in tensors]
+    if not norms:
+        return resolve("tensor")(0.0)
+    total = norm(resolve("stack")(norms), norm_type)
+    if error_if_nonfinite and not total.isfinite():
+        raise RuntimeError(
+            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it "
+            "cannot be clipped. To disable this error and scale the gradients by the non-finite norm "
+            "anyway, set `error_if_nonfinite=False`"
+        )
+    return total
+
+
+def clip_grad_norm_(
+    parameters: Any,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Any:
+    """Scale the gradients down so that their norm is at most max_norm; returns the norm before."""
+    grads = [p.grad for p in _with_grads(parameters)]
+    with no_grad():
+        total = get_total_norm(grads, float(norm_type), error_if_nonfinite)
+        share = (max_norm / (total + 1e-6)).clamp(max=1.0)
+        for grad in grads:
+            grad.mul_(share)
+    return total
+
+
+def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
+    """Bound each element of the gradients."""
+    with no_grad():
+        for parameter in _with_grads(parameters):
+            parameter.grad.clamp_(min=-clip_value, max=clip_value)
+
+
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Any:
+    """All elements of parameters as one vector."""
+    return resolve("cat")([p.view(-1) for p in parameters])
+
+
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
+    """Give parameters the elements of a vector, in their order."""
+    at = 0
+    for parameter in parameters:
+        size = parameter.numel()
+        parameter.data = vec[at : at + size].view_as(parameter).data
+        at += size
+
+
+def pad_sequence(
+    sequences: Sequence[Tensor], batch_first: bool = False, padding_value: float = 0.0
+) -> Any:
+    """Tensors of unequal length as one, padded at their ends."""
+    longest = max(len(s) for s in sequences)
+    rest = sequences[0].shape[1:]
+    made = sequences[0].new_full((len(sequences), longest, *rest), padding_value)
+    for k, sequence in enumerate(sequences):
+        made[k, : len(sequence)] = sequence
+    return made if batch_first else made.transpose(0, 1)

@@ -1,0 +1,330 @@
+"""torch.optim.lr_scheduler: learning rates by the number of steps, or by what does not get better."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gradcli.torch.nn.modules.arguments import bound, signature
+from gradcli.torch.optim.optimizer import Optimizer
+
+
+def options(text: str) -> Callable[[type], Any]:
+    """Give a class of schedulers its constructor: the optimizer, the arguments of a text, the last step."""
+    wanted = signature(f"optimizer, {text}, last_epoch=-1")
+
+    def decorate(cls: Any) -> Any:
+        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+            given = bound(self, wanted, args, kwargs)
+            last_epoch = given.pop("last_epoch")
+            self.__dict__.update(given)
+            self.begin(last_epoch)
+
+        cls.__init__, cls.__signature__ = __init__, wanted
+        return cls
+
+    return decorate
+
+
+class LRScheduler:
+    """Sets the learning rate of every group at each `step`; a subclass says to what (`get_lr`)."""
+
+    optimizer: Optimizer
+    if TYPE_CHECKING:  # `options` keeps the arguments
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    def begin(self, last_epoch: int) -> None:
+        """Remember the first rates and take the first step."""
+        for group in self.optimizer.param_groups:
+            group.setdefault("initial_lr", group["lr"])
+        self.base_lrs = [group["initial_lr"] for group in self.optimizer.param_groups]
+        self.last_epoch = last_epoch
+        self.step()
+
+    def get_lr(self) -> list[float]:
+        """The learning rates now, one a group."""
+        raise NotImplementedError
+
+    def get_last_lr(self) -> list[float]:
+        """The learning rates that the last step set."""
+        return self._last_lr
+
+    def _rates(self) -> list[float]:
+        return [group["lr"] for group in self.optimizer.param_groups]
+
+    def step(self, epoch: int | None = None) -> None:
+        """Count one step and set the learning rates."""
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        for group, rate in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
+            group["lr"] = rate
+        self._last_lr = self._rates()
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that the scheduler knows, but the optimizer."""
+        return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what `state_dict` gave."""
+        self.__dict__.update(state_dict)
+
+
+@options("lr_lambda")
+class LambdaLR(LRScheduler):
+    """The first rate times a function of the number of steps."""
+
+    def begin(self, last_epoch: int) -> None:
+        count, given = len(self.optimizer.param_groups), self.lr_lambda
+        self.lr_lambdas = list(given) if isinstance(given, list | tuple) else [given] * count
+        super().begin(last_epoch)
+
+    def get_lr(self) -> list[float]:
+        pairs = zip(self.lr_lambdas, self.base_lrs, strict=True)
+        return [base * function(self.last_epoch) for function, base in pairs]
+
+
+class MultiplicativeLR(LambdaLR):
+    """The rate times a function of the number of steps."""
+
+    def get_lr(self) -> list[float]:
+        if self.last_epoch == 0:
+            return self._rates()
+        pairs = zip(self.lr_lambdas, self._rates(), strict=True)
+        return [rate * function(self.last_epoch) for function, rate in pairs]
+
+
+class _Scaled(LRScheduler):
+    """The rate times a factor that the number of steps decides."""
+
+    def _factor(self) -> Any:
+        raise NotImplementedError
+
+    def get_lr(self) -> list[float]:
+        return [rate * self._factor() for rate in self._rates()]
+
+
+@options("step_size, gamma=0.1")
+class StepLR(_Scaled):
+    """Times gamma every step_size steps."""
+
+    def _factor(self) -> Any:
+        return 1 if self.last_epoch == 0 or self.last_epoch % self.step_size else self.gamma
+
+
+@options("milestones, gamma=0.1")
+class MultiStepLR(_Scaled):
+    """Times gamma at each milestone."""
+
+    def _factor(self) -> Any:
+        return self.gamma ** list(self.milestones).count(self.last_epoch)
+
+
+@options("gamma")
+class ExponentialLR(_Scaled):
+    """Times gamma at each step."""
+
+    def _factor(self) -> Any:
+        return 1 if self.last_epoch == 0 else self.gamma
+
+
+@options("factor=1/3, total_iters=5")
+class ConstantLR(_Scaled):
+    """Times a factor for the first total_iters steps."""
+
+    def _factor(self) -> Any:
+        ends = self.last_epoch == self.total_iters
+        return self.factor if self.last_epoch == 0 else 1.0 / self.factor if ends else 1
+
+
+@options("start_factor=1/3, end_factor=1.0, total_iters=5")
+class LinearLR(_Scaled):
+    """Times a factor that grows linearly from start_factor to end_factor."""
+
+    def _factor(self) -> Any:
+        if self.last_epoch == 0:
+            return self.start_factor
+        if self.last_epoch > self.total_iters:
+            return 1
+        change = self.end_factor - self.start_factor
+        return 1.0 + change / (
+            self.total_iters * self.start_factor + (self.last_epoch - 1) * change
+        )
+
+
+@options("total_iters=5, power=1.0")
+class PolynomialLR(_Scaled):
+    """Down to 0 by a power of what is left of total_iters."""
+
+    def _factor(self) -> Any:
+        if self.last_epoch == 0 or self.last_epoch > self.total_iters:
+            return 1
+        now, before = (1.0 - k / self.total_iters for k in (self.last_epoch, self.last_epoch - 1))
+        return float((now / before) ** self.power)
+
+
+@options("T_max, eta_min=0.0")
+class CosineAnnealingLR(LRScheduler):
+    """Loshchilov and Hutter (2016): half a cosine from the rate to eta_min in T_max steps."""
+
+    def get_lr(self) -> list[float]:
+        k, low, rates = self.last_epoch, self.eta_min, self._rates()
+        if k == 0:
+            return rates
+        if (k - 1 - self.T_max) % (2 * self.T_max) == 0:
+            turn = (1 - math.cos(math.pi / self.T_max)) / 2
+            return [r + (b - low) * turn for r, b in zip(rates, self.base_lrs, strict=True)]
+        now, before = (1 + math.cos(math.pi * n / self.T_max) for n in (k, k - 1))
+        return [now / before * (r - low) + low for r in rates]
+
+
+@options("T_0, T_mult=1, eta_min=0.0")
+class CosineAnnealingWarmRestarts(LRScheduler):
+    """Loshchilov and Hutter (2016): such cosines again and again, each T_mult times as long."""
+
+    def begin(self, last_epoch: int) -> None:
+        self.T_i, self.T_cur = self.T_0, last_epoch
+        super().begin(last_epoch)
+
+    def step(self, epoch: Any = None) -> None:
+        self.T_cur = self.T_cur + 1 if epoch is None else epoch
+        if self.T_cur >= self.T_i:
+            self.T_cur -= self.T_i
+            self.T_i *= self.T_mult
+        super().step(epoch)
+
+    def get_lr(self) -> list[float]:
+        share = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
+        return [self.eta_min + (base - self.eta_min) * share for base in self.base_lrs]
+
+
+@options(
+    "max_lr, total_steps=None, epochs=None, steps_per_epoch=None, pct_start=0.3, "
+    "anneal_strategy='cos', cycle_momentum=True, base_momentum=0.85, max_momentum=0.95, "
+    "div_factor=25.0, final_div_factor=1e4"
+)
+class OneCycleLR(LRScheduler):
+    """Smith and Topin (2017): up to max_lr, then down to far below the first rate, both by cosines."""
+
+    total_steps: Any
+
+    def begin(self, last_epoch: int) -> None:
+        if self.total_steps is None:
+            self.total_steps = (self.epochs or 0) * (self.steps_per_epoch or 0)
+        if self.total_steps <= 0:
+            raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
+        self.first_lr, self.top = (
+            self.max_lr / self.div_factor,
+            self.pct_start * self.total_steps - 1,
+        )
+        self.least_lr = self.first_lr / self.final_div_factor
+        self.momenta = self.base_momentum, self.max_momentum
+        groups = self.optimizer.param_groups
+        self.cycled = self.cycle_momentum and ("betas" in groups[0] or "momentum" in groups[0])
+        for group in groups:
+            group["initial_lr"] = self.first_lr
+        super().begin(last_epoch)
+
+    def _between(self, start: float, end: float, share: float) -> float:
+        if self.anneal_strategy == "linear":
+            return (end - start) * share + start
+        return end + (start - end) / 2.0 * (1 + math.cos(math.pi * share))
+
+    def get_lr(self) -> list[float]:
+        k = self.last_epoch
+        if k > self.total_steps:
+            raise ValueError(
+                f"Tried to step {k} times. The specified number of total steps is {self.total_steps}"
+            )
+        up = k <= self.top
+        share = k / self.top if up else (k - self.top) / (self.total_steps - 1 - self.top)
+        ends = (self.first_lr, self.max_lr) if up else (self.max_lr, self.least_lr)
+        if self.cycled:
+            low, high = self.momenta
+            momentum = self._between(*((high, low) if up else (low, high)), share)
+            for group in self.optimizer.param_groups:
+                if "betas" in group:
+                    group["betas"] = (momentum, *group["betas"][1:])
+                else:
+                    group["momentum"] = momentum
+        return [self._between(*ends, share)] * len(self.base_lrs)
+
+
+class SequentialLR(LRScheduler):
+    """One scheduler after the other; milestones are the steps at which the next begins."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        schedulers: Sequence[LRScheduler],
+        milestones: Sequence[int],
+        last_epoch: int = -1,
+    ) -> None:
+        self.optimizer, self._schedulers, self._milestones = optimizer, schedulers, milestones
+        self.last_epoch = last_epoch + 1
+        for group in optimizer.param_groups:
+            group["lr"] = group["initial_lr"]
+        for scheduler in schedulers:
+            scheduler.last_epoch -= 1
+        schedulers[0].step()
+        self._last_lr = schedulers[0].get_last_lr()
+
+    def step(self, epoch: int | None = None) -> None:
+        self.last_epoch += 1
+        place = bisect_right(self._milestones, self.last_epoch)
+        starts = place > 0 and self._milestones[place - 1] == self.last_epoch
+        self._schedulers[place].step(0 if starts else None)
+        self._last_lr = self._schedulers[place].get_last_lr()
+
+
+class ReduceLROnPlateau:
+    """Times a factor where a number has not become better for more than `patience` steps."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        min_lr: float = 0,
+        eps: float = 1e-8,
+    ) -> None:
+        if factor >= 1.0:
+            raise ValueError("Factor should be < 1.0.")
+        self.optimizer, self.mode, self.factor, self.patience = optimizer, mode, factor, patience
+        self.threshold, self.threshold_mode, self.cooldown = threshold, threshold_mode, cooldown
+        self.min_lr, self.eps, self.last_epoch = min_lr, eps, 0
+        self.best = math.inf if mode == "min" else -math.inf
+        self.num_bad_epochs = self.cooldown_counter = 0
+        self._last_lr = [group["lr"] for group in optimizer.param_groups]
+
+    def _is_better(self, value: float) -> bool:
+        sign = 1 if self.mode == "max" else -1
+        if self.threshold_mode == "rel":
+            return sign * value > sign * self.best * (1 + sign * self.threshold)
+        return sign * value > sign * (self.best + sign * self.threshold)
+
+    def step(self, metrics: Any, epoch: int | None = None) -> None:
+        """Take the number of this step."""
+        value = float(metrics)
+        self.last_epoch += 1
+        if self._is_better(value):
+            self.best, self.num_bad_epochs = value, 0
+        else:
+            self.num_bad_epochs += 1
+        if self.cooldown_counter > 0:
+            self.cooldown_counter, self.num_bad_epochs = self.cooldown_counter - 1, 0
+        if self.num_bad_epochs > self.patience:
+            for group in self.optimizer.param_groups:
+                new = max(group["lr"] * self.factor, self.min_lr)
+                group["lr"] = new if group["lr"] - new > self.eps else group["lr"]
+            self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
+        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
+
+    get_last_lr = LRScheduler.get_last_lr
+    state_dict = LRScheduler.state_dict
+    load_state_dict = LRScheduler.load_state_dict

@@ -1,0 +1,159 @@
+"""torch.optim.Optimizer: groups of parameters, what is remembered of each, and the state of both."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from typing import Any
+
+from gradcli.engine.core.modes import enable_grad, no_grad
+from gradcli.engine.core.tensor import Tensor
+from gradcli.torch.nn.modules.arguments import bound, signature
+from gradcli.torch.nn.modules.module import zero_grads
+
+Group = dict[str, Any]
+
+
+# What a message calls an option, and the options that may not be negative.
+_WORDS = {"lr": "learning rate", "eps": "epsilon value", "weight_decay": "weight_decay value"}
+_NOT_NEGATIVE = ("lr", "eps", "momentum", "weight_decay", "lr_decay", "alpha", "rho")
+
+
+def options(text: str) -> Callable[[type], Any]:
+    """Give a class of optimizers its constructor: the parameters, then the options of a text."""
+    wanted = signature(f"params, {text}")
+
+    def decorate(cls: Any) -> Any:
+        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+            given = bound(self, wanted, args, kwargs)
+            Optimizer.__init__(self, given.pop("params"), given)
+
+        cls.__init__, cls.__signature__ = __init__, wanted
+        return cls
+
+    return decorate
+
+
+class Optimizer:
+    """Steps the parameters of its groups by a rule. defaults: the options of groups that say none."""
+
+    def __init__(self, params: Iterable[Any], defaults: Group) -> None:
+        if isinstance(params, Tensor):
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Tensors or dicts, but "
+                f"got {params.type()}"
+            )
+        self.defaults = defaults
+        self.check()
+        self.state: dict[Any, Any] = defaultdict(dict)
+        self.param_groups: list[Group] = []
+        groups = list(params)
+        if not groups:
+            raise ValueError("optimizer got an empty parameter list")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)
+
+    def check(self) -> None:
+        """Refuse options out of their range."""
+        for name in _NOT_NEGATIVE:
+            value = self.defaults.get(name, 0)
+            if value < 0:
+                raise ValueError(f"Invalid {_WORDS.get(name, f'{name} value')}: {value}")
+        for k, beta in enumerate(self.defaults.get("betas", ())):
+            if not 0 <= beta < 1:
+                raise ValueError(f"Invalid beta parameter at index {k}: {beta}")
+
+    def add_param_group(self, param_group: Group) -> None:
+        """Add parameters with options of their own."""
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        given = param_group["params"]
+        params = [given] if isinstance(given, Tensor) else list(given)
+        if params and isinstance(params[0], tuple):  # named_parameters()
+            param_group["param_names"] = [name for name, _ in params]
+            params = [value for _, value in params]
+        for value in params:
+            if not isinstance(value, Tensor):
+                raise TypeError(
+                    f"optimizer can only optimize Tensors, but one of the params is {_said(value)}"
+                )
+            if not (self.defaults.get("differentiable") or value.is_leaf):
+                raise ValueError("can't optimize a non-leaf Tensor")
+        seen = {id(p) for group in self.param_groups for p in group["params"]}
+        if any(id(value) in seen for value in params):
+            raise ValueError("some parameters appear in more than one parameter group")
+        param_group = {**self.defaults, **param_group, "params": params}
+        self.param_groups.append(param_group)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients of all parameters."""
+        for group in self.param_groups:
+            zero_grads(group["params"], set_to_none)
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Move every parameter that has a gradient; returns what the closure returns, which runs first."""
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        with no_grad():
+            for group in self.param_groups:
+                for parameter in group["params"]:
+                    if parameter.grad is not None:
+                        sign = -parameter.grad if group.get("maximize") else parameter.grad
+                        self._update(parameter, sign, self.state[parameter], group)
+        return loss
+
+    def _update(self, parameter: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
+        """Move one parameter; a subclass says how."""
+        raise NotImplementedError
+
+    # -- state -----------------------------------------------------------------------------------------
+    def state_dict(self) -> dict[str, Any]:
+        """Options and what is remembered, by the numbers of the parameters."""
+        numbers = {
+            id(p): k for k, p in enumerate(p for g in self.param_groups for p in g["params"])
+        }
+        groups = [
+            {
+                **{k: v for k, v in g.items() if k != "params"},
+                "params": [numbers[id(p)] for p in g["params"]],
+            }
+            for g in self.param_groups
+        ]
+        return {"state": {numbers[id(p)]: s for p, s in self.state.items()}, "param_groups": groups}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what `state_dict` gave, for as many parameters in as many groups."""
+        given = deepcopy(state_dict)
+        groups, saved = self.param_groups, given["param_groups"]
+        if len(groups) != len(saved):
+            raise ValueError("loaded state dict has a different number of parameter groups")
+        if any(len(g["params"]) != len(s["params"]) for g, s in zip(groups, saved, strict=True)):
+            raise ValueError(
+                "loaded state dict contains a parameter group that doesn't match the size of "
+                "optimizer's group"
+            )
+        own = {
+            number: parameter
+            for group, one in zip(groups, saved, strict=True)
+            for number, parameter in zip(one["params"], group["params"], strict=True)
+        }
+        self.state = defaultdict(dict, {own[k]: v for k, v in given["state"].items()})
+        for group, one in zip(groups, saved, strict=True):
+            group.update({k: v for k, v in one.items() if k != "params"})
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ("]
+        for k, group in enumerate(self.param_groups):
+            lines += [f"Parameter Group {k}"]
+            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
+        return "\n".join([*lines, ")"])
+
+
+def _said(value: Any) -> str:
+    kind = type(value)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"

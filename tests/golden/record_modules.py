@@ -1,0 +1,25 @@
+"""Record torch.nn's modules, torch.optim's steps and schedules, and the order of batches.
+
+python tests/golden/record_modules.py writes modules.json, with the version of torch (2.13.0, CPU).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+import torch.utils.data
+
+sys.path.insert(0, str(Path(__file__).parent))
+from module_cases import CASES, OPTIMIZERS, SCHEDULES, answer, batches, rates, trained
+
+found = {
+    "torch": torch.__version__.partition("+")[0],
+    "modules": {f"{m} <- {i}": answer(torch, m, i) for m, i in CASES},
+    "optimizers": {o: trained(torch, o) for o in OPTIMIZERS},
+    "schedules": {s: rates(torch, s) for s in SCHEDULES},
+    "batches": batches(torch),
+}
+Path(__file__).with_name("modules.json").write_text(json.dumps(found))

@@ -1,0 +1,211 @@
+"""torch.nn's modules, torch.optim and torch.utils.data answer as PyTorch's (`record_modules.py`)."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradcli as torch
+from gradcli import nn
+from tests.golden.module_cases import (
+    CASES,
+    OPTIMIZERS,
+    SCHEDULES,
+    answer,
+    batches,
+    rates,
+    trained,
+)
+from tests.sweep import sweep
+
+RECORDED = json.loads((Path(__file__).parents[1] / "golden" / "modules.json").read_text())
+
+
+def close(found: Any, true: Any, tolerance: float) -> bool:
+    if isinstance(true, list):
+        pairs = zip(found, true, strict=True)
+        return len(found) == len(true) and all(close(a, b, tolerance) for a, b in pairs)
+    if true is None or found is None:
+        return found is true
+    same = found == true or (math.isnan(found) and math.isnan(true))
+    return same or abs(found - true) <= tolerance * max(1, abs(true))
+
+
+@sweep(("module", "inputs"), CASES, parts=2)
+def test_a_module_is_pytorchs(module: str, inputs: str) -> None:
+    """Its repr, and the bits of its first parameters; its value and gradients to rounding."""
+    found, true = answer(torch, module, inputs), RECORDED["modules"][f"{module} <- {inputs}"]
+    for key in ("repr", "after", "state"):
+        assert found[key] == true[key]
+    assert close(found["value"], true["value"], 2e-6)
+    assert found["grads"].keys() == true["grads"].keys()
+    assert all(close(found["grads"][n], g, 2e-5) for n, g in true["grads"].items())
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_an_optimizer_steps_as_pytorchs(optimizer: str) -> None:
+    loose = "LBFGS" in optimizer  # its steps depend on rounding where there is little left to gain
+    true = RECORDED["optimizers"][optimizer]
+    assert close(trained(torch, optimizer), true, 5e-5 if loose else 5e-6)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_schedule_is_pytorchs(schedule: str) -> None:
+    assert close(rates(torch, schedule), RECORDED["schedules"][schedule], 1e-12)
+
+
+def test_batches_come_in_pytorchs_order() -> None:
+    assert batches(torch) == RECORDED["batches"]
+
+
+FORWARD = ' the required "forward" function'
+
+
+def network() -> nn.Module:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = nn.Sequential(nn.Linear(3, 4), nn.Tanh())
+            self.heads = nn.ModuleList([nn.Linear(4, 1), nn.Linear(4, 2)])
+            self.scale = nn.Parameter(torch.ones(1))
+            self.register_buffer("count", torch.zeros(1))
+
+        def forward(self, x: Any) -> Any:
+            return self.heads[0](self.body(x)) * self.scale
+
+    return Net()
+
+
+def test_names() -> None:
+    net = network()
+    assert [n for n, _ in net.named_parameters()] == [
+        *("scale", "body.0.weight", "body.0.bias"),
+        *("heads.0.weight", "heads.0.bias", "heads.1.weight", "heads.1.bias"),
+    ]
+    assert list(net.state_dict())[:2] == ["scale", "count"]
+    assert [n for n, _ in net.named_modules()] == [
+        *("", "body", "body.0", "body.1", "heads", "heads.0", "heads.1"),
+    ]
+    assert net.get_submodule("heads.1") is net.heads[1]
+    assert sum(p.numel() for p in net.parameters()) == 1 + 16 + 5 + 10
+
+
+def test_state_goes_to_a_file_and_back(tmp_path: Path) -> None:
+    one, other = network(), network()
+    torch.save(one.state_dict(), tmp_path / "net.pt")
+    assert repr(other.load_state_dict(torch.load(tmp_path / "net.pt"))) == (
+        "<All keys matched successfully>"
+    )
+    x = torch.randn(2, 3)
+    assert torch.equal(one(x), other(x))
+
+
+@pytest.mark.needs("torch")
+def test_state_goes_to_pytorch_and_back(tmp_path: Path) -> None:
+    import torch as theirs
+
+    own, other = nn.LSTM(3, 4, 2), theirs.nn.LSTM(3, 4, 2)
+    torch.save(own.state_dict(), tmp_path / "own.pt")
+    other.load_state_dict(theirs.load(tmp_path / "own.pt"))
+    x = np.ones((5, 2, 3), np.float32)
+    value = other(theirs.from_numpy(x))[0].detach().numpy()
+    np.testing.assert_allclose(
+        own(torch.from_numpy(x))[0].detach().numpy(), value, rtol=1e-5, atol=1e-6
+    )
+    theirs.save(other.state_dict(), tmp_path / "theirs.pt")
+    nn.LSTM(3, 4, 2).load_state_dict(torch.load(tmp_path / "theirs.pt"))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            lambda s: {k: v for k, v in s.items() if k != "scale"} | {"other": s["scale"]},
+            "Error(s) in loading state_dict for Net:\n"
+            '\tMissing key(s) in state_dict: "scale". \n'
+            '\tUnexpected key(s) in state_dict: "other". ',
+        ),
+        (
+            lambda s: s | {"scale": torch.ones(2)},
+            "Error(s) in loading state_dict for Net:\n\tsize mismatch for scale: copying a param with "
+            "shape torch.Size([2]) from checkpoint, the shape in current model is torch.Size([1]).",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_named(change: Any, words: str) -> None:
+    net = network()
+    with pytest.raises(RuntimeError) as raised:
+        net.load_state_dict(change(dict(net.state_dict())))
+    assert str(raised.value) == words
+
+
+def test_hooks() -> None:
+    layer, seen = nn.Linear(2, 2), []
+    before = layer.register_forward_pre_hook(lambda m, args: (args[0] * 2,))
+    after = layer.register_forward_hook(lambda m, args, out: seen.append(args[0].tolist()))
+    layer(torch.ones(2))
+    assert seen == [[2.0, 2.0]]
+    before.remove()
+    after.remove()
+    layer(torch.ones(2))
+    assert len(seen) == 1
+
+
+def test_dtypes_and_modes() -> None:
+    net = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)).double().eval()
+    assert net[0].weight.dtype is torch.float64 and not net[1].training
+    assert net[1].num_batches_tracked.dtype is torch.int64
+    assert net.train()[1].training
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "words"),
+    [
+        (lambda: nn.Conv2d(3, 4, 3, groups=2), ValueError, "in_channels must be divisible by groups"),
+        (lambda: nn.Dropout(1.5), ValueError, "dropout probability has to be between 0 and 1, but got 1.5"),
+        (lambda: nn.Linear(2), TypeError, "Linear.__init__() missing a required argument: 'out_features'"),
+        (lambda: torch.optim.SGD([], 0.1), ValueError, "optimizer got an empty parameter list"),
+        (lambda: torch.optim.Adam([torch.ones(1)], lr=-1), ValueError, "Invalid learning rate: -1"),
+        (lambda: nn.Module()(1), NotImplementedError, f"Module [Module] is missing{FORWARD}"),
+        (lambda: nn.Linear(2, 2).nothing, AttributeError, "'Linear' object has no attribute 'nothing'"),
+    ],
+)  # fmt: skip
+def test_refusals(make: Any, kind: type[Exception], words: str) -> None:
+    with pytest.raises(kind) as raised:
+        make()
+    assert str(raised.value) == words
+
+
+def test_nothing_is_imported_before_it_is_asked_for() -> None:
+    import subprocess
+    import sys
+
+    code = "import sys, gradcli.nn.functional; "
+    code += "print([m for m in sys.modules if '.nn.modules' in m or 'torch.optim' in m])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_training_learns() -> None:
+    torch.manual_seed(0)
+    x = torch.linspace(-1, 1, 64).unsqueeze(1)
+    y = x**3
+    net = nn.Sequential(nn.Linear(1, 16), nn.Tanh(), nn.Linear(16, 1))
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.05)
+    data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), 16, shuffle=True)
+    criterion = nn.MSELoss()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(40):
+            for batch, wanted in data:
+                optimizer.zero_grad()
+                criterion(net(batch), wanted).backward()
+                nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+                optimizer.step()
+    assert criterion(net(x), y).item() < 0.03  # and PyTorch 2.13 is there, too; a line has 0.029
