@@ -32,8 +32,8 @@ class Remarks:
     """What is to be said of results, by their names.
 
     closed: not finite on the tape, and found. corrected: other numbers on the tape. proved: from the formula
-    of `diff`. undecided: what could not be decided. none: there is no finite one. pinned: nor is there, but
-    the rules have a number. open: not finite, and nothing better is known.
+    of `diff`. undecided: what could not be decided. none: there is no finite one. open: not finite, and
+    nothing better is known.
     """
 
     closed: dict[str, int] = field(default_factory=dict)
@@ -41,7 +41,6 @@ class Remarks:
     proved: dict[str, int] = field(default_factory=dict)
     undecided: dict[str, int] = field(default_factory=dict)
     none: dict[str, int] = field(default_factory=dict)
-    pinned: dict[str, int] = field(default_factory=dict)
     open: dict[str, int] = field(default_factory=dict)
 
     def lines(self, command: bool = True) -> list[str]:
@@ -53,7 +52,6 @@ class Remarks:
                 self.undecided,
                 "{} {} undecided: what decides it is lost in rounding, or along curves",
             ),
-            (self.pinned, "{} {} PyTorch's: there is none along lines through the point"),
             (self.none, "{} {} not finite: there is none along lines through the point" + says),
             (self.open, "{} {} not finite" + where),
         ]
@@ -149,7 +147,6 @@ def mended(tape: Array, found: Any, name: str, remarks: Remarks) -> Array:
         (remarks.corrected, corrects),
         (remarks.undecided, (status == LOST) | (~finite & (status == UNDECIDED))),
         (remarks.none, ~finite & (status == NONE)),
-        (remarks.pinned, finite & (status == NONE)),
         (remarks.open, ~finite & ~closes & (status == FOUND)),
     ):
         if where.any():
