@@ -36,7 +36,7 @@ class KnownShapes:
         from gradcli.language.math_indices import Known
 
         if name in self.numbers:
-            return Known(())
+            return Known((), each=True)
         if name in self.shapes:
             return Known(self.shapes[name])
         text = self.texts.get(name)

@@ -34,6 +34,7 @@ _PRODUCTS = {
     ("row", "column"): (0, False), ("row", "matrix"): (1, True), ("matrix", "column"): (1, False),
     ("matrix", "matrix"): (2, False), ("column", "row"): (2, False),
 }  # fmt: skip
+_CHAINED = ("", "*", "·", "/")  # products that are read from the left to the right
 _NUMBER = r"-?[\d.]+(?:e[+-]?\d+)?"
 
 
@@ -226,11 +227,24 @@ class Writer:
 
     # -- products ------------------------------------------------------------------------------------
     def product(self, node: Node) -> Value:
-        if node.text == "frac" or node.text == "/":
-            return self.quotient(node)
-        if node.text in ("", "*", "·") and self.einstein and math_series.repeats(self, node):
+        """A product of any length, from the left to the right."""
+        if node.text in _CHAINED and self.einstein and math_series.repeats(self, node):
             return math_series.einstein(self, node)
-        left, right = (self.value(part) for part in node.parts)
+        chain = [node]
+        while node.text in _CHAINED and chain[-1].parts[0].kind == "product":
+            before = chain[-1].parts[0]
+            if before.text not in _CHAINED:
+                break
+            chain.append(before)
+        value = self.value(chain[-1].parts[0])
+        for one in reversed(chain):
+            value = self.joined(one, value, self.value(one.parts[1]))
+        return value
+
+    def joined(self, node: Node, left: Value, right: Value) -> Value:
+        """The value of one product."""
+        if node.text in ("frac", "/"):
+            return self.quotient(node, left, right)
         if left.text.endswith("\0") or right.text.endswith("\0"):
             return self.with_ones(left, right, node)
         for one, other in ((left, right), (right, left)):
@@ -282,8 +296,7 @@ class Writer:
         raise self.error("the size of the vector of ones is not known", node.token,
                          "write ones(3), or 1^T x for a sum")  # fmt: skip
 
-    def quotient(self, node: Node) -> Value:
-        left, right = (self.value(part) for part in node.parts)
+    def quotient(self, node: Node, left: Value, right: Value) -> Value:
         below = right.at(POWER)
         if right.axes or left.axes:
             (left, right), axes, rank = aligned([left, right])

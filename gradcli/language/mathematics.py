@@ -67,7 +67,7 @@ def read_mathematics(
     except RecursionError:
         raise LanguageError("this nests too deeply for --math", source=source) from None
     if not parses(found.written):  # the language says best what is wrong
-        return None if parses(source) or not found.remarks else found
+        return None
     if "".join(found.written.split()) == "".join(source.split()) and not found.remarks:
         return None
     return found

@@ -118,6 +118,20 @@ def test_a_column_is_a_number_of_each_row(tmp_path: Path) -> None:
     assert run("map", "--math", "A x", str(table), "--no-grad", "all").stdout.endswith("3,4,12\n")
 
 
+def test_an_index_of_a_column_is_that_of_the_row(tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("y,x\n1,0\n3,1\n5,2\n")
+    assert run("fit", "--math", "y_i = a x_i + b", str(table)).stdout.startswith("a = 2")
+    refused = run("map", "--math", r"\sum_i x_i", str(table))
+    assert "x is a column, of which each row has one number" in refused.stderr
+
+
+def test_a_session_differentiates_by_what_the_text_says() -> None:
+    lines = ":math\ndiff d/dx x^2\ndiff \\frac{d}{dx} x^3 --wrt x\ndiff \\frac{d^2}{dx^2} x^3\n"
+    result = CliRunner().invoke(main, ["repl"], input=lines, prog_name="gradcli")
+    assert result.stdout == "2*x\n3*x**2\n6*x\n"
+
+
 def test_values_of_a_session_have_shapes() -> None:
     lines = ":math\nA = [[1., 2.], [3., 4.]]\nA = tensor(A)\nx = tensor([1., 1.])\nA x\n"
     result = CliRunner().invoke(main, ["repl"], input=lines, prog_name="gradcli")
