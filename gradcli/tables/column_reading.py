@@ -22,7 +22,7 @@ from gradcli.tables.named_columns import (
     without_spread,
 )
 from gradcli.tables.reading_options import Reading
-from gradcli.tables.sniffing import Blocks, footer_begins, sniff, tell_footer
+from gradcli.tables.sniffing import Blocks, clocks_of, footer_begins, sniff, tell_footer
 from gradcli.tables.source import ENDINGS, PACKED, STANDARD_INPUT, Opened, opened
 from gradcli.tables.table_errors import TableError, other_columns
 
@@ -253,7 +253,10 @@ def _read_text(file: Opened) -> Any:
         if kind != "jsonl":
             kind = "jsonl" if body[0] == "{" and looks_like_lines(body) else "json"
         try:
-            return _read_json(text, file.name, kind)
+            found = _read_json(text, file.name, kind)
+            if isinstance(found, CellTable):
+                found.clocks = clocks_of(found, file.reading)
+            return found
         except TableError:
             if one is None or body[0] == "{":
                 raise

@@ -180,9 +180,6 @@ def _by_layout(lines: list[str], name: str, told: str, reading: Reading) -> Dial
 
 def _look(dialect: Dialect, lines: Sequence[str], name: str, reading: Reading) -> None:
     """Look at the first rows: which columns have times, which lines are remarks that look like rows."""
-    from gradcli.tables.times import clock_of
-
-    how = reading.how
     rows: list[list[str]] = []
     for _, fields in delimited.rows_of(lines, dialect, name):
         rows.append(fields)
@@ -198,16 +195,34 @@ def _look(dialect: Dialect, lines: Sequence[str], name: str, reading: Reading) -
             continue
         title = dialect.names[column] if dialect.names else str(column + 1)
         there = [c for c in cells if kind(shape(c), dialect.decimal) == "t"]
-        clock = clock_of(title, there, how.date_order, how.time_unit)
-        if clock is None:
-            continue
-        clock.tell = lambda words: reading.note(name, words)
-        dialect.clocks[column] = clock
-        if not clock.order:
-            continue
-        clock.origin, clock.shown = reading.origin(title, there[0], clock.order)
+        if (clock := _clock(title, there, name, reading)) is not None:
+            dialect.clocks[column] = clock
     dialect.numeric = frozenset(numeric)
     _tell_remarks(dialect, lines, name, reading)
+
+
+def _clock(title: str, cells: Sequence[str], name: str, reading: Reading) -> Any:
+    """How the times of a column are numbers; None where they are none."""
+    from gradcli.tables.times import clock_of
+
+    made = clock_of(title, cells, reading.how.date_order, reading.how.time_unit)
+    if made is not None:
+        made.tell = lambda words: reading.note(name, words)
+        if made.order:
+            made.origin, made.shown = reading.origin(title, cells[0], made.order)
+    return made
+
+
+def clocks_of(table: Any, reading: Reading) -> dict[int, Any]:
+    """How the times of a table of JSON are numbers, by column."""
+    found = {}
+    for column, cells in enumerate(table.columns):
+        there = [c for c in cells[: delimited.CHECKED] if isinstance(c, str) and c]
+        if there and {kind(shape(c), ".") for c in there} == {"t"}:
+            clock = _clock(table.names[column], there, table.name, reading)
+            if clock is not None:
+                found[column] = clock
+    return found
 
 
 def _tell_remarks(dialect: Dialect, lines: Sequence[str], name: str, reading: Reading) -> None:
@@ -230,6 +245,8 @@ def _tell_remarks(dialect: Dialect, lines: Sequence[str], name: str, reading: Re
             shown = bare if len(bare) < 40 else bare[:37] + "…"
             reading.note(name, f"line {number} is a remark ({shown})")
             break
+        if bare[0] in dialect.remarks and not delimited.without_remark(line, dialect).strip():
+            continue
         twice = twice or (blank >= 2 and rows > 0 and re.search(r"\d", bare) is not None)
         blank, rows = 0, rows + 1
     if twice and reading.how.block is None:
@@ -306,4 +323,4 @@ class Blocks:
         return made
 
 
-__all__ = ["FOOTER", "LETTERS", "Blocks", "footer_begins", "sniff", "tell_footer"]
+__all__ = ["FOOTER", "LETTERS", "Blocks", "clocks_of", "footer_begins", "sniff", "tell_footer"]
