@@ -65,10 +65,7 @@ class Kinks:
     def _function(self) -> Callable[..., Any]:
         from gradcli.transforms.verdicts import function_of
 
-        if self.evaluation.drawn is not None:
-            from gradcli.engine.core import random
-
-            random.rewind(self.evaluation.drawn)
+        self.evaluation.rewind()
         return function_of(self.request.program, self.request.loaded)
 
     def _watched(self) -> Watched | None:
@@ -198,7 +195,7 @@ def _note(
     theirs: Like | None,
     order: int,
 ) -> Note:
-    where = " of the gradient" if order > 1 else _where(place, source)
+    where = " of the gradient" if order > 1 else place_of(place, source)
     counts = {}
     for name, sides in by.items():
         whole = found[name]
@@ -254,7 +251,8 @@ def _slopes(every: Sequence[Side]) -> str:
     return f"slopes {left} to the left, {right} to the right"
 
 
-def _where(place: Place | None, source: str) -> str:
+def place_of(place: Place | None, source: str) -> str:
+    """ " of NAME in "PIECE"": the operation, and where the source has it."""
     if place is None:
         return ""
     name, span = place

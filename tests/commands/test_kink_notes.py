@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
+import subprocess
+import sys
 import warnings
 from typing import Any
 
@@ -191,6 +193,21 @@ def test_the_same_random_numbers_are_drawn_again() -> None:
 
 
 @pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["nn.functional.leaky_relu(x)", "--x", "0"], "x is at a kink of leaky_relu"),
+        (["sum(relu(x))", "--x", "zeros(250000)", "--plain"], "250000 of 250000 elements of x"),
+        (["abs(x)*rand(())", "--x", "0"], "x is at a kink of abs"),
+    ],
+)
+def test_a_process_of_its_own_says_it_too(argv: list[str], words: str) -> None:
+    """Nothing has been imported or drawn there before the program runs."""
+    command = [sys.executable, "-m", "gradcli", "grad", *argv]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert words in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
     ("command", "source", "values", "words"),
     [
         ("jacobian", "abs(x)", {"x": "0,1"}, "x[0] is at a kink of abs"),
@@ -241,3 +258,23 @@ def test_a_graph_marks_its_nodes() -> None:
     found = json.loads(run("graph", "abs(x)", "--x", "0", "--grads", "--json").stdout)
     assert [n.get("kink") for n in found["nodes"]] == ["kink", None]
     assert "kink" not in run("graph", "abs(x)", "--x", "0").output
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("abs(x) + y", '2 rows lie on a kink or a jump, the first of abs in "abs(x)"'),
+        ("maximum(x, y)", "1 row lies on a kink or a jump, the first of maximum"),
+        ("floor(x) + y", "4 rows lie on a kink or a jump, the first of floor"),
+        ("relu(x)**2 + y", ""),
+        ("relu(x) - relu(-x)", ""),  # the slopes are the same, though the gradient is 0
+        ("sin(x)", ""),
+    ],
+)
+def test_map_counts_rows(source: str, words: str, tmp_path: Any) -> None:
+    table = tmp_path / "k.csv"
+    table.write_text("x,y\n0,1\n1,2\n-1,0\n0,0\n")
+    result = run("map", source, str(table))
+    assert result.exit_code == 0
+    assert words in result.stderr if words else result.stderr == ""
+    assert run("map", source, str(table), "--no-grad", "all").stderr == ""
