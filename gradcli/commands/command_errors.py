@@ -227,6 +227,10 @@ def _from_click(error: click.ClickException) -> LanguageError:
     return LanguageError(message, kind="usage", hint=hint, usage=error.exit_code == 2)
 
 
+# Short names of formats, which an ending says too.
+_CHOICES_ELSEWHERE = {"tex": "latex", "py": "python", "np": "numpy", "pytorch": "torch"}
+
+
 def _nearest_choice(error: click.ClickException) -> str | None:
     """The choice that a misspelt value is closest to; all of them where the value is missing."""
     import click
@@ -240,4 +244,7 @@ def _nearest_choice(error: click.ClickException) -> str | None:
     if isinstance(error, click.MissingParameter):
         return f"there are {', '.join(choices)}"
     found = re.match(r"'(.*)' is not one of ", error.message, re.S)
-    return did_you_mean(suggest(found[1], choices)) if found else None
+    if found is None:
+        return None
+    meant = _CHOICES_ELSEWHERE.get(found[1])
+    return did_you_mean([meant] if meant in choices else suggest(found[1], choices))

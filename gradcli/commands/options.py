@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -38,6 +39,7 @@ from gradcli.commands.request import (
     where_read,
 )
 from gradcli.commands.shape_option import shapes_of
+from gradcli.language.located_errors import LanguageError
 
 if TYPE_CHECKING:
     from gradcli.language.program import Program
@@ -52,9 +54,18 @@ ABOUT_VARIABLES = (
     "--x~0:4, --x~'ones(3)', --x~@data.csv, --x~- (standard input). Statements are separated by `;`."
 )
 
-# What other tools call options of ours, or what is a command here.
+# What other tools call options of ours, where the command has such an option.
+MEANT = {
+    "--name": ("--as", "write --as NAME=COLUMN, as in --as result=value"),
+    "--keep": ("--keep-columns", "write --keep-columns NAMES, or --keep-columns none"),
+    "--cross": ("--second", "write --second x,y for the second derivative by x and y"),
+    "--error": ("--sigma", "write --sigma COLUMN or --sigma VALUE"),
+    **{f"--{form}": ("--format", f"write --format {form}") for form in ("tsv", "jsonl", "latex")},
+}
+# The same where it has none, or what is a command here.
 ELSEWHERE = {
-    "--latex": "write --format latex, as in gradcli diff EXPR --format latex",
+    "--latex": "gradcli diff EXPR --format latex writes the derivative, "
+    "gradcli simplify EXPR --format latex the expression",
     "--check": "the command `gradcli check EXPR` compares with numerical gradients",
     "--order": "higher derivatives: gradcli diff EXPR --order N, or gradcli hessian EXPR",
     "--repeat": "write --passes N --retain-graph",
@@ -67,16 +78,24 @@ class Split:
 
     taken: (option, the next word that was taken for its value), to be looked at once the variables are
     known. given: the last value of each declared option. missing: the option that ended the line without
-    its value.
+    its value. twice: an option that takes one value and was given two.
     """
 
     def __init__(self) -> None:
+        self.twice: tuple[str, str, str] | None = None
         self.options: list[str] = []
         self.bindings: list[tuple[str, str]] = []
         self.positionals: list[str] = []
         self.taken: list[tuple[str, str]] = []
         self.given: dict[str, str] = {}
         self.missing: str | None = None
+
+    def take(self, head: str, option: click.Option, value: str) -> None:
+        """Note the value of a declared option."""
+        key = option.name or head
+        if not option.multiple and not option.count and self.given.get(key, value) != value:
+            self.twice = self.twice or (head, self.given[key], value)
+        self.given[key] = value
 
     def bound(self) -> set[str]:
         """The names that are given a value."""
@@ -106,14 +125,14 @@ def split(args: Iterable[str], declared: dict[str, click.Option]) -> Split:
         if option is not None and (head.startswith("--") or not equals):
             if option.is_flag or option.count or equals:
                 found.options.append(word)
-                found.given[option.name or head] = attached
+                found.take(head, option, attached)
             else:
                 alone = not rest or (rest[-1][:1] == "-" and rest[-1] != "-")
                 value = "-" if option.flag_value == "-" and alone else take(head)
                 # Joined, so that click cannot take the value for an option; a short option's value
                 # comes as a word of its own, which click takes whatever it is.
                 found.options.extend([f"{head}={value}"] if head[:2] == "--" else [head, value])
-                found.given[option.name or head] = value
+                found.take(head, option, value)
         elif match := _BINDING.fullmatch(word):
             name = normal(match[1])
             found.bindings.append((name, take(f"--{match[1]}") if match[2] is None else match[2]))
@@ -195,7 +214,16 @@ class ExpressionCommand(HelpfulCommand):
                 f"{found.missing} needs a value",
                 hint=f"write {found.missing} {declared[found.missing].metavar or 'VALUE'}",
             )
+        if found.twice is not None and not lenient:
+            head, first, second = found.twice
+            raise usage(
+                f"{head} is given twice: {first} and {second}",
+                hint=f"leave out one of them; for both, run the command once with {head} {first} "
+                f"and once with {head} {second}",
+            )
         text = _source(found, lenient, self.declaration)
+        if text and not lenient:
+            _check_file(text, found, self.declaration, declared)
         if text and "math" in found.given and not lenient:
             text = _mathematics(text, found, self.declaration)
             against = "--against="  # a formula of the user's as well
@@ -209,7 +237,11 @@ class ExpressionCommand(HelpfulCommand):
         if text and text.strip() and self.declaration.puts_in and not lenient:
             reading = _formula(found, text, self.declaration.puts_in)
             text = reading.source
-        program, names = variables(text, lenient)
+        try:
+            program, names = variables(text, lenient)
+        except LanguageError as error:
+            _also_mathematics(error, text, declared)
+            raise
         if reading is not None:
             names = [name for name in names if name not in reading.functions]
         ctx.meta["gradcli.program"] = program
@@ -246,7 +278,7 @@ class ExpressionCommand(HelpfulCommand):
         for name, _ in found.bindings:
             if name not in names:
                 known = [*(f"--{n}" for n in shown if n not in bound), *declared]
-                raise _no_variable(shown, known, f"--{name}", self.operand)
+                raise _no_variable(shown, known, f"--{name}", self.operand, declared)
         from_file = "file" in found.given and self.operand == "EXPR"
         positionals = [*[""] * from_file, *found.positionals]
         out = super().read(ctx, [*found.options, "--", *positionals])
@@ -281,12 +313,32 @@ def _source(found: Split, lenient: bool, declaration: Command) -> str | None:
         )
     if not lenient:
         return read_text(path)
-    from gradcli.language.located_errors import LanguageError
-
     try:  # a file that cannot be read has no variables to complete, or to help with
         return None if path == "-" else read_text(path)
     except LanguageError:
         return None
+
+
+def _check_file(
+    text: str, found: Split, command: Command, declared: Mapping[str, click.Option]
+) -> None:
+    """Refuse the name of a file as the expression: `net.py` would be the attribute py of a variable net."""
+    named = re.fullmatch(r"(?:[\w./-]*/)?([^\W\d][\w-]*)\.(\w+)", text)
+    if command.operand != "EXPR" or "file" in found.given or named is None:
+        return
+    if not os.path.isfile(text) or named[1] in found.bound():
+        return
+    word = quoted(text)
+    if named[2] == "py":
+        hint = f"to run a program, write: gradcli run {word}"
+        if "--torch" in declared:
+            hint = f"for the graph of a program, write: gradcli {command.name} --torch {word}"
+    elif command.operands > 1:
+        what = "EQUATION" if command.name == "fit" else "EXPR"
+        hint = f"the table comes after the expression: gradcli {command.name} {what} {word}"
+    else:
+        hint = f"a column of a table is a variable's value: --x @{word}:COLUMN"
+    raise usage(f"{text} is a file, and no expression", hint=hint, kind="file")
 
 
 def _mathematics(text: str, found: Split, command: Command) -> str:
@@ -344,6 +396,18 @@ def _mathematics(text: str, found: Split, command: Command) -> str:
         if name in words or not re.search(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])", text)
     ]  # fmt: skip
     return read.written
+
+
+def _also_mathematics(error: LanguageError, text: str, declared: Mapping[str, Any]) -> None:
+    """Add to an error about `^` that --math reads it, where that is so."""
+    if "--math" not in declared or not error.message.startswith("`^`") or error.hint is None:
+        return
+    from gradcli.language.mathematics import read_mathematics
+    from gradcli.language.parser import parses
+
+    with suppress(LanguageError):
+        if read_mathematics(text, parses, {}, False) is not None:
+            error.hint += "; --math reads it as it stands"
 
 
 def _how_read(params: dict[str, Any]) -> dict[str, Any]:
@@ -464,12 +528,7 @@ def _check_positionals(found: Split, declared: dict[str, click.Option], operands
         hint = f"a variable is bound by an option: --{match[1]} {quoted(match[2])}"
         raise usage(f"unexpected argument {extra!r}", hint=hint)
     hint = "quote the expression, so that the shell passes it as one word"
-    more = [word for word in found.positionals if _NUMBER.fullmatch(word)]
-    bound = [(name, value) for name, value in found.bindings if _NUMBER.fullmatch(value)]
-    if bound and len(more) == len(found.positionals) - allowed:
-        # PowerShell passes 0,1,2,3 as four words: a comma makes an array.
-        name, first = bound[-1]
-        whole = f"--{name} '{','.join([first, *more])}'"
+    if whole := _in_pieces(found, allowed):
         hint = f"the numbers of a value are one word, which PowerShell takes in quotes: {whole}"
     elif os.path.isfile(extra):
         program, names = variables(found.positionals[0], lenient=True)
@@ -494,6 +553,22 @@ def _check_positionals(found: Split, declared: dict[str, click.Option], operands
     raise usage(f"unexpected argument {extra!r}", hint=hint)
 
 
+def _in_pieces(found: Split, allowed: int) -> str | None:
+    """The option of a variable whose value came as several words: `1 2`, `1, 2`, `[1, 2]`.
+
+    PowerShell, too, passes 0,1,2,3 as four words: a comma makes an array.
+    """
+    if not found.bindings:
+        return None
+    name, first = found.bindings[-1]
+    words = [first, *found.positionals[allowed:]]
+    joined = "".join(f",{word}" for word in words).strip(",")
+    numbers = [part for part in re.split(r"[\s,\[\]]+", joined) if part]
+    if not all(_NUMBER.fullmatch(part) for part in numbers) or joined.count("[") > 1:
+        return None
+    return f"--{name} '{','.join(numbers)}'"
+
+
 def _check_names(
     program: Program, shown: list[str], bound: set[str], declared: dict[str, click.Option]
 ) -> None:
@@ -508,15 +583,25 @@ def _check_names(
         raise unbound(program, [*wrong, *missing][0], declared, bound)
 
 
-def _no_variable(names: list[str], known: list[str], written: str, operand: str) -> Exception:
+def _no_variable(
+    names: list[str],
+    known: list[str],
+    written: str,
+    operand: str,
+    declared: Mapping[str, click.Option] = MappingProxyType({}),
+) -> Exception:
     from gradcli.language.located_errors import did_you_mean, suggest
 
     variables = ", ".join(names) if names else "none"
     what = "is neither an option nor a variable" if written[:2] == "--" else "is not a variable"
     of = "expression" if operand == "EXPR" else "program"
+    option, meant = MEANT.get(written, ("", ""))
+    choices = getattr(declared[option].type, "choices", ()) if option in declared else None
+    if choices is None or (option == "--format" and written[2:] not in choices):
+        meant = ""
     return usage(
         f"{written} {what} of the {of} (variables: {variables})",
-        hint=ELSEWHERE.get(written) or did_you_mean(suggest(written, known)),
+        hint=meant or ELSEWHERE.get(written) or did_you_mean(suggest(written, known)),
         kind="name",
     )
 
@@ -635,7 +720,6 @@ def _uncertainties(
     for name, text in texts.items():
         if not (spread.is_marked(text) or spread.is_asymmetric(text)):
             continue
-        from gradcli.language.located_errors import LanguageError
         from gradcli.language.uncertain_values import split_uncertainty
 
         try:
@@ -710,7 +794,8 @@ def unbound(
 
 # Constants of mathematics whose names are variables here, and how they are written.
 _WRITTEN_OTHERWISE = dict.fromkeys("ij", "the imaginary unit is 1j") | {
-    "e": "Euler's number is torch.e"
+    "e": "Euler's number is torch.e",
+    **dict.fromkeys(("deg", "degree", "degrees"), "30 degrees are deg2rad(30)"),
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -75,6 +77,12 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     Plot(request, options).draw()
 
 
+def _with_a_value(source: str) -> str:
+    """The text; where it is one assignment, as `y = sin(x)`, the right side, whose name is y."""
+    assigned = re.fullmatch(r"\s*[^\W\d]\w*\s*=(?!=)([^;\n]+)", source)
+    return assigned[1].strip() if assigned else source
+
+
 class Plot:
     """What is drawn. runs: the variables that run, and from where to where. shared: the other values."""
 
@@ -87,7 +95,7 @@ class Plot:
             theme=options.theme, wide=options.width, high=options.height,
         )  # fmt: skip
         self.data: tuple[str, Any, Any] | None = None  # the column's name, where, its values
-        self.source, self.runs = request.source, self._intervals()
+        self.source, self.runs = _with_a_value(request.source), self._intervals()
         if options.table is not None:
             with reading_table(options.table):
                 self._read(options.table)
@@ -139,6 +147,7 @@ class Plot:
         """Take in a table: the column of the equation's left side, over that of the variable that runs."""
         import numpy as np
 
+        from gradcli.language.parser import parses
         from gradcli.language.rewritten_sources import split_equation
         from gradcli.tables import Reader
         from gradcli.tables.column_reading import split
@@ -148,6 +157,12 @@ class Plot:
         try:
             before, left, right, after = split_equation(request.source)
         except LanguageError:
+            if not os.path.exists(table) and parses(table):
+                several = f"{request.source}, {table}"
+                raise usage(
+                    f"there is no table {table}",
+                    hint=f'several curves are one expression: gradcli plot "{several}"',
+                ) from None
             raise usage(
                 "which column of the table belongs to the curve?",
                 hint=f'say it by an equation: gradcli plot "COLUMN == {request.source}" {table}',

@@ -16,6 +16,7 @@ _UNKNOWN: dict[str, tuple[str, str]] = {
     "?": ("`?` means nothing here", "write a choice as `a if condition else b`"),
     "\\": ("a backslash may only end a line", "remove it"),
     "`": ("a backquote means nothing here", "in a shell, put the expression in single quotes"),
+    "±": ("`±` stands in values only", "give the uncertainty with the value: --x 3±0.1"),
     "×": ("`×` is not an operator here", "to multiply, write `*`"),
     "·": ("`·` is not an operator here", "to multiply, write `*`"),
     "÷": ("`÷` is not an operator here", "to divide, write `/`"),

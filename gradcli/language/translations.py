@@ -20,6 +20,7 @@ _DERIVATIVE = r"(?s)\s*[d∂]\s*/\s*[d∂]\s*([^\W\d]\w*)\s*(.+)"
 _DERIVATIVE_OF = r"(?s)\s*[d∂]\s*(\(.+\)|\w+)\s*/\s*[d∂]\s*([^\W\d]\w*)\s*"
 _MATHEMATICA = r"(?s)\s*D\s*\[(.+),\s*([^\W\d]\w*)\s*\]\s*"
 _OPERATOR = r"(?s)\s*(grad|div|curl|laplacian)\s*\((.+)\)\s*"
+_DEGREES = r"(?<=[\w)])\s*[*\s]\s*deg(?:rees?)?\b(?!\s*[(.=])"  # `30 deg`, `x*deg`
 _CELLS = r"\s*=.*\b[A-Z]{1,3}\d+:[A-Z]{1,3}\d+.*"  # a formula of a spreadsheet
 
 
@@ -92,8 +93,11 @@ def translate(
 def _translated(line: str, bound: Mapping[str, bool], elementwise: bool) -> str:
     """A line as it is written here; itself if only its blanks are others, or if it cannot be read."""
     blank = line[: len(line) - len(line.lstrip())]
+    degrees = line.strip()
+    if not {"deg", "degree", "degrees"} & bound.keys():
+        degrees = re.sub(_DEGREES, "°", degrees)
     try:
-        text = written(line.strip(), bound, elementwise)
+        text = written(degrees, bound, elementwise)
     except (LanguageError, RecursionError):
         return line
     return line if "".join(text.split()) == "".join(line.split()) else blank + text

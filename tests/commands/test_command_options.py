@@ -156,7 +156,7 @@ BAD = [
     (["2*x", "--x", "1", "--no-grd", "x"], "did you mean `--no-grad`"),
     (["2*/x", "--x", "1"], "\n    2*/x\n      ^\n"),
     (["sin(2"], "`(` is never closed\n    sin(2\n       ^\n"),
-    (["x^2", "--x", "1"], "`^` is not a power here\n    x^2\n     ^\nhint: here it is written x**2"),
+    (["x^2", "--x", "1"], "`^` is not a power here\n    x^2\n     ^\nhint: here it is written x**2; --math"),
     (["x", "--let", "x"], "--let wants NAME=VALUE, not 'x'"),
     (["x", "--let", "=1"], "--let wants NAME=VALUE, not '=1'"),
     (["x", "--let", "y=1", "--x", "1"], "y is not a variable of the expression (variables: x)"),

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from gradcli.cli import main
@@ -27,6 +28,7 @@ def test_one_step(line: str, works: str, first: str) -> None:
     if works.strip():
         assert result.exit_code != 0, result.output
         hint = result.stderr.partition("\nhint: ")[2].strip()
+        hint = hint.removesuffix("; --math reads it as it stands")
         assert hint == f"here it is written {works}" or f'gradcli {verb} "{works}"' in hint
         result = run(verb, works, *options)
     assert result.exit_code == 0, result.stderr
@@ -69,6 +71,60 @@ def test_what_is_said(argv: list[str], words: str) -> None:
     assert result.exit_code in (1, 2)
     assert words in result.stderr
     assert "fault in gradcli" not in result.stderr
+
+
+@sweep(("argv", "words", "works"), [
+        # A line as it was typed, what is said, and the line that the hint writes (--torch runs PyTorch).
+        ("eval x^2 --x 3", "**2; --math reads it as it stands", "eval x^2 --math --x 3"),
+        ("graph net.py", "gradcli graph --torch net.py", "graph x**2 --x 2"),
+        ("eval net.py", "gradcli run net.py", "run net.py"),
+        ("plot decay.csv", "gradcli plot EXPR decay.csv", "plot 'y == 3*t' decay.csv"),
+        ("map decay.csv", "gradcli map EXPR decay.csv", "map t*2 decay.csv"),
+        ("eval decay.csv", "--x @decay.csv:COLUMN", "eval sin(x) --x @decay.csv:t"),
+        ("eval sin(x) --x 1 2", "--x '1,2'", "eval sin(x) --x '1,2'"),
+        ("eval sin(x) --x 1, 2", "--x '1,2'", "eval sin(x) --x '1,2'"),
+        ("eval sin(x) --x [1, 2]", "--x '1,2'", "eval sin(x) --x '1,2'"),
+        ("eval 'sin(30 deg)'", "written sin(deg2rad(30))", "eval sin(deg2rad(30))"),
+        ("eval sin(30*deg)", "written sin(deg2rad(30))", "eval sin(deg2rad(30))"),
+        ("diff x**2 --format tex", "did you mean `latex`?", "diff x**2 --format latex"),
+        ("map t*2 decay.csv --name z", "--as NAME=COLUMN", "map t*2 decay.csv --as z=value"),
+        ("map t*2 decay.csv --keep", "--keep-columns none", "map t*2 decay.csv --keep-columns none"),
+        ("map t*y decay.csv --cross", "write --second x,y", "map t*y decay.csv --second t,y"),
+        ("map t*2 decay.csv --tsv", "write --format tsv", "map t*2 decay.csv --format tsv"),
+        ("eval x**2 --x 3 --latex", "gradcli simplify EXPR --format latex",
+         "simplify x**2 --format latex"),
+        ("diff x**2 --latex", "write --format latex", "diff x**2 --format latex"),
+        ("fit 'y == a*t+b' decay.csv --error 0.1", "--sigma COLUMN or --sigma VALUE",
+         "fit 'y == a*t+b' decay.csv --sigma 0.1"),
+        ("plot sin(x) cos(x) --x 0:6", 'gradcli plot "sin(x), cos(x)"',
+         "plot 'sin(x), cos(x)' --x 0:6"),
+        ("graph x**2 --x 2 -o a.svg -o b.dot", "-o is given twice: a.svg and b.dot",
+         "graph x**2 --x 2 --format svg"),
+        ("eval 'x ± 0.1' --x 3", "with the value: --x 3±0.1", "eval x**2 --x 3±0.1"),
+    ], parts=1)  # fmt: skip
+def test_what_is_advised_is_a_line_that_works(
+    argv: str, words: str, works: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("decay.csv").write_text("t,y\n0,1\n1,2\n2,4\n3,9\n", "utf-8")
+    Path("net.py").write_text("x = tensor(2., requires_grad=True)\ny = x**2\n", "utf-8")
+    refused = run(*shlex.split(argv))
+    assert refused.exit_code == 2, refused.output
+    assert words in refused.stderr
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["decay.csv", "net.py"]
+    assert run(*shlex.split(works)).exit_code == 0
+
+
+def test_a_file_that_is_called_like_an_attribute_is_no_file(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("x.T").write_text("", "utf-8")
+    assert run("eval", "x.T", "--x", "3").stdout == "3\n"
+
+
+def test_an_assignment_is_drawn_as_its_right_side() -> None:
+    drawn = run("plot", "y = sin(x)", "--x", "0:6")
+    assert drawn.exit_code == 0
+    assert drawn.stdout == run("plot", "sin(x)", "--x", "0:6").stdout
 
 
 def test_no_option_that_is_given_is_offered() -> None:
