@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
+from gradcli.commands import output
 from gradcli.commands.command_errors import usage
 from gradcli.language.located_errors import OPERATION_ERRORS, error_at
 
@@ -212,6 +213,10 @@ def prepare(ctx: AnyContext, dtype: str, manual_seed: int | None) -> None:
     if ctx.meta.setdefault("gradcli.prepared", False):
         return
     ctx.meta["gradcli.prepared"] = True
+    from gradcli.engine.core.modes import told
+
+    unasked = told.set(output.note)
+    ctx.call_on_close(lambda: told.reset(unasked))
     import warnings
 
     import numpy as np
