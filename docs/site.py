@@ -8,7 +8,9 @@ files, so that mkdocs and its successor zensical, which knows no hooks, find the
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
+import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -137,5 +139,28 @@ def _bold(mathml: str) -> str:
     )
 
 
+def compare(built: Path) -> None:
+    """Build the site by zensical too; raise SystemExit unless it has the pages of the built one."""
+    with tempfile.TemporaryDirectory() as folder:
+        top = FOLDER.parents[1]
+        copy = Path(folder)
+        settings = (top / "mkdocs.yml").read_text(encoding="utf-8")
+        (copy / "mkdocs.yml").write_text(f"{settings}site_dir: made\n", encoding="utf-8")
+        for name in ("docs", "gradcli", "grammars"):
+            (copy / name).symlink_to(top / name)
+        subprocess.run([sys.executable, "-m", "zensical", "build"], cwd=copy, check=True)
+        wanted, found = (
+            {p.relative_to(site).as_posix() for p in site.rglob("*.html")}
+            for site in (built, copy / "made")
+        )
+    lost, more = sorted(wanted - found), sorted(found - wanted)
+    if lost or more:
+        raise SystemExit(f"not by zensical: {lost[:5]}; by zensical alone: {more[:5]}")
+    print(f"{len(found)} pages, by mkdocs and by zensical")
+
+
 if __name__ == "__main__":
-    print(f"{FOLDER}: {write_pages()} pages")
+    if sys.argv[1:2] == ["--compare"]:
+        compare(Path(sys.argv[2]).resolve())
+    else:
+        print(f"{FOLDER}: {write_pages()} pages")
