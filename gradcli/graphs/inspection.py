@@ -220,9 +220,8 @@ class Graph:
         """Return the graph as a TikZ picture for LaTeX."""
         from gradcli.graphs import reader_limits, tikz
 
-        drawn = self.picture(**options)
-        text = tikz.picture_to_tikz(drawn)
-        self.note = reader_limits.tex(drawn, text, tikz.unknown_letters(text))
+        text = tikz.picture_to_tikz(self.picture(**options))
+        self.note = reader_limits.tex(text, tikz.unknown_letters(text))
         return text
 
     def to_svg(self, **options: Any) -> str:

@@ -83,7 +83,7 @@ def dot(drawn: Picture) -> str | None:
     )
 
 
-def tex(drawn: Picture, text: str, unknown: str) -> str | None:
+def tex(text: str, unknown: str) -> str | None:
     """What will go wrong with a TikZ picture; unknown: letters that TeX has no command for."""
     if unknown:
         letters = ", ".join(unknown[:5])
@@ -94,9 +94,9 @@ def tex(drawn: Picture, text: str, unknown: str) -> str | None:
             "this picture is larger than TeX's longest length, 5.75 m, where pdflatex and lualatex stop: "
             "say --depth N; -o graph.pdf needs no TeX"
         )
-    if len(drawn.cards) > TEX_NODES:
+    if (boxes := text.count("\\node[draw=")) > TEX_NODES:
         return (
-            f"pdflatex has memory for about {TEX_NODES:,} nodes, and this picture has {len(drawn.cards):,}: "
+            f"pdflatex has memory for about {TEX_NODES:,} nodes, and this picture has {boxes:,}: "
             "use lualatex, or say --depth N; -o graph.pdf needs no TeX"
         )
     return None
