@@ -93,6 +93,7 @@ class _Namespaces:
 
     @staticmethod
     def exec_module(module: ModuleType) -> None:
+        _complete()
         name = module.__name__
         sys.modules[name] = import_module(f"{__name__}.torch{name.removeprefix(__name__)}")
 
@@ -101,7 +102,20 @@ sys.meta_path.insert(0, _Namespaces)
 torch_namespaces.torch = sys.modules[__name__]
 
 
+def _complete() -> Any:
+    """The operator table, which gives tensors their methods and operators.
+
+    Whichever public name is asked for first, a tensor is whole from then on. A command imports what it
+    needs by itself, and does not come here.
+    """
+    table = import_module("gradcli.engine.registry.table")
+    table.base()
+    return table
+
+
 def __getattr__(name: str) -> Any:
+    if not name.startswith("__"):
+        _complete()
     if name in _HOME:
         value = getattr(import_module(_HOME[name]), name)
     elif name in _NAMESPACES:
@@ -115,7 +129,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _table(name: str) -> Any:
-    table = import_module("gradcli.engine.registry.table")
+    table = _complete()
     found = table.resolve(name)
     if found is None:
         raise AttributeError(f"module 'gradcli' has no attribute {name!r}")

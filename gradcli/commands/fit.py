@@ -344,7 +344,7 @@ class Asked:
         form = form_of(request, None, options.path)
         if options.workers is not None or options.cluster is not None:
             parts = Parts(self.table, request.tables)
-            say(by_workers(job, parts.parts, form, options), "stop")
+            say(by_workers(job, parts.parts, form, options), "stop", request.source)
             return
         with opened_sink(form, options.path, request) as sink:
             for batch in self.tables or Stream(self.table, sys.stdin, request.tables):

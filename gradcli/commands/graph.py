@@ -7,11 +7,11 @@ import sys
 from typing import TYPE_CHECKING, Any, cast
 
 from gradcli.commands import output
-from gradcli.commands.backward_passes import cotangent_of, explained
+from gradcli.commands.backward_passes import cotangent_of, explained, kinks_of
 from gradcli.commands.command_errors import usage
 from gradcli.commands.declarations import ANOMALY, DRAWN, SEED, Option, Options, declare
 from gradcli.commands.inspected import evaluate_watched, graph_of, raise_anomaly, raise_on_anomalies
-from gradcli.commands.request_evaluation import Evaluation
+from gradcli.commands.request_evaluation import Evaluation, Look
 from gradcli.commands.terminal import is_terminal, speaks_unicode
 from gradcli.language.located_errors import OPERATION_ERRORS, did_you_mean, suggest
 
@@ -59,7 +59,7 @@ REASONS = {
 }
 # What becomes of the graph: not what is shown of it, and how.
 _NOT_SHOWN = frozenset(
-    "format path frames seed torch norms diagnose time places sort detect_anomaly".split()
+    "format path frames seed torch norms diagnose time places sort detect_anomaly steps at".split()
 )
 
 
@@ -73,6 +73,7 @@ def _torch_arguments(command: Any, ctx: Any, args: list[str]) -> list[str]:
     if "--" in args:
         at = args.index("--")
         ours, theirs = args[:at], args[at + 1 :]
+    ours = _inputs(ctx, ours)
     found = split(ours, command.declared(ctx))
     ctx.meta["gradcli.arguments"] = theirs
     if "torch" not in found.given:
@@ -84,6 +85,22 @@ def _torch_arguments(command: Any, ctx: Any, args: list[str]) -> list[str]:
             hint="the program's own arguments follow `--`",
         )
     return [*ours, "--", "0"]
+
+
+def _inputs(ctx: Any, args: list[str]) -> list[str]:
+    """The arguments without the shapes and dtypes of a module's inputs, which are kept."""
+    kept: dict[str, list[str]] = {"--shape": [], "--dtype": []}
+    rest, words = [], iter(args)
+    for word in words:
+        head, equals, value = word.partition("=")
+        if head in kept and not equals:
+            value = next(words, "")
+        if head in kept and (head == "--shape" or "=" in value):
+            kept[head].append(value)
+        else:
+            rest += [word] if equals or head not in kept else [word, value]
+    ctx.meta["gradcli.inputs"] = kept
+    return rest
 
 
 @declare(
@@ -104,8 +121,11 @@ def _torch_arguments(command: Any, ctx: Any, args: list[str]) -> list[str]:
     Option("--wide", "Show arrays and sources in full, in lines of any length."),
     Option(
         "--torch FILE.py[:NAME]",
-        "Run a PyTorch program (its arguments after --); show the graph of its loss, or of NAME.",
+        "Run a PyTorch program (its arguments after --); show the graph of its loss, or of NAME; "
+        "a module NAME is called on inputs of --shape x=5,3 (integers: --dtype x=int64).",
     ),
+    Option("--steps N", "With --torch: stop the program after N backward passes.", least=1),
+    Option("--at FILE:LINE", "With --torch: stop at a line; show the graph of what it made."),
     Option(
         "--by",
         "With --torch: a line a module, or a node (default: modules beyond 300 nodes in a picture).",
@@ -175,12 +195,16 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             "anomalies": anomalies,
             "timed": options.time,
             "lines": options.places or "own",
+            "end": _end(options.steps, options.at),
         }
         graph = _torch_graph(ctx, options.torch, seed, watched)
         _choose_modules(graph, shown, chosen)
     else:
         if shown["by"] is not None or options.places is not None:
             name = "--lines" if shown["by"] is None else "--by module"
+            raise usage(f"{name} is for programs of PyTorch's", hint="see --torch FILE.py")
+        if options.steps is not None or options.at is not None:
+            name = "--at" if options.steps is None else "--steps"
             raise usage(f"{name} is for programs of PyTorch's", hint="see --torch FILE.py")
         values = shown["values"] or chosen == "html" or norms or anomalies or options.diagnose
         if request.open_variables:
@@ -197,6 +221,20 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
 
     with uncollected():  # records of a large graph, all of which live on
         write_graph(graph, shown, chosen, path, folder, request.style)
+
+
+def _end(steps: int | None, at: str | None) -> Any:
+    """Where the program is stopped, if it is."""
+    if steps is None and at is None:
+        return None
+    from gradcli.graphs.of_torch.early_end import End
+
+    if at is None:
+        return End(steps or 0)
+    file, _, line = at.rpartition(":")
+    if not (file and line.isdecimal()):
+        raise usage(f"--at wants FILE:LINE, not {at!r}", hint="as in --at model.py:12")
+    return End(steps or 0, (file, int(line)))
 
 
 def _check_norms(norms: bool, form: str, folder: str | None) -> None:
@@ -246,7 +284,10 @@ def _torch_graph(
 
     if seed is not None:
         raise usage("--seed is a value of gradcli's language; --torch takes none")
-    ran, wanted = run_torch(target, ctx.meta["gradcli.arguments"], **watched)
+    inputs = ctx.meta["gradcli.inputs"]
+    ran, wanted = run_torch(
+        *(target, ctx.meta["gradcli.arguments"], inputs["--shape"], inputs["--dtype"]), **watched
+    )
     if ran.error is not None:
         output.note(ran.error, "warning")
     if watched["anomalies"] and (found := ran.anomaly()) is not None:
@@ -412,15 +453,20 @@ def _graph(
     seed: str | None,
     anomalies: bool = False,
 ) -> Graph:
-    evaluation, watched = evaluate_watched(ctx, request, values)
+    with Look() as look:
+        evaluation, watched = evaluate_watched(ctx, request, values)
     if anomalies:
         raise_on_anomalies(evaluation, watched)
     graph = graph_of(evaluation, _tensors(evaluation), watched)
     if anomalies or grads:
+        gradient = cotangent_of(evaluation, seed)
         try:
-            graph.backpropagate(cotangent_of(evaluation, seed))
+            graph.backpropagate(gradient)
         except OPERATION_ERRORS as error:
             raise explained(evaluation, error) from error
+        if look.met and not isinstance(evaluation.value, tuple):
+            kinks = kinks_of(evaluation, look, gradient)
+            graph.describer.kinks = kinks.of_nodes(graph.skeleton.nodes) if kinks else {}
     if anomalies:
         raise_anomaly(evaluation, graph, watched, graph.recorder)
     return graph

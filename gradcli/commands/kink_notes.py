@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
-from gradcli.commands.request_evaluation import Look, drawn
+from gradcli.commands.request_evaluation import Look
 
 if TYPE_CHECKING:
     from gradcli.commands.output import Style
@@ -55,8 +55,6 @@ class Kinks:
         self.look, self.seed, self.order, self.rows = look, seed, order, rows
         self.watched: Watched | None = None
         self.notes: list[Note] = []
-        if look.compiled and not look.met and not self._meets() and not evaluation.is_wrong:
-            return
         self.watched = self._watched()
         if self.watched is not None:
             self.notes = notes(self.watched, self.request.source, order)
@@ -64,41 +62,16 @@ class Kinks:
                 wrong = evaluation.is_wrong
                 self.notes += explanations(self.watched, self.request, self.notes, wrong)
 
-    def arrays(self) -> dict[str, Any] | None:
-        """The variables as they were when the program began; None if it cannot begin again."""
-        variables = self.evaluation.variables
-        if any(t.version_number() for t in variables.values()):
-            return None
-        if self.evaluation.drawn is None and drawn() is not None:
-            return None
-        return {n: t.array for n, t in variables.items()}
-
     def _function(self) -> Callable[..., Any]:
         from gradcli.transforms.verdicts import function_of
 
-        if self.evaluation.drawn is not None:
-            from gradcli.engine.core import random
-
-            random.rewind(self.evaluation.drawn)
+        self.evaluation.rewind()
         return function_of(self.request.program, self.request.loaded)
-
-    def _meets(self) -> bool:
-        """Whether a call lies on a switch, found by running the program once more, without a tape."""
-        from gradcli.engine.core import modes
-        from gradcli.engine.core.tensor import wrap
-
-        arrays = self.arrays()
-        if arrays is None:
-            return False
-        look = Look()
-        with look, modes.no_grad():
-            self._function()(**{n: wrap(a) for n, a in arrays.items()})
-        return look.met
 
     def _watched(self) -> Watched | None:
         from gradcli.transforms.kinks import ERRORS, Watched, derivative_of
 
-        arrays = self.arrays()
+        arrays = self.evaluation.arrays()
         leaves = self.evaluation.leaves
         if arrays is None or not set(leaves) <= set(arrays):
             return None
@@ -118,9 +91,23 @@ class Kinks:
 
     def ask(self, like: Others) -> None:
         """Have another system's gradients found."""
-        arrays = None if self.seed is not None else self.arrays()
+        arrays = None if self.seed is not None else self.evaluation.arrays()
         leaves = list(self.evaluation.leaves)
         like.ask(self.request.program, arrays, leaves, self.watched, self.order)
+
+    def of_nodes(self, nodes: Iterable[Any]) -> dict[Any, str]:
+        """ "kink" or "jump", by the nodes of another run of the program that are at one."""
+        kinds = {
+            tuple(note.json["span"]): note.json["kind"]
+            for note in self.notes
+            if note.json["span"] and note.json["kind"] in ("kink", "jump")
+        }
+        found = {}
+        for node in nodes:
+            primitive = getattr(node, "_primitive", None)
+            if getattr(primitive, "switch", None) is not None and node.span in kinds:
+                found[node] = kinds[node.span]
+        return found
 
     def tell(self) -> None:
         """Write the notes, but for limits, which belong to the note that a gradient is not finite."""
@@ -145,14 +132,22 @@ def explanations(
 ) -> list[Note]:
     """What is to be said of gradients that are not finite, or that a rule misses."""
     from gradcli.transforms.kinks import SMALL
-    from gradcli.transforms.limits import explained
 
     if watched.work > SMALL and wrong:
         return []
+    return explanations_of(watched, request.program, request.loaded, before)
+
+
+def explanations_of(
+    watched: Watched, program: Program, names: Mapping[str, Any], before: Sequence[Note]
+) -> list[Note]:
+    """The same, whatever it costs. names: what else the program may read. before: what has been said."""
+    from gradcli.transforms.limits import explained
+
     kinked = {name for note in before for name in note.json["wrt"]}
-    source = request.source
+    source = program.source
     found = []
-    for one in explained(watched, request.program, request.loaded, kinked):
+    for one in explained(watched, program, names, kinked):
         wrt = {n: {"grad": output.to_json(g)} for n, g in one.grads.items()}
         json = {
             "kind": "limit",
@@ -176,7 +171,7 @@ def notes(watched: Watched, source: str, order: int = 1) -> list[Note]:
 
     port = system(PORT)
     assert port is not None
-    theirs = None if watched.rows else like(watched, port)
+    theirs = None if watched.rows else like(watched, port, source)
     by_place: dict[tuple[Place | None, str], dict[str, list[Side]]] = {}
     for one in found:
         for side in one.sides:
@@ -200,7 +195,7 @@ def _note(
     theirs: Like | None,
     order: int,
 ) -> Note:
-    where = " of the gradient" if order > 1 else _where(place, source)
+    where = " of the gradient" if order > 1 else place_of(place, source)
     counts = {}
     for name, sides in by.items():
         whole = found[name]
@@ -256,7 +251,8 @@ def _slopes(every: Sequence[Side]) -> str:
     return f"slopes {left} to the left, {right} to the right"
 
 
-def _where(place: Place | None, source: str) -> str:
+def place_of(place: Place | None, source: str) -> str:
+    """ " of NAME in "PIECE"": the operation, and where the source has it."""
     if place is None:
         return ""
     name, span = place
@@ -345,12 +341,12 @@ class Others:
                 assert arrays is not None
                 made = recorded_gradients(asked, one, {n: arrays[n] for n in wanted})
                 if made.known and any(g is None for g in made.grads.values()) and watched:
-                    rest = like(watched, one).grads
+                    rest = like(watched, one, program.source).grads
                     made.grads = {n: rest[n] if g is None else g for n, g in made.grads.items()}
             elif watched is None or order > 1:
                 made = Like(one, dict.fromkeys(wanted))
             else:
-                made = like(watched, one)
+                made = like(watched, one, program.source)
             self.found.append(made)
 
     def beside(self, grads: Mapping[str, Any], style: Style) -> dict[str | None, str]:

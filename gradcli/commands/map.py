@@ -118,7 +118,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         if parts is not None:
             job.settle(next(iter(stream)), form)
             stream.close()
-            say(by_workers(job, parts.parts, form, options), bad_rows)
+            say(by_workers(job, parts.parts, form, options), bad_rows, request.source)
             return
         if stream.can_select:
             stream.select(job.narrow())
@@ -135,7 +135,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
                         stream.close()
                         break
             sink.close()
-    say(job.tally(), bad_rows)
+    say(job.tally(), bad_rows, request.source)
 
 
 def form_of(request: Request, form: str | None, path: str | None) -> str:
@@ -488,7 +488,7 @@ def by_workers(job: RowJob, parts: list[Part], form: str, options: Options) -> T
         return runs.map(job, form, parts, folder, progress.advance)  # type: ignore[no-any-return]
 
 
-def say(tally: Tally, bad_rows: str) -> None:
+def say(tally: Tally, bad_rows: str, source: str) -> None:
     """What is worth a remark, once all rows are written."""
     from gradcli.tables.table_errors import counted
 
@@ -497,6 +497,14 @@ def say(tally: Tally, bad_rows: str) -> None:
         output.note(f"{counted(tally.bad, 'bad row')} {what}; the first: {tally.first_bad}")
     if tally.left_out:
         output.note(f"{counted(tally.left_out, 'row')} left out for a number that is missing")
+    if tally.kinked:
+        where = ""
+        if tally.kink is not None:
+            from gradcli.commands.kink_notes import place_of
+
+            where = f", the first{place_of(tally.kink, source)}"
+        lie = "row lies" if tally.kinked == 1 else "rows lie"
+        output.note(f"{tally.kinked} {lie} on a kink or a jump{where}: PyTorch's slopes are taken")
     if tally.alone is not None:
         output.note(f"the rows ran one by one: {tally.alone}")
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
+from gradcli.commands import output
 from gradcli.commands.command_errors import usage
 from gradcli.language.located_errors import OPERATION_ERRORS, error_at
 
@@ -39,7 +40,9 @@ class Evaluation:
     ) -> None:
         self.request, self.variables, self.value = request, variables, value
         self.names, self.integers = names, integers
-        self.drawn: Any = None  # the random numbers before the program ran
+        self.drawn: Any = (
+            None  # the random numbers to come when the program began; None: from the seed
+        )
 
     @property
     def leaves(self) -> dict[str, Any]:
@@ -51,6 +54,18 @@ class Evaluation:
                 found[name] = tensor
                 seen.add(id(tensor))
         return found
+
+    def arrays(self) -> dict[str, Any] | None:
+        """The variables as they were when the program began; None if it wrote into them."""
+        if any(t.version_number() for t in self.variables.values()):
+            return None
+        return {n: t.array for n, t in self.variables.items()}
+
+    def rewind(self) -> None:
+        """Let the random numbers come again that came while the program ran."""
+        if (random := sys.modules.get("gradcli.engine.core.random")) is not None:
+            before = random.initial_seed() if self.drawn is None else self.drawn
+            random.rewind(before)
 
     @property
     def is_wrong(self) -> bool:
@@ -110,6 +125,20 @@ class Look:
         from gradcli.engine.core.switch import watching
 
         watching.remove(self.see)
+
+    def again(self, evaluation: Evaluation) -> None:
+        """Look at the numbers of a run that was compiled: the program runs once more, without a tape."""
+        from gradcli import language
+        from gradcli.engine.core import modes
+        from gradcli.engine.core.tensor import wrap
+
+        arrays, request = evaluation.arrays(), evaluation.request
+        if arrays is None:
+            return
+        evaluation.rewind()
+        given = {**request.loaded, **{n: wrap(a) for n, a in arrays.items()}}
+        with self, modes.no_grad():
+            language.run(request.program, given, write=lambda text: None)
 
     def see(self, primitive: Any, operands: Sequence[Any], results: Sequence[Any]) -> None:
         """One call of an operator that has a switch."""
@@ -184,6 +213,10 @@ def prepare(ctx: AnyContext, dtype: str, manual_seed: int | None) -> None:
     if ctx.meta.setdefault("gradcli.prepared", False):
         return
     ctx.meta["gradcli.prepared"] = True
+    from gradcli.engine.core.modes import told
+
+    unasked = told.set(output.note)
+    ctx.call_on_close(lambda: told.reset(unasked))
     import warnings
 
     import numpy as np

@@ -18,7 +18,7 @@ from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
 
 if TYPE_CHECKING:
-    from gradcli.language.math_indices import Known
+    from gradcli.language.math_values import Known
 
 WORDS = {"graph": "the backward graph", **VERBS}  # that begin a line
 PROMPT, MORE = ">>> ", "... "
@@ -33,7 +33,7 @@ _GRAPH = re.compile(r"graph\s+(?!(?:if|in|is|and|or|not)\b)([\w(].*?)((?:\s+--?\
 _COLON = re.compile(r"[:%](\w*)\s*(.*)")
 # A verb, and what no operator and no assignment begins with; in brackets it is a function's call.
 _VERB = re.compile(
-    rf"({'|'.join(VERBS)})\s+(?!(?:if|in|is|and|or|not)\b)([\w\"'(\[-].*?)((?:\s+--?[A-Za-z].*)?)"
+    rf"({'|'.join(VERBS)})\s+(?!(?:if|in|is|and|or|not)\b)([\w\"'(\[\\√∑∏∫∂∇-].*?)((?:\s+--?[A-Za-z].*)?)"
 )
 _CALL_OF_DIFF = re.compile(r"\bdiff\s*\(")
 _OF_A_DRAWING = frozenset("saved grads edges only depth forward wide legend".split())
@@ -222,7 +222,10 @@ class Session:
         if line[:1] in (":", " ", "\t"):
             return line
         try:
-            read = read_mathematics(text, parses, bound, known=self._known)
+            by = _differentiated_by(verb[3]) if verb and verb[1] == "diff" else None
+            read = read_mathematics(text, parses, bound, known=self._known, by=by)
+            if read is not None and by and by not in read.differentiated:
+                read = read_mathematics(text, parses, bound, known=self._known)
         except LanguageError as error:
             if self.needs_more(line):
                 return line
@@ -231,11 +234,17 @@ class Session:
         if read is None:
             return line
         self.frontend.note(f"note: read as {read}")
-        return f"{verb[1]} {read.written}{verb[3]}" if verb else read.written
+        options = ""
+        if read.differentiated:
+            options = f" --wrt {read.differentiated[0]}" * (not by)
+            options += f" --order {len(read.differentiated)}" * (len(read.differentiated) > 1)
+        if read.operator:
+            options += f" --operator {read.operator}"
+        return f"{verb[1]} {read.written}{verb[3]}{options}" if verb else read.written
 
     def _known(self, name: str) -> Known | None:
         """The shape of a value of the session's."""
-        from gradcli.language.math_indices import Known
+        from gradcli.language.math_values import Known
 
         value = self.machine.names.get(name)
         if isinstance(value, (int, float)):
@@ -560,3 +569,11 @@ def _graph_options(words: list[str]) -> dict[str, Any]:
             value = int(value)
         chosen[option.name] = value
     return chosen
+
+
+def _differentiated_by(options: str) -> str | None:
+    """The variable of a diff in a session, "" where none is said; None where d/dx cannot say it."""
+    if re.search(r"--(?:order|of|operator|along)\b", options):
+        return None
+    found = re.findall(r"--wrt[\s=]+(\w+)", options)
+    return found[0] if len(found) == 1 else None if found else ""

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.commands.command_errors import DEBUG_VARIABLE, usage
 from gradcli.commands.output import note
+from gradcli.engine.system import interrupts
+from gradcli.graphs.of_torch.early_end import Stopped
 from gradcli.graphs.of_torch.torch_tensors import is_torch_tensor, node_of
 from gradcli.language.located_errors import LanguageError, did_you_mean, suggest
 
@@ -29,6 +31,7 @@ class Ran:
 
     def __init__(self, path: str, names: dict[str, Any], watch: Watch, error: str | None) -> None:
         self.path, self.names, self.watch, self.error = path, names, watch, error
+        self.returned: list[Any] | None = None  # by a module that was called alone
 
     def graph(self, wanted: str | None) -> Graph:
         """The graph of NAME, or of NAME,NAME; else of what `backward()` was called on last, or `loss`."""
@@ -39,8 +42,12 @@ class Ran:
         names = roots | {n: v for n, v in self.names.items() if not n.startswith("__")}
         # a function's `loss` beside the program's own
         names |= {n: t for n, t in roots.items() if any(t is one for one in found)}
+        names = names if self.returned is None else {}
         graph = torch_graph(tuple(found), names=names, calls=self.watch.calls)
         graph.facts, graph.error = self.watch.facts, self.error
+        last, end = self.watch.last, self.watch.end
+        alone = self.returned is not None or (end is not None and end.at is not None)
+        graph.facts.partial = alone or (last is not None and not any(t is last for t in found))
         graph.facts.nonfinite = self._not_finite()
         if not found and not graph.diagnosis().findings:
             raise LanguageError(
@@ -86,6 +93,19 @@ class Ran:
         return watch.first_inf if ends else None
 
     def _tensors(self, wanted: str | None) -> list[Any]:
+        if self.returned is not None:
+            return self.returned
+        end = self.watch.end
+        if end is not None and end.at is not None:
+            if end.tensor is None:
+                file, line = end.at
+                raise LanguageError(
+                    f"--at: {file}:{line} has made no tensor with a graph",
+                    kind="runtime",
+                    hint="name the line of an operation on what requires grad, as the graph names it",
+                    usage=False,
+                )
+            return [end.tensor]
         if wanted:
             return [self._named(name.strip()) for name in wanted.split(",")]
         if self.watch.last is not None:
@@ -127,10 +147,17 @@ def _has_graph(value: Any) -> bool:
     return is_torch_tensor(value) and node_of(value) is not None
 
 
-def run_torch(target: str, arguments: list[str], **watched: Any) -> tuple[Ran, str | None]:
+def run_torch(
+    target: str,
+    arguments: list[str],
+    shapes: list[str] | None = None,
+    dtypes: list[str] | None = None,
+    **watched: Any,
+) -> tuple[Ran, str | None]:
     """Run FILE.py[:NAME], watched; the program and NAME.
 
-    watched: what is learnt on the way, see `Watch`.
+    shapes, dtypes: of the inputs of NAME, if that is a module: it is called then. watched: what is learnt
+    on the way, see `Watch`.
     """
     path, wanted = _split(target)
     full = os.path.abspath(os.path.expanduser(path))
@@ -161,27 +188,50 @@ def run_torch(target: str, arguments: list[str], **watched: Any) -> tuple[Ran, s
     sys.modules["__main__"], sys.argv = module, [full, *arguments]
     sys.path.insert(0, os.path.dirname(full))
     try:
+        returned = None
         with redirect_stdout(sys.stderr):
             error_text = _run(source, full, path, module, watch)
+            if error_text is None:
+                returned = _called(module, wanted, shapes, dtypes, watch)
     finally:
         sys.modules["__main__"], sys.argv = before, argv
     if watch.failure is not None:
-        _tell_failure(watch, torch_versions.name())
-    return Ran(path, dict(module.__dict__), watch, error_text), wanted
+        _tell_failure(watch)
+    ran = Ran(path, dict(module.__dict__), watch, error_text)
+    ran.returned = returned
+    return ran, wanted
 
 
-def _tell_failure(watch: Watch, version: str) -> None:
+def _called(
+    module: ModuleType,
+    wanted: str | None,
+    shapes: list[str] | None,
+    dtypes: list[str] | None,
+    watch: Watch,
+) -> list[Any] | None:
+    """What a module of the file gives, where NAME is one; None where it is not."""
+    from gradcli.commands import torch_module
+
+    value = module.__dict__.get(wanted or "")
+    if not torch_module.is_module(value):
+        if shapes:
+            hint = "name a module: --torch FILE.py:Net"
+            raise usage("--shape is for a module that is called alone", hint=hint)
+        return None
+    given = torch_module.read_pairs(shapes or [], "--shape")
+    kinds = torch_module.read_pairs(dtypes or [], "--dtype")
+    with watch:
+        found = torch_module.call_module(str(wanted), value, given, kinds)
+    return torch_module.tensors_with_graphs(found)
+
+
+def _tell_failure(watch: Watch) -> None:
     """Say that looking has failed: of the program's own errors this is none."""
     import traceback
 
-    error = watch.failure
     if os.environ.get(DEBUG_VARIABLE):
-        traceback.print_exception(error)
-    note(
-        f"{watch.failures:,} of the looks at the program have failed, the first by "
-        f"{type(error).__name__}: {error}; what they would have told is missing. This is a fault in gradcli "
-        f"with {version}: please report it ({DEBUG_VARIABLE}=1 shows the traceback)"
-    )
+        traceback.print_exception(watch.failure)
+    note(f"{watch.failed_words()} ({DEBUG_VARIABLE}=1 shows the traceback)")
 
 
 def _split(target: str) -> tuple[str, str | None]:
@@ -196,8 +246,16 @@ def _run(source: bytes, full: str, path: str, module: ModuleType, watch: Watch) 
     """Run the program; the words of the error that ended it, where a graph is left all the same."""
     try:
         code = compile(source, full, "exec", dont_inherit=True)
+        interrupts.as_python()  # Ctrl-C ends the program, and what there is is shown
         with watch:
             exec(code, module.__dict__)
+    except Stopped:
+        pass
+    except KeyboardInterrupt:
+        if watch.last is None:
+            raise
+        count = f"{watch.facts.step:,} backward {'pass' if watch.facts.step == 1 else 'passes'}"
+        note(f"interrupted after {count}: this is what there is")
     except SystemExit as error:
         if error.code not in (None, 0):
             return f"{path} ended with exit code {error.code}"

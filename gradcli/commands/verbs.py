@@ -218,6 +218,7 @@ def grad(
     wrt: Names = None,
     seed: Any = None,
     order: int = 1,
+    explain: bool = False,
     **variables: Any,
 ) -> Any:
     """The gradient of an expression: `grad("2*dot(x, x)", x=[0, 1, 2, 3])`.
@@ -225,19 +226,104 @@ def grad(
     Returns a tensor of the variable's shape and dtype (None where nothing depends on it), or with
     several variables a dict of them. seed: the gradient to start from, of the value's shape; a value
     that is not a scalar needs one. order: how often to differentiate; from the second time on the gradient
-    is summed up first. No `.grad` of a tensor that was given changes. Raises LanguageError.
+    is summed up first. explain: warn (UserWarning) where a variable lies on a kink or a jump, and of a
+    gradient that is not finite or that a rule misses, what it is. No `.grad` of a tensor that was given
+    changes. Raises LanguageError.
     """
     from gradcli.transforms.higher_orders import gradients
 
     call = Call(source, values, variables, wrt)
     leaves = call.leaves()
+    explained = _explained(call, explain)
+    if order > 1:
+        return _nth(call, leaves, seed, order, explained)
     value, _ = call.run("gradient")
     try:
         start = None if seed is None else as_tensor(seed, value.dtype).detach()
-        found = gradients(value, leaves, start, order)
+        found = gradients(value, leaves, start)
     except OPERATION_ERRORS as error:
         raise call.error_for(error) from error
+    explained(None if start is None else start.array, order, False)
+    return call.result(_with_tails(call, found, start, value))
+
+
+def _with_tails(call: Call, found: dict[str, Any], start: Any, value: Any) -> dict[str, Any]:
+    """Gradients with the digits that results have lost: the slope of tanh at 20, where it is 1."""
+    from gradcli.commands.backward_passes import may_lose
+
+    given = {n: g for n, g in found.items() if g is not None}
+    if not given or not may_lose(value):
+        return found
+    from gradcli.transforms import removable
+
+    tensors = {n: t.detach() for n, t in call.tensors.items()}
+    seed = None if start is None else start.array
+    own, _ = removable.slopes(
+        call.program, tensors, {n: g.array for n, g in given.items()}, seed, call.names
+    )
+    return found | {n: wrap(np.asarray(a)[()]) for n, a in own.items()}
+
+
+def _nth(
+    call: Call,
+    leaves: dict[str, Tensor],
+    seed: Any,
+    order: int,
+    explained: Callable[[Any, int, bool], None],
+) -> Any:
+    """A gradient's gradient, and so on."""
+    from gradcli.transforms import removable
+
+    with removable.Watch() as watch:
+        value, _ = call.run("gradient")
+    try:
+        start = None if seed is None else as_tensor(seed, value.dtype).detach()
+        given = {n: t.detach() for n, t in call.tensors.items()}
+        found, remarks = removable.nth_gradients(
+            call.program,
+            given,
+            value,
+            leaves,
+            order,
+            start,
+            call.names,
+            watch.critical or watch.bent,
+        )
+    except OPERATION_ERRORS as error:
+        raise call.error_for(error) from error
+    _warn(remarks)
+    explained(None if start is None else start.array, order, False)
     return call.result(found)
+
+
+def _explained(call: Call, wanted: bool) -> Callable[[Any, int, bool], None]:
+    """What warns of points without a derivative, once the call has run: of (seed, order, rows).
+
+    It is made before, for the program draws the same random numbers again.
+    """
+    if not wanted:
+        return lambda seed, order, rows: None
+    from gradcli.commands.kink_notes import explanations_of, notes
+    from gradcli.transforms.kinks import ERRORS, Watched, derivative_of
+    from gradcli.transforms.verdicts import function_of
+
+    function = function_of(call.program, call.names)
+    arrays = {n: np.array(t.array) for n, t in call.tensors.items()}
+
+    def explained(seed: Any, order: int, rows: bool) -> None:
+        of = derivative_of(function, call.wanted) if order > 1 else function
+        with np.errstate(all="ignore"):
+            try:
+                watched = Watched(of, arrays, call.wanted, seed, rows or order > 1)
+            except ERRORS:
+                return
+            found = notes(watched, call.source, order)
+            if order == 1 and not rows:
+                found += explanations_of(watched, call.program, call.names, found)
+        for note in found:
+            warnings.warn(note.text, UserWarning, stacklevel=4)
+
+    return explained
 
 
 def diff(*args: Any, **kwargs: Any) -> Any:
@@ -451,42 +537,57 @@ def jacobian(
     *,
     wrt: Names = None,
     mode: str | None = None,
+    explain: bool = False,
     **variables: Any,
 ) -> Any:
     """The derivative of every element of the value by every element of a variable.
 
     Returns a tensor of the value's shape and then the variable's, or with several variables a dict of
-    them. mode: "forward" (by columns) or "reverse" (by rows); None takes the fewer. Raises
-    LanguageError.
+    them. mode: "forward" (by columns) or "reverse" (by rows); None takes the fewer. explain: as of `grad`.
+    Raises LanguageError.
     """
-    from gradcli.transforms import traced_matrices
+    from gradcli.transforms import removable, traced_matrices
 
     if mode not in (None, "forward", "reverse"):
         raise ValueError(f'mode must be "forward", "reverse" or None, not {mode!r}')
     call = Call(source, values, variables, wrt)
     call.leaves()
     start = traced_matrices.Start()
+    explained = _explained(call, explain)
     call.run("Jacobian")
     start.again()
     try:
-        found = traced_matrices.jacobian(call.program, call.tensors, call.wanted, call.names, mode)
+        found, remarks = removable.jacobian(
+            call.program, call.tensors, call.wanted, call.names, mode
+        )
     except OPERATION_ERRORS as error:
         raise call.error_for(error) from error
+    _warn(remarks)
+    explained(None, 1, True)
     return call.result({n: wrap(array) for n, array in found.by.items()})
 
 
 @verb
-def hessian(source: str, values: Values = None, /, *, wrt: Names = None, **variables: Any) -> Any:
+def hessian(
+    source: str,
+    values: Values = None,
+    /,
+    *,
+    wrt: Names = None,
+    explain: bool = False,
+    **variables: Any,
+) -> Any:
     """The second derivatives of an expression whose value is a scalar.
 
     Returns a tensor of the variable's shape twice; with several variables `hessian(…)["x"]["y"]` is
-    differentiated by x, then by y. Raises LanguageError.
+    differentiated by x, then by y. explain: as of `grad`. Raises LanguageError.
     """
-    from gradcli.transforms import traced_matrices
+    from gradcli.transforms import removable, traced_matrices
 
     call = Call(source, values, variables, wrt)
     call.leaves()
     start = traced_matrices.Start()
+    explained = _explained(call, explain)
     value, _ = call.run("Hessian")
     if value.numel() != 1:
         error = call.error_for(RuntimeError("the Hessian is that of a scalar"))
@@ -494,11 +595,19 @@ def hessian(source: str, values: Values = None, /, *, wrt: Names = None, **varia
         raise error
     start.again()
     try:
-        found = traced_matrices.hessian(call.program, call.tensors, call.wanted, call.names)
+        found, remarks = removable.hessian(call.program, call.tensors, call.wanted, call.names)
     except OPERATION_ERRORS as error:
         raise call.error_for(error) from error
+    _warn(remarks)
+    explained(None, 2, True)
     blocks = {n: ByName({m: wrap(b) for m, b in row.by.items()}) for n, row in found.items()}
     return blocks[call.wanted[0]][call.wanted[0]] if call.single else ByName(blocks)
+
+
+def _warn(remarks: Any) -> None:
+    """Warn of what could not be decided, or is not finite."""
+    for line in remarks.lines(False):
+        warnings.warn(line, stacklevel=4)
 
 
 class Check:

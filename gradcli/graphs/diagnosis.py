@@ -93,6 +93,8 @@ def _ended(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Findi
     known = _known_error(error)
     if known is None and not len(graph.skeleton):
         return
+    if NO_SCALAR in error and facts is not None and facts.partial:
+        return  # the loss is another
     cut = NO_GRAPH in error or "'backward'" in error
     if cut and any(one.fault for one in missing_gradients.cut_off(graph, facts, error)):
         return  # which says it better

@@ -62,6 +62,8 @@ def node_to_json(record: Record) -> dict[str, Any]:
         node["module"] = record.module
     if record.place is not None:
         node["file"], node["line"] = record.place.file, record.place.line
+    if record.kink is not None:
+        node["kink"] = record.kink
     if record.device not in (None, "cpu"):
         node["device"] = record.device
     if record.has_grad:

@@ -14,7 +14,7 @@ def title_of(record: Record, *, forward: bool = False) -> tuple[str, str | None]
     """Say what a node is, and what the program calls it; forward: as the operation, not its gradient."""
     name = record.variable or record.label
     if not forward:
-        return record.name, name
+        return f"{record.name} ({record.kink})" if record.kink else record.name, name
     if record.is_input:
         return "constant" if record.is_constant else "input", name
     return re.sub(r"Backward\d*$", "", record.name).lower() or record.name, name

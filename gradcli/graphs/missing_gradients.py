@@ -86,6 +86,8 @@ def cut_off(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Find
         yield found
         return
     leaves = {id(n.variable) for n in graph.skeleton.nodes if hasattr(n, "variable")}
+    if facts.partial and error is None:
+        return  # what it does not reach, another loss may
     known = known_leaves(graph, facts)
     cuts = sorted(facts.cuts.values(), key=lambda cut: cut.kind == "no_grad")
     grouped: dict[tuple[str, Place | None], list[int]] = {}

@@ -47,6 +47,7 @@ class Record:
     place: Place | None = None
     module: str | None = None
     device: str | None = None
+    kink: str | None = None
 
     @property
     def is_leaf(self) -> bool:
@@ -174,6 +175,9 @@ class Describer:
     source: str | None = None
     names: Mapping[int, str] = field(default_factory=dict)  # id of a tensor -> its name
     grads: Mapping[Any, Any] | None = None  # node -> the gradient that reached it
+    kinks: Mapping[Any, str] = field(
+        default_factory=dict
+    )  # node -> "kink" or "jump", if it is at one
     probe: Probe = OWN
     spans: dict[int, tuple[int, int] | None] = field(default_factory=dict)
 
@@ -262,6 +266,7 @@ class Describer:
             place=place,
             module=self.probe.module(node),
             device=device,
+            kink=self.kinks.get(node),
         )
 
     def _where_read(

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from gradcli.language import names
 from gradcli.language.math_tree import Node, nodes
+from gradcli.language.math_values import Known
 from gradcli.language.notation import is_greek
 
 DELTAS = frozenset(("delta", "δ"))
@@ -20,13 +21,6 @@ EPSILONS = frozenset(("epsilon", "varepsilon", "ε", "ϵ"))
 _WORDS = frozenset(
     "in out max min eff ref tot kin pot ext int rms abs rel id is on if el mol ms".split()
 )
-
-
-class Known(NamedTuple):
-    """What is known of the value of a name: its shape, and what it is, if it is a whole number."""
-
-    shape: tuple[int | str, ...]
-    number: int | None = None
 
 
 class Index(NamedTuple):
@@ -178,26 +172,21 @@ def _exact(roots: list[Node], tensors: Container[str], first: int) -> dict[tuple
     """The sizes that numbers as upper limits say: of a in `\\sum_{k=0}^{4} a_k x^k`, 5."""
     ends: dict[tuple[str, int], set[int | None]] = {}
 
-    def visit(node: Node, highs: dict[str, int | None]) -> None:
+    waiting: list[tuple[Node, dict[str, int | None]]] = [(root, {}) for root in roots]
+    while waiting:
+        node, highs = waiting.pop()
         if node.binder is not None:
             high = node.binder.high
-            whole = (
-                int(high.text)
-                if high is not None and high.kind == "number" and high.text.isdigit()
-                else None
-            )
-            highs = highs | dict.fromkeys(node.binder.names, whole)
+            whole = high is not None and high.kind == "number" and high.text.isdigit()
+            number = int(high.text) if high is not None and whole else None
+            highs = highs | dict.fromkeys(node.binder.names, number)
         if node.kind == "name" and node.base in tensors:
             for k, index in enumerate(subscripts(node)):
                 last = highs.get(index.letter) if index.letter else None
                 end = None if last is None else last + index.offset
                 ends.setdefault((node.base, k), set()).add(end)
-            return
-        for part in node.parts:
-            visit(part, highs)
-
-    for root in roots:
-        visit(root, {})
+        elif node.kind != "name":
+            waiting += [(part, highs) for part in node.parts]
     return {
         place: end - first + 1
         for place, (end, *more) in ((p, sorted(e, key=str)) for p, e in ends.items())

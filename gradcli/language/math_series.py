@@ -48,6 +48,12 @@ def element(writer: Writer, node: Node) -> Value | None:
         return None
     letters = {i.letter for i in found if i.letter}
     tensors, known = writer.indices.tensors, writer.known(node.base)
+    if known is not None and known.each and letters and node.base in writer.own:
+        if letters & writer.scope.keys():
+            raise writer.error(
+                f"{node.base} is a column, of which each row has one number", node.token
+            )
+        return Value(node.base)
     if not letters:
         digits = node.parts[0].text if len(node.parts) == 1 else ""
         if known is not None and len(digits) == len(known.shape) > 1:  # A_{12}
@@ -267,18 +273,25 @@ def norm(writer: Writer, inner: Value, order: str, node: Node) -> Value:
 
 def factors(node: Node) -> tuple[list[Node], list[Node], bool]:
     """The factors of a product above and below a line, and whether there is a minus."""
-    if node.kind == "group" and node.only.kind in ("product", "neg", "group", "name"):
-        return factors(node.only)
-    if node.kind == "neg":
-        above, below, minus = factors(node.only)
-        return above, below, not minus
-    if node.kind == "product" and node.text in _PRODUCTS:
-        left, right = map(factors, node.parts)
-        return left[0] + right[0], left[1] + right[1], left[2] != right[2]
-    if node.kind == "product" and node.text in ("/", "frac"):
-        above, below, minus = factors(node.parts[0])
-        return above, [*below, node.parts[1]], minus
-    return [node], [], False
+    above: list[Node] = []
+    below: list[Node] = []
+    minus = False
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        if one.kind == "group" and one.only.kind in ("product", "neg", "group", "name"):
+            waiting.append(one.only)
+        elif one.kind == "neg":
+            minus = not minus
+            waiting.append(one.only)
+        elif one.kind == "product" and one.text in _PRODUCTS:
+            waiting += reversed(one.parts)
+        elif one.kind == "product" and one.text in ("/", "frac"):
+            waiting.append(one.parts[0])
+            below.append(one.parts[1])
+        else:
+            above.append(one)
+    return above, below, minus
 
 
 def free_letters(writer: Writer, node: Node) -> tuple[str, ...]:
@@ -406,10 +419,17 @@ def check_ends(writer: Writer, node: Node) -> None:
 
 def _free(node: Node) -> set[str]:
     """The letters of a tree that are indices or names, and that no sum in it binds."""
-    if node.kind == "name":
-        return {node.text, *(i.letter for i in subscripts(node))}
-    found = set().union(*map(_free, node.parts)) if node.parts else set()
-    return found - set(node.binder.names) if node.binder is not None else found
+    found: set[str] = set()
+    waiting: list[tuple[Node, frozenset[str]]] = [(node, frozenset())]
+    while waiting:
+        one, bound = waiting.pop()
+        if one.binder is not None:
+            bound |= set(one.binder.names)
+        if one.kind == "name":
+            found |= {one.text, *(i.letter for i in subscripts(one))} - bound
+        else:
+            waiting += [(part, bound) for part in one.parts]
+    return found
 
 
 def _merged(writer: Writer, node: Node) -> Node:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from math import comb, factorial
+from typing import TYPE_CHECKING
 
-from gradcli.language import math_series, names
+from gradcli.language import names
 from gradcli.language.foreign_names import FUNCTIONS, bare, called, is_function, known_as
 from gradcli.language.located_errors import LanguageError
-from gradcli.language.math_indices import Axis, Indices, Known
 from gradcli.language.math_symbols import ALONG, MATRIX_VALUED, NUMBERS, OF_MATRICES, RENAMED, SWAPS
 from gradcli.language.math_tree import Node
 from gradcli.language.math_values import (
@@ -23,17 +23,22 @@ from gradcli.language.math_values import (
     PRODUCT,
     SIGN,
     SUM,
+    Known,
     Value,
     aligned,
     weak,
 )
-from gradcli.language.notation import Token, fraction, is_matrix
+from gradcli.language.notation import Token, fraction, is_greek, is_matrix
+
+if TYPE_CHECKING:
+    from gradcli.language.math_indices import Axis, Indices
 
 # The shape of a product of two shapes; what is not here is none.
 _PRODUCTS = {
     ("row", "column"): (0, False), ("row", "matrix"): (1, True), ("matrix", "column"): (1, False),
     ("matrix", "matrix"): (2, False), ("column", "row"): (2, False),
 }  # fmt: skip
+_CHAINED = ("", "*", "·", "/")  # products that are read from the left to the right
 _NUMBER = r"-?[\d.]+(?:e[+-]?\d+)?"
 
 
@@ -47,20 +52,26 @@ class Writer:
         own: set[str],
         vectors: set[str] | None,
         known: Callable[[str], Known | None],
-        found: Indices,
+        found: Indices | None,
         *,
         loose: bool = True,
         elementwise: bool = True,
     ) -> None:
         self.source, self.own, self.vectors, self.known = source, own, vectors, known
-        self.indices, self.loose, self.elementwise = found, loose, elementwise
-        self.einstein = loose and not found.bound
+        self.found, self.loose, self.elementwise = found, loose, elementwise
+        self.einstein = loose and found is not None and not found.bound
         self.limits: set[str] = set()  # the names that limit sums, which are numbers
         self.free: tuple[str, ...] = ()  # those that the left side of an equation has
         self.scope: dict[str, Axis] = {}
         self.by = ""  # the variable of a text that is only differentiated, once
         self.remarks: list[str] = []
         self.numbers: set[str] = set()  # the names that are numbers, whatever stands around them
+
+    @property
+    def indices(self) -> Indices:
+        """The indices of the text, where it has any."""
+        assert self.found is not None
+        return self.found
 
     # -- errors and remarks --------------------------------------------------------------------------
     def error(
@@ -96,7 +107,9 @@ class Writer:
 
     def whole(self, node: Node) -> Value:
         """A value of its own, whose free indices are its dimensions."""
-        if node.kind == "relation":
+        if node.kind == "relation" and self.found is not None:
+            from gradcli.language import math_series
+
             self.free = math_series.free_letters(self, node.parts[0])
         return self.value(node)
 
@@ -121,9 +134,14 @@ class Writer:
     def name(self, node: Node) -> Value:
         name = node.text
         if name in self.scope and name not in self.own:
+            from gradcli.language import math_series
+
             return math_series.place(self, node)
-        if node.parts and (found := math_series.element(self, node)) is not None:
-            return found
+        if node.parts:
+            from gradcli.language import math_series
+
+            if (found := math_series.element(self, node)) is not None:
+                return found
         if not name:
             raise self.error("nothing binds the index here", node.token, "as \\sum_i does")
         if name[:2] == "n_" and name not in self.own and (size := self.size(name[2:])) is not None:
@@ -181,7 +199,10 @@ class Writer:
 
     # -- sums and signs ------------------------------------------------------------------------------
     def sum(self, node: Node) -> Value:
-        math_series.check_ends(self, node)
+        if self.found is not None:
+            from gradcli.language import math_series
+
+            math_series.check_ends(self, node)
         terms = [self.value(part) for part in node.parts]
         terms = self.identities(terms)
         if any(t.rank and not t.text.endswith("\0") for t in terms):  # ones beside a vector
@@ -226,11 +247,27 @@ class Writer:
 
     # -- products ------------------------------------------------------------------------------------
     def product(self, node: Node) -> Value:
-        if node.text == "frac" or node.text == "/":
-            return self.quotient(node)
-        if node.text in ("", "*", "·") and self.einstein and math_series.repeats(self, node):
-            return math_series.einstein(self, node)
-        left, right = (self.value(part) for part in node.parts)
+        """A product of any length, from the left to the right."""
+        if node.text in _CHAINED and self.einstein:
+            from gradcli.language import math_series
+
+            if math_series.repeats(self, node):
+                return math_series.einstein(self, node)
+        chain = [node]
+        while node.text in _CHAINED and chain[-1].parts[0].kind == "product":
+            before = chain[-1].parts[0]
+            if before.text not in _CHAINED:
+                break
+            chain.append(before)
+        value = self.value(chain[-1].parts[0])
+        for one in reversed(chain):
+            value = self.joined(one, value, self.value(one.parts[1]))
+        return value
+
+    def joined(self, node: Node, left: Value, right: Value) -> Value:
+        """The value of one product."""
+        if node.text in ("frac", "/"):
+            return self.quotient(node, left, right)
         if left.text.endswith("\0") or right.text.endswith("\0"):
             return self.with_ones(left, right, node)
         for one, other in ((left, right), (right, left)):
@@ -254,7 +291,8 @@ class Writer:
                 right = right._replace(rank=rank)
         elif (
             node.text == "" and left.rank == right.rank == 0 and not self.own & {left.text, right.text}
-            and self.loose and is_matrix(left.text) and right.text.isascii()
+            and self.loose and is_matrix(left.text) and not is_greek(left.text) and right.text.isascii()
+            and not any("for a matrix say" in remark for remark in self.remarks)
             and self.is_open(left) and self.is_open(right)
         ):  # fmt: skip
             shapes = f"--shape {left.text}=m,n --shape {right.text}={'n,k' if is_matrix(right.text) else 'n'}"
@@ -281,8 +319,7 @@ class Writer:
         raise self.error("the size of the vector of ones is not known", node.token,
                          "write ones(3), or 1^T x for a sum")  # fmt: skip
 
-    def quotient(self, node: Node) -> Value:
-        left, right = (self.value(part) for part in node.parts)
+    def quotient(self, node: Node, left: Value, right: Value) -> Value:
         below = right.at(POWER)
         if right.axes or left.axes:
             (left, right), axes, rank = aligned([left, right])
@@ -328,6 +365,8 @@ class Writer:
         if sign == "⊗":
             return self.tensor_product(left, right, token)
         if left.axes or right.axes:
+            from gradcli.language import math_series
+
             return math_series.product(self, left, sign, right, token)
         if not (left.rank and right.rank):
             return self.of_elements(left, "@" if sign == "@" else "*", right)
@@ -415,6 +454,10 @@ class Writer:
         each = node.text == "⊙"
         if each and base.kind == "call" and lower.text.startswith("linalg.") and lower.rank == 2:
             each = False
+        if exponent.text == "+" and lower.rank != 2:
+            raise self.error(
+                "this is the pseudo-inverse of a matrix, or a value is missing", node.token
+            )
         if lower.rank == 2 and not each and not lower.axes:
             found = self.matrix_power(lower, upper, node)
             if found is not None:
@@ -454,6 +497,9 @@ class Writer:
                                  f"linalg.pinv({bare(base.text)})", "shape")  # fmt: skip
             return shape.like(f"linalg.inv({bare(base.text)})", ATOM)
         raised = node.parts[1]
+        if raised.kind == "raw" and raised.text == "+":
+            text = f"linalg.pinv({bare(base.text)})"
+            return Value(text, ATOM, 2, False, (), base.sizes[::-1])
         if raised.kind == "neg" and raised.only.text == "T" and "T" not in self.own:
             inverse = Value(
                 f"linalg.inv({bare(base.text)}).T", ATOM, 2, False, (), base.sizes[::-1]
@@ -535,6 +581,8 @@ class Writer:
         inner = self.value(node.only)
         order = self.order(node.parts[1], inner) if len(node.parts) > 1 else ""
         if inner.axes:
+            from gradcli.language import math_series
+
             return math_series.norm(self, inner, order, node)
         matrix = inner.rank == 2
         if order == "F" or (order == "2" and not matrix):
@@ -571,6 +619,8 @@ class Writer:
         if left.rank == right.rank == 1 and not (left.axes or right.axes):
             return Value(f"{left.at(PRODUCT)}@{right.at(POWER)}", PRODUCT)
         if left.axes or right.axes:
+            from gradcli.language import math_series
+
             return math_series.product(self, left, "·", right, node.token)
         return Value(f"sum({left.at(PRODUCT)}*{right.at(SIGN)})")
 
@@ -791,6 +841,8 @@ class Writer:
         return math_calculus.limit(self, node)
 
     def series(self, node: Node) -> Value:
+        from gradcli.language import math_series
+
         return math_series.series(self, node)
 
 

@@ -17,7 +17,8 @@ _LETTER = r"[^\W\d_⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿᵀ½¼¾⅐-⅞]"
 _TOKEN = (
     r"(?P<blank>(?:[^\S\n]|~|\\[,;!:> ]"
     rf"|\\(?:(?:left|right)\.|(?:left|right|[bB]igg?[lrm]?|middle|{SPACES})(?![A-Za-z])))*)"
-    r"(?:(?P<number>0[xX][\da-fA-F]+|(?:\d+(?:_\d+)*(?:\.(?![*^/])\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?:[jJ](?!\w))?)"
+    r"(?:(?P<number>0[xX][\da-fA-F]+|(?:(?:\d{1,3}(?:\\,\d{3})+(?!\d)|\d+(?:_\d{3})*(?!_?\d)|\d+)"
+    r"(?:\{,\}\d+|\.(?![*^/])\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?:[jJ](?!\w))?)"
     r"|(?P<string>\"[^\"\n]*\"|(?<=[(,=\[ ])'[^'\n]*')"
     r"|(?P<name>∞|[α-ω](?:\d|_\w+)*(?![\w(])|[α-ω](?=[A-Za-z])"
     rf"|{_LETTER}(?:{_LETTER}|\d|_(?=\w))*(?:\.[A-Za-z_]\w*)*)"
@@ -44,6 +45,7 @@ class Token(NamedTuple):
 def tokens(source: str, own: Container[str], double: str = "‖") -> list[Token]:
     """The tokens of a text. own: names that mean what they are. double: `||` as one of `‖`, `|`, "or"."""
     text = re.sub(r"^(\s*)(\$+)([^$]+)(\$+)\s*$", _without_dollars, source.rstrip())
+    text = re.sub(r"\s*\\right\s*\.\s*$", "", text)
     found = _in_one_font(_unbraced([_token(match) for match in re.finditer(_TOKEN, text)]))
     if double != "‖":
         found = [part for t in found for part in _bars(t, double, text)]
@@ -114,6 +116,11 @@ def is_derivative(found: list[Token], i: int) -> bool:
     return texts[:1] == ["("] and texts[2:] == [")"] and found[i + 1].kind in ("name", "number")
 
 
+def is_differential(token: Token) -> bool:
+    """Whether a token is the dx of an integral."""
+    return token.kind == "name" and re.fullmatch(r"d[^\W\d_]?", token.text) is not None
+
+
 def fraction(text: str) -> str | None:
     """`1/2` of `½`; None of other signs."""
     if len(text) != 1 or unicodedata.category(text) != "No":
@@ -151,7 +158,9 @@ def _without_dollars(match: re.Match[str]) -> str:
 def _token(match: re.Match[str]) -> Token:
     kind = str(match.lastgroup)
     text = SIGNS.get(match[kind], match[kind]) if kind != "name" else match[kind]
-    if text != match[kind]:  # another way to write it
+    if kind == "number":
+        text = text.replace("\\,", "").replace("{,}", ".")
+    elif text != match[kind]:  # another way to write it
         kind = "command" if text.isalpha() else "sign"
         kind = "name" if text in WORDS else kind
     blank = re.sub(_SIZES, "", match["blank"])  # of f\left(x\right) there is none

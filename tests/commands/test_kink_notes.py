@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import subprocess
+import sys
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 
+import gradcli
 from gradcli.transforms import recorded_answers
 from tests.commands.running import run
 
@@ -122,6 +127,10 @@ def _numbers(value: Any) -> Any:
          "x.grad = 1   (PyTorch 2.14: 0)\n"),
         (["relu(x)*2", "--x", "0", "--like", "autograd"],
          "x.grad = 0   (autograd 1.9: its rule for relu was not run)\n"),
+        (["clip(x, 0, 1)", "--x", "0", "--like", "jax"], "x.grad = 1   (JAX 0.10: 0.5)\n"),
+        (["x.abs()", "--x", "0", "--like", "jax"], "x.grad = 0   (JAX 0.10: 1)\n"),
+        (["quantile(x, 0.5)", "--x", "1,1", "--like", "tinygrad"],
+         "x.grad = [0.5, 0.5]   (tinygrad 0.14: its rule for the function that uses sort was not run)\n"),
         (["copysign(x, 2)", "--x", "0", "--like", "jax"],
          "x.grad = 0   (JAX 0.10: its rule for copysign was not run)\n"),
         (["sum(max(A, 1).values)", "--A", "1,1;2,3", "--like", "paddle"],
@@ -188,6 +197,21 @@ def test_the_same_random_numbers_are_drawn_again() -> None:
 
 
 @pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["nn.functional.leaky_relu(x)", "--x", "0"], "x is at a kink of leaky_relu"),
+        (["sum(relu(x))", "--x", "zeros(250000)", "--plain"], "250000 of 250000 elements of x"),
+        (["abs(x)*rand(())", "--x", "0"], "x is at a kink of abs"),
+    ],
+)
+def test_a_process_of_its_own_says_it_too(argv: list[str], words: str) -> None:
+    """Nothing has been imported or drawn there before the program runs."""
+    command = [sys.executable, "-m", "gradcli", "grad", *argv]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert words in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
     ("command", "source", "values", "words"),
     [
         ("jacobian", "abs(x)", {"x": "0,1"}, "x[0] is at a kink of abs"),
@@ -210,3 +234,51 @@ def test_ops_tells_who_answers_what() -> None:
     assert "at the kink d abs(x), x = 0" in text and "1: JAX 0.10, Enzyme 0.0.16" in text
     assert "jax 0.10.2 (_src/lax/lax.py)" in text
     assert "at the kink" not in run("ops", "sin").stdout
+
+
+@pytest.mark.parametrize(
+    ("verb", "source", "words"),
+    [
+        (gradcli.grad, "abs(x)", "x is at a kink of abs"),
+        (gradcli.grad, "x*log(x)", "-special.entr(x) in place of"),
+        (gradcli.jacobian, "abs(x)", "x is at a kink of abs"),
+        (gradcli.hessian, "relu(x)**2", "a kink of the gradient: slopes 0 and 2"),
+    ],
+)
+def test_python_is_warned_where_it_asks(verb: Any, source: str, words: str) -> None:
+    with pytest.warns(UserWarning, match=re.escape(words)) as caught:
+        verb(source, x=0.0, explain=True)
+    assert {w.filename for w in caught if w.category is UserWarning} == {__file__}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        verb(source, x=0.0)
+        verb(source, x=0.5, explain=True)
+
+
+def test_a_graph_marks_its_nodes() -> None:
+    result = run("graph", "sum(abs(x) + relu(x)**2)", "--x", "0,1", "--grads")
+    assert "AbsBackward0 (kink)" in result.stdout and "ReluBackward0 " in result.stdout
+    assert "x[0] is at a kink of abs" in result.stderr
+    found = json.loads(run("graph", "abs(x)", "--x", "0", "--grads", "--json").stdout)
+    assert [n.get("kink") for n in found["nodes"]] == ["kink", None]
+    assert "kink" not in run("graph", "abs(x)", "--x", "0").output
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("abs(x) + y", '2 rows lie on a kink or a jump, the first of abs in "abs(x)"'),
+        ("maximum(x, y)", "1 row lies on a kink or a jump, the first of maximum"),
+        ("floor(x) + y", "4 rows lie on a kink or a jump, the first of floor"),
+        ("relu(x)**2 + y", ""),
+        ("relu(x) - relu(-x)", ""),  # the slopes are the same, though the gradient is 0
+        ("sin(x)", ""),
+    ],
+)
+def test_map_counts_rows(source: str, words: str, tmp_path: Any) -> None:
+    table = tmp_path / "k.csv"
+    table.write_text("x,y\n0,1\n1,2\n-1,0\n0,0\n")
+    result = run("map", source, str(table))
+    assert result.exit_code == 0
+    assert words in result.stderr if words else result.stderr == ""
+    assert run("map", source, str(table), "--no-grad", "all").stderr == ""

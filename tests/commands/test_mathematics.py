@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -115,7 +118,56 @@ def test_a_column_is_a_number_of_each_row(tmp_path: Path) -> None:
     assert run("map", "--math", "A x", str(table), "--no-grad", "all").stdout.endswith("3,4,12\n")
 
 
+def test_an_index_of_a_column_is_that_of_the_row(tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("y,x\n1,0\n3,1\n5,2\n")
+    assert run("fit", "--math", "y_i = a x_i + b", str(table)).stdout.startswith("a = 2")
+    refused = run("map", "--math", r"\sum_i x_i", str(table))
+    assert "x is a column, of which each row has one number" in refused.stderr
+
+
+def test_a_session_differentiates_by_what_the_text_says() -> None:
+    lines = ":math\ndiff d/dx x^2\ndiff \\frac{d}{dx} x^3 --wrt x\ndiff \\frac{d^2}{dx^2} x^3\n"
+    result = CliRunner().invoke(main, ["repl"], input=lines, prog_name="gradcli")
+    assert result.stdout == "2*x\n3*x**2\n6*x\n"
+
+
 def test_values_of_a_session_have_shapes() -> None:
     lines = ":math\nA = [[1., 2.], [3., 4.]]\nA = tensor(A)\nx = tensor([1., 1.])\nA x\n"
     result = CliRunner().invoke(main, ["repl"], input=lines, prog_name="gradcli")
     assert result.stdout.endswith("tensor([3., 7.])\n")
+
+
+POINT = {"x": "0.7,1.2,0.4", "y": "0.3,0.9,1.1", "A": "1.2,0.3,0.5;0.4,1.5,0.2;0.1,0.6,1.9"}
+
+
+@sweep(
+    "text",
+    [
+        *("sum(lgamma(x))", "sum(sigmoid(A@x))", "sum(softplus(x))", "sum(digamma(x))"),
+        *("x@A@x", "norm(A@x - y)", "log(sum(exp(x)))", "softmax(x, 0)@y", "logdet(A)"),
+        *(
+            "trace(linalg.inv(A))",
+            "prod(x)",
+            "mean(x)",
+            "var(x)",
+            "sum(tanh(A)*A)",
+            "x[0]*x[1] + x[2]",
+        ),
+        *("sum(x*log(x))", "outer(x, y).sum()", "norm(A)", "cumsum(x, 0)@y", "sum((A@x - y)**2)"),
+    ],
+)
+def test_a_printed_derivative_is_read_as_what_it_was_printed_for(text: str) -> None:
+    name = "A" if "x" not in text.replace("softmax", "").replace("exp", "") else "x"
+    shapes = [f"{n}={'3,3' if n == 'A' else '3'}" for n in POINT if re.search(rf"\b{n}\b", text)]
+    options = ["--wrt", name, *(word for shape in shapes for word in ("--shape", shape))]
+    plain = run("diff", text, *options).stdout.strip()
+    latex = run("diff", text, *options, "--format", "latex").stdout.strip().partition(" = ")[2]
+    results = []
+    for source, flags in ((plain, []), (latex, ["--math"])):
+        given = [n for n in POINT if re.search(rf"(?<![a-zA-Z]){n}(?![a-zA-Z])", source)]
+        values = [word for n in given for word in (f"--{n}", POINT[n])]
+        result = run("eval", *flags, source, *values)
+        assert result.exit_code == 0, (source, result.stderr)
+        results.append(np.array(ast.literal_eval(result.stdout)))
+    assert np.allclose(*results, rtol=1e-12), (plain, latex)

@@ -16,6 +16,7 @@ import numpy as np
 from gradcli.columns.compiler.compiled_function import CompiledFunction
 from gradcli.columns.compiler.straight_line_code import program
 from gradcli.engine.core import errors
+from gradcli.engine.core.switch import JUMP, KINK, watching
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError, kind_of
 from gradcli.transforms.tracing.numpy_program import live
@@ -64,6 +65,9 @@ class Rows:
         self._compiled: CompiledFunction | None = None
         self.function, self.shared, self.wrt = function, dict(shared), list(wrt)
         self.alone: str | None = None
+        self.kinked = 0  # rows that lie on a kink or a jump
+        self.kink: tuple[str, tuple[int, int] | None] | None = None  # of which operation, where
+        self._looks = False
         self._reason: str | None = None  # why it could not be recorded
         self._plans: dict[Any, Callable[[Arrays, int], Results]] = {}
 
@@ -75,11 +79,29 @@ class Rows:
         run = self._plans.get(key)
         if run is None:
             run = self._plans[key] = self._planned({name: a[0] for name, a in batch.items()})
-        return run(dict(batch), rows)
+        found = run(dict(batch), rows)
+        if self._looks:
+            self._look(batch)
+        return found
+
+    def _look(self, batch: Mapping[str, Any]) -> None:
+        """Count the rows of a batch that lie on a kink."""
+        from gradcli.transforms.kinks import rows_at_kinks
+
+        try:
+            count, name, span = rows_at_kinks(self.function, self.shared, batch, self.wrt)
+        except (*OPERATION_ERRORS, LanguageError):
+            self._looks = False
+            return
+        self.kinked += count
+        if name and self.kink is None:
+            self.kink = name, span
 
     # -- the ways ------------------------------------------------------------------------------------
     def _planned(self, first: Arrays) -> Callable[[Arrays, int], Results]:
         variables = {**self.shared, **first}
+        met: list[Any] = []
+        watching.append(lambda primitive, operands, results: met.append(primitive))
         try:
             found = trace_numpy(
                 self.function, variables, wrt=frozenset(self.wrt), backward=bool(self.wrt)
@@ -87,9 +109,13 @@ class Rows:
         except Untraceable as reason:
             self._reason = str(reason)
             return self._mapped
+        finally:
+            watching.pop()
         if self.wrt and found.result.node is None:  # refused there in PyTorch's words
             return self._on_the_tape
         if _is_elementwise(found) and not self.native:
+            kinds = {point.kind for primitive in met for point in primitive.switch}
+            self._looks = bool(self.wrt) and not kinds.isdisjoint((KINK, JUMP))
             return _together(found, self.shared)
         return self._mapped
 

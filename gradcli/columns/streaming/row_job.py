@@ -47,13 +47,15 @@ class Tally:
     """Counts of unusual rows, reported at the end.
 
     left_out: rows left out because a number is missing. bad: rows that cannot be read or computed.
-    first_bad: the first of these, in words. alone: why rows ran one by one.
+    first_bad: the first of these, in words. alone: why rows ran one by one. kinked: rows that lie on a kink
+    or a jump; kink: the operation that makes the first, and its place in the source.
     """
 
-    __slots__ = ("alone", "bad", "first_bad", "left_out")
+    __slots__ = ("alone", "bad", "first_bad", "kink", "kinked", "left_out")
 
     def __init__(self) -> None:
-        self.left_out = self.bad = 0
+        self.left_out = self.bad = self.kinked = 0
+        self.kink: tuple[str, tuple[int, int] | None] | None = None
         self.first_bad: str | None = None
         self.alone: str | None = None
 
@@ -63,6 +65,8 @@ class Tally:
         self.bad += other.bad
         self.first_bad = self.first_bad or other.first_bad
         self.alone = self.alone or other.alone
+        self.kinked += other.kinked
+        self.kink = self.kink or other.kink
 
 
 class _Reading:
@@ -593,6 +597,8 @@ class RowJob:
         ways = [self.rows, *(self.further or {}).values()]
         alone = (w.alone for w in ways if w is not None and w.alone is not None)
         self.counted.alone = next(alone, None)
+        if self.rows is not None:
+            self.counted.kinked, self.counted.kink = self.rows.kinked, self.rows.kink
         return self.counted
 
 

@@ -67,6 +67,7 @@ class Facts:
         self.trained: set[int] = set()  # parameters that have had a gradient
         self.optimized: set[int] = set()  # and those that an optimizer has stepped
         self.step = 0  # backward passes so far
+        self.partial = False  # the graph is none that a backward pass has run over
         self.leak: Leak | None = None
         self.training = Training(where)
         self.nonfinite: Any = None  # torch_anomaly.Found

@@ -22,6 +22,7 @@ from typing import Any
 
 from gradcli.graphs import nonfinite, value_text
 from gradcli.graphs.of_torch import torch_versions
+from gradcli.graphs.of_torch.early_end import End
 from gradcli.graphs.of_torch.module_calls import Calls
 from gradcli.graphs.of_torch.torch_anomaly import Found, in_backward, in_forward
 from gradcli.graphs.of_torch.torch_facts import SECOND_TIME, Facts
@@ -46,6 +47,7 @@ def _paths(*keys: str) -> tuple[str, ...]:
 
 _STANDARD = _paths("stdlib", "platstdlib")
 _INSTALLED = _paths("purelib", "platlib")
+MOST_STRETCHES = 200_000  # that are remembered: graphs of so long ago are gone
 MASKS = ("MaskedFill", "Where", "Triu", "Tril")  # infinities of theirs are meant
 _OURS = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..")) + os.sep
 __warningregistry__ = None  # warnings are remembered where `_warned` shows them, not here
@@ -73,7 +75,7 @@ class Watch:
     gradients: what reaches the nodes in them is counted up; norms: no more than the norm.
     anomalies: the first NaN is found, and kept as `first` (`first_inf` for an infinity, which may be
     meant). timed: the seconds of every operation are added up by module. lines: "own" are those of
-    the program, "library" those nearest to PyTorch.
+    the program, "library" those nearest to PyTorch. end: where the program is stopped.
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class Watch:
         anomalies: bool = False,
         timed: bool = False,
         lines: str = "own",
+        end: End | None = None,
     ) -> None:
         self.torch: Any = import_module("torch")
         self.calls = Calls()
@@ -93,7 +96,7 @@ class Watch:
             self.calls.add_root(model, "" if len(models) == 1 else None)
         self.values, self.program, self.gradients = values, program, gradients or norms
         self._counted = value_text.norm_of if norms and not gradients else value_text.stats_of
-        self.anomalies, self.timed = anomalies, timed
+        self.anomalies, self.timed, self.end = anomalies, timed, end
         self._torch_path = os.path.realpath(self.torch.__path__[0]) + os.sep
         self._own_lines = lines == "own"
         self.first: Found | None = None
@@ -116,6 +119,7 @@ class Watch:
 
     # -- beginning and end -----------------------------------------------------------------------
     def __enter__(self) -> Watch:
+        self._ended = False
         ways: list[Callable[[ExitStack], None]] = [
             self._hear_modules,
             self._hear_functions,
@@ -145,6 +149,17 @@ class Watch:
     ) -> None:
         self._undo.close()
         self._ended = True
+        if self.failure is not None and not self.program:  # whose command says it
+            warnings.warn(self.failed_words(), stacklevel=2)
+
+    def failed_words(self) -> str:
+        """What is to be said of looks that have failed."""
+        error = self.failure
+        return (
+            f"{self.failures:,} of the looks at the program have failed, the first by "
+            f"{type(error).__name__}: {error}; what they would have told is missing. This is a fault in "
+            f"gradcli with {torch_versions.name()}: please report it"
+        )
 
     def failed(self, error: Exception) -> None:
         """Looking has failed: the program goes on as if nobody had looked."""
@@ -240,6 +255,8 @@ class Watch:
     ) -> None:
         """A function of PyTorch's has run, since `clock()` said `begun`."""
         self.doing = self.facts.called(function, out, given, frame)
+        if self.end is not None and not self._in_pass:
+            self.end.heard(out, self._where(frame))
         # An assignment to a part returns nothing, and gives its tensor a new node.
         self.made(given[0] if out is None and given else out, frame, given, begun)
 
@@ -265,6 +282,8 @@ class Watch:
         if (end := self.clock()) > begun:
             file, line = self._where(frame)
             self._stretches.append((begun, end, file, line, self.calls.current))
+            if len(self._stretches) > MOST_STRETCHES:
+                del self._stretches[: MOST_STRETCHES // 2]
 
     def _origin(
         self, node: Any, frame: FrameType | None, begun: int
@@ -454,6 +473,8 @@ class Watch:
             roots = list(self._tensors([tensors]))
             if self._in_pass:
                 return self._inner_pass(run, tensors, roots, args, kwargs)
+            if self.end is not None:
+                self.end.passing()
             self._remember(roots, sys._getframe(1))
             place = 2 if run.__name__ == "grad" else 1  # of retain_graph among the rest
             keeps = args[place] if len(args) > place else kwargs.get("retain_graph")
@@ -473,6 +494,8 @@ class Watch:
                 if place == 1:
                     self._has_ended(nodes, frees)
                     self._look_at_leaves(roots, nodes, args)
+                if self.end is not None:
+                    self.end.passes += 1
                 return found
             finally:
                 self._in_pass -= 1
