@@ -94,6 +94,7 @@ class Digits:
     def keeps(self, other: Expression) -> bool:
         """Whether a form loses no more than 4 digits wherever the expression does not either."""
         own, new = self.floats(self.expression), self.floats(other)
+        new = np.where(np.isfinite(own), new, own)  # nothing is asked of a form where it has no value
         for group in self.differing(own, new):
             errors = [(self.error(own, k), self.error(new, k)) for k in group]
             worst, found = (max(e) for e in zip(*errors, strict=True))

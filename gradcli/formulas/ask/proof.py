@@ -66,6 +66,7 @@ VALUE = "value"  # the key of a printed program's value beside its derivatives
 _JUMP = 0.01  # noise above this share of the largest value is a jump
 _ROUNDED = 1e-6
 FEW = 1_000  # fewer numbers than this may be tried in prime sizes again
+WORK, FEWEST = 10_000, 24  # operations in a search for points where a value is finite; points at least
 MOST = 100_000  # numbers that are compared, except at the user's own point
 
 
@@ -374,8 +375,9 @@ def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Differ
     if singular is not None and not held:
         raise singular
     if not (given or branched or held):
-        far = intervals([claim.found.program])  # around the numbers in it: sqrt(x - 100)
-        if not _around(claim, points(arrays, seed, far * 3)):  # it is finite nowhere
+        far = intervals([claim.found.program]) * 3  # around the numbers in it: sqrt(x - 100)
+        most = max(FEWEST, WORK // len(claim.found.program.kinds))
+        if not _around(claim, points(arrays, seed, far[:: -(-len(far) // most)])):  # finite nowhere
             claim.compare_repeated(arrays)
             for point in points(arrays, seed) if claim.made.code else ():
                 claim.holds(point, nan=True)
