@@ -75,7 +75,9 @@ def compare_formula(
     return result
 
 
-def _noise(gradient: Callable[[Mapping[str, Any]], Any], arrays: Mapping[str, Any], true: Any) -> Any:
+def _noise(
+    gradient: Callable[[Mapping[str, Any]], Any], arrays: Mapping[str, Any], true: Any
+) -> Any:
     """How far the last digits of a point move each element of a gradient: x/x - 1 is 0 but for these."""
     with np.errstate(all="ignore"):
         apart = [np.abs(gradient(shaken(arrays, seed)) - true) for seed in range(SHAKEN)]

@@ -18,8 +18,8 @@ import numpy as np
 
 from gradcli.engine.core.tensor import wrap
 from gradcli.formulas.algebra import algebra as alg
-from gradcli.formulas.algebra.exact_numbers import ONE, Number
 from gradcli.formulas.algebra.exact_check import evaluated
+from gradcli.formulas.algebra.exact_numbers import ONE, Number
 from gradcli.formulas.algebra.expression_evaluation import evaluate, value_at
 from gradcli.formulas.algebra.expression_text import to_text
 from gradcli.formulas.algebra.expressions import (
@@ -34,9 +34,9 @@ from gradcli.formulas.algebra.expressions import (
 from gradcli.formulas.algebra.generic_points import Arrays, many_points, quiet
 from gradcli.formulas.algebra.rewriting import recalled, rewrite
 from gradcli.formulas.algebra.spelling import NoExpression
-from gradcli.formulas.ask.proof import VALUE
 from gradcli.formulas.derive.differentiate import (
     PI,
+    VALUE,
     Derivatives,
     Run,
     first_order,
@@ -130,7 +130,9 @@ def taylor(
         if not _is_of_numbers(first.value):
             first.value = simplify(first.value)
         if (part := _first_array(first.value)) is not None:
-            raise NoExpression(f"taylor expands what is made of numbers: {to_text(part)} is an array")
+            raise NoExpression(
+                f"taylor expands what is made of numbers: {to_text(part)} is an array"
+            )
         places = positions(program)
         at = {x: first_order(Run(parse(t), {})).value for x, t in texts.items()}
         symbols = {x: name(x, (), places.get(x, -1)) for x in at}
@@ -155,6 +157,14 @@ def taylor(
             if not expansion.has_lost:  # and no more terms would mend it
                 break
     raise NoExpression("the value is not smooth there: no Taylor polynomial approximates it")
+
+
+def series_of(value: Expression, variable: Expression, point: Expression, count: int) -> Series:
+    """The series of a value in the distance of a variable from a point, of so many terms.
+
+    Raises NoExpression where it has none.
+    """
+    return _Expansion({variable: Series(0, [point, alg.one])}, count).of(value)
 
 
 def _is_of_numbers(expression: Expression) -> bool:
@@ -216,8 +226,10 @@ class _Expansion:
         both = [(left, ONE), (right, -ONE)]
         apart = self.total([(self.full(p), c) for p, c in both])
         lead = _number_of(apart.terms[0])
-        if lead is None:
+        if lead is None and node.position >= 0 and "#" not in to_text(node):
             raise NoExpression(f"whether {to_text(node)} depends on what is no number")
+        if lead is None:
+            raise NoExpression("the value changes its formula there: there is no Taylor polynomial")
         if lead and apart.first % 2 and node.data[0] not in ("eq", "ne"):
             what = f"{to_text(node)} is true on one side of the point alone"
             raise NoExpression(f"{what}: there is no Taylor polynomial")
@@ -351,7 +363,6 @@ class _Expansion:
             Series(0, [first, *(alg.divide(c, number(k)) for k, c in enumerate(terms, 1))])
         )
 
-
     def at_zero(self, terms: Callable[[int], Fraction], u: Series) -> Series:
         """A function of what is 0 at the point, from the terms of its own series at 0."""
         powers, made = Series(0, [alg.one]), []
@@ -472,7 +483,8 @@ def is_exactly_right(
             return False
         points = [(x, own) for x, own in starts.items() if own is not None]
         sides = [
-            [left(sign * Decimal(2) ** -k) for k in range(1, 40)] for sign in (Decimal(1), Decimal(-1))
+            [left(sign * Decimal(2) ** -k) for k in range(1, 40)]
+            for sign in (Decimal(1), Decimal(-1))
         ]
     return all(None not in side[FIRST - 1 :] for side in sides) and all(
         _vanishes([p for p in side if p is not None], degree) for side in sides
@@ -487,4 +499,4 @@ def _vanishes(left: list[tuple[float, float]], degree: int) -> bool:
     return len(rests) < 2 or bool(np.log2(rests[-2] / rests[-1]) > degree + 0.4)
 
 
-__all__ = ["Polynomial", "taylor"]
+__all__ = ["LOST", "Polynomial", "Series", "series_of", "taylor"]
