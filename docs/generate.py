@@ -409,19 +409,16 @@ def accuracy() -> str:
         numbers = f"{entry['x']!r} | {entry['exact']!r} | {entry['torch']!r}"
         parts.append(f"| `{entry['source']}` | {numbers} | {entry['how']} |")
     parts.append(
-        "\nHigher derivatives of `sinc` near 0 are right too, where PyTorch's terms cancel all the more\n"
-        "(its second derivative at 1e-8 is -5.2 for -3.3, at 0 it is nan)."
+        "\nWhat stays in `torch`'s functions and graphs: the derivatives of tanh, sigmoid and expm1 are\n"
+        "computed from the result, which PyTorch saves, and lose their digits as it does where the result\n"
+        "is close to 1 or -1. The commands give the digits back, and so do `diff --format\n"
+        "python|numpy|jax|c` (`sech2(x)`, `sigmoid(x)*sigmoid(-x)`, `exp(x)`). softplus is linear above\n"
+        "its threshold by definition: `diff` writes its slope as a sigmoid, and as\n"
+        "`where(beta*x > threshold, 1, …)` where that is another number, for a threshold below 18 and at\n"
+        "points where the derivative of a higher order is 0. `log(erfc(x))` is the quotient of two numbers\n"
+        "that are 0 from 27 on: `special.log_ndtr` is the function for it."
     )
-    parts.append(
-        "\nWhat stays: the derivatives of tanh, sigmoid and expm1 are computed from the result, which\n"
-        "PyTorch saves, and lose their digits as it does where the result is close to 1 or -1.\n"
-        "`diff --format python|numpy|jax|c` writes forms that keep them (`sech2(x)`,\n"
-        "`sigmoid(x)*sigmoid(-x)`, `exp(x)`). softplus is linear above its threshold by definition: `diff`\n"
-        "writes its slope as a sigmoid, and as `where(beta*x > threshold, 1, …)` where that is another\n"
-        "number, for a threshold below 18 and at points where the derivative of a higher order is 0.\n"
-        "`log(erfc(x))` is the quotient of two numbers that are 0 from 27 on: `special.log_ndtr` is the\n"
-        "function for it."
-    )
+    parts += _by_series(path.with_name("series.json"))
     parts.append(
         "\n## Native code\n\n"
         "With `--native` and `compile(…, native=True)` arithmetic, comparisons and roots have the\n"
@@ -432,6 +429,43 @@ def accuracy() -> str:
         "and subnormal numbers are as on the tape, and the bits do not depend on the number of threads."
     )
     return "\n".join([*parts, *_sums(path.with_name("sums.json"))]) + "\n"
+
+
+def _by_series(path: Path) -> Iterator[str]:
+    """Where nested backward passes fail, and the commands take power series."""
+    import json
+
+    recorded = json.loads(path.read_text(encoding="utf-8"))
+    yield (
+        "\n## Where rules divide 0 by 0\n\n"
+        "`hessian`, `jacobian`, `jvp`, `grad --order N`, `check --second-order` and `minimize` look at what\n"
+        "the rules gave. Where that is no number, or where an operator is known to lose digits there, the\n"
+        "program is run on power series along lines through the point, to both sides, and for second\n"
+        "derivatives by two routes: by the value and by the gradient. Their number is given where the\n"
+        "bound of its rounding error is less than a billionth of it, where it is another one by more\n"
+        "than four units in the last place, and a note says so. From the fourth order on series are taken\n"
+        "at once, for they are faster. What stays: `grad` of the first order has PyTorch's NaN and its\n"
+        "choice at kinks (with `--detect-anomaly`, which says where NaN comes from); `gradcli.func` and\n"
+        "`torch.autograd`'s functions have PyTorch's numbers.\n\n"
+        "Series say `undecided` where a zero may be one by rounding (`sin(x)/x` at 1e-9,\n"
+        "`(0.1 + 0.2 + x - 0.3)/x`), and where lines tell nothing about curves\n"
+        "(`x**4*y/(x**8 + y**2)`); where they have no rule for an operator, what the formula of `diff`\n"
+        "gives is taken where that is a number.\n\n"
+        f"{len(recorded['rows'])} functions at regular points, in tails, at edges and at removable points,\n"
+        "with derivatives of the orders 1 to 4, are held to the exact values to eight digits. Of these\n"
+        "PyTorch's nested backward passes have other numbers here (the lowest such order is shown):\n\n"
+        "| function | at | order | exactly | PyTorch 2.13 |\n|---|---|---|---|---|"
+    )
+    for source, x, exact, torchs in recorded["rows"]:
+        if torchs is None:
+            continue
+        numbers = [float(e) for e in exact]
+        size = max(map(abs, numbers)) or 1.0
+        for k in range(1, len(exact)):
+            right, other = numbers[k], float(torchs[k])
+            if not abs(other - right) <= 1e-8 * (abs(right) or size):
+                yield f"| `{source}` | {x:g} | {k} | {right:.10g} | {other:.10g} |"
+                break
 
 
 def _sums(path: Path) -> Iterator[str]:

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 import gradcli
 from gradcli.cli import main
 from gradcli.engine.registry import version_facts
+from gradcli.transforms import kinks as kink_facts
 from tests.golden import by_version, record_version_facts
 from tests.sweep import sweep
 
@@ -97,6 +98,24 @@ def test_ops_tells_every_versions_answer(name: str, lines: list[str]) -> None:
 def test_ops_says_nothing_of_what_all_versions_answer_alike() -> None:
     assert "by version" not in CliRunner().invoke(main, ["ops", "maximum"]).stdout
     assert json.loads(CliRunner().invoke(main, ["ops", "sin", "--json"]).stdout)["versions"] == []
+
+
+def test_it_agrees_with_what_was_recorded_of_kinks() -> None:
+    """Where both records ask the same, PyTorch 2.13 and 2.14 say the same."""
+    kinks = json.loads(Path(kink_facts.__file__).with_suffix(".json").read_text(encoding="utf-8"))
+    asked = {}
+    for question in QUESTIONS:
+        program, point, what = record_version_facts.parts(question)
+        asked[program, str(point), what] = question
+    compared = 0
+    for row in kinks["questions"]:
+        for k, name in enumerate(row["asks"]):
+            question = asked.get((row["program"], str(row["point"]), f"{name}.grad"))
+            for version in ("2.13.0", "2.14.1") if question else ():
+                said = row["answers"][f"torch-{version[:4]}"].strip("[]").split(", ")
+                compared += 1
+                assert said[k] == RECORDED[version][question], (question, version)
+    assert compared >= 20
 
 
 FOLDERS = sorted(by_version.HERE.glob("torch-*"))

@@ -220,6 +220,10 @@ def _variable_lines(
             f"{name}{_at(kink.index)} is at a {place}: slope {kink.left:.6g} to the left, "
             f"{kink.right:.6g} to the right; the gradient takes {taken}"
         )
+    if checked.by_series:
+        how = "by power series along lines: rule by rule it is not a number here"
+        yield f"ok: {name} {what} ({how})"
+        return
     if checked.ok:
         if checked.triangular:
             yield f"only one triangle of {name} is read: the gradient is for symmetric changes of it"
@@ -237,7 +241,8 @@ def _variable_lines(
         f"numerical {_number(checked.numerical[i], request)} (relative error {checked.error:.1e})"
     )
     if checked.at_edge and (name, *i) not in kinked:
-        yield "  at the edge of its domain a gradient cannot be checked; take a point inside"
+        where = "where it is not finite" if report.second else "at the edge of its domain"
+        yield f"  {where} a {what} cannot be checked; take a point inside"
     if checked.analytical.size > 1:
         yield f"  analytical {output.to_text(checked.analytical, request.style)}"
         yield f"  numerical  {output.to_text(checked.numerical, request.style)}"

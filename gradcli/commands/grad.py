@@ -9,6 +9,7 @@ from gradcli.commands.backward_passes import (
     backward,
     cotangent_of,
     kinks_of,
+    may_lose,
     note_not_finite,
     retained,
 )
@@ -102,9 +103,13 @@ def run(ctx: AnyContext, request: Request, options: Options, *, bare: bool = Fal
     if options.order > 1:
         from gradcli.commands.higher_orders import write_higher
 
-        others = [option for option in _of_one_tape(options) if option != "--order"]
+        goes = ("--order", "--detect-anomaly")
+        others = [option for option in _of_one_tape(options) if option not in goes]
         like = _others(options)
-        write_higher(ctx, request, options.order, options.seed, options.value, others, like)
+        anomalies = options.detect_anomaly
+        write_higher(
+            ctx, request, options.order, options.seed, options.value, others, like, anomalies
+        )
         return
     names, every = _names_to_retain(request, options.retain)
     hooks = []
@@ -122,6 +127,8 @@ def run(ctx: AnyContext, request: Request, options: Options, *, bare: bool = Fal
     intermediates = retained(evaluation, names, every)
     gradient = cotangent_of(evaluation, options.seed)
     trace = None if planned.differentiated else _passed(evaluation, gradient, options, values)
+    if not (_of_one_tape(options) or hooks):
+        _with_tails(evaluation, gradient)
     if errors is not None:
         errors.propagate(evaluation)
     kinks = kinks_of(evaluation, look, gradient, like=like, hooked=bool(hooks))
@@ -158,6 +165,30 @@ def _others(options: Options) -> Others | None:
     from gradcli.commands.kink_notes import Others
 
     return Others(options.like)
+
+
+def _with_tails(evaluation: Evaluation, gradient: Any) -> None:
+    """Give gradients the digits that results have lost: the slope of tanh at 20, where it is 1."""
+    own = evaluation.variables
+    leaves = {n: t for n, t in evaluation.leaves.items() if n in own and t.grad is not None}
+    if not leaves or sum(t.numel() for t in leaves.values()) > 200:
+        return
+    request = evaluation.request
+    if not may_lose(evaluation.value):
+        return
+    import numpy as np
+
+    from gradcli.engine.core.tensor import wrap
+    from gradcli.transforms import removable
+
+    tensors = {n: t.detach() for n, t in evaluation.variables.items()}
+    given = None if gradient is None else gradient.array
+    grads = {n: t.grad.array for n, t in leaves.items()}
+    found, remarks = removable.slopes(request.program, tensors, grads, given, request.loaded)
+    for name, array in found.items():
+        leaves[name].grad = wrap(np.asarray(array)[()])
+    for line in remarks.lines():
+        output.note(line)
 
 
 def _data(request: Request) -> list[str]:

@@ -34,24 +34,37 @@ def write_higher(
     show_value: bool,
     others: Iterable[str],
     like: Others | None,
+    anomalies: bool = False,
 ) -> None:
     """Differentiate N times by each variable, and print the last gradients.
 
     From the second time on the gradient is summed up first, so elementwise functions give their
     elementwise derivatives. others: what else was given, of a single backward pass. like: what --like asks.
+    anomalies: whether to stop at what is not finite.
     """
     for option in others:
-        raise usage("--order goes with --seed and --value only", hint=f"leave out {option}")
-    with Look() as look:
+        words = "--order goes with --seed, --value and --detect-anomaly only"
+        raise usage(words, hint=f"leave out {option}")
+    if anomalies:
+        from gradcli.commands.inspected import raise_at_orders
+
+        raise_at_orders(ctx, request, order, seed)
+    from gradcli.transforms import removable
+
+    with Look() as look, removable.Watch() as watch:
         evaluation = evaluate(ctx, request)
     value = evaluation.tensor("gradient")
     gradient = cotangent_of(evaluation, seed)
-    from gradcli.transforms.higher_orders import gradients
-
+    tensors = {n: t.detach() for n, t in evaluation.variables.items()}
     try:
-        found = gradients(value, evaluation.leaves, gradient, order)
+        found, remarks = removable.nth_gradients(
+            request.program, tensors, value, evaluation.leaves, order, gradient, request.loaded,
+            watch.critical or watch.bent,
+        )  # fmt: skip
     except OPERATION_ERRORS as error:
         raise evaluation.error_for(error) from error
+    for line in remarks.lines():
+        output.note(line)
     note_of_sums([n for n, t in evaluation.leaves.items() if t.shape])
     kinks = kinks_of(evaluation, look, gradient, like=like, order=order)
     precision = request.style.precision

@@ -57,6 +57,34 @@ def observed(
     return found if trace else None
 
 
+def raise_at_orders(ctx: AnyContext, request: Request, order: int, cotangent: Any = None) -> None:
+    """Raise the first anomaly of a run and of backward passes through backward passes, up to an order.
+
+    cotangent: the text of the gradient that the first pass starts from; ones, where there is none.
+    """
+    from gradcli.commands.backward_passes import cotangent_of
+    from gradcli.engine.core.backward_pass import grad
+    from gradcli.engine.registry.table import resolve
+    from gradcli.graphs import tracing
+
+    evaluation, values = evaluate_watched(ctx, request, True)
+    raise_on_anomalies(evaluation, values)
+    leaves = [t for t in evaluation.variables.values() if t.requires_grad]
+    given = cotangent_of(evaluation, cotangent) if cotangent is not None else None
+    tensors = [evaluation.tensor("derivative")]
+    for _ in range(order):
+        found: list[Any] = []
+        for tensor in tensors:
+            if not tensor.requires_grad:
+                continue
+            start = resolve("ones_like")(tensor.detach()) if given is None else given
+            graph = graph_of(evaluation, tensor, values)
+            with tracing(request.source, check=True) as passed:
+                found += grad(tensor, leaves, start, create_graph=True, allow_unused=True)
+            raise_anomaly(evaluation, graph, values, passed.recorder)
+        tensors, given = [t for t in found if t is not None], None
+
+
 def raise_on_anomalies(evaluation: Evaluation, values: Values | None) -> None:
     """Raise the first anomaly of the forward pass; a value that no variable made is looked at too."""
     from gradcli.graphs import nonfinite

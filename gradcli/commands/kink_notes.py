@@ -65,10 +65,7 @@ class Kinks:
     def _function(self) -> Callable[..., Any]:
         from gradcli.transforms.verdicts import function_of
 
-        if self.evaluation.drawn is not None:
-            from gradcli.engine.core import random
-
-            random.rewind(self.evaluation.drawn)
+        self.evaluation.rewind()
         return function_of(self.request.program, self.request.loaded)
 
     def _watched(self) -> Watched | None:
@@ -174,7 +171,7 @@ def notes(watched: Watched, source: str, order: int = 1) -> list[Note]:
 
     port = system(PORT)
     assert port is not None
-    theirs = None if watched.rows else like(watched, port)
+    theirs = None if watched.rows else like(watched, port, source)
     by_place: dict[tuple[Place | None, str], dict[str, list[Side]]] = {}
     for one in found:
         for side in one.sides:
@@ -344,12 +341,12 @@ class Others:
                 assert arrays is not None
                 made = recorded_gradients(asked, one, {n: arrays[n] for n in wanted})
                 if made.known and any(g is None for g in made.grads.values()) and watched:
-                    rest = like(watched, one).grads
+                    rest = like(watched, one, program.source).grads
                     made.grads = {n: rest[n] if g is None else g for n, g in made.grads.items()}
             elif watched is None or order > 1:
                 made = Like(one, dict.fromkeys(wanted))
             else:
-                made = like(watched, one)
+                made = like(watched, one, program.source)
             self.found.append(made)
 
     def beside(self, grads: Mapping[str, Any], style: Style) -> dict[str | None, str]:

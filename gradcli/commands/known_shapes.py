@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gradcli.language.math_indices import Known
+    from gradcli.language.math_values import Known
 
 _NUMBER = r"\s*[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\s*"
 
@@ -33,7 +33,7 @@ class KnownShapes:
         return self.found[name]
 
     def _known(self, name: str) -> Known | None:
-        from gradcli.language.math_indices import Known
+        from gradcli.language.math_values import Known
 
         if name in self.numbers:
             return Known((), each=True)
@@ -45,7 +45,7 @@ class KnownShapes:
 
 def known_value(text: str) -> Known | None:
     """The shape of a value from its text; None where only reading the input twice would tell."""
-    from gradcli.language.math_indices import Known
+    from gradcli.language.math_values import Known
 
     if re.fullmatch(_NUMBER, text):
         number = float(text)

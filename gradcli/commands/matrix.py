@@ -9,7 +9,7 @@ from gradcli.commands import output, request_evaluation
 from gradcli.commands.backward_passes import kinks_of
 from gradcli.commands.command_errors import usage
 from gradcli.commands.compiled_evaluation import large_table
-from gradcli.commands.declarations import ARRAYS, BY_ROWS, VALUE, Option, Options, declare
+from gradcli.commands.declarations import ANOMALY, ARRAYS, BY_ROWS, VALUE, Option, Options, declare
 from gradcli.commands.plots import FORMATS
 from gradcli.commands.progress import Bar
 from gradcli.commands.request_evaluation import (
@@ -29,6 +29,7 @@ from gradcli.language.located_errors import OPERATION_ERRORS
 if TYPE_CHECKING:
     from gradcli.commands.request import Request
     from gradcli.engine.system.process import AnyContext
+    from gradcli.transforms.removable import Remarks
 
 SPARSE = Option("--sparse", "Print only elements that are not zero, each with its indices.")
 
@@ -47,7 +48,7 @@ def _vector(help: str) -> Option:
         choices=("auto", "forward", "reverse"),
         default="auto",
     ),
-    SPARSE,
+    *(SPARSE, ANOMALY),
     examples=(
         'gradcli jacobian "sin(x)*sum(x)" --x 1,2,3',
         'gradcli jacobian "tanh(A@x)" --x 1,2 --A "1,2;3,4" --wrt x',
@@ -58,20 +59,25 @@ def jacobian(ctx: AnyContext, request: Request, options: Options) -> None:
 
     Its shape is the shape of EXPR followed by the shape of the variable.
     """
-    from gradcli.transforms import traced_matrices
+    from gradcli.transforms import removable, traced_matrices
 
     _check_sparse(request, options, "--mode forward" * (options.mode == "forward"))
+    _raise_on_anomalies(ctx, request, options, 1)
     run = _Run(ctx, request, "Jacobian")
     if options.vector:
         vectors = _vectors(options.vector, run)
-        _, product = run.again(traced_matrices.jvp, vectors)
+        (_, product), remarks = run.again(removable.jvp, vectors)
+        run.say(remarks)
         run.write([("jvp", product)], {"jvp": product, "wrt": _each("vector", vectors)})
         return
     if options.sparse:
         found = run.again(traced_matrices.sparse_jacobian, run.wanted)
     else:
         mode = None if options.mode == "auto" else options.mode
-        found = run.again(traced_matrices.jacobian, run.wanted, mode)
+        found, remarks = run.again(removable.jacobian, run.wanted, mode)
+        filled = run.filled({f"{n}.jacobian": a for n, a in found.by.items()}, remarks, 1)
+        found.by.update((n.rpartition(".")[0], a) for n, a in filled.items())
+        run.say(remarks)
     _note_slow(found.slow)
     keys = {"wrt": _each("jacobian", found.by), "method": found.method}
     run.write([(f"{n}.jacobian", j) for n, j in found.by.items()], keys)
@@ -81,7 +87,7 @@ def jacobian(ctx: AnyContext, request: Request, options: Options) -> None:
     "hessian",
     *ARRAYS,
     _vector("The Hessian times this vector, without the matrix."),
-    SPARSE,
+    *(SPARSE, ANOMALY),
     examples=(
         'gradcli hessian "x[0]**2*x[1]" --x 2,3',
         'gradcli hessian "x@B@x" --x 1,2 --B "1,2;3,4" --wrt x',
@@ -93,16 +99,28 @@ def hessian(ctx: AnyContext, request: Request, options: Options) -> None:
     With several variables there is a line for each pair of them: `x.y.hessian` differentiates by x,
     then by y.
     """
-    from gradcli.transforms import traced_matrices
+    from gradcli.transforms import removable
 
     _check_sparse(request, options)
+    _raise_on_anomalies(ctx, request, options, 2)
     run = _Run(ctx, request, "Hessian", scalar=True)
     if options.vector:
-        products = run.again(traced_matrices.hvp, _vectors(options.vector, run))
+        products, remarks = run.again(removable.hvp, _vectors(options.vector, run))
+        run.say(remarks)
         keys = {"wrt": _each("hvp", products), "hvp": products}  # hvp: the name of 0.1.0
         run.write([(f"{n}.hvp", v) for n, v in products.items()], keys)
         return
-    found = run.again(traced_matrices.hessian, run.wanted, options.sparse)
+    found, remarks = run.again(removable.hessian, run.wanted, options.sparse)
+    called = {
+        (n, m): f"{n}.hessian" if len(found) == 1 else f"{n}.{m}.hessian"
+        for n in found
+        for m in found
+    }
+    if not options.sparse:
+        filled = run.filled({called[n, m]: found[n].by[m] for n, m in called}, remarks, 2)
+        for (n, m), name in called.items():
+            found[n].by[m] = filled.get(name, found[n].by[m])
+    run.say(remarks)
     _note_slow(name for row in found.values() for name in row.slow)
     blocks = {n: row.by for n, row in found.items()}  # the name of 0.1.0
     results = [
@@ -117,7 +135,7 @@ def hessian(ctx: AnyContext, request: Request, options: Options) -> None:
     "jvp",
     *ARRAYS,
     _vector("The direction, of the variable's shape, or ones."),
-    *(VALUE, BY_ROWS),
+    *(VALUE, ANOMALY, BY_ROWS),
     examples=(
         'gradcli jvp "sin(x)" --x 0,1 --vector 1,0',
         'gradcli jvp "x*y" --x 2 --y 3 --vector x=1',
@@ -130,17 +148,22 @@ def jvp(ctx: AnyContext, request: Request, options: Options) -> None:
     """
     if (table := large_table(request, options.by_rows)) is not None:
         from gradcli.columns.streaming.passes import Threads
+
+        if options.detect_anomaly:
+            raise usage("--detect-anomaly does not go with --by-rows", hint="leave out one of them")
         from gradcli.commands.large_columns import jvp_by_rows
 
         jvp_by_rows(ctx, request, table, Threads(), options.vector, options.value)
         return
-    from gradcli.transforms import traced_matrices
+    from gradcli.transforms import removable
 
+    _raise_on_anomalies(ctx, request, options, 1)
     run = _Run(ctx, request, "derivative")
     if not options.vector:
         raise no_direction(run.wanted)
     vectors = _vectors(options.vector, run)
-    value, product = run.again(traced_matrices.jvp, vectors)
+    (value, product), remarks = run.again(removable.jvp, vectors)
+    run.say(remarks)
     # vector: the name of 0.1.0
     keys = {"jvp": product, "wrt": _each("vector", vectors), "vector": vectors}
     run.write([*[("value", value)] * options.value, ("jvp", product)], keys)
@@ -184,6 +207,22 @@ class _Run:
         except OPERATION_ERRORS as error:
             raise self.evaluation.error_for(error) from error
 
+    def filled(self, results: dict[str, Any], remarks: Remarks, order: int) -> dict[str, Any]:
+        """Results that are not finite, from the formula that `diff` proves."""
+        if not (remarks.open or remarks.undecided):
+            return {}
+        from gradcli.commands.formula_values import fill
+
+        request = self.evaluation.request
+        return fill(
+            results, remarks, request.program, self.tensors, self.wanted, request.loaded, order
+        )
+
+    def say(self, remarks: Remarks) -> None:
+        """The remarks on results, each as a note."""
+        for line in remarks.lines():
+            output.note(line)
+
     def write(self, results: list[tuple[str, Any]], keys: Mapping[str, Any]) -> None:
         """The results as text or plain lines, or as an object with these keys."""
         request = self.evaluation.request
@@ -218,6 +257,14 @@ def _check_sparse(request: Request, options: Options, other: str = "") -> None:
     if options.vector or other:
         other = "--vector" if options.vector else other
         raise usage(f"--sparse does not go with {other}", hint="leave one of them out")
+
+
+def _raise_on_anomalies(ctx: AnyContext, request: Request, options: Options, order: int) -> None:
+    """With --detect-anomaly: stop where a pass of the tape gives what is not finite."""
+    if options.detect_anomaly:
+        from gradcli.commands.inspected import raise_at_orders
+
+        raise_at_orders(ctx, request, order)
 
 
 def _vectors(texts: Iterable[str], run: _Run) -> dict[str, Any]:

@@ -57,13 +57,12 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """
     from gradcli.columns.optimize.least_squares import limits
     from gradcli.columns.optimize.minima import minimize
-    from gradcli.columns.optimize.spaces import Compiled
 
     canvas = None if options.plot is None else Canvas(options.plot, request.style, "--plot")
     table = large_table(request, rows_wanted(options))
     if table is None:
         space = space_of(ctx, request)
-        objective = Compiled(space.scalar(request.program), space.size)
+        objective = space.objective(request.program)
     else:
         from gradcli.commands.large_columns import objective_by_rows, runner
 

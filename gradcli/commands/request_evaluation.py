@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
+from gradcli.commands import output
 from gradcli.commands.command_errors import usage
 from gradcli.language.located_errors import OPERATION_ERRORS, error_at
 
@@ -39,7 +40,9 @@ class Evaluation:
     ) -> None:
         self.request, self.variables, self.value = request, variables, value
         self.names, self.integers = names, integers
-        self.drawn: Any = None  # the random numbers before the program ran
+        self.drawn: Any = (
+            None  # the random numbers to come when the program began; None: from the seed
+        )
 
     @property
     def leaves(self) -> dict[str, Any]:
@@ -53,12 +56,16 @@ class Evaluation:
         return found
 
     def arrays(self) -> dict[str, Any] | None:
-        """The variables as they were when the program began; None if it cannot begin again."""
+        """The variables as they were when the program began; None if it wrote into them."""
         if any(t.version_number() for t in self.variables.values()):
             return None
-        if self.drawn is None and drawn() is not None:
-            return None
         return {n: t.array for n, t in self.variables.items()}
+
+    def rewind(self) -> None:
+        """Let the random numbers come again that came while the program ran."""
+        if (random := sys.modules.get("gradcli.engine.core.random")) is not None:
+            before = random.initial_seed() if self.drawn is None else self.drawn
+            random.rewind(before)
 
     @property
     def is_wrong(self) -> bool:
@@ -128,10 +135,7 @@ class Look:
         arrays, request = evaluation.arrays(), evaluation.request
         if arrays is None:
             return
-        if evaluation.drawn is not None:
-            from gradcli.engine.core import random
-
-            random.rewind(evaluation.drawn)
+        evaluation.rewind()
         given = {**request.loaded, **{n: wrap(a) for n, a in arrays.items()}}
         with self, modes.no_grad():
             language.run(request.program, given, write=lambda text: None)
@@ -209,6 +213,10 @@ def prepare(ctx: AnyContext, dtype: str, manual_seed: int | None) -> None:
     if ctx.meta.setdefault("gradcli.prepared", False):
         return
     ctx.meta["gradcli.prepared"] = True
+    from gradcli.engine.core.modes import told
+
+    unasked = told.set(output.note)
+    ctx.call_on_close(lambda: told.reset(unasked))
     import warnings
 
     import numpy as np

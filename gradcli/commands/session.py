@@ -18,7 +18,7 @@ from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
 
 if TYPE_CHECKING:
-    from gradcli.language.math_indices import Known
+    from gradcli.language.math_values import Known
 
 WORDS = {"graph": "the backward graph", **VERBS}  # that begin a line
 PROMPT, MORE = ">>> ", "... "
@@ -244,7 +244,7 @@ class Session:
 
     def _known(self, name: str) -> Known | None:
         """The shape of a value of the session's."""
-        from gradcli.language.math_indices import Known
+        from gradcli.language.math_values import Known
 
         value = self.machine.names.get(name)
         if isinstance(value, (int, float)):

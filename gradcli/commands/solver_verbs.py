@@ -141,12 +141,11 @@ def minimize(
     iterations, evaluations, converged. Raises LanguageError.
     """
     from gradcli.columns.optimize import least_squares, minima
-    from gradcli.columns.optimize.spaces import Compiled
 
     with _double():
         program, space = _space(source, values, variables, wrt)
         found = minima.minimize(
-            Compiled(space.scalar(program), space.size),
+            space.objective(program),
             space.flat(),
             bounds=least_squares.limits(space.start, bounds or {}),
             constraints=space.relations([subject] if isinstance(subject, str) else subject),

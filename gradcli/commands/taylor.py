@@ -10,10 +10,26 @@ from gradcli.commands.declarations import OPEN, Option, Options, declare
 from gradcli.commands.diff import FORMULA
 from gradcli.commands.free_points import point
 from gradcli.commands.request import Request
-from gradcli.language.located_errors import error_at
+from gradcli.language.located_errors import LanguageError, error_at
 
 if TYPE_CHECKING:
     from gradcli.engine.system.process import AnyContext
+
+
+def _by_series(request: Request, texts: dict[str, str], degree: int) -> str | None:
+    """The polynomial of a program of one variable without a formula; None where there is none."""
+    if list(request.open_variables) != list(texts) and list(request.names) != list(texts):
+        return None
+    if len(texts) != 1:
+        return None
+    from gradcli.commands.request_evaluation import read_value
+    from gradcli.transforms.jets.polynomials import polynomial
+
+    ((name, text),) = texts.items()
+    value = read_value(text, f"--{name}")
+    if value.shape or value.is_complex():
+        return None
+    return polynomial(request.program, name, float(value.item()), degree, request.loaded)
 
 
 @declare(
@@ -57,8 +73,21 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         found = taylor(request.program, where.arrays, texts, options.order, request.loaded)
         form = "json" if request.style.form == "json" else options.format
         code = "" if form in ("text", "latex", "json") else printed(found, form).code
-    except NoExpression as error:
-        raise error_at(error, source=request.source, span=error.span) from error
+    except (NoExpression, LanguageError) as error:
+        text = _by_series(request, texts, options.order)
+        if text is None or options.format not in ("text", None):
+            if isinstance(error, LanguageError):
+                raise
+            raise error_at(error, source=request.source, span=error.span) from error
+        output.note(
+            "the program has no formula here: the coefficients are numbers, by power series"
+        )
+        if request.style.form == "json":
+            shown = {"expression": request.source, "at": texts, "order": options.order}
+            output.write_json({**shown, "taylor": text})
+        else:
+            output.write(text)
+        return
     if form == "json":
         shown = {"expression": request.source, "at": texts, "order": options.order}
         output.write_json({**shown, "taylor": found.text()})

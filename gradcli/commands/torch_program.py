@@ -196,7 +196,7 @@ def run_torch(
     finally:
         sys.modules["__main__"], sys.argv = before, argv
     if watch.failure is not None:
-        _tell_failure(watch, torch_versions.name())
+        _tell_failure(watch)
     ran = Ran(path, dict(module.__dict__), watch, error_text)
     ran.returned = returned
     return ran, wanted
@@ -225,18 +225,13 @@ def _called(
     return torch_module.tensors_with_graphs(found)
 
 
-def _tell_failure(watch: Watch, version: str) -> None:
+def _tell_failure(watch: Watch) -> None:
     """Say that looking has failed: of the program's own errors this is none."""
     import traceback
 
-    error = watch.failure
     if os.environ.get(DEBUG_VARIABLE):
-        traceback.print_exception(error)
-    note(
-        f"{watch.failures:,} of the looks at the program have failed, the first by "
-        f"{type(error).__name__}: {error}; what they would have told is missing. This is a fault in gradcli "
-        f"with {version}: please report it ({DEBUG_VARIABLE}=1 shows the traceback)"
-    )
+        traceback.print_exception(watch.failure)
+    note(f"{watch.failed_words()} ({DEBUG_VARIABLE}=1 shows the traceback)")
 
 
 def _split(target: str) -> tuple[str, str | None]:

@@ -235,12 +235,63 @@ def grad(
     call = Call(source, values, variables, wrt)
     leaves = call.leaves()
     explained = _explained(call, explain)
+    if order > 1:
+        return _nth(call, leaves, seed, order, explained)
     value, _ = call.run("gradient")
     try:
         start = None if seed is None else as_tensor(seed, value.dtype).detach()
-        found = gradients(value, leaves, start, order)
+        found = gradients(value, leaves, start)
     except OPERATION_ERRORS as error:
         raise call.error_for(error) from error
+    explained(None if start is None else start.array, order, False)
+    return call.result(_with_tails(call, found, start, value))
+
+
+def _with_tails(call: Call, found: dict[str, Any], start: Any, value: Any) -> dict[str, Any]:
+    """Gradients with the digits that results have lost: the slope of tanh at 20, where it is 1."""
+    from gradcli.commands.backward_passes import may_lose
+
+    given = {n: g for n, g in found.items() if g is not None}
+    if not given or not may_lose(value):
+        return found
+    from gradcli.transforms import removable
+
+    tensors = {n: t.detach() for n, t in call.tensors.items()}
+    seed = None if start is None else start.array
+    own, _ = removable.slopes(
+        call.program, tensors, {n: g.array for n, g in given.items()}, seed, call.names
+    )
+    return found | {n: wrap(np.asarray(a)[()]) for n, a in own.items()}
+
+
+def _nth(
+    call: Call,
+    leaves: dict[str, Tensor],
+    seed: Any,
+    order: int,
+    explained: Callable[[Any, int, bool], None],
+) -> Any:
+    """A gradient's gradient, and so on."""
+    from gradcli.transforms import removable
+
+    with removable.Watch() as watch:
+        value, _ = call.run("gradient")
+    try:
+        start = None if seed is None else as_tensor(seed, value.dtype).detach()
+        given = {n: t.detach() for n, t in call.tensors.items()}
+        found, remarks = removable.nth_gradients(
+            call.program,
+            given,
+            value,
+            leaves,
+            order,
+            start,
+            call.names,
+            watch.critical or watch.bent,
+        )
+    except OPERATION_ERRORS as error:
+        raise call.error_for(error) from error
+    _warn(remarks)
     explained(None if start is None else start.array, order, False)
     return call.result(found)
 
@@ -495,7 +546,7 @@ def jacobian(
     them. mode: "forward" (by columns) or "reverse" (by rows); None takes the fewer. explain: as of `grad`.
     Raises LanguageError.
     """
-    from gradcli.transforms import traced_matrices
+    from gradcli.transforms import removable, traced_matrices
 
     if mode not in (None, "forward", "reverse"):
         raise ValueError(f'mode must be "forward", "reverse" or None, not {mode!r}')
@@ -506,9 +557,12 @@ def jacobian(
     call.run("Jacobian")
     start.again()
     try:
-        found = traced_matrices.jacobian(call.program, call.tensors, call.wanted, call.names, mode)
+        found, remarks = removable.jacobian(
+            call.program, call.tensors, call.wanted, call.names, mode
+        )
     except OPERATION_ERRORS as error:
         raise call.error_for(error) from error
+    _warn(remarks)
     explained(None, 1, True)
     return call.result({n: wrap(array) for n, array in found.by.items()})
 
@@ -528,7 +582,7 @@ def hessian(
     Returns a tensor of the variable's shape twice; with several variables `hessian(…)["x"]["y"]` is
     differentiated by x, then by y. explain: as of `grad`. Raises LanguageError.
     """
-    from gradcli.transforms import traced_matrices
+    from gradcli.transforms import removable, traced_matrices
 
     call = Call(source, values, variables, wrt)
     call.leaves()
@@ -541,12 +595,19 @@ def hessian(
         raise error
     start.again()
     try:
-        found = traced_matrices.hessian(call.program, call.tensors, call.wanted, call.names)
+        found, remarks = removable.hessian(call.program, call.tensors, call.wanted, call.names)
     except OPERATION_ERRORS as error:
         raise call.error_for(error) from error
+    _warn(remarks)
     explained(None, 2, True)
     blocks = {n: ByName({m: wrap(b) for m, b in row.by.items()}) for n, row in found.items()}
     return blocks[call.wanted[0]][call.wanted[0]] if call.single else ByName(blocks)
+
+
+def _warn(remarks: Any) -> None:
+    """Warn of what could not be decided, or is not finite."""
+    for line in remarks.lines(False):
+        warnings.warn(line, stacklevel=4)
 
 
 class Check:

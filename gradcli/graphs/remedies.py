@@ -10,7 +10,7 @@ REMEDIES = {
     "Sqrt": f"sqrt has an infinite slope at 0 and no value below: sqrt(x + {_SMALL}), or "
     f"sqrt(clamp(x, min={_SMALL}))",
     "Rsqrt": f"rsqrt is infinite at 0: rsqrt(x + {_SMALL})",
-    "Log": f"log is -inf at 0 and NaN below: log(clamp(x, min={_SMALL})), or log1p, xlogy, "
+    "Log": f"log is -inf at 0 and NaN below: log(clamp(x, min={_SMALL})), or log1p, special.entr, "
     "log_softmax, logsumexp, whichever was meant",
     "Log1p": "log1p is -inf at -1 and NaN below: clamp its input above -1",
     "Exp": "exp overflows above 709 (float32: 88): subtract the maximum first, or use "
@@ -22,7 +22,8 @@ REMEDIES = {
     f"add {_SMALL}",
     "Reciprocal": f"a denominator of 0: reciprocal(x + {_SMALL}), or choose a safe one with where "
     "before dividing",
-    "Pow": "a power below 1 has an infinite slope at 0, a fractional one is NaN below 0: "
+    "Pow": "a power below 1 has an infinite slope at 0, a fractional one is NaN below 0, and by the exponent "
+    "a negative base has no slope (--no-grad of a whole exponent): "
     f"clamp(x, min={_SMALL})**p",
     "Asin": "the slope is infinite at -1 and 1: clamp the input a little inside",
     "Acosh": "the slope is infinite at 1: clamp the input a little above",

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from gradcli.language import names
 from gradcli.language.math_tree import Node, nodes
+from gradcli.language.math_values import Known
 from gradcli.language.notation import is_greek
 
 DELTAS = frozenset(("delta", "δ"))
@@ -20,15 +21,6 @@ EPSILONS = frozenset(("epsilon", "varepsilon", "ε", "ϵ"))
 _WORDS = frozenset(
     "in out max min eff ref tot kin pot ext int rms abs rel id is on if el mol ms".split()
 )
-
-
-class Known(NamedTuple):
-    """What is known of the value of a name: its shape, and what it is, if it is a whole number. each:
-    whether it stands for one of many, as a column of a table does for its row's: there x_i is x."""
-
-    shape: tuple[int | str, ...]
-    number: int | None = None
-    each: bool = False
 
 
 class Index(NamedTuple):

@@ -10,7 +10,7 @@ from gradcli.language.foreign_names import CONSTANTS
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.math_symbols import CASES, MATRICES, OTHERWISE
 from gradcli.language.math_tree import Binder, Node
-from gradcli.language.notation import Token
+from gradcli.language.notation import Token, is_differential
 
 if TYPE_CHECKING:
     from gradcli.language.math_parser import Parser
@@ -300,11 +300,6 @@ def cases(parser: Parser, token: Token, rows: list[list[Node]]) -> Node:
 
 
 # -- sums over indices ---------------------------------------------------------------------------
-def binds(parser: Parser) -> bool:
-    r"""Whether a subscript follows that binds indices: `\max_i`, `\max_{1 \le i \le n}`."""
-    return parser.next.text == "_" and parser.next.kind == "sign"
-
-
 def series(parser: Parser, token: Token, kind: str) -> Node:
     r"""`\sum_i x_i y_i`, `\sum_{k=1}^{10} k^2`, `\sum_{i<j}`, `\sum^{3}_{k=1}`, `\max_i`."""
     binder = Binder(())
@@ -389,8 +384,3 @@ def limit_of(parser: Parser, sign: str) -> Node:
     if sign == "<":
         high = Node("sum", high.token, "+-", (high, Node("number", high.token, "1")))
     return high
-
-
-def is_differential(token: Token) -> bool:
-    """Whether a token is the dx of an integral."""
-    return token.kind == "name" and re.fullmatch(r"d[^\W\d_]?", token.text) is not None

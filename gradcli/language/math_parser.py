@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 
-from gradcli.language import math_notations, names
+from gradcli.language import names
 from gradcli.language.foreign_names import (
     CONSTANTS,
     FUNCTIONS,
@@ -27,7 +27,14 @@ from gradcli.language.math_symbols import (
     SHY,
 )
 from gradcli.language.math_tree import Node
-from gradcli.language.notation import Token, fraction, is_derivative, is_greek, is_matrix
+from gradcli.language.notation import (
+    Token,
+    fraction,
+    is_derivative,
+    is_differential,
+    is_greek,
+    is_matrix,
+)
 from gradcli.language.tokens import KEYWORDS
 
 # Letters that, called, are functions that nobody has to define.
@@ -322,11 +329,7 @@ class Parser:
             return (
                 token.text not in KEYWORDS
                 and token.text not in ("of", "mod", "bmod", "percent")
-                and not (
-                    self.differentials
-                    and self.differentials[-1]
-                    and math_notations.is_differential(token)
-                )
+                and not (self.differentials and self.differentials[-1] and is_differential(token))
             )
         if token.kind == "sign":
             if token.text in ("|", "‖"):
@@ -484,11 +487,9 @@ class Parser:
         if token.kind == "name" and token.text in KEYWORDS and token.text != "if":
             raise self.error(f"a value is missing before `{token.text}`")
         if token.kind == "name":
-            if (
-                self.differentials
-                and not self.differentials[-1]
-                and math_notations.is_differential(token)
-            ):
+            if self.differentials and not self.differentials[-1] and is_differential(token):
+                from gradcli.language import math_notations
+
                 return math_notations.differential(self)
             return self.named()
         if token.kind == "command":
@@ -615,9 +616,15 @@ class Parser:
             self.tokens[self.at : self.at + 1] = [token._replace(text=token.text[0]), rest]
         return self.primary()
 
+    def binds(self) -> bool:
+        r"""Whether a subscript follows that binds indices: `\max_i`, `\max_{1 \le i \le n}`."""
+        return self.next.text == "_" and self.next.kind == "sign"
+
     # -- names ---------------------------------------------------------------------------------------
     def command(self) -> Node:
         r"""`\frac{a}{b}`, `\sqrt[3]{x}`, `\sin x`, `\alpha`."""
+        from gradcli.language import math_notations
+
         token = self.take()
         text = token.text
         if text == "frac":
@@ -629,9 +636,9 @@ class Parser:
             return self.root()
         if text == "arg" and self.next.text in ("max", "min"):
             text = f"arg{self.take().text}"
-            if not math_notations.binds(self):
+            if not self.binds():
                 return self.function(text, token)
-        if text in _SERIES and (text in ("sum", "prod") or math_notations.binds(self)):
+        if text in _SERIES and (text in ("sum", "prod") or self.binds()):
             return math_notations.series(self, token, _SERIES[text])
         if text == "int":
             return math_notations.integral(self, token)
@@ -699,8 +706,11 @@ class Parser:
         """A variable, a constant, or a function with its argument."""
         token = self.take()
         by_d = token.text in ("d", "∂") and "d" not in self.own
-        if by_d and (found := math_notations.linear_derivative(self, token)) is not None:
-            return found
+        if by_d:
+            from gradcli.language import math_notations
+
+            if (found := math_notations.linear_derivative(self, token)) is not None:
+                return found
         series = re.fullmatch(r"(sum|prod|max|min)_([^\W_]+)", token.text)
         if series and token.text not in self.own and not self.takes_argument(token.text):
             self.at -= 1
@@ -715,8 +725,10 @@ class Parser:
             token.text in _SERIES
             and token.text not in ("sup", "inf")
             and token.text not in self.own
-            and math_notations.binds(self)
+            and self.binds()
         ):
+            from gradcli.language import math_notations
+
             return math_notations.series(self, token, _SERIES[token.text])
         node = self.name_of(token)
         name = node.text
@@ -872,6 +884,8 @@ class Parser:
     def look_twice(self, name: str, token: Token) -> None:
         """Say what several letters are; ask for `sinx`, `Wx` and `cumsum x`; refuse the dy of `dy/dx`."""
         if name[0] == "d" and self.next.text == "/" and re.fullmatch(r"d\w", self.peek(1).text):
+            from gradcli.language import math_notations
+
             raise math_notations.no_function(self, name[1:] or "y", token)
         if name in self.own or not (name.isascii() and name.isalpha()):
             return
@@ -954,7 +968,7 @@ class Parser:
         value = self.power()
         while self.begins_operand() and self.next.text not in ("(", "[", "|", "‖", "⟨", "⌊", "⌈"):
             following = self.next
-            if self.differentials and math_notations.is_differential(following):
+            if self.differentials and is_differential(following):
                 break
             if (following.text in BARE and following.text not in self.own) or (
                 following.kind == "command" and not is_greek(following.text)

@@ -9,6 +9,15 @@ SUM, PRODUCT, SIGN, POWER, ATOM = range(5)
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
+class Known(NamedTuple):
+    """What is known of the value of a name: its shape, and what it is, if it is a whole number. each:
+    whether it stands for one of many, as a column of a table does for its row's: there x_i is x."""
+
+    shape: tuple[int | str, ...]
+    number: int | None = None
+    each: bool = False
+
+
 class Value(NamedTuple):
     """A text of the language. level: how strongly its last operation binds.
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from math import comb, factorial
+from typing import TYPE_CHECKING
 
-from gradcli.language import math_series, names
+from gradcli.language import names
 from gradcli.language.foreign_names import FUNCTIONS, bare, called, is_function, known_as
 from gradcli.language.located_errors import LanguageError
-from gradcli.language.math_indices import Axis, Indices, Known
 from gradcli.language.math_symbols import ALONG, MATRIX_VALUED, NUMBERS, OF_MATRICES, RENAMED, SWAPS
 from gradcli.language.math_tree import Node
 from gradcli.language.math_values import (
@@ -23,11 +23,15 @@ from gradcli.language.math_values import (
     PRODUCT,
     SIGN,
     SUM,
+    Known,
     Value,
     aligned,
     weak,
 )
 from gradcli.language.notation import Token, fraction, is_greek, is_matrix
+
+if TYPE_CHECKING:
+    from gradcli.language.math_indices import Axis, Indices
 
 # The shape of a product of two shapes; what is not here is none.
 _PRODUCTS = {
@@ -48,20 +52,26 @@ class Writer:
         own: set[str],
         vectors: set[str] | None,
         known: Callable[[str], Known | None],
-        found: Indices,
+        found: Indices | None,
         *,
         loose: bool = True,
         elementwise: bool = True,
     ) -> None:
         self.source, self.own, self.vectors, self.known = source, own, vectors, known
-        self.indices, self.loose, self.elementwise = found, loose, elementwise
-        self.einstein = loose and not found.bound
+        self.found, self.loose, self.elementwise = found, loose, elementwise
+        self.einstein = loose and found is not None and not found.bound
         self.limits: set[str] = set()  # the names that limit sums, which are numbers
         self.free: tuple[str, ...] = ()  # those that the left side of an equation has
         self.scope: dict[str, Axis] = {}
         self.by = ""  # the variable of a text that is only differentiated, once
         self.remarks: list[str] = []
         self.numbers: set[str] = set()  # the names that are numbers, whatever stands around them
+
+    @property
+    def indices(self) -> Indices:
+        """The indices of the text, where it has any."""
+        assert self.found is not None
+        return self.found
 
     # -- errors and remarks --------------------------------------------------------------------------
     def error(
@@ -97,7 +107,9 @@ class Writer:
 
     def whole(self, node: Node) -> Value:
         """A value of its own, whose free indices are its dimensions."""
-        if node.kind == "relation":
+        if node.kind == "relation" and self.found is not None:
+            from gradcli.language import math_series
+
             self.free = math_series.free_letters(self, node.parts[0])
         return self.value(node)
 
@@ -122,9 +134,14 @@ class Writer:
     def name(self, node: Node) -> Value:
         name = node.text
         if name in self.scope and name not in self.own:
+            from gradcli.language import math_series
+
             return math_series.place(self, node)
-        if node.parts and (found := math_series.element(self, node)) is not None:
-            return found
+        if node.parts:
+            from gradcli.language import math_series
+
+            if (found := math_series.element(self, node)) is not None:
+                return found
         if not name:
             raise self.error("nothing binds the index here", node.token, "as \\sum_i does")
         if name[:2] == "n_" and name not in self.own and (size := self.size(name[2:])) is not None:
@@ -182,7 +199,10 @@ class Writer:
 
     # -- sums and signs ------------------------------------------------------------------------------
     def sum(self, node: Node) -> Value:
-        math_series.check_ends(self, node)
+        if self.found is not None:
+            from gradcli.language import math_series
+
+            math_series.check_ends(self, node)
         terms = [self.value(part) for part in node.parts]
         terms = self.identities(terms)
         if any(t.rank and not t.text.endswith("\0") for t in terms):  # ones beside a vector
@@ -228,8 +248,11 @@ class Writer:
     # -- products ------------------------------------------------------------------------------------
     def product(self, node: Node) -> Value:
         """A product of any length, from the left to the right."""
-        if node.text in _CHAINED and self.einstein and math_series.repeats(self, node):
-            return math_series.einstein(self, node)
+        if node.text in _CHAINED and self.einstein:
+            from gradcli.language import math_series
+
+            if math_series.repeats(self, node):
+                return math_series.einstein(self, node)
         chain = [node]
         while node.text in _CHAINED and chain[-1].parts[0].kind == "product":
             before = chain[-1].parts[0]
@@ -342,6 +365,8 @@ class Writer:
         if sign == "⊗":
             return self.tensor_product(left, right, token)
         if left.axes or right.axes:
+            from gradcli.language import math_series
+
             return math_series.product(self, left, sign, right, token)
         if not (left.rank and right.rank):
             return self.of_elements(left, "@" if sign == "@" else "*", right)
@@ -556,6 +581,8 @@ class Writer:
         inner = self.value(node.only)
         order = self.order(node.parts[1], inner) if len(node.parts) > 1 else ""
         if inner.axes:
+            from gradcli.language import math_series
+
             return math_series.norm(self, inner, order, node)
         matrix = inner.rank == 2
         if order == "F" or (order == "2" and not matrix):
@@ -592,6 +619,8 @@ class Writer:
         if left.rank == right.rank == 1 and not (left.axes or right.axes):
             return Value(f"{left.at(PRODUCT)}@{right.at(POWER)}", PRODUCT)
         if left.axes or right.axes:
+            from gradcli.language import math_series
+
             return math_series.product(self, left, "·", right, node.token)
         return Value(f"sum({left.at(PRODUCT)}*{right.at(SIGN)})")
 
@@ -812,6 +841,8 @@ class Writer:
         return math_calculus.limit(self, node)
 
     def series(self, node: Node) -> Value:
+        from gradcli.language import math_series
+
         return math_series.series(self, node)
 
 

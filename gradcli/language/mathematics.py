@@ -14,9 +14,9 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from gradcli.language.located_errors import LanguageError
-from gradcli.language.math_indices import Known, indices, shapes_by_index
 from gradcli.language.math_parser import Parser
 from gradcli.language.math_tree import Node, nodes
+from gradcli.language.math_values import Known
 from gradcli.language.math_writer import Writer
 from gradcli.language.notation import of_matrices, tokens
 
@@ -134,7 +134,13 @@ def _read_with(
             else:
                 operator = first.text
                 parser.remarks.append(f"its {operator}")
-    places = indices(roots, own, known)
+    places = None
+    if any(
+        n.kind == "series" or (n.kind == "name" and n.parts) for root in roots for n in nodes(root)
+    ):
+        from gradcli.language.math_indices import indices
+
+        places = indices(roots, own, known)
     writer = Writer(source, own, vectors, known, places, loose=loose, elementwise=elementwise)
     binders = [node.binder for root in roots for node in nodes(root) if node.binder is not None]
     ends = [limit for binder in binders for limit in (binder.low, binder.high) if limit is not None]
@@ -148,7 +154,11 @@ def _read_with(
             writer.by = ""
     texts = [writer.statement(p) if isinstance(p, Node) else p.text for p in parts]
     text = "".join(f"{t} " if t == ";" else t for t in texts).strip()
-    shapes = dict.fromkeys(sorted(writer.numbers), ()) | shapes_by_index(roots, places, own)
+    shapes: dict[str, tuple[str, ...]] = dict.fromkeys(sorted(writer.numbers), ())
+    if places is not None:
+        from gradcli.language.math_indices import shapes_by_index
+
+        shapes |= shapes_by_index(roots, places, own)
     remarks = tuple(dict.fromkeys(parser.remarks + writer.remarks))
     return Mathematics(text, remarks, by, operator, shapes)
 

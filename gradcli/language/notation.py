@@ -116,6 +116,11 @@ def is_derivative(found: list[Token], i: int) -> bool:
     return texts[:1] == ["("] and texts[2:] == [")"] and found[i + 1].kind in ("name", "number")
 
 
+def is_differential(token: Token) -> bool:
+    """Whether a token is the dx of an integral."""
+    return token.kind == "name" and re.fullmatch(r"d[^\W\d_]?", token.text) is not None
+
+
 def fraction(text: str) -> str | None:
     """`1/2` of `½`; None of other signs."""
     if len(text) != 1 or unicodedata.category(text) != "No":

@@ -87,6 +87,7 @@ class Checked:
 
     __slots__ = (
         "analytical",
+        "by_series",
         "error",
         "index",
         "kinks",
@@ -111,6 +112,7 @@ class Checked:
     ) -> None:
         self.analytical, self.numerical = analytical, numerical
         self.kinks, self.method, self.seen = kinks, method, np.size(analytical)
+        self.by_series = False  # right by power series, where the rules give no number
         self.unbounded = np.broadcast_to(unbounded, np.shape(analytical))
         difference = np.asarray(np.abs(analytical - numerical))
         size = np.maximum(np.abs(analytical), np.abs(numerical))

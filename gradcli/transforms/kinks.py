@@ -25,12 +25,14 @@ from gradcli.transforms.finite_differences import outputs_of, slopes_at_edge, sl
 
 Function = Callable[..., Any]
 
-MOST = 64  # elements of a variable that are looked at one by one
+MOST = 24  # elements of a variable that are looked at one by one
 WORK = 1 << 22  # elements that may be computed for it
 FEWEST = 2
 FEW = 4  # of which some are not finite
 SMALL = 1 << 16  # elements of a run beyond which what is not finite is not looked into
-SAME = 1e-9  # how far apart two slopes are that are the same, relative to their size
+# How far apart two slopes are that are the same, relative to their size, by the bytes of their numbers.
+SAME = {8: 1e-9, 4: 1e-4, 2: 1e-2}
+COSTLY = 3  # elements whose slopes are found by differences
 NOTED = frozenset(
     [KINK, JUMP, MISSED]
 )  # points that a note may be about where a gradient is finite
@@ -62,7 +64,7 @@ class Side:
     crossing: the operation to name. jump: whether the value has a gap there. taken: the gradient.
     """
 
-    __slots__ = ("crossing", "index", "jump", "left", "right", "taken")
+    __slots__ = ("crossing", "index", "jump", "left", "right", "smooth", "taken")
 
     def __init__(
         self,
@@ -72,15 +74,16 @@ class Side:
         jump: bool,
         taken: float,
         crossing: Crossing | None,
+        same: float,
     ) -> None:
         self.index, self.jump = index, jump
         self.left, self.right = left + 0.0, right + 0.0  # 0 for -0
-        self.taken, self.crossing = taken, crossing
+        self.taken, self.crossing, self.smooth = taken, crossing, _same(left, right, same)
 
     @property
     def exists(self) -> bool:
         """Whether there is a derivative, the same to both sides."""
-        return not self.jump and bool(np.isfinite(self.left)) and _same(self.left, self.right)
+        return not self.jump and bool(np.isfinite(self.left)) and self.smooth
 
 
 class Found:
@@ -115,13 +118,15 @@ class Watched:
         self.function, self.arrays, self.wrt = function, dict(arrays), list(wrt)
         self.seed, self.rows = cotangent, rows
         self.crossings: list[Crossing] = []
-        self.work = 0
+        self.work = self.costly = 0  # elements computed; elements looked at by differences
         self.leaves = {n: wrap(np.array(arrays[n]), requires_grad=True) for n in wrt}
         rest = {n: wrap(np.array(a)) for n, a in arrays.items() if n not in self.leaves}
         with np.errstate(all="ignore"), modes.changed(intercept=self._see), modes.enable_grad():
             every = outputs_of(function(**rest, **self.leaves))
         self.outputs = [o for o in every if o.requires_grad and o.array.dtype.kind == "f"]
         self.cotangents = [_cotangent(o, cotangent, k) for k, o in enumerate(self.outputs)]
+        sizes = [o.array.dtype.itemsize for o in self.outputs]
+        self.same = SAME.get(min(sizes, default=8), SAME[8])
         self.rule: Callable[[Crossing, str, Any, Any], Any] | None = None
         self._hooked()
         self.grads = self.gradients()
@@ -210,7 +215,7 @@ class Watched:
         for n in one:
             size = np.abs(one[n]) + np.abs(two[n])
             with np.errstate(invalid="ignore"):
-                apart = np.abs(one[n] - two[n]) > SAME * size
+                apart = np.abs(one[n] - two[n]) > self.same * size
             found[n] = apart
         return found
 
@@ -318,22 +323,23 @@ class Watched:
         taken = float(self.grads[name][index])
         pair = None if left is None or right is None else self._pair(left, right)
         if pair is not None and np.isfinite(pair).all():
-            made = Side(index, -pair[0], pair[1], False, taken, crossing)
+            made = Side(index, -pair[0], pair[1], False, taken, crossing, self.same)
         elif not np.isfinite(taken):
             size = float(np.abs(self.arrays[name][index]))
             slopes = slopes_at_edge(self.value_along(name, index), size)
-            made = Side(index, *slopes, False, taken, crossing)
+            made = Side(index, *slopes, False, taken, crossing, self.same)
         else:
+            self.costly += 1
             along = self.value_along(name, index)
             centre = along(0.0)
             size = float(np.abs(self.arrays[name][index]))
             slope, sides = slopes_beside(along, centre, size)
             if sides is None:
-                made = Side(index, slope, slope, False, taken, crossing)
+                made = Side(index, slope, slope, False, taken, crossing, self.same)
             else:
-                made = Side(index, sides.left, sides.right, sides.jump, taken, crossing)
+                made = Side(index, *sides, taken, crossing, self.same)
         if np.isfinite(taken):
-            return None if made.exists and _same(made.right, taken) else made
+            return None if made.exists and _same(made.right, taken, self.same) else made
         return made if np.isfinite(made.left) and np.isfinite(made.right) else None
 
     def _pair(self, left: list[Any], right: list[Any]) -> tuple[float, float]:
@@ -350,6 +356,8 @@ class Watched:
             return []
         found = []
         for name, apart in self.undecided().items():
+            if apart.dtype.kind == "c" or self.grads[name].dtype.kind != "f":
+                continue
             finite = np.isfinite(self.grads[name])
             doubtful = (apart & finite) | (~finite if self.work <= SMALL else False)
             if not doubtful.any():
@@ -359,9 +367,16 @@ class Watched:
             if not finite.all():
                 most = min(most, FEW)
             chosen = places[:most]
-            sides = [s for i in chosen if (s := self.side(name, tuple(map(int, i)))) is not None]
+            sides, seen, self.costly = [], 0, 0
+            for place in chosen:
+                if self.costly >= COSTLY:
+                    break
+                seen += 1
+                side = self.side(name, tuple(map(int, place)))
+                if side is not None:
+                    sides.append(side)
             if sides:
-                count = len(sides) + len(places) - len(chosen)
+                count = len(sides) + len(places) - seen
                 found.append(Found(name, sides, count, doubtful.size))
         return found
 
@@ -370,8 +385,8 @@ def _fits(g: Any, crossing: Crossing) -> Any:
     return np.broadcast_to(g, np.shape(crossing.call.results[0]))
 
 
-def _same(a: float, b: float) -> bool:
-    return bool(abs(a - b) <= SAME * (abs(a) + abs(b)))
+def _same(a: float, b: float, apart: float) -> bool:
+    return bool(abs(a - b) <= apart * (abs(a) + abs(b)))
 
 
 def _cotangent(output: Tensor, given: Any, k: int) -> Any:
@@ -496,6 +511,6 @@ def rows_at_kinks(
             found |= apart
             continue
         gap, size = np.abs(left[0] + right[0]), np.abs(left[0]) + np.abs(right[0])
-        found |= apart & ~(gap <= SAME * size)  # not known is not the same
+        found |= apart & ~(gap <= run.same * size)  # not known is not the same
     count = int(np.count_nonzero(found))
     return (count, first.name, first.span) if first and count else (count, "", None)

@@ -81,7 +81,9 @@ def explained(
     names: what else the program may read. kinked: the variables that are at a kink.
     """
     yield from _missed(watched, program)
-    wrong = [n for n, g in watched.grads.items() if not np.isfinite(g).all()]
+    wrong = [
+        n for n, g in watched.grads.items() if g.dtype.kind == "f" and not np.isfinite(g).all()
+    ]
     if not wrong:
         return
     found = _written_otherwise(watched, program, names, wrong)

@@ -7,12 +7,14 @@ its place.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from gradcli.engine.core.switch import JUMP, KINK, MISSED, Theirs, part_of
+from gradcli.engine.registry.table import FUNCTIONS
 from gradcli.language import parse
 from gradcli.language.program import Program
 from gradcli.transforms.kinks import Crossing, Watched
@@ -72,13 +74,24 @@ class Like:
         return f"its rule for {', '.join(self.unknown) or 'this'} was not run"
 
 
-def like(watched: Watched, which: System) -> Like:
-    """The gradients of a run with this system's rules on the switches."""
+def like(watched: Watched, which: System, source: str = "") -> Like:
+    """The gradients of a run with this system's rules on the switches.
+
+    source: the program's; what it calls quantile is not sort, though it is made of it here, and has not
+    been asked about.
+    """
     unknown: dict[str, None] = {}
     words: dict[str, str] = {}
 
     def rule(crossing: Crossing, name: str, g: Any, own: Any) -> Any:
         asked = crossing.point.questions(crossing.call).get(name)
+        if source and crossing.span is None:
+            unknown[f"the function that uses {crossing.name}"] = None
+            return own
+        called = _called(crossing, source)
+        if asked is not None and called and not _is_about(crossing, called, question(asked)):
+            unknown[called] = None
+            return own
         if asked is None:
             if crossing.point.kind in (KINK, JUMP, MISSED) or not crossing.point.asked:
                 unknown[crossing.name] = None
@@ -97,6 +110,24 @@ def like(watched: Watched, which: System) -> Like:
     found = Like(which, grads if not (unknown or words) else dict.fromkeys(grads))
     found.unknown, found.words = list(unknown), words
     return found
+
+
+def _called(crossing: Crossing, source: str) -> str:
+    """The name of the function that the source calls there, without its namespace; "" for none."""
+    piece = source[slice(*crossing.span)] if crossing.span else ""
+    head = piece.partition("(")[0]
+    return (
+        head.rpartition(".")[2] if head.replace(".", "_").isidentifier() and head != piece else ""
+    )
+
+
+def _is_about(crossing: Crossing, called: str, asked: Question) -> bool:
+    """Whether a question is about the function that the source calls."""
+    primitive = crossing.call.primitive
+    entry = FUNCTIONS.get(primitive.public_name)
+    names = {primitive.public_name, primitive.name, *(entry.aliases if entry else ())}
+    known = {name.rpartition(".")[2] for name in names}
+    return called in known or called in re.findall(r"\w+", asked.program)
 
 
 def recorded(program: Program, values: Mapping[str, Any], order: int) -> list[Question]:

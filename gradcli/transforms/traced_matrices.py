@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcli.engine.core import random
+from gradcli.engine.core import modes, random
 from gradcli.engine.core.backward_pass import of_recorded
 from gradcli.engine.core.batch_levels import remove_batch_dim
 from gradcli.engine.core.batched_arrays import BatchLevel, opened
@@ -59,6 +59,12 @@ def _recorded(
     leaves = _leaves(tensors, wrt)
     value = run(program, {**(names or {}), **tensors, **leaves}, write=_said).value
     return value, list(leaves.values())
+
+
+def value_of(program: Program, tensors: Mapping[str, Tensor], names: Names = None) -> Any:
+    """The program's value once more, without a tape."""
+    with modes.no_grad():
+        return run(program, {**(names or {}), **tensors}, write=_said).value
 
 
 def _said(text: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
+import subprocess
+import sys
 import warnings
 from typing import Any
 
@@ -125,6 +127,10 @@ def _numbers(value: Any) -> Any:
          "x.grad = 1   (PyTorch 2.14: 0)\n"),
         (["relu(x)*2", "--x", "0", "--like", "autograd"],
          "x.grad = 0   (autograd 1.9: its rule for relu was not run)\n"),
+        (["clip(x, 0, 1)", "--x", "0", "--like", "jax"], "x.grad = 1   (JAX 0.10: 0.5)\n"),
+        (["x.abs()", "--x", "0", "--like", "jax"], "x.grad = 0   (JAX 0.10: 1)\n"),
+        (["quantile(x, 0.5)", "--x", "1,1", "--like", "tinygrad"],
+         "x.grad = [0.5, 0.5]   (tinygrad 0.14: its rule for the function that uses sort was not run)\n"),
         (["copysign(x, 2)", "--x", "0", "--like", "jax"],
          "x.grad = 0   (JAX 0.10: its rule for copysign was not run)\n"),
         (["sum(max(A, 1).values)", "--A", "1,1;2,3", "--like", "paddle"],
@@ -188,6 +194,21 @@ def test_the_same_random_numbers_are_drawn_again() -> None:
     slope = float(first.stderr.partition("slopes ")[2].split()[0])
     value = float(run("eval", "randn(())", "--manual-seed", "3").stdout)
     assert math.isclose(abs(slope), abs(value), rel_tol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["nn.functional.leaky_relu(x)", "--x", "0"], "x is at a kink of leaky_relu"),
+        (["sum(relu(x))", "--x", "zeros(250000)", "--plain"], "250000 of 250000 elements of x"),
+        (["abs(x)*rand(())", "--x", "0"], "x is at a kink of abs"),
+    ],
+)
+def test_a_process_of_its_own_says_it_too(argv: list[str], words: str) -> None:
+    """Nothing has been imported or drawn there before the program runs."""
+    command = [sys.executable, "-m", "gradcli", "grad", *argv]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert words in done.stderr and done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import numpy as np
 from gradcli import evaluate
 from gradcli.engine.system import dtypes
 from gradcli.language.located_errors import LanguageError
-from gradcli.language.math_indices import Known
+from gradcli.language.math_values import Known
 from gradcli.language.mathematics import read_mathematics
 from gradcli.language.parser import parses
 from tests import fuzz

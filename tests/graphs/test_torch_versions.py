@@ -204,6 +204,18 @@ def test_a_fault_of_ours_is_not_told_as_the_programs(
     assert "a fault in gradcli" in done.stderr and torch_versions.name() in done.stderr
 
 
+def test_in_python_a_fault_of_ours_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> None:
+        raise AttributeError("no such thing")
+
+    monkeypatch.setattr(Watch, "_note", broken)
+    x = torch.ones(2, requires_grad=True)
+    said = "AttributeError: no such thing; what they would"
+    with pytest.warns(UserWarning, match=said), graphs.watching(nn.Identity()):
+        loss = x.exp().sum()
+    assert str(graphs.inspect(loss)).startswith("SumBackward0")
+
+
 def test_an_attribute_error_of_the_programs_is_the_programs(tmp_path: Path) -> None:
     done = graph(tmp_path, "x = torch.ones(2, requires_grad=True)\nloss = x.sum()\nx.nothing\n")
     assert "program.py:5: AttributeError" in done.stderr and "fault in gradcli" not in done.stderr

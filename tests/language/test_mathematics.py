@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gradcli import evaluate
 from gradcli.language.located_errors import LanguageError
-from gradcli.language.math_indices import Known
+from gradcli.language.math_values import Known
 from gradcli.language.mathematics import read_mathematics
 from gradcli.language.parser import parses
 from gradcli.language.translations import hint

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,8 @@ from gradcli.engine.registry import table
 from gradcli.engine.system import dtypes
 from gradcli.transforms import kinks, other_systems, recorded_answers
 from gradcli.transforms.verdicts import function_of
+
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 @pytest.fixture(autouse=True)
@@ -179,3 +184,43 @@ def test_systems_by_their_names(word: str, wanted: str | None) -> None:
 def test_answers_as_numbers(text: str, wanted: Any) -> None:
     found = recorded_answers.number_of(text)
     assert found is None if wanted is None else recorded_answers.same(found, wanted)
+
+
+# -- versions of PyTorch --------------------------------------------------------------------------
+VERSIONS = json.loads((GOLDEN / "version_facts.json").read_text(encoding="utf-8"))
+# A determinant's gradient is another one where it is recorded (create_graph).
+FIRST = [
+    q
+    for q in VERSIONS["2.14.1"]
+    if q.endswith((" | x.grad", " | y.grad")) and not q.startswith("det(")
+]
+
+
+@pytest.mark.parametrize("version", ["2.13.0", "2.14.1"])
+def test_what_was_recorded_of_versions_agrees(version: str) -> None:
+    """Two files were recorded apart: rules of PyTorch made of the one give the answers of the other."""
+    which = recorded_answers.system(f"torch-{version[:4]}")
+    assert which is not None
+    compared = set()
+    for question in FIRST:
+        source, given, asked = question.split(" | ")
+        try:
+            values = {
+                n: language.read_value(t).array.astype(float)
+                for n, t in re.findall(r"(\w) = ([^=]+?)(?:, (?=\w = )|$)", given)
+            }
+            run = kinks.Watched(
+                function_of(language.parse(source), {}), values, list(values),
+                np.ones(()) if len(values) else None,
+            )  # fmt: skip
+        except (language.LanguageError, RuntimeError, TypeError):
+            continue
+        found = other_systems.like(run, which, source)
+        answer = recorded_answers.number_of(VERSIONS[version][question])
+        name = asked.partition(".")[0]
+        if answer is None or found.grads.get(name) is None or not run.crossings:
+            continue
+        close = np.allclose(found.grads[name], answer, rtol=1e-5, atol=0, equal_nan=True)
+        assert close, (question, found.grads[name])
+        compared.add(source)
+    assert {"clamp(x, 0, 1)", "fmax(x, y)", "maximum(x, y)", "relu(x)"} <= compared

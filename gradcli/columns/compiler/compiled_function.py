@@ -38,7 +38,7 @@ class CompiledProgram:
         trace: NumpyTracer,
         *,
         threads: int | None = None,
-        smallest: int = executor.SMALLEST,
+        smallest: int | None = None,
         sparing: bool = False,
         native: bool = False,
     ) -> None:
@@ -47,6 +47,8 @@ class CompiledProgram:
         outputs = trace.outputs
         inputs = list(trace.inputs.values())
         self.executor: executor.Executor | None = None
+        if smallest is None:
+            smallest = executor.SMALLEST_IN_C if native else executor.SMALLEST
         if any(o.size >= smallest for o in live(outputs)):
             self.executor = executor.make(
                 *(outputs, inputs),
@@ -325,11 +327,11 @@ def compile(
     same bits as the tape. The memory of large results that the caller drops is used again. A Python
     function must be pure: it runs once, when it is traced.
 
-    wrt: the variables to differentiate by (default: all). memory: "low"
-    recomputes intermediates instead of keeping them for the gradient. native: large arrays run as C, compiled
-    once by the machine's compiler (`CC`, else cc) with its vector functions, which are up to 4 units in the
-    last place off; what has no C form, and everything where there is no compiler (a warning says so), runs
-    in blocks. Raises ValueError for any other `memory`.
+    wrt: the variables to differentiate by (default: all). memory: "low" recomputes intermediates instead
+    of keeping them for the gradient. native: arrays of 512 elements and more run as C, compiled once by
+    the machine's compiler (`CC`, else cc) with its vector functions, which are up to 4 units in the last
+    place off; what has no C form, and everything where there is no compiler (a warning says so), runs in
+    blocks. Raises ValueError for any other `memory`.
     """
     if callable(program):
         names = list(inspect.signature(program).parameters)

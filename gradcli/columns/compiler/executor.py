@@ -42,6 +42,8 @@ _MULTIPLIED = 1 << 16  # elements in a block of large products
 # Elements in a block of C, which keeps to its chunks: enough for a call, few enough to share out.
 _IN_C = 1 << 15
 SMALLEST = 32768  # elements from which on an array is worth cutting
+# In C there is no call of NumPy's to pay for in each block: a function of C is worth its call from here on.
+SMALLEST_IN_C = 512
 # Elements that NumPy copies together before it works on them. An operand that is repeated along rows is
 # copied where two rows or more go into this, which takes longer than the work from so many columns on;
 # but a sum of numbers that are converted first, or moved to addresses that suit them, is one of sums of
@@ -301,13 +303,13 @@ def _dying(steps: Sequence[WholeStep | RegionStep], kept: set[int]) -> list[list
     return found
 
 
-def make(*args: Any, native: bool = False, **options: Any) -> Executor:
+def make(*args: Any, native: bool = False, smallest: int = SMALLEST, **options: Any) -> Executor:
     """An executor (see `Executor`); where there is no C compiler a warning says so, and NumPy runs."""
     try:
-        return Executor(*args, native=native, **options)
+        return Executor(*args, native=native, smallest=smallest, **options)
     except c_compiler.NoCompiler as error:
         warnings.warn(f"native: {error}; blocks of NumPy run instead", stacklevel=2)
-        return Executor(*args, **options)
+        return Executor(*args, smallest=max(smallest, SMALLEST), **options)
 
 
 __all__ = ["Executor", "RegionStep", "WholeStep", "cores", "make"]

@@ -174,7 +174,7 @@ def _described(
     converged = bool(np.isfinite(value) and np.isfinite(gradient).all()) and feasible
     kind, eigenvalues = "not known", None
     if converged and len(x) <= _SMALL:
-        hessian = objective.hessian(x)
+        hessian = objective.hessian_found(x)
         at = len(normals[0])
         for c, active in bent:  # what is curved of the constraints themselves
             weights = np.zeros(len(active))

@@ -54,6 +54,27 @@ class Space:
 
         return function
 
+    def objective(self, program: Program) -> Compiled:
+        """The program's value, one real number, with its derivatives."""
+        made = Compiled(self.scalar(program), self.size)
+        made.closed = partial(self._hessian, program)
+        return made
+
+    def _hessian(self, program: Program, x: Array) -> Array:
+        """The Hessian of the program's value by the route whose error is least."""
+        from gradcli.transforms import removable
+
+        tensors = {n: v for n, v in self.fixed.items() if isinstance(v, Tensor)}
+        names = {n: v for n, v in self.fixed.items() if n not in tensors}
+        tensors |= {n: as_tensor(np.array(a)) for n, a in self.shaped(x).items()}
+        own = list(self.start)
+        found, _ = removable.hessian(program, tensors, own, names)
+        rows = [
+            [np.reshape(found[n].by[m], (self.start[n].size, self.start[m].size)) for m in own]
+            for n in own
+        ]
+        return np.asarray(np.block(rows), np.float64)
+
     def differences(self, program: Program, kinds: tuple[str, ...] = EQUATION) -> Differences:
         """The sides of a program's equations; any other value, the `x**2 - 2` of a root, is to be 0."""
         if kinds == EQUATION and is_value(program):
@@ -137,6 +158,7 @@ class Compiled:
         self.function, self.size, self.evaluations = function, size, 0
         self._made: dict[str, CompiledFunction] = {}
         self._last: tuple[bytes, Any, Any] | None = None
+        self.closed: Callable[[Array], Array] | None = None  # the Hessian where rules fail
 
     def _at(self, kind: str, function: Callable[..., Any], *arrays: Array) -> Any:
         """What a function gives at these arrays; a value with its gradient, else an array."""
@@ -176,6 +198,10 @@ class Compiled:
         """Of a scalar."""
         found = self._at("Hessian", func.hessian(self.function), x)
         return np.asarray(found).reshape(self.size, self.size)
+
+    def hessian_found(self, x: Array) -> Array:
+        """The Hessian at the point that was found, where rules may divide 0 by 0."""
+        return self.hessian(x) if self.closed is None else self.closed(x)
 
     def weighted_hessian(self, x: Array, weights: Array) -> Array:
         """Of the sum of a vector function's elements, each with its weight."""

@@ -93,6 +93,7 @@ def _add(self: Array, other: Array, *, alpha: Any = 1) -> Array:
     numbers=True,
     batching="elementwise",
     symbolic="plus",
+    jet=lambda s, self, other, alpha: self + s.scaled(other, alpha),
 )
 class add:
     """Sum, `input + alpha * other`."""
@@ -109,6 +110,7 @@ class add:
     wide=True,
     numbers=True,
     symbolic="self * other",
+    jet=lambda s, self, other: self * other,
 )
 class mul:
     """Product of the elements."""
@@ -123,7 +125,12 @@ def _mul_scalar(self: Array, other: Any) -> Array:
 
 
 @operator(
-    _mul_scalar, "MulBackward1", linearity="linear", batching="elementwise", symbolic="self * other"
+    _mul_scalar,
+    "MulBackward1",
+    linearity="linear",
+    batching="elementwise",
+    symbolic="self * other",
+    jet=lambda s, self, other: self * float(other),
 )
 class mul_scalar:
     self = lambda g, other: g * conj(other)
@@ -224,12 +231,19 @@ def _summed(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any
     return sum_dim.in_batch([every.reshape((level.size, x.size)), (1,), False, dtype])
 
 
-@operator(_sum, "SumBackward0", linearity="linear", batching=_summed)
+@operator(
+    _sum, "SumBackward0", linearity="linear", batching=_summed, jet=lambda s, self: s.total(self)
+)
 class sum_all:
     self = lambda g, self_sym_sizes: expand(g, self_sym_sizes)
 
 
-@operator(_sum_dim, "SumBackward1", linearity="linear")
+@operator(
+    _sum_dim,
+    "SumBackward1",
+    linearity="linear",
+    jet=lambda s, self, dim, keepdim: s.total(self, dim, keepdim),
+)
 class sum_dim:
     self = sum_backward
 

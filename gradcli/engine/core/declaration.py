@@ -98,6 +98,15 @@ class Facts:
     # `WORD: OPTIONS`, another function and its names for the options (`-` for one that it lacks);
     # `WORD[0]: OPTIONS`, the first of its results; or the name of a rule there.
     symbolic = ""
+    # How a power series goes through it: a function of `gradcli.transforms.jets.functions` and of those of
+    # its parameters that it names (float tensors are series, others arrays); without one what is linear,
+    # bilinear or elementwise is derived from the VJP rules, and kernels are taken apart.
+    jet: Any = None
+    # A function of parameters, and of `result`: where its derivatives by rules lose digits or are masked, so
+    # that higher ones are to be taken by power series.
+    critical: Any = None
+    # As critical: where it has a kink, which the slope is a choice at, so that second ones may be wrong.
+    bends: Any = None
     # Which overlaps the in-place form allows: "shared", elements may share memory; "apart", no operand
     # may overlap what is written; "read", the last operand may overlap in any way. Default: an operand
     # is the written tensor or does not overlap.

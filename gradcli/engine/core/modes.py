@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 transforms: ContextVar[int] = ContextVar("transforms", default=0)
 # Those of them that differentiate, outermost first: core.levels.Level.
 nested: ContextVar[tuple[Any, ...]] = ContextVar("nested", default=())
+# Told of what a program does whose result nobody defines, by a sentence: where a command asks. There the last
+# of several writes to one element has the gradient; otherwise all have it, as in PyTorch.
+told: ContextVar[Callable[[str], None] | None] = ContextVar("told", default=None)
 # One item for each that is open in any thread. While it is empty, tensors do not record `born`.
 differentiating: list[None] = []
 

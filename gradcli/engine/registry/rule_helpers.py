@@ -189,6 +189,11 @@ def cast(value: Any, dtype: Any) -> Any:
     return value if data(value).dtype == dtype else value.to(dtypes.of(dtype))
 
 
+def is_traced(value: Any) -> bool:
+    """Whether it is recorded in a trace, whose formula holds for other numbers as well."""
+    return hasattr(data(value), "cell")
+
+
 def data(value: Any) -> Any:
     """The array of an array or tensor, for decisions that are not differentiated."""
     return getattr(value, "array", value)
@@ -357,6 +362,13 @@ def in_single(kernel: Callable[..., Any]) -> Callable[..., Any]:
         return kernel(self.astype(np.float32), *options, **named).astype(np.float16)
 
     return call
+
+
+def shared(value: Any, n: Any) -> Any:
+    """value / n, n a count: half precision, which has no numbers above 65504, divides in single."""
+    if getattr(value, "dtype", None) == np.float16 and is_array(value):
+        return (value.astype(np.float32) / np.float32(n)).astype(np.float16)
+    return value / n
 
 
 def above(value: Any, low: Any) -> Any:

@@ -47,6 +47,7 @@ def _paths(*keys: str) -> tuple[str, ...]:
 
 _STANDARD = _paths("stdlib", "platstdlib")
 _INSTALLED = _paths("purelib", "platlib")
+MOST_STRETCHES = 200_000  # that are remembered: graphs of so long ago are gone
 MASKS = ("MaskedFill", "Where", "Triu", "Tril")  # infinities of theirs are meant
 _OURS = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..")) + os.sep
 __warningregistry__ = None  # warnings are remembered where `_warned` shows them, not here
@@ -118,6 +119,7 @@ class Watch:
 
     # -- beginning and end -----------------------------------------------------------------------
     def __enter__(self) -> Watch:
+        self._ended = False
         ways: list[Callable[[ExitStack], None]] = [
             self._hear_modules,
             self._hear_functions,
@@ -147,6 +149,17 @@ class Watch:
     ) -> None:
         self._undo.close()
         self._ended = True
+        if self.failure is not None and not self.program:  # whose command says it
+            warnings.warn(self.failed_words(), stacklevel=2)
+
+    def failed_words(self) -> str:
+        """What is to be said of looks that have failed."""
+        error = self.failure
+        return (
+            f"{self.failures:,} of the looks at the program have failed, the first by "
+            f"{type(error).__name__}: {error}; what they would have told is missing. This is a fault in "
+            f"gradcli with {torch_versions.name()}: please report it"
+        )
 
     def failed(self, error: Exception) -> None:
         """Looking has failed: the program goes on as if nobody had looked."""
@@ -269,6 +282,8 @@ class Watch:
         if (end := self.clock()) > begun:
             file, line = self._where(frame)
             self._stretches.append((begun, end, file, line, self.calls.current))
+            if len(self._stretches) > MOST_STRETCHES:
+                del self._stretches[: MOST_STRETCHES // 2]
 
     def _origin(
         self, node: Any, frame: FrameType | None, begun: int

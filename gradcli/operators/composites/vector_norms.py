@@ -75,8 +75,10 @@ def norm_of(self: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
         self = self.astype(np.float32)
     axis = axes(dim, self.ndim)
     if ord == 2:
-        squares = self * self if self.dtype.kind != "c" else (self * self.conj()).real
-        return np.sqrt(add_reduce(squares, axis=axis, keepdims=keepdim)).astype(kind, copy=False)
+        with np.errstate(all="ignore"):
+            squares = self * self if self.dtype.kind != "c" else (self * self.conj()).real
+            found = np.sqrt(add_reduce(squares, axis=axis, keepdims=keepdim))
+        return _in_range(self, 2, axis, keepdim, found).astype(kind, copy=False)
     if ord == 0:
         found = add_reduce(self != 0, axis=axis, dtype=kind, keepdims=keepdim)
         return found.astype(kind, copy=False)
@@ -99,7 +101,41 @@ def norm_of(self: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
         with np.errstate(all="ignore"):
             powers = add_reduce(size**ord, axis=axis, keepdims=keepdim)
             found = powers ** (1.0 / ord)
+        found = _in_range(size, ord, axis, keepdim, found)
     return found.astype(kind, copy=False)
+
+
+def _least(found: Any, ord: float) -> float:
+    """The norm below which powers of the elements lose digits."""
+    return float(float(np.finfo(found.dtype).tiny) ** (1 / max(abs(ord), 1)) * 16)
+
+
+def _refuse_out_of_range(found: Any, ord: float) -> None:
+    """Raise RuntimeError where a norm's powers were too large or too small."""
+    with np.errstate(invalid="ignore"):
+        poor = np.isinf(found) | (np.less(found, _least(found, ord)) & np.greater(found, 0))
+    if np.any(poor):
+        raise RuntimeError("a norm is out of range")
+
+
+def _in_range(self: Any, ord: float, axis: Any, keepdim: bool, found: Any) -> Any:
+    """Norms, anew by a scale where powers of the elements are too large or too small for the dtype."""
+    if hasattr(found, "guard"):  # a plan leaves it to the tape
+        found.guard(_refuse_out_of_range, found, ord)
+        return found
+    if not isinstance(found, (np.ndarray, np.generic)) or not self.size or not np.isfinite(ord):
+        return found
+    poor = np.isinf(found) | np.less(found, _least(found, ord))
+    if not poor.any():
+        return found
+    size = np.abs(self).max(axis=axis, keepdims=True)
+    scale = np.where((size > 0) & np.isfinite(size), np.exp2(np.floor(np.log2(size))), 1)
+    scale = scale.astype(found.dtype)
+    with np.errstate(all="ignore"):
+        powers = np.abs(self / scale) ** found.dtype.type(ord)
+        again = add_reduce(powers, axis=axis, keepdims=True) ** (1.0 / ord) * scale
+    better = poor.reshape(again.shape) & (size > 0) & np.isfinite(size)
+    return np.where(better, again, found.reshape(again.shape)).reshape(found.shape)[()]
 
 
 def norm_backward(g: Any, self: Any, p: Any, norm: Any, dim: Any, keepdim: bool) -> Any:
@@ -156,7 +192,14 @@ class Length(Cone):
         return np.reshape(moved.sum(axis_of(call)), np.shape(call.results[0]))
 
 
-@primitive("LinalgVectorNormBackward0", axes="dim*", symbolic="norm", switch=Length())
+@primitive(
+    "LinalgVectorNormBackward0",
+    axes="dim*",
+    symbolic="norm",
+    switch=Length(),
+    jet=lambda s, self, ord, dim, keepdim: s.vector_norm(self, ord, dim, keepdim),
+    critical=lambda result: result == 0,
+)
 class vector_norm_p:
     def forward(
         self: Array, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None

@@ -89,7 +89,9 @@ def cast_back(g: Any, self_dtype: Any) -> Any:
     return in_dtype(g, self_dtype)
 
 
-@primitive(_to_copy, "ToCopyBackward0", "linear copies pointwise", analytic=False)
+@primitive(
+    _to_copy, "ToCopyBackward0", "linear copies pointwise", analytic=False, jet=lambda s, self: self
+)
 class to_copy:
     self = cast_back
 

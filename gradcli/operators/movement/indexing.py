@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from gradcli.engine.core.modes import told
 from gradcli.engine.core.promotion import mismatch
 from gradcli.engine.core.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.core.views import as_strided_array
@@ -19,7 +21,9 @@ from gradcli.engine.registry.rule_helpers import (
     dtype_of,
     expand,
     implemented,
+    is_traced,
     new_zeros,
+    numbers,
     raise_on_second,
     refuse_if,
     where,
@@ -36,6 +40,7 @@ from gradcli.operators.movement.reshaping import (
     expand_size,
     reshape,
     select,
+    slice_backward,
     slice_p,
     unbind,
     view_size,
@@ -160,6 +165,47 @@ class index_p:
     )
 
 
+REPEATED = (
+    "{} writes an element more than once: which write stays is undefined; here it is the last, and the "
+    "others have no gradient (in PyTorch all have it)"
+)
+
+
+def _staying(key: Any, shape: tuple[int, ...], name: str) -> Any:
+    """Which writes to places of an array stay, in the form of the places; None where all do.
+
+    Looked at only where somebody is told.
+    """
+    tell = told.get()
+    if tell is None or not all(isinstance(k, (slice, np.ndarray)) for k in key):
+        return None
+    last = np.full(shape, -1)
+    count = last[key].size
+    if count < 2:
+        return None
+    numbers = np.arange(count).reshape(last[key].shape)
+    last[key] = numbers
+    stay = last[key] == numbers
+    if stay.all():
+        return None
+    tell(REPEATED.format(name))
+    return stay
+
+
+def _of_last(found: Any, stay: Any) -> Any:
+    """The gradient of writes, of those that stay."""
+    return found if stay is None else masked_fill(found, constant(~stay, found), 0)
+
+
+def _values_back(g: Any, indices: Any, accumulate: bool) -> Any:
+    found = index_p(g, indices)
+    if accumulate or told.get() is None or any(is_traced(i) for i in indices if i is not None):
+        return found
+    empty = np.empty(tuple(g.shape), np.int8)
+    key = _key(empty, [None if i is None else numbers(i) for i in indices])
+    return _of_last(found, _staying(key, empty.shape, "an assignment by indices"))
+
+
 def _index_put(self: Array, indices: Arrays, values: Array, accumulate: bool = False) -> Array:
     made = copied(self)
     put_into(made, indices, values, accumulate)
@@ -212,13 +258,13 @@ class index_put:
     """`input` with `values` at the given positions; accumulate adds them."""
 
     self = _index_put_back
-    values = index_p
+    values = _values_back
 
 
 @primitive(_index_put, "IndexPutImplBackward0", batching="index_written", symbolic="index_put")
 class index_put_impl:
     self = _index_put_back
-    values = index_p
+    values = _values_back
 
 
 # -- by condition ---------------------------------------------------------------------------------
@@ -229,7 +275,12 @@ def _where(condition: Array, self: Array, other: Array, dtype: Any = None) -> Ar
     return found if found.ndim else found[()]
 
 
-@primitive(_where, "WhereBackward0", "linear pointwise")
+@primitive(
+    _where,
+    "WhereBackward0",
+    "linear pointwise",
+    jet=lambda s, condition, self, other: self.where(condition, other),
+)
 class where_of:
     self = lambda g, condition: where(condition, g, 0)
     other = lambda g, condition: where(condition, 0, g)
@@ -532,6 +583,26 @@ def _scatter_check(name: str, self: Any, dim: int, index: Any, src: Any = None) 
     return made, _places(where, at), part
 
 
+def _to_source(found: Any, sizes: tuple[int, ...]) -> Any:
+    """A gradient by an index, of the source's shape: what no index reads of it has none."""
+    for d, (have, want) in enumerate(zip(found.shape, sizes, strict=True)):
+        if have != want:
+            whole = (*found.shape[:d], want, *found.shape[d + 1 :])
+            found = slice_backward(found, whole, d, 0, have, 1)
+    return found
+
+
+def _scattered_back(g: Any, dim: int, index: Any, sizes: tuple[int, ...]) -> Any:
+    found = gather(g, dim, index, False)
+    if told.get() is not None and index.ndim and not is_traced(index):
+        where = numbers(index)
+        if isinstance(where, np.ndarray) and where.size:
+            at = wrap_dim(dim, where.ndim)
+            stay = _staying(_places(where, at), tuple(g.shape), "scatter")
+            found = _of_last(found, stay)
+    return _to_source(found, sizes)
+
+
 @primitive("ScatterBackward0", "apart", batching="as_lines self", symbolic="scatter:")
 class scatter_src:
     def forward(self: Array, dim: int, index: Array, src: Array) -> Array:
@@ -541,7 +612,7 @@ class scatter_src:
         return made
 
     self = lambda g, dim, index: scatter_value(g, dim, index, 0)
-    src = lambda g, dim, index: gather(g, dim, index, False)
+    src = lambda g, dim, index, src_args: _scattered_back(g, dim, index, src_args)
 
 
 @primitive(
@@ -609,7 +680,7 @@ class scatter_add:
         return made
 
     self = lambda g: g
-    src = lambda g, dim, index: gather(g, dim, index, False)
+    src = lambda g, dim, index, src_args: _to_source(gather(g, dim, index, False), src_args)
 
 
 # -- scatter and index with a reduction -----------------------------------------------------------
@@ -736,6 +807,10 @@ class scatter_reduce:
         include_self: bool,
         result: Any,
     ) -> tuple[Any, Any]:
+        sizes = tuple(src.shape)
+        for d, n in enumerate(index.shape):
+            if n != sizes[d]:
+                src = slice_p(src, d, 0, n, 1)
         if reduce == "sum":
             grad_self, grad_src = g, gather(g, dim, index, False)
         else:
@@ -750,7 +825,7 @@ class scatter_reduce:
             )
         if not include_self:
             grad_self = scatter_value(grad_self, dim, index, 0)
-        return grad_self, grad_src
+        return grad_self, _to_source(grad_src, sizes)
 
 
 # -- along a dim, an index a slice ----------------------------------------------------------------
@@ -925,7 +1000,18 @@ class index_copy:
         return made
 
     self = lambda g, dim, index: index_fill_number(g, dim, index, 0)
-    source = _source_back
+
+    def source(g: Any, source: Any, source_dim: int, dim: int, index: Any) -> Any:
+        found = _source_back(g, source, source_dim, dim, index)
+        if told.get() is None or is_traced(index) or not found.ndim:
+            return found
+        line = numbers(index).reshape(-1)
+        stay = _staying((line,), (g.shape[dim],), "index_copy")
+        if stay is None:
+            return found
+        at = wrap_dim(dim, found.ndim)
+        stay = stay.reshape([-1 if d == at else 1 for d in range(found.ndim)])
+        return _of_last(found, np.broadcast_to(stay, found.shape))
 
 
 @primitive("IndexFillBackward0", batching="apart index", writes="shared apart read")
@@ -1104,6 +1190,16 @@ def _put(self: Array, index: Array, source: Array, accumulate: bool = False) -> 
     return in_its_order(made, self)
 
 
+def _put_back(g: Any, source: Any, index: Any, accumulate: bool) -> Any:
+    found = take(g, index)
+    if told.get() is not None and not accumulate and not is_traced(index):
+        size = math.prod(g.shape)
+        where = numbers(index).reshape(-1) % max(size, 1)
+        stay = _staying((where,), (size,), "put")
+        found = _of_last(found, None if stay is None else stay.reshape(found.shape))
+    return reshape(found, tuple(source.shape))
+
+
 @operator(
     _put,
     "PutBackward0",
@@ -1118,7 +1214,7 @@ class put:
     self = lambda g, source_args, index, accumulate: (
         g if accumulate else put(g, index, new_zeros(g, source_args), False)
     )
-    source = lambda g, source, index: reshape(take(g, index), tuple(source.shape))
+    source = lambda g, source, index, accumulate: _put_back(g, source, index, accumulate)
 
 
 @function(

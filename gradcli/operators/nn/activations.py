@@ -510,6 +510,15 @@ def _gelu_double_backward(g: Any, grad_output: Any, self: Any, approximate: str)
     return g * grad_output * pdf * (2 - self * self)
 
 
+def _gelu_series(s: Any, self: Any, approximate: str) -> Any:
+    """How power series go through gelu, with its tail."""
+    if approximate == "tanh":
+        inner = (self + self * self * self * 0.044715) * (2 * sqrt(2 / pi))
+        return self * s.sigmoid(inner)
+    density = s.exp(self * self * -0.5) / sqrt(2 * pi)
+    return self * s.integral(self, lambda x: 0.5 * _erfc(x * -sqrt(0.5)), density)
+
+
 _CURVE = "tanh(sqrt(2 / pi) * (self + 0.044715 * self ** 3))"
 _OF_CURVE = f"sqrt(2 / pi) * (1 + 0.134145 * self ** 2) * (1 - {_CURVE} ** 2)"
 _NORMAL = "(1 + erf(self / sqrt(2))) / 2 + self * exp(-self ** 2 / 2) / sqrt(2 * pi)"
@@ -523,6 +532,7 @@ gelu = sloped(
     refuses="GeluKernelImpl",
     public=True,
     doc="input times the normal distribution function of input.",
+    jet=_gelu_series,
     signature="nn.functional.gelu(Tensor input, *, str approximate='none', Tensor? out=None)",
     samples="(randn(2,3)); (randn(())); (randn(3), approximate='tanh')",
 )
@@ -538,7 +548,14 @@ def _mish_backward(g: Any, self: Any) -> Any:
     return g * (t + self * s * (1 - t * t))
 
 
-@activation(_mish, "MishBackward0", "mish_cpu", symbolic="nn.functional.mish:")
+@activation(
+    _mish,
+    "MishBackward0",
+    "mish_cpu",
+    symbolic="nn.functional.mish:",
+    jet=lambda s, self: self * s.tanh(s.softplus(self)),
+    critical=lambda self: abs(self) > 6,
+)
 class mish_p:
     self = _mish_backward
 
@@ -573,6 +590,8 @@ log_sigmoid_p = sloped(
     refuses="log_sigmoid_cpu",
     linearity=None,
     outputs="output | buffer",
+    jet=lambda s, self: (-s.softplus(-self), s.exp(-s.absolute(self))),
+    critical=lambda self: abs(self) > 12,
 )
 
 

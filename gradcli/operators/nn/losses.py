@@ -26,6 +26,7 @@ from gradcli.engine.registry.rule_helpers import (
     minus,
     raise_on_grad,
     refuse_if,
+    shared,
     total,
     where,
     zeros_like,
@@ -127,7 +128,7 @@ def _spread(g: Any, reduction: int, like: Any) -> Any:
     """A reduced loss's gradient as one for each element."""
     if reduction != MEAN:
         return g
-    return g / prod(like.shape)
+    return shared(g, prod(like.shape))
 
 
 def _number(value: float, like: Any) -> Tensor:
@@ -394,15 +395,29 @@ def _nll(
         if reduction == NONE:
             return losses, self.dtype.type(0)
         whole = self.dtype.type(target.size)
-        return (total(losses) / whole if reduction == MEAN else total(losses)), whole
+        return (_average(losses, target.size) if reduction == MEAN else total(losses)), whole
     valid, weights, counts = _nll_weights(self, target, weight, ignore_index)
     losses = where(counts, -weights * _picked(self, valid), self.dtype.type(0))
     if reduction == NONE:
         return losses, self.dtype.type(0)
     whole = total(weights)
     with np.errstate(all="ignore"):
-        out = total(losses) / whole if reduction == MEAN else total(losses)
+        out = _average(losses, _whole(weights, whole)) if reduction == MEAN else total(losses)
     return out, whole
+
+
+def _whole(weights: Array, known: Any = None) -> Any:
+    """The sum of weights, in single for half precision, whose sum may be infinite."""
+    if weights.dtype != np.float16:
+        return total(weights) if known is None else known
+    return total(weights.astype(np.float32))
+
+
+def _average(losses: Array, whole: Any) -> Any:
+    """The sum of losses by that of their weights; in half precision rounded once."""
+    if losses.dtype != np.float16:
+        return total(losses) / (losses.dtype.type(whole) if isinstance(whole, int) else whole)
+    return (total(losses.astype(np.float32)) / np.float32(whole)).astype(np.float16)
 
 
 def _nll_backward(
@@ -418,12 +433,12 @@ def _nll_backward(
     if in_memory and weight is None and _all_count(self, target, ignore_index):
         slopes = np.zeros_like(self)
         slopes[np.arange(len(target)), target] = -(
-            grad_output / total_weight if reduction == MEAN else grad_output
+            shared(grad_output, target.size) if reduction == MEAN else grad_output
         )
         return slopes
     valid, weights, counts = _nll_weights(self, target, weight, ignore_index)
     with np.errstate(all="ignore"):
-        g = grad_output / total_weight if reduction == MEAN else grad_output
+        g = shared(grad_output, _whole(weights, total_weight)) if reduction == MEAN else grad_output
         values = np.where(counts, -weights * g, 0).astype(self.dtype)
     out = np.zeros_like(self)
     if self.ndim == 1:
@@ -679,7 +694,9 @@ def _log_sigmoid(x: Any) -> Any:
 
 
 @_elementwise(
-    "BinaryCrossEntropyWithLogitsBackward0", refuses={"C": "binary_cross_entropy_with_logits"}
+    "BinaryCrossEntropyWithLogitsBackward0",
+    refuses={"C": "binary_cross_entropy_with_logits"},
+    critical=lambda self: abs(self) > 12,
 )
 class binary_cross_entropy_with_logits_p:
     def forward(
@@ -805,10 +822,10 @@ def _multi_margin_backward(
     slope = (z > 0) * (1.0 if p == 1 else 2 * z)
     if weight is not None:
         slope = slope * weight[y][:, None]
-    slope = slope / x.shape[1]
+    slope = shared(slope, x.shape[1])
     slope[np.arange(x.shape[0]), y] = -total(slope, 1)
     if reduction == MEAN:
-        slope = slope / x.shape[0]
+        slope = shared(slope, x.shape[0])
     scale = grad_output.reshape(-1, 1) if reduction == NONE else grad_output
     return (slope * scale).reshape(self.shape).astype(self.dtype)
 
@@ -917,9 +934,9 @@ def _multilabel_backward(
     pull = total(active, 2)
     rows, columns = np.nonzero(y >= 0)
     np.subtract.at(slope, (rows, y[rows, columns]), pull[rows, columns])
-    slope = slope / x.shape[1]
+    slope = shared(slope, x.shape[1])
     if reduction == MEAN:
-        slope = slope / x.shape[0]
+        slope = shared(slope, x.shape[0])
     scale = grad_output.reshape(-1, 1) if reduction == NONE else grad_output
     return (slope * scale).reshape(self.shape)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from gradcli.engine.core.modes import is_grad_enabled
 from gradcli.engine.registry.derivative_pairs import NOTHING, of_dimensions, pair
-from gradcli.engine.registry.rule_helpers import gather, implemented, mean, refuse_if
+from gradcli.engine.registry.rule_helpers import gather, implemented, mean, refuse_if, shared
 from gradcli.engine.registry.schema import checked
 from gradcli.engine.registry.table import Array, Primitive, operator
 from gradcli.engine.system.array_memory import afresh
@@ -386,7 +386,8 @@ def _avg_pool(
     how = Windows(kernel_size, (1,) * n, padding, stride or kernel_size)
     out = _sizes(self, how, ceil_mode, average=True)
     view = how.of(_widened(self, out, how, 0), out)
-    total = add_reduce(view, tuple(range(-n, 0)))
+    wide = np.float32 if self.dtype.itemsize == 2 else None
+    total = add_reduce(view, tuple(range(-n, 0)), wide)
     divisors = _divisors(self.shape[-n:], out, how, count_include_pad, divisor_override)
     found = (total / divisors).astype(self.dtype, copy=False)
     return of_images(found, self) if n == 2 else afresh(found, self)
@@ -405,7 +406,7 @@ def _avg_pool_backward(
     n = len(kernel_size)
     how = Windows(kernel_size, (1,) * n, padding, stride or kernel_size)
     shape, out = self.shape[-n:], grad_output.shape[-n:]
-    share = grad_output / _divisors(shape, out, how, count_include_pad, divisor_override)
+    share = shared(grad_output, _divisors(shape, out, how, count_include_pad, divisor_override))
     lead = self.shape[:-n]
     same = np.broadcast_to(share.reshape(*lead, *(1,) * n, *out), (*lead, *kernel_size, *out))
     return how.overlaid(same, shape, grad_output.dtype)
@@ -514,7 +515,7 @@ def _adaptive_avg_back(grad_output: Array, self: Array, n: int) -> Array:
         g = np.moveaxis(g, dim, 0)
         out = np.zeros((self.shape[dim - g.ndim], *g.shape[1:]), g.dtype)
         for part, (start, end) in zip(g, _bounds(len(out), len(g)), strict=True):
-            out[start:end] += part / (end - start)
+            out[start:end] += shared(part, end - start)
         g = np.moveaxis(out, 0, dim)
     return np.ascontiguousarray(g)
 

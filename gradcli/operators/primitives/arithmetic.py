@@ -87,6 +87,7 @@ add = register(
         "sub(Tensor input, Scalar alpha, Tensor other, *, Tensor out=None)|deprecated",
         "sub(Tensor input, Tensor other, *, Scalar alpha=1, Tensor out=None)",
     ),
+    jet=lambda s, self, other, alpha: self - s.scaled(other, alpha),
 )
 class sub:
     """Difference, `input - alpha * other`."""
@@ -104,7 +105,13 @@ class sub:
 _SHIFT: Any = {"linearity": "elementwise", "types": "own", "analytic": True}
 
 
-@primitive("AddBackward1", **_SHIFT, scalar_of=add, symbolic="plus")
+@primitive(
+    "AddBackward1",
+    **_SHIFT,
+    scalar_of=add,
+    symbolic="plus",
+    jet=lambda s, self, other, alpha: self + float(other * alpha),
+)
 class add_scalar:
     def forward(self: Array, other: Any, *, alpha: Any = 1) -> Array:
         return meeting(self, other) + other * alpha
@@ -112,7 +119,13 @@ class add_scalar:
     self = lambda g: g
 
 
-@primitive("SubBackward1", **_SHIFT, scalar_of=sub, symbolic="minus")
+@primitive(
+    "SubBackward1",
+    **_SHIFT,
+    scalar_of=sub,
+    symbolic="minus",
+    jet=lambda s, self, other, alpha: self - float(other * alpha),
+)
 class sub_scalar:
     def forward(self: Array, other: Any, *, alpha: Any = 1) -> Array:
         return meeting(self, other) - other * alpha
@@ -120,7 +133,13 @@ class sub_scalar:
     self = lambda g: g
 
 
-@primitive("RsubBackward1", **_SHIFT, samples="2 - randn(3)", symbolic="other - alpha * self")
+@primitive(
+    "RsubBackward1",
+    **_SHIFT,
+    samples="2 - randn(3)",
+    symbolic="other - alpha * self",
+    jet=lambda s, self, other, alpha: float(other) - s.scaled(self, alpha),
+)
 class rsub_scalar:
     def forward(self: Array, other: Any, *, alpha: Any = 1) -> Array:
         bools = self.dtype.kind == "b", type(other) is bool
@@ -141,6 +160,7 @@ class rsub_scalar:
     types="numbers",
     refuses={"b": (RuntimeError, TWO_BOOLS)},
     symbolic="other - alpha * self",
+    jet=lambda s, self, other, alpha: other - s.scaled(self, alpha),
 )
 class rsub_tensor:
     def forward(self: Array, other: Array, *, alpha: Any = 1) -> Array:
@@ -170,13 +190,21 @@ mul_scalar = register(basic_primitives.mul_scalar, __name__, public=False)
     "elementwise wide float analytic",
     real={"self": "g / other", "other": "-g * ((self / other) / other)"},
     symbolic="self / other",
+    jet=lambda s, self, other: s.divided(self, other),
+    critical=lambda self, other: (abs(other) < 1e-3) & (abs(self) < 1e-2),
 )
 class div_true:
     self = lambda g, other: g / conj(other)
     other = lambda g, self, other: -g * conj((self / other) / other)
 
 
-@primitive("DivBackward1", "linear float pointwise", scalar_of=div_true, symbolic="self / other")
+@primitive(
+    "DivBackward1",
+    "linear float pointwise",
+    scalar_of=div_true,
+    symbolic="self / other",
+    jet=lambda s, self, other: self / float(other),
+)
 class div_scalar:
     # C++ scalars beside integers: the dtype is the one of PyTorch's promotion, not NumPy's.
     forward = lambda self, other: self / other
@@ -210,6 +238,8 @@ class div_rounded:
     "ReciprocalBackward0",
     "elementwise inplace float analytic",
     samples="(rand(2,3) + 0.5); (rand(()) + 0.5); (randn(0))",
+    jet=lambda s, self: s.reciprocal(self),
+    critical=lambda self: self == 0,
 )
 class reciprocal:
     """1 / input."""
@@ -224,6 +254,7 @@ class reciprocal:
     numpy=np.negative,
     samples="(randn(2,3)); (randn(())); (randn(0))",
     symbolic="-self",
+    jet=lambda s, self: -self,
 )
 class neg:
     """Minus the elements."""
@@ -279,6 +310,7 @@ def _asked_of_power(exponent: Any) -> str:
         Point(_smooth_power, kind=SMOOTH, asked=_asked_of_power),
         edge(lambda self, exponent: (self == 0) & _is_root(exponent), "Q28"),
     ),
+    jet=lambda s, self, exponent: s.power(self, float(exponent)),
 )
 class pow_number:
     def forward(self: Array, exponent: Any) -> Array:
@@ -320,6 +352,8 @@ class pow_number:
         ),
         edge(lambda self: self < 0, "self=Q9[0] exponent=Q9[1]"),
     ),
+    jet=lambda s, self, exponent: s.raised(self, exponent),
+    critical=lambda self, exponent: (self == 0) | (abs(exponent - 1.5) < 2) & (exponent % 1 == 0),
 )
 class pow_tensors:
     forward = lambda self, exponent: _pow(self, exponent)

@@ -64,7 +64,9 @@ def _no_complex(name: str) -> dict[str, Any]:
 
 
 # -- exponentials and logarithms ------------------------------------------------------------------
-@unary(np.exp, "ExpBackward0", "analytic", real={"self": "g * result"})
+@unary(
+    np.exp, "ExpBackward0", "analytic", real={"self": "g * result"}, jet=lambda s, self: s.exp(self)
+)
 class exp:
     """e to the power of the elements."""
 
@@ -78,7 +80,14 @@ class exp2:
     self = lambda g, result: g * conj(result) * _LN2
 
 
-@unary(np.expm1, "Expm1Backward0", "analytic", aliases="special.expm1")
+@unary(
+    np.expm1,
+    "Expm1Backward0",
+    "analytic",
+    aliases="special.expm1",
+    jet=lambda s, self: s.expm1(self),
+    critical=lambda self: self < -6,
+)
 class expm1:
     """exp(input) - 1, exact near 0."""
 
@@ -89,28 +98,54 @@ _LN2 = 0.6931471805599453
 _LN10 = 2.3025850929940456
 
 
-@unary(np.log, "LogBackward0", "analytic", samples=_POSITIVE, real={"self": "g / self"})
+@unary(
+    np.log,
+    "LogBackward0",
+    "analytic",
+    samples=_POSITIVE,
+    real={"self": "g / self"},
+    jet=lambda s, self: s.log(self),
+)
 class log:
     """The natural logarithm."""
 
     self = lambda g, self: g / conj(self)
 
 
-@unary(np.log2, "Log2Backward0", "analytic", samples=_POSITIVE)
+@unary(
+    np.log2,
+    "Log2Backward0",
+    "analytic",
+    samples=_POSITIVE,
+    jet=lambda s, self: s.log(self) / 0.6931471805599453,
+)
 class log2:
     """The logarithm to the base 2."""
 
     self = lambda g, self: g / (conj(self) * _LN2)
 
 
-@unary(np.log10, "Log10Backward0", "analytic", samples=_POSITIVE)
+@unary(
+    np.log10,
+    "Log10Backward0",
+    "analytic",
+    samples=_POSITIVE,
+    jet=lambda s, self: s.log(self) / 2.302585092994046,
+)
 class log10:
     """The logarithm to the base 10."""
 
     self = lambda g, self: g / (conj(self) * _LN10)
 
 
-@unary(np.log1p, "Log1PBackward0", "analytic", samples=_POSITIVE, aliases="special.log1p")
+@unary(
+    np.log1p,
+    "Log1PBackward0",
+    "analytic",
+    samples=_POSITIVE,
+    aliases="special.log1p",
+    jet=lambda s, self: s.log1p(self),
+)
 class log1p:
     """log(1 + input), exact near 0."""
 
@@ -124,6 +159,8 @@ class log1p:
     "analytic",
     samples=_POSITIVE,
     switch=edge(lambda self: self == 0, "Q2"),
+    jet=lambda s, self: s.power(self, 0.5),
+    critical=lambda self: self == 0,
 )
 class sqrt:
     """The square root."""
@@ -131,7 +168,7 @@ class sqrt:
     self = lambda g, result: g / (2 * conj(result))
 
 
-@unary("RsqrtBackward0", "analytic", samples=_POSITIVE)
+@unary("RsqrtBackward0", "analytic", samples=_POSITIVE, jet=lambda s, self: s.power(self, -0.5))
 class rsqrt:
     """1 / sqrt(input)."""
 
@@ -140,21 +177,33 @@ class rsqrt:
 
 
 # -- circular and hyperbolic functions ------------------------------------------------------------
-@unary(np.sin, "SinBackward0", "analytic", real={"self": "g * np.cos(self)"})
+@unary(
+    np.sin,
+    "SinBackward0",
+    "analytic",
+    real={"self": "g * np.cos(self)"},
+    jet=lambda s, self: s.sin(self),
+)
 class sin:
     """The sine."""
 
     self = lambda g, self: g * conj(np.cos(self))
 
 
-@unary(np.cos, "CosBackward0", "analytic", real={"self": "g * -np.sin(self)"})
+@unary(
+    np.cos,
+    "CosBackward0",
+    "analytic",
+    real={"self": "g * -np.sin(self)"},
+    jet=lambda s, self: s.cos(self),
+)
 class cos:
     """The cosine."""
 
     self = lambda g, self: g * -conj(np.sin(self))
 
 
-@unary(np.tan, "TanBackward0", "analytic")
+@unary(np.tan, "TanBackward0", "analytic", jet=lambda s, self: s.tan(self))
 class tan:
     """The tangent."""
 
@@ -202,21 +251,28 @@ class atan:
     self = lambda g, self: g / conj(self * self + 1)
 
 
-@unary(np.sinh, "SinhBackward0", "analytic")
+@unary(np.sinh, "SinhBackward0", "analytic", jet=lambda s, self: s.sinh(self))
 class sinh:
     """The hyperbolic sine."""
 
     self = lambda g, self: g * conj(np.cosh(self))
 
 
-@unary(np.cosh, "CoshBackward0", "analytic")
+@unary(np.cosh, "CoshBackward0", "analytic", jet=lambda s, self: s.cosh(self))
 class cosh:
     """The hyperbolic cosine."""
 
     self = lambda g, self: g * conj(np.sinh(self))
 
 
-@unary(np.tanh, "TanhBackward0", "donates analytic", aliases="nn.functional.tanh")
+@unary(
+    np.tanh,
+    "TanhBackward0",
+    "donates analytic",
+    aliases="nn.functional.tanh",
+    jet=lambda s, self: s.tanh(self),
+    critical=lambda self: abs(self) > 6,
+)
 class tanh:
     """The hyperbolic tangent."""
 
@@ -324,6 +380,8 @@ def _sinc_far(g: Any, self: Any) -> Any:
     "SincBackward0",
     aliases="special.sinc",
     switch=Point(lambda self: self == 0, kind=SMOOTH, asked="Q19"),
+    jet=lambda s, self: s.sinc(self),
+    critical=lambda self: abs(self) < 1e-3,
 )
 class sinc:
     """sin(pi x) / (pi x), 1 at 0."""
@@ -353,7 +411,13 @@ class sinc:
 
 
 # -- sigmoids and rectifiers ----------------------------------------------------------------------
-@unary("SigmoidBackward0", "donates analytic", aliases="special.expit nn.functional.sigmoid")
+@unary(
+    "SigmoidBackward0",
+    "donates analytic",
+    aliases="special.expit nn.functional.sigmoid",
+    jet=lambda s, self: s.sigmoid(self),
+    critical=lambda self: abs(self) > 12,
+)
 class sigmoid:
     """1 / (1 + exp(-input))."""
 
@@ -387,6 +451,8 @@ class sigmoid_backward:
     },
     signature="relu(Tensor input)",
     switch=Corner(lambda self: self == 0, 0, 1, "Q5b"),
+    jet=lambda s, self: s.larger(self, 0.0),
+    bends=lambda self: self == 0,
 )
 class relu:
     """The elements, negative ones replaced by 0."""
@@ -414,7 +480,12 @@ def _softplus_double_backward(g: Any, self: Any, beta: Any, threshold: Any) -> A
     return masked_fill(sigmoid_backward(g, sigmoid(x)) * beta, x >= threshold, 0)
 
 
-@primitive("SoftplusBackwardBackward0", "pointwise saves_all", symbolic="slope of softplus")
+@primitive(
+    "SoftplusBackwardBackward0",
+    "pointwise saves_all",
+    symbolic="slope of softplus",
+    jet=lambda s, grad_output, self, beta: grad_output * s.sigmoid(self * float(beta)),
+)
 class softplus_backward:
     def forward(grad_output: Array, self: Array, beta: Any, threshold: Any) -> Array:
         scaled = self * beta
@@ -434,6 +505,8 @@ class softplus_backward:
     aliases="softplus",
     refuses={"biuc": "softplus_cpu"},
     signature="softplus(Tensor input, Scalar beta=1, Scalar threshold=20, *, Tensor out=None)",
+    jet=lambda s, self, beta: s.softplus(self, float(beta)),
+    critical=lambda self, beta: abs(self * beta) > 12,
 )
 class softplus:
     """log(1 + exp(beta * input)) / beta; linear above the threshold."""
@@ -447,7 +520,14 @@ class softplus:
     self = softplus_backward
 
 
-@unary("SiluBackward0", "own function", name="silu", refuses={"biu": "silu_cpu", "C": "silu"})
+@unary(
+    "SiluBackward0",
+    "own function",
+    name="silu",
+    refuses={"biu": "silu_cpu", "C": "silu"},
+    jet=lambda s, self: self * s.sigmoid(self),
+    critical=lambda self: abs(self) > 12,
+)
 class silu:
     """input * sigmoid(input)."""
 
@@ -466,6 +546,8 @@ class silu:
     aliases="absolute",
     refuses={"b": "abs_cpu"},
     switch=Corner(lambda self: self == 0, -1, 1, "Q1"),
+    jet=lambda s, self: s.absolute(self),
+    bends=lambda self: self == 0,
 )
 class abs:
     """The absolute value; its slope at 0 is 0."""
@@ -481,7 +563,12 @@ def _sign(self: Array) -> Array:
     return where(np.isnan(self), signs.dtype.type(0), signs) if self.dtype.kind == "f" else signs
 
 
-@unary("SgnBackward0", "common", switch=jump(lambda self: self == 0))
+@unary(
+    "SgnBackward0",
+    "common",
+    switch=jump(lambda self: self == 0),
+    jet=lambda s, self: s.constant(self, s.sign(self)),
+)
 class sgn:
     """The sign; for complex numbers the unit number of the same angle."""
 
@@ -507,7 +594,8 @@ def _still(
     if name == "sign":
         refuses = {"c": _SIGN_REFUSAL}
     facts: dict[str, Any] = {"types": "common", "numpy": numpy, "aliases": aliases}
-    facts |= {"refuses": refuses, "switch": switch}
+    jet = lambda s, self: s.whole(self, numpy)
+    facts |= {"refuses": refuses, "switch": switch, "jet": jet}
     return unary(kernel, node, **facts)(body)
 
 
@@ -784,6 +872,8 @@ def _shared(g: Any, loses: Any, ties: Any) -> Any:
     refuses=_no_complex("maximum"),
     symbolic="maximum(self, other)",
     switch=_larger("Q3"),
+    jet=lambda s, self, other: s.larger(self, other),
+    bends=lambda self, other: self == other,
 )
 class maximum:
     """The larger of two; equal ones share the gradient."""
@@ -792,7 +882,14 @@ class maximum:
     other = lambda g, self, other: _shared(g, self > other, self == other)
 
 
-@binary(np.minimum, "MinimumBackward0", refuses=_no_complex("minimum"), switch=_smaller("K3"))
+@binary(
+    np.minimum,
+    "MinimumBackward0",
+    refuses=_no_complex("minimum"),
+    switch=_smaller("K3"),
+    jet=lambda s, self, other: s.larger(self, other, True),
+    bends=lambda self, other: self == other,
+)
 class minimum:
     """The smaller of two; equal ones share the gradient."""
 
@@ -855,6 +952,8 @@ class atan2:
         lambda d_self, d_other: np.hypot(d_self, d_other),
         asked="Q21",
     ),
+    jet=lambda s, self, other: s.hypot(self, other),
+    critical=lambda result: result == 0,
 )
 class hypot:
     """sqrt(input**2 + other**2), without overflow."""
@@ -863,7 +962,13 @@ class hypot:
     other = lambda g, other, result: g * other / result
 
 
-@binary("LogaddexpBackward0", "pointwise", refuses={"biu": "logaddexp_cpu"})
+@binary(
+    "LogaddexpBackward0",
+    "pointwise",
+    refuses={"biu": "logaddexp_cpu"},
+    jet=lambda s, self, other: s.logaddexp(self, other),
+    critical=lambda self, other: abs(self - other) > 12,
+)
 class logaddexp:
     """log(exp(input) + exp(other))."""
 

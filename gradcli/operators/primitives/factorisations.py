@@ -15,12 +15,12 @@ from gradcli.engine.registry.rule_helpers import (
     cat,
     conj,
     constant,
-    data,
     diag_embed,
     dtype_of,
     expand,
     implemented,
     is_complex,
+    is_traced,
     matmul,
     narrow,
     new_zeros,
@@ -137,7 +137,13 @@ CHOLESKY_FAILED = (
 )
 
 
-@primitive("LinalgInvExBackward0", "leading", outputs="inverse | info", full_rank=True)
+@primitive(
+    "LinalgInvExBackward0",
+    "leading",
+    outputs="inverse | info",
+    full_rank=True,
+    jet=lambda s, A: s.inverse(A),
+)
 class inv_ex:
     def forward(A: Array, *, check_errors: bool = False) -> tuple[Array, Array]:
         name = "linalg.inv_ex" if check_errors else "linalg.inv"
@@ -166,6 +172,7 @@ def is_vector(A: Any, B: Any) -> bool:
     outputs="result | LU pivots info",
     batching="solved",
     full_rank=True,
+    jet=lambda s, A, B, left: s.solved(A, B, left),
 )
 class solve_ex:
     def forward(
@@ -407,6 +414,8 @@ def _determinant(matrix: Any) -> Any:
     symbolic="det[0]:",
     switch=Singular("Q26"),
     full_rank=True,
+    jet=lambda s, A: s.determinant(A),
+    critical=lambda result: result == 0,
 )
 class det_p:
     def forward(A: Array) -> tuple[Array, Array, Array]:
@@ -429,7 +438,7 @@ class det_p:
         d = _scaled_identity(g * conj(result), pivots)
         small = np.abs(numbers(result)) < 100 * np.finfo(_real(numbers(A))).eps
         # A traced array lies in a cell, and the formula of a trace is that of regular matrices.
-        if not anywhere(small) or hasattr(data(A), "cell"):
+        if not anywhere(small) or is_traced(A):
             return solve_ex(mH(A), d)[0]
         singular = _det_backward_singular(g, A)
         if not anywhere(~small):
@@ -739,6 +748,7 @@ class Repeated(Point):
     outputs="eigenvalues eigenvectors",
     symbolic="linalg.eigh: UPLO -",
     switch=Repeated(),
+    jet=lambda s, A: s.eigh(A),
 )
 class eigh_p:
     def forward(A: Array, UPLO: str = "L", compute_v: bool = True) -> tuple[Array, Array]:
@@ -794,7 +804,11 @@ def _check_phases(uu: Any, vv: Any) -> None:
 
 
 @primitive(
-    "LinalgSvdBackward0", "leading", outputs="U S Vh", symbolic="linalg.svd: full_matrices -"
+    "LinalgSvdBackward0",
+    "leading",
+    outputs="U S Vh",
+    symbolic="linalg.svd: full_matrices -",
+    jet=lambda s, A: s.svd(A),
 )
 class svd_p:
     def forward(
@@ -1218,6 +1232,7 @@ class lu_solve:
     aliases="matrix_exp",
     samples="(randn(3,3)); matrix_exp(randn(2,2,2))",
     signature="linalg.matrix_exp(Tensor input)",
+    jet=lambda s, self: s.matrix_exp(self),
 )
 class matrix_exp:
     """The exponentials of square matrices."""

@@ -30,6 +30,7 @@ from gradcli.engine.registry.rule_helpers import (
     expand,
     flip,
     narrow,
+    shared,
     unrecorded,
     unsqueeze,
     zeros_in,
@@ -94,17 +95,23 @@ def mean_backward(
 ) -> Any:
     """The gradient of a mean along dimensions."""
     n = count(self_sym_sizes, dim) if dim else self_sym_numel
-    return sum_backward(g, self_sym_sizes, dim, keepdim) / n
+    return shared(sum_backward(g, self_sym_sizes, dim, keepdim), n)
 
 
 @primitive(
-    _mean, "MeanBackward0", "linear", batching=batching_helpers.whole(lambda: mean_dim, (1,))
+    _mean,
+    "MeanBackward0",
+    "linear",
+    batching=batching_helpers.whole(lambda: mean_dim, (1,)),
+    jet=lambda s, self: s.mean(self),
 )
 class mean_all:
-    self = lambda g, self_sym_sizes, self_sym_numel: expand(g, self_sym_sizes) / self_sym_numel
+    self = lambda g, self_sym_sizes, self_sym_numel: shared(
+        expand(g, self_sym_sizes), self_sym_numel
+    )
 
 
-@primitive("MeanBackward1", "linear")
+@primitive("MeanBackward1", "linear", jet=lambda s, self, dim, keepdim: s.mean(self, dim, keepdim))
 class mean_dim:
     def forward(self: Array, dim: Any, keepdim: bool = False, *, dtype: Any = None) -> Array:
         found = _average(self, axes(dim, self.ndim), dim, keepdim, numpy_dtype(dtype))
@@ -156,6 +163,8 @@ def _prod_safe_backward(g: Any, self: Any, dim: int) -> Any:
     batching=batching_helpers.whole(lambda: prod_dim),
     symbolic="prod: -",
     switch=Zeros("Q16[1]"),
+    jet=lambda s, self: s.product(self),
+    critical=lambda result: result == 0,
 )
 class prod_all:
     def forward(self: Array, *, dtype: Any = None) -> Array:
@@ -173,7 +182,13 @@ class prod_all:
         return _prod_safe_backward(g, self.reshape((-1,)), 0).reshape(tuple(self.shape))
 
 
-@primitive("ProdBackward1", symbolic="prod: dim keepdim -", switch=Zeros("Q16[1]"))
+@primitive(
+    "ProdBackward1",
+    symbolic="prod: dim keepdim -",
+    switch=Zeros("Q16[1]"),
+    jet=lambda s, self, dim, keepdim: s.product(self, dim, keepdim),
+    critical=lambda result: result == 0,
+)
 class prod_dim:
     def forward(self: Array, dim: int, keepdim: bool = False, *, dtype: Any = None) -> Array:
         found = _multiplied(self, axes((dim,), self.ndim), keepdim, numpy_dtype(dtype))

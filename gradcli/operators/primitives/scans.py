@@ -133,7 +133,13 @@ def _cumprod_backward_slices(g: Any, self: Any, dim: int) -> Any:
     return resolve("stack")(slices, dim)
 
 
-@_scan(np.multiply, "cumprod", "; (tensor([2., 0., 3., 0.]), 0)", switch=Zeros("Q16c[1]"))
+@_scan(
+    np.multiply,
+    "cumprod",
+    "; (tensor([2., 0., 3., 0.]), 0)",
+    switch=Zeros("Q16c[1]"),
+    jet=lambda s, self, dim: s.cumprod(self, dim),
+)
 class cumprod:
     """The running product along a dimension."""
 
@@ -266,6 +272,8 @@ def _reversed_logcumsumexp(value: Any, dim: int) -> Any:
     "LogcumsumexpBackward0",
     samples=f"{ALONG}; (randn(0), 0)",
     signature="logcumsumexp(Tensor input, int dim, *, Tensor out=None)",
+    jet=lambda s, self, dim: s.logcumsumexp(self, dim),
+    critical=lambda self: np.ptp(self) > 12 if np.size(self) else False,
 )
 class logcumsumexp:
     """The logarithm of the running sum of exponentials."""

@@ -56,7 +56,13 @@ def _logsumexp_of_few(rows: Any) -> Any:
     return found
 
 
-@primitive("LogsumexpBackward0", "float", symbolic="logsumexp: dim keepdim")
+@primitive(
+    "LogsumexpBackward0",
+    "float",
+    symbolic="logsumexp: dim keepdim",
+    jet=lambda s, self, dim, keepdim: s.logsumexp(self, dim, keepdim),
+    critical=lambda self: np.ptp(self) > 12 if np.size(self) else False,
+)
 class logsumexp_p:
     def forward(self: Array, dim: Any, keepdim: bool = False) -> Array:
         axis = axes(dim, self.ndim)
@@ -163,13 +169,25 @@ class log_softmax_backward_data:
     output = lambda g, output, grad_output, dim: -total(grad_output, dim, True) * np.exp(output) * g
 
 
-@primitive(_softmax, "SoftmaxBackward0", refuses={"C": "_softmax"}, symbolic="softmax: dim")
+@primitive(
+    _softmax,
+    "SoftmaxBackward0",
+    refuses={"C": "_softmax"},
+    symbolic="softmax: dim",
+    jet=lambda s, self, dim: s.softmax(self, dim),
+    critical=lambda result: result > 0.99999,
+)
 class softmax_p:
     self = lambda g, result, dim: softmax_backward_data(g, result, dim)
 
 
 @primitive(
-    _log_softmax, "LogSoftmaxBackward0", refuses={"C": "_log_softmax"}, symbolic="log_softmax: dim"
+    _log_softmax,
+    "LogSoftmaxBackward0",
+    refuses={"C": "_log_softmax"},
+    symbolic="log_softmax: dim",
+    jet=lambda s, self, dim: s.log_softmax(self, dim),
+    critical=lambda result: result > -1e-5,
 )
 class log_softmax_p:
     self = lambda g, result, dim: log_softmax_backward_data(g, result, dim)

@@ -18,6 +18,7 @@ from gradcli.engine.registry.rule_helpers import (
     dtype_of,
     implemented,
     is_python_number,
+    is_traced,
     masked_fill,
     refuse_if,
     unsqueeze,
@@ -88,14 +89,16 @@ def _kernel(name: str, public: str | None = None) -> Callable[..., Any]:
     return kernel
 
 
-def _special(name: str, samples: str = ANY, *, refused: str = "ec", scipy: str = "") -> Any:
+def _special(
+    name: str, samples: str = ANY, *, refused: str = "ec", scipy: str = "", **more: Any
+) -> Any:
     """What makes `special.NAME` of its rule: SciPy's function, which it may call by another name.
 
     refused: NumPy's kinds that PyTorch's kernel does not take.
     """
     kernel, node = _kernel(scipy or name, f"special.{name}"), name.title().replace("_", "")
     refuses = {refused: f"{name}_cpu"}
-    facts: Any = {"name": f"special.{name}", "method": False, "refuses": refuses}
+    facts: Any = {"name": f"special.{name}", "method": False, "refuses": refuses, **more}
     return unary(kernel, f"Special{node}Backward0", samples=samples, **facts)
 
 
@@ -165,8 +168,17 @@ class ndtri:
 
 
 # -- the gamma function ---------------------------------------------------------------------------
+def _lgamma_term(x: Array, k: int) -> Array:
+    """The kth derivative of lgamma divided by k!."""
+    return polygamma.kernel(k - 1, x) / math.factorial(k) if k else lgamma.kernel(x)
+
+
 @unary(
-    "LgammaBackward0", samples=_POSITIVE, aliases="special.gammaln", refuses={"c": "lgamma_vml_cpu"}
+    "LgammaBackward0",
+    samples=_POSITIVE,
+    aliases="special.gammaln",
+    refuses={"c": "lgamma_vml_cpu"},
+    jet=lambda s, self: s.taylor(self, _lgamma_term),
 )
 class lgamma:
     """The logarithm of the absolute value of the gamma function."""
@@ -192,6 +204,7 @@ class lgamma:
     samples=_POSITIVE,
     aliases="special.digamma special.psi",
     refuses={"c": "digamma"},
+    jet=lambda s, self: s.taylor(self, lambda x, k: polygamma.kernel(k, x) / math.factorial(k)),
 )
 class digamma:
     """The derivative of lgamma."""
@@ -220,6 +233,9 @@ def _trigamma(self: Array) -> Array:
     aliases="special.polygamma",
     samples="(1, rand(3) + 0.5); (2, rand(3) + 0.5)",
     signature="polygamma(int n, Tensor input, *, Tensor out=None)",
+    jet=lambda s, n, self: s.taylor(
+        self, lambda x, k: polygamma.kernel(n + k, x) / math.factorial(k)
+    ),
 )
 class polygamma:
     """The n-th derivative of digamma; as a method `x.polygamma(n)`."""
@@ -341,14 +357,41 @@ def zeta(input: Any, other: Any) -> Any:
 
 
 # -- Bessel functions -----------------------------------------------------------------------------
-@unary(_kernel("i0"), "I0Backward0", aliases="special.i0", refuses={"c": "i0_vml_cpu"})
+def _bessel_i(x: Array) -> tuple[Array, Array]:
+    half = np.exp(np.abs(x) / 2)  # exp(x) is infinite from 709.8 on, and these are not until 713.9
+    return i0e.kernel(x) * half * half, i1e.kernel(x) * half * half
+
+
+def _bessel_j(x: Array) -> tuple[Array, Array]:
+    return bessel_j0.kernel(x), bessel_j1.kernel(x)
+
+
+def _bessel_y(x: Array) -> tuple[Array, Array]:
+    return bessel_y0.kernel(x), bessel_y1.kernel(x)
+
+
+def _bessel_k(x: Array) -> tuple[Array, Array]:
+    return modified_bessel_k0.kernel(x), modified_bessel_k1.kernel(x)
+
+
+@unary(
+    _kernel("i0"),
+    "I0Backward0",
+    aliases="special.i0",
+    refuses={"c": "i0_vml_cpu"},
+    jet=lambda s, self: s.bessel(self, 0, True, _bessel_i),
+)
 class i0:
     """The modified Bessel function of the first kind of order 0."""
 
     self = lambda g, self: g * i1(self)
 
 
-@_special("i0e", refused="c")
+@_special(
+    "i0e",
+    refused="c",
+    jet=lambda s, self: s.exp(-s.absolute(self)) * s.bessel(self, 0, True, _bessel_i),
+)
 class i0e:
     """exp(-|input|) * i0(input)."""
 
@@ -364,25 +407,41 @@ def _away_from_zero(self: Any) -> tuple[Any, Any]:
 
 def _i1_backward(g: Any, self: Any, result: Any) -> Any:
     implemented("i1_backward", dtype_of(self), "fd")
+    if is_traced(
+        self
+    ):  # PyTorch's limit is that of all numbers below eps, which is right for the slope alone
+        return g * _of_order_1(i0(self), self, result)
     mask, safe = _away_from_zero(self)
     return g * where(mask, i0(safe) - result * np.reciprocal(safe), 0.5)
 
 
 def _i1e_backward(g: Any, self: Any, result: Any) -> Any:
     implemented("i1e_backward", dtype_of(self), "fd")
+    if is_traced(self):
+        return g * (_of_order_1(i0e(self), self, result) - sgn(self) * result)
     mask, safe = _away_from_zero(self)
     slope = i0e(safe) - result * (sgn(safe) + np.reciprocal(safe))
     return g * where(mask, slope, 0.5)
 
 
-@_special("i1", refused="c")
+@_special(
+    "i1",
+    refused="c",
+    jet=lambda s, self: s.bessel(self, 1, True, _bessel_i),
+    critical=lambda self: abs(self) < 1e-3,
+)
 class i1:
     """The modified Bessel function of the first kind of order 1."""
 
     self = _i1_backward
 
 
-@_special("i1e", refused="c")
+@_special(
+    "i1e",
+    refused="c",
+    jet=lambda s, self: s.exp(-s.absolute(self)) * s.bessel(self, 1, True, _bessel_i),
+    critical=lambda self: abs(self) < 1e-3,
+)
 class i1e:
     """exp(-|input|) * i1(input)."""
 
@@ -399,56 +458,95 @@ def _of_order_1(order_0: Any, self: Any, result: Any) -> Any:
     return where(at_zero, 0.5, order_0 - result / where(at_zero, 1.0, self))
 
 
-@_special("bessel_j0", _SHIFTED, scipy="j0")
+@_special(
+    "bessel_j0", _SHIFTED, scipy="j0", jet=lambda s, self: s.bessel(self, 0, False, _bessel_j)
+)
 class bessel_j0:
     """The Bessel function of the first kind, order 0; PyTorch has no derivative of it."""
 
     self = lambda g, self: g * -bessel_j1(self)
 
 
-@_special("bessel_j1", _SHIFTED, scipy="j1")
+@_special(
+    "bessel_j1",
+    _SHIFTED,
+    scipy="j1",
+    jet=lambda s, self: s.bessel(self, 1, False, _bessel_j),
+    critical=lambda self: abs(self) < 1e-3,
+)
 class bessel_j1:
     """The Bessel function of the first kind, order 1; PyTorch has no derivative of it."""
 
     self = lambda g, self, result: g * _of_order_1(bessel_j0(self), self, result)
 
 
-@_special("bessel_y0", _SHIFTED, scipy="y0")
+@_special(
+    "bessel_y0",
+    _SHIFTED,
+    scipy="y0",
+    jet=lambda s, self: s.bessel(self, 0, False, _bessel_y, False),
+)
 class bessel_y0:
     """The Bessel function of the second kind, order 0; PyTorch has no derivative of it."""
 
     self = lambda g, self: g * -bessel_y1(self)
 
 
-@_special("bessel_y1", _SHIFTED, scipy="y1")
+@_special(
+    "bessel_y1",
+    _SHIFTED,
+    scipy="y1",
+    jet=lambda s, self: s.bessel(self, 1, False, _bessel_y, False),
+)
 class bessel_y1:
     """The Bessel function of the second kind, order 1; PyTorch has no derivative of it."""
 
     self = lambda g, self, result: g * (bessel_y0(self) - result / self)
 
 
-@_special("modified_bessel_i0", _SHIFTED, scipy="i0")
+@_special(
+    "modified_bessel_i0",
+    _SHIFTED,
+    scipy="i0",
+    jet=lambda s, self: s.bessel(self, 0, True, _bessel_i),
+)
 class modified_bessel_i0:
     """The modified Bessel function of the first kind, order 0; PyTorch has no derivative of it."""
 
     self = lambda g, self: g * modified_bessel_i1(self)
 
 
-@_special("modified_bessel_i1", _SHIFTED, scipy="i1")
+@_special(
+    "modified_bessel_i1",
+    _SHIFTED,
+    scipy="i1",
+    jet=lambda s, self: s.bessel(self, 1, True, _bessel_i),
+    critical=lambda self: abs(self) < 1e-3,
+)
 class modified_bessel_i1:
     """The modified Bessel function of the first kind, order 1; PyTorch has no derivative of it."""
 
     self = lambda g, self, result: g * _of_order_1(modified_bessel_i0(self), self, result)
 
 
-@_special("modified_bessel_k0", _SHIFTED, scipy="k0")
+@_special(
+    "modified_bessel_k0",
+    _SHIFTED,
+    scipy="k0",
+    jet=lambda s, self: s.bessel(self, 0, True, _bessel_k, False),
+)
 class modified_bessel_k0:
     """The modified Bessel function of the second kind, order 0; PyTorch has no derivative of it."""
 
     self = lambda g, self: g * -modified_bessel_k1(self)
 
 
-@_special("modified_bessel_k1", _SHIFTED, scipy="k1")
+@_special(
+    "modified_bessel_k1",
+    _SHIFTED,
+    scipy="k1",
+    jet=lambda s, self: s.bessel(self, 1, True, _bessel_k, False),
+)
 class modified_bessel_k1:
     """The modified Bessel function of the second kind, order 1; PyTorch has no derivative of it."""
 

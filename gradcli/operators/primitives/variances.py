@@ -113,7 +113,11 @@ def _with_mean(slope: Any, g: Any, self: Any, dim: Any, keepdim: bool) -> Any:
     return middle if slope is None else slope + middle
 
 
-@primitive("VarBackward0", axes="dim*")
+@primitive(
+    "VarBackward0",
+    axes="dim*",
+    jet=lambda s, self, dim, correction, keepdim: s.variance(self, dim, correction, keepdim),
+)
 class var_correction:
     def forward(
         self: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False
@@ -123,7 +127,13 @@ class var_correction:
     self = _var_backward
 
 
-@primitive("StdBackward0", axes="dim*", switch=Cone("Q24[0]"))
+@primitive(
+    "StdBackward0",
+    axes="dim*",
+    switch=Cone("Q24[0]"),
+    jet=lambda s, self, dim, correction, keepdim: s.deviation(self, dim, correction, keepdim),
+    critical=lambda result: result == 0,
+)
 class std_correction:
     def forward(
         self: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False

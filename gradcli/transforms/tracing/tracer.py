@@ -42,7 +42,8 @@ class Tracer:
     follow: whether the program may branch on values. followed: whether it did. path: the branches to take
     where it asks, True where that ends. taken: the conditions, with the branches. again: whether the
     gradients will be differentiated again, so that constants of the tape are traced as `stop_gradient`.
-    beyond: whether as_strided read memory outside of its operand, which has no gradient in PyTorch.
+    asked: the conditions that were followed, with what they were. beyond: whether as_strided read memory
+    outside of its operand, which has no gradient in PyTorch.
     variables: the tensors by name; inputs: their values at the start.
     """
 
@@ -53,6 +54,7 @@ class Tracer:
     ) -> None:
         self.path, self.taken = path, list[tuple[Value, bool]]()
         self.follow, self.followed, self.again = follow, False, again
+        self.asked = list[tuple[Value, bool]]()  # conditions that were followed, and where they led
         self._held: dict[int, tuple[Value, Value]] = {}  # what was held constant, and as what
         self.variables: dict[str, Tensor] = {}
         self.inputs: dict[str, Value] = {}
@@ -155,6 +157,7 @@ class Tracer:
             if not self.follow:
                 raise self.refuse(DECIDES)
             self.followed = True
+            self.asked.append((array.value, bool(array.layout)))
         return bool(array.layout)
 
     def _branch(self, condition: Value) -> bool:

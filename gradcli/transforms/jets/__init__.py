@@ -1,0 +1,1 @@
+"""Taylor arithmetic on traces."""

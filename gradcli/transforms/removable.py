@@ -1,0 +1,430 @@
+"""Derivatives of programs by the route whose error is least: the tape, and power series where that fails.
+
+The tape multiplies slopes at the point, and gives NaN where a rule divides 0 by 0, or a number without digits
+where one rule cancels what another has added. There the program is run once more on power series
+(`transforms.jets`), which say the limit, that there is none, or that it cannot be decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine.core import modes
+from gradcli.engine.core.declaration import parameters_of
+from gradcli.engine.core.tensor import Tensor, wrap
+from gradcli.language.program import Program
+from gradcli.transforms import traced_matrices
+from gradcli.transforms.batched_passes import Sparse
+from gradcli.transforms.higher_orders import gradients
+
+Array = Any
+Names = Mapping[str, Any] | None
+
+ULPS = 4  # by how many a number of the tape has to be off before another is given
+
+
+@dataclass
+class Remarks:
+    """What is to be said of results, by their names.
+
+    closed: not finite on the tape, and found. corrected: other numbers on the tape. proved: from the formula
+    of `diff`. undecided: what could not be decided. none: there is no finite one. open: not finite, and
+    nothing better is known.
+    """
+
+    closed: dict[str, int] = field(default_factory=dict)
+    corrected: dict[str, int] = field(default_factory=dict)
+    proved: dict[str, int] = field(default_factory=dict)
+    undecided: dict[str, int] = field(default_factory=dict)
+    none: dict[str, int] = field(default_factory=dict)
+    open: dict[str, int] = field(default_factory=dict)
+
+    def lines(self, command: bool = True) -> list[str]:
+        """A sentence for each kind of them; not for a command: of those that are no results."""
+        where = ": --detect-anomaly says where it came from" if command else ""
+        says = "; --detect-anomaly says where it came from" if command else ""
+        kinds = [
+            (
+                self.undecided,
+                "{} {} undecided: what decides it is lost in rounding, or along curves",
+            ),
+            (self.none, "{} {} not finite: there is none along lines through the point" + says),
+            (self.open, "{} {} not finite" + where),
+        ]
+        if command:
+            by = "{} {} by power series through the point: rule by rule "
+            kinds[:0] = [
+                (self.closed, by + "it is not a number"),
+                (self.corrected, by + "its digits are lost"),
+                (
+                    self.proved,
+                    "{} {} from the formula that diff proves: rule by rule it is not a number",
+                ),
+            ]
+        made = []
+        for found, words in kinds:
+            if found:
+                names = list(found)
+                shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+                made.append(words.format(shown, "is" if len(names) == 1 else "are"))
+        return made
+
+
+class Watch:
+    """Notes whether a run calls an operator where its rules are known to fail.
+
+    critical: by an operator's fact of this name, in its slope or in higher ones. bent: at a kink, by its fact
+    `bends`; a combination of kinks may be smooth.
+    """
+
+    def __init__(self) -> None:
+        self.critical = self.bent = False
+        self._before: Any = None
+
+    def __enter__(self) -> Watch:
+        below = modes.current().intercept
+
+        def see(primitive: Any, values: Any, made: Any) -> None:
+            if below is not None:
+                below(primitive, values, made)
+            if primitive.critical is not None and not self.critical:
+                self.critical = _is_critical(primitive, values, made)
+            if primitive.bends is not None and not self.bent:
+                self.bent = _is_critical(primitive, values, made, primitive.bends)
+
+        self._before = modes.change(intercept=see)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        modes.restore(self._before)
+
+
+def _is_critical(primitive: Any, values: Any, made: Any, fact: Any = None) -> bool:
+    fact = fact or primitive.critical
+    given = []
+    for name in parameters_of(fact):
+        value = made[0] if name == "result" else values[primitive.position[name]]
+        array = getattr(value, "array", getattr(value, "value", value))
+        if type(array) is not np.ndarray and not np.isscalar(array):
+            return False
+        if getattr(array, "dtype", np.dtype(float)).kind not in "fiub":
+            return False
+        given.append(array)
+    with np.errstate(all="ignore"):
+        return bool(np.any(fact(*given)))
+
+
+def is_finite(array: Array) -> bool:
+    """Whether all elements are numbers."""
+    values = array.values if isinstance(array, Sparse) else array
+    return bool(np.isfinite(values).all()) if np.asarray(values).dtype.kind in "fc" else True
+
+
+def mended(tape: Array, found: Any, name: str, remarks: Remarks) -> Array:
+    """The tape's numbers, with those of power series where they are better.
+
+    found: `jets.derivatives.Found` of the same shape.
+    """
+    from gradcli.transforms.jets.derivatives import FOUND, LOST, NONE, UNDECIDED
+
+    tape = np.asarray(tape)
+    eps = float(np.finfo(tape.dtype).eps)
+    values = np.asarray(found.values).reshape(tape.shape)
+    bounds = np.asarray(found.bounds).reshape(tape.shape)
+    status = np.asarray(found.status).reshape(tape.shape)
+    good, finite = status == FOUND, np.isfinite(tape)
+    with np.errstate(all="ignore"):
+        cast = values.astype(tape.dtype)
+        off = np.abs(tape.astype(np.float64) - values) > ULPS * eps * np.abs(values) + 8 * bounds
+    good &= np.isfinite(cast)
+    closes, corrects = good & ~finite, good & finite & off
+    for kind, where in (
+        (remarks.closed, closes),
+        (remarks.corrected, corrects),
+        (remarks.undecided, (status == LOST) | (~finite & (status == UNDECIDED))),
+        (remarks.none, ~finite & (status == NONE)),
+        (remarks.open, ~finite & ~closes & (status == FOUND)),
+    ):
+        if where.any():
+            kind[name] = int(where.sum())
+    return np.where(closes | corrects, cast, tape)[()]
+
+
+def _note_open(results: Mapping[str, Array], remarks: Remarks) -> None:
+    for name, array in results.items():
+        if not is_finite(array):
+            remarks.open[name] = 1
+
+
+def _by_series(work: Callable[[], Any]) -> Any:
+    """The result of work on power series; None where the program has none."""
+    from gradcli.transforms.jets.derivatives import PROBLEMS
+
+    try:
+        return work()
+    except PROBLEMS:
+        return None
+
+
+def hessian(
+    program: Program,
+    tensors: Mapping[str, Tensor],
+    wrt: Sequence[str],
+    names: Names = None,
+    sparse: bool = False,
+) -> tuple[dict[str, traced_matrices.Matrices], Remarks]:
+    """As `traced_matrices.hessian`, and what is to be said of it."""
+    remarks, start = Remarks(), traced_matrices.Start()
+    with Watch() as watch:
+        found = traced_matrices.hessian(program, tensors, wrt, names, sparse)
+    called = {
+        (n, m): f"{n}.hessian" if len(wrt) == 1 else f"{n}.{m}.hessian" for n in wrt for m in wrt
+    }
+    results = {called[n, m]: found[n].by[m] for n, m in called}
+    if not (watch.critical or watch.bent) and all(map(is_finite, results.values())):
+        return found, remarks
+    start.again()
+
+    def work() -> Any:
+        from gradcli.transforms.jets import derivatives
+
+        return derivatives.hessian(derivatives.Traced(program, tensors, wrt, names))
+
+    whole = _by_series(work)
+    if whole is None:
+        _note_open(results, remarks)
+        return found, remarks
+    ends = np.cumsum([0, *(tensors[n].numel() for n in wrt)])
+    for i, n in enumerate(wrt):
+        for j, m in enumerate(wrt):
+            block = found[n].by[m]
+            part = whole.at((slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])))
+            dense = _dense(block) if isinstance(block, Sparse) else block
+            made = mended(dense, part, called[n, m], remarks)
+            found[n].by[m] = _sparse(made) if isinstance(block, Sparse) else made
+    return found, remarks
+
+
+def _dense(block: Sparse) -> Array:
+    made = np.zeros(block.shape, block.values.dtype)
+    if len(block.values):
+        made[tuple(block.indices.T)] = block.values
+    return made
+
+
+def _sparse(dense: Array) -> Sparse:
+    dense = np.asarray(dense)
+    return Sparse(dense.shape, np.argwhere(dense), dense[dense != 0])
+
+
+def hvp(
+    program: Program,
+    tensors: Mapping[str, Tensor],
+    vectors: Mapping[str, Tensor],
+    names: Names = None,
+) -> tuple[dict[str, Any], Remarks]:
+    """As `traced_matrices.hvp`, and what is to be said of it."""
+    remarks, start = Remarks(), traced_matrices.Start()
+    with Watch() as watch:
+        found = traced_matrices.hvp(program, tensors, vectors, names)
+    if not (watch.critical or watch.bent) and all(is_finite(v.array) for v in found.values()):
+        return found, remarks
+    start.again()
+
+    def work() -> Any:
+        from gradcli.transforms.jets import derivatives
+
+        traced = derivatives.Traced(program, tensors, list(vectors), names)
+        line = np.concatenate([np.ravel(v.array).astype(np.float64) for v in vectors.values()])
+        return derivatives.gradient_along(traced, line, 1)
+
+    made = _by_series(work)
+    if made is None:
+        _note_open({f"{n}.hvp": v.array for n, v in found.items()}, remarks)
+        return found, remarks
+    results = {
+        n: wrap(mended(v.array, part, f"{n}.hvp", remarks))
+        for (n, v), part in zip(found.items(), made, strict=True)
+    }
+    return results, remarks
+
+
+def jvp(
+    program: Program,
+    tensors: Mapping[str, Tensor],
+    vectors: Mapping[str, Tensor],
+    names: Names = None,
+) -> tuple[tuple[Any, Any], Remarks]:
+    """As `traced_matrices.jvp`, and what is to be said of it."""
+    remarks, start = Remarks(), traced_matrices.Start()
+    with Watch() as watch:
+        value, found = traced_matrices.jvp(program, tensors, vectors, names)
+    if not watch.critical and is_finite(found.array):
+        return (value, found), remarks
+    start.again()
+
+    def work() -> Any:
+        from gradcli.transforms.jets import derivatives
+
+        still = [n for n, t in tensors.items() if n not in vectors and t.array.dtype.kind == "f"]
+        traced = derivatives.Traced(program, tensors, [*vectors, *still], names, gradient=False)
+        given = [*(v.array for v in vectors.values()), *(0 * tensors[n].array for n in still)]
+        line = np.concatenate([np.ravel(v).astype(np.float64) for v in given])
+        found = derivatives.along(traced, line[None], 1).at((1, 0))
+        if (found.status == derivatives.UNDECIDED).any():  # a line within what is singular
+            whole = derivatives.jacobian(traced)
+            values, bounds = whole.values @ line, whole.bounds @ np.abs(line)
+            known = (whole.status == derivatives.FOUND).all(-1)
+            found = derivatives.agreed(
+                found, derivatives.Found(values, bounds, np.where(known, 0, 2))
+            )
+        return found
+
+    made = _by_series(work)
+    if made is None:
+        _note_open({"jvp": found.array}, remarks)
+        return (value, found), remarks
+    return (value, wrap(mended(found.array, made, "jvp", remarks))), remarks
+
+
+def jacobian(
+    program: Program,
+    tensors: Mapping[str, Tensor],
+    wrt: Sequence[str],
+    names: Names = None,
+    mode: str | None = None,
+) -> tuple[traced_matrices.Matrices, Remarks]:
+    """As `traced_matrices.jacobian`, and what is to be said of it."""
+    remarks, start = Remarks(), traced_matrices.Start()
+    with Watch() as watch:
+        found = traced_matrices.jacobian(program, tensors, wrt, names, mode)
+    if not watch.critical and all(map(is_finite, found.by.values())):
+        return found, remarks
+    start.again()
+
+    def work() -> Any:
+        from gradcli.transforms.jets import derivatives
+
+        return derivatives.jacobian(
+            derivatives.Traced(program, tensors, wrt, names, gradient=False)
+        )
+
+    whole = _by_series(work)
+    if whole is None:
+        _note_open({f"{n}.jacobian": a for n, a in found.by.items()}, remarks)
+        return found, remarks
+    ends = np.cumsum([0, *(tensors[n].numel() for n in wrt)])
+    by = {
+        n: mended(
+            found.by[n], whole.at((..., slice(ends[i], ends[i + 1]))), f"{n}.jacobian", remarks
+        )
+        for i, n in enumerate(wrt)
+    }
+    return found._replace(by=by), remarks
+
+
+def noted(results: Mapping[str, Array]) -> Remarks:
+    """What is to be said of results that nothing else is known of."""
+    remarks = Remarks()
+    _note_open(results, remarks)
+    return remarks
+
+
+MOST_SLOPES = 200  # elements whose slopes are looked at one by one
+SERIES_FROM = 4  # the order from which series are less work than one backward pass in another
+
+
+def nth_gradients(
+    program: Program,
+    tensors: Mapping[str, Tensor],
+    value: Any,
+    leaves: Mapping[str, Any],
+    order: int,
+    cotangent: Any = None,
+    names: Names = None,
+    critical: bool = True,
+) -> tuple[dict[str, Any], Remarks]:
+    """The derivatives of a recorded value of an order by each of the leaves, and what is to be said.
+
+    As `higher_orders.gradients`: from the second time on the gradient is summed up first. critical: whether
+    an operator was called where its rules are known to fail.
+    """
+    remarks = Remarks()
+
+    def work() -> Any:
+        from gradcli.transforms.jets import derivatives
+
+        seed = None if cotangent is None else np.asarray(cotangent.array)
+        return derivatives.nth(program, tensors, list(leaves), order, seed, names)
+
+    own = all(n in tensors for n in leaves)  # and no leaf of the program's own
+    series = _by_series(work) if own and order >= SERIES_FROM else None
+    if series is not None and all((f.status == 0).all() for f in series):
+        if not is_finite(value.array):
+            remarks.closed.update((f"{n}.grad", 1) for n in leaves)
+        return {
+            n: _as_leaf(f, t) for f, (n, t) in zip(series, leaves.items(), strict=True)
+        }, remarks
+    found = gradients(value, leaves, cotangent, order)
+    if not critical and all(is_finite(g.array) for g in found.values()):
+        return found, remarks
+    series = series or (_by_series(work) if own else None)
+    if series is None:
+        _note_open({f"{n}.grad": g.array for n, g in found.items()}, remarks)
+        return found, remarks
+    made = {
+        n: wrap(mended(g.array, part, f"{n}.grad", remarks))
+        for (n, g), part in zip(found.items(), series, strict=True)
+    }
+    return made, remarks
+
+
+def slopes(
+    program: Program,
+    tensors: Mapping[str, Tensor],
+    gradients: Mapping[str, Array],
+    cotangent: Array | None = None,
+    names: Names = None,
+) -> tuple[dict[str, Array], Remarks]:
+    """Gradients of the tape with the digits that results have lost; only those that are others."""
+    remarks = Remarks()
+    sizes = [tensors[n].numel() for n in gradients]
+    if sum(sizes) > MOST_SLOPES:
+        return {}, remarks
+    with Watch() as watch:
+        traced_matrices.value_of(program, tensors, names)
+    if not watch.critical:
+        return {}, remarks
+
+    def work() -> Any:
+        from gradcli.transforms.jets import derivatives
+
+        traced = derivatives.Traced(
+            program, tensors, list(gradients), names, gradient=False, seed=cotangent
+        )
+        return derivatives.jacobian(traced)
+
+    whole = _by_series(work)
+    if whole is None or whole.values.ndim != 1:
+        return {}, remarks
+    ends = np.cumsum([0, *sizes])
+    made = {}
+    for i, (name, array) in enumerate(gradients.items()):
+        own = Remarks()
+        found = mended(array, whole.at(slice(ends[i], ends[i + 1])), f"{name}.grad", own)
+        if own.corrected:
+            made[name] = found
+            remarks.corrected |= own.corrected
+    return made, remarks
+
+
+def _as_leaf(found: Any, leaf: Any) -> Any:
+    values = np.asarray(found.values).astype(leaf.array.dtype)
+    return wrap(values.reshape(leaf.shape)[()])
+
+
+__all__ = ["Remarks", "hessian", "hvp", "jacobian", "jvp", "nth_gradients"]
