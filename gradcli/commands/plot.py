@@ -141,6 +141,7 @@ class Plot:
 
         from gradcli.language.rewritten_sources import split_equation
         from gradcli.tables import Reader
+        from gradcli.tables.column_reading import split
         from gradcli.tables.source import STANDARD_INPUT
 
         request = self.request
@@ -166,6 +167,7 @@ class Plot:
             raise usage(f"one variable of the curve must be a column of {table}, not {known}",
                         hint=f"its columns are: {', '.join(names)}")  # fmt: skip
         name = open_names[0]
+        reader.references = [split(f"{table}:{n}") for n in (name, left)]
         where, values = (np.asarray(reader.value(f"{table}:{n}"), float) for n in (name, left))
         order = np.argsort(where, kind="stable")
         self.data = (left, where[order], values[order])

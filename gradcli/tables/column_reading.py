@@ -22,7 +22,7 @@ from gradcli.tables.named_columns import (
     without_spread,
 )
 from gradcli.tables.reading_options import Reading
-from gradcli.tables.sniffing import Blocks, footer_begins, sniff, tell_footer
+from gradcli.tables.sniffing import Blocks, clocks_of, footer_begins, sniff, tell_footer
 from gradcli.tables.source import ENDINGS, PACKED, STANDARD_INPUT, Opened, opened
 from gradcli.tables.table_errors import TableError, other_columns
 
@@ -253,7 +253,10 @@ def _read_text(file: Opened) -> Any:
         if kind != "jsonl":
             kind = "jsonl" if body[0] == "{" and looks_like_lines(body) else "json"
         try:
-            return _read_json(text, file.name, kind)
+            found = _read_json(text, file.name, kind)
+            if isinstance(found, CellTable):
+                found.clocks = clocks_of(found, file.reading)
+            return found
         except TableError:
             if one is None or body[0] == "{":
                 raise
@@ -450,8 +453,30 @@ def split(reference: str) -> tuple[str, str | None]:
     cuts = [i for i, letter in enumerate(reference) if letter == ":" and not (drive and i == 1)]
     for cut in cuts:
         if cut and (_is_there(reference[:cut]) or _ends_like_a_file(reference[:cut])):
-            return reference[:cut], reference[cut + 1 :]
+            path, rest = reference[:cut], reference[cut + 1 :]
+            return _of_several(path, rest) if _may_have_several(path) and rest else (path, rest)
     return (reference[: cuts[0]], reference[cuts[0] + 1 :]) if cuts else (reference, None)
+
+
+def _may_have_several(path: str) -> bool:
+    """Whether a file's ending is that of one that may have several tables."""
+    stem, ending = os.path.splitext(path.lower())
+    return (os.path.splitext(stem)[1] if ending in PACKED else ending) in _SEVERAL
+
+
+def _of_several(path: str, rest: str) -> tuple[str, str | None]:
+    from gradcli.tables.foreign_files import divide
+
+    return divide(path, rest)
+
+
+# The endings of `foreign_files`, which nobody else needs to import.
+_SEVERAL = frozenset(
+    (
+        *(".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".db", ".sqlite", ".sqlite3", ".h5", ".hdf5"),
+        *(".hdf", ".mat", ".tdms", ".raw", ".fits", ".nc", ".zip"),
+    )
+)
 
 
 def _is_there(path: str) -> bool:
@@ -463,7 +488,7 @@ def _is_there(path: str) -> bool:
 
 def _ends_like_a_file(path: str) -> bool:
     ending = os.path.splitext(path.lower())[1]
-    return ending in PACKED or ending in ENDINGS
+    return ending in PACKED or ending in ENDINGS or ending in _SEVERAL
 
 
 def matching(pattern: str) -> list[str]:

@@ -221,12 +221,16 @@ def hashed(lines: Sequence[str]) -> bool:
 
 
 def plain(
-    lines: Sequence[str], name: str, kind: str, asked: Callable[[list[str]], bool] | None
+    lines: Sequence[str],
+    name: str,
+    kind: str,
+    asked: Callable[[list[str]], bool] | None,
+    given: str | None = None,
 ) -> tuple[Dialect, list[list[str]]]:
     """The dialect of a text that begins with its header, or else its rows, by its first lines; these cut.
 
     asked: columns are wanted by name; says whether a line holds one of those names. Then the first line
-    need only look like names, whatever stands below it.
+    need only look like names, whatever stands below it. given: the separator, " " for blanks.
     """
     sample: list[str] = []
     rows_begin = hashed(lines)
@@ -248,6 +252,8 @@ def plain(
         for line in sample
     ]
     separator = "\t" if kind == "tsv" else _separator(kept[:SAMPLE], name)
+    if given is not None:
+        separator = None if given == " " else given
     dialect = Dialect(separator, quoted, "" if rows_begin else remarks)
     dialect.hashed = rows_begin
     rows = [fields for _, fields in rows_of(kept, dialect, name)]

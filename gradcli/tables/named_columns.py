@@ -109,9 +109,9 @@ class Table:
 
 
 class CellTable(Table):
-    """Cells as they were read: text, or the values of JSON."""
+    """Cells as they were read: text, or the values of JSON. clocks: by column, how times are numbers."""
 
-    __slots__ = ("columns", "dialect", "lines", "numbered", "source")
+    __slots__ = ("clocks", "columns", "dialect", "lines", "numbered", "source")
 
     def __init__(
         self,
@@ -127,6 +127,7 @@ class CellTable(Table):
         super().__init__(name, names, len(columns[0]) if columns else 0, len(columns))
         self.columns, self.numbered = columns, numbered
         self.source, self.lines, self.dialect = source, first, dialect
+        self.clocks: Mapping[int, Any] = {} if dialect is None else dialect.clocks
 
     def cells(self, column: int) -> list[Any]:
         """The column as it is written; numbers with decimal commas and the like as all others are."""
@@ -164,7 +165,7 @@ class CellTable(Table):
         import numpy as np
 
         cells, written = self._plain(column), self.columns[column]
-        read = _Cell(self.dialect, column)
+        read = _Cell(self.dialect, self.clocks.get(column))
         gone = np.zeros(len(cells), bool)
         problems: dict[int, TableError] = {}
         found: list[Any] = []
@@ -237,8 +238,8 @@ def _is_gone(cell: Any) -> bool:
 class _Cell:
     """What the cells of a column mean, by the dialect of its text."""
 
-    def __init__(self, dialect: Dialect | None, column: int) -> None:
-        self.clock = dialect.clocks.get(column) if dialect is not None else None
+    def __init__(self, dialect: Dialect | None, clock: Any) -> None:
+        self.clock = clock
         self.decimal = "." if dialect is None else dialect.decimal
         self.thousands = "" if dialect is None else dialect.thousands
         self.markers = frozenset[str]() if dialect is None else dialect.markers

@@ -15,7 +15,7 @@ from gradcli.tables.named_columns import KeyedTable, Table, chosen, without_spre
 from gradcli.tables.numpy_files import field_names, npy_header, npy_rows
 from gradcli.tables.reading_options import Reading
 from gradcli.tables.record_batches import Stream
-from gradcli.tables.source import STANDARD_INPUT, Opened, Stamp, check, opened
+from gradcli.tables.source import STANDARD_INPUT, Opened, Stamp, check, opened, whole_file
 from gradcli.tables.table_errors import TableError, other_columns
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Parts:
         return None if None in counts else sum(n for n in counts if n is not None)
 
     def _add(self, path: str, keys: dict[str, Any]) -> None:
-        full = os.path.expanduser(path)
+        full = os.path.expanduser(whole_file(path))
         if path in STANDARD_INPUT or not os.path.isfile(full):
             what = "standard input" if path in STANDARD_INPUT else path
             if not os.path.exists(full) and path not in STANDARD_INPUT:
@@ -165,7 +165,7 @@ def columns_of(
 def _parts(file: Opened, path: str, reading: Reading) -> tuple[list[str], int, list[Part]]:
     """The names of the columns, how many they are, and the parts of a file."""
     kind = file.kind
-    if kind in ("parquet", "feather", "npy") and file.path is None:
+    if kind in ("parquet", "feather", "npy") and file.path is None and not file.is_unpacked:
         raise TableError(f"{path} is packed, and cannot be read part by part", hint="unpack it")
     if kind == "parquet":
         from gradcli.tables.arrow import row_groups
@@ -181,7 +181,7 @@ def _parts(file: Opened, path: str, reading: Reading) -> tuple[list[str], int, l
 
         names, rows = feather_rows(file)
         return names, len(names), [Part(path, kind, 0, 0, rows)]
-    if kind == "npy":
+    if kind == "npy" and not file.is_unpacked:
         shape, dtype, _, _ = npy_header(file.path or path)
         if len(shape) not in (1, 2) or (dtype.names and len(shape) != 1):
             raise TableError(f"{path}: an array of shape {shape} is not a table of rows")

@@ -51,6 +51,14 @@ class How(NamedTuple):
         )
 
 
+_SEPARATORS = {"tab": "\t", "\\t": "\t", "blank": " ", "blanks": " ", "space": " "}
+
+
+def separator_of(how: How) -> str | None:
+    """The separator that is given, " " for blanks."""
+    return None if how.separator is None else _SEPARATORS.get(how.separator, how.separator)
+
+
 class Reading:
     """How the tables of a command line are read. tell: takes notes, each once. found: by file, for --json."""
 
@@ -123,4 +131,4 @@ def line_or_none(text: str, option: str) -> int | str:
     )
 
 
-__all__ = ["How", "Reading", "Tell", "line_or_none"]
+__all__ = ["How", "Reading", "Tell", "line_or_none", "separator_of"]

@@ -13,7 +13,15 @@ from gradcli.tables.json_records import looks_like_lines
 from gradcli.tables.named_columns import ArrayTable, CellTable, KeyedTable, Table
 from gradcli.tables.numpy_files import npy_header, npy_rows
 from gradcli.tables.reading_options import Reading
-from gradcli.tables.sniffing import FOOTER, LETTERS, Blocks, footer_begins, sniff, tell_footer
+from gradcli.tables.sniffing import (
+    FOOTER,
+    LETTERS,
+    Blocks,
+    clocks_of,
+    footer_begins,
+    sniff,
+    tell_footer,
+)
 from gradcli.tables.source import Opened, kind_of, opened
 from gradcli.tables.table_errors import TableError
 
@@ -159,11 +167,14 @@ class Stream:
             yield from _sliced(table, ROWS)
             return
         names: list[str] | None = None
+        clocks: dict[int, Any] = {}
         start = 0
         for records in json_list(file.texts(self._blocks(file)), file.name):
             if names is None and not is_records(records):
                 raise TableError(f"{file.name}: this is not a table of rows", hint=_RECORDS)
             table = from_records(records, file.name, known=names, start=start)
+            clocks = clocks_of(table, self.reading) if names is None else clocks
+            table.clocks = clocks
             names, start = table.names, start + len(records)
             yield table
         if names is None:
@@ -174,6 +185,7 @@ class Stream:
         from gradcli.tables.json_records import from_records, json_lines
 
         names: list[str] | None = None
+        clocks: dict[int, Any] = {}
         records: Records | None = None
         for number, text in self._lines(file, quotes=False):
             if not text.strip():
@@ -181,7 +193,11 @@ class Stream:
 
             def slowly(number: int = number, text: str = text, known: Any = names) -> CellTable:
                 found, numbered = json_lines(text.split("\n"), file.name, number)
-                return from_records(found, file.name, numbered, known)
+                made = from_records(found, file.name, numbered, known)
+                if known is None:
+                    clocks.update(clocks_of(made, self.reading))
+                made.clocks = clocks
+                return made
 
             table: Table | None = None
             if names is not None and self.done > BLOCK:  # from there on Arrow's import pays
@@ -233,7 +249,7 @@ class Stream:
         """A text without the lines at its end that may be no rows, and these."""
         how = self.reading.how
         at = len(text) - 1
-        for _ in range(how.footer or FOOTER):  # as many lines as may be none
+        for _ in range(how.footer + FOOTER):  # as many lines as may be none
             at = text.rfind("\n", 0, at)
             if at < 0:
                 break

@@ -9,7 +9,7 @@ from typing import Any
 from gradcli.tables import delimited
 from gradcli.tables.cell_kinds import kind, shape
 from gradcli.tables.delimited import Dialect
-from gradcli.tables.reading_options import How, Reading
+from gradcli.tables.reading_options import How, Reading, separator_of
 from gradcli.tables.table_errors import TableError, counted
 
 Asked = Callable[[list[str]], bool] | None
@@ -18,6 +18,12 @@ _SIGNS = frozenset("%!;*@'/")  # that begin remarks elsewhere
 FOOTER = 20  # lines at the end that may be none of the table
 SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\r?', re.I)  # how Excel says what separates
 _REMARKS = 1000  # lines among which remarks are looked for
+# What spreadsheets and loggers put below a column of numbers.
+_SUM = re.compile(
+    r"(?:grand |sub)?total|sum|summe|gesamt|somme|mean|average|avg|mittel(?:wert)?|moyenne"
+    r"|std(?:\.? ?dev\.?)?|min|max|count|median|\W+",
+    re.I,
+)
 _NUMBER_COMMA = re.compile(r"[-+]?[\d.'\xa0\u202f]*,\d+(?:[eE][-+]?\d+)?")
 
 
@@ -31,6 +37,7 @@ def sniff(
     """
     head = _head(lines)
     found: Dialect | None = None
+    rows: list[list[str]] = []
     error: TableError | None = None
     if not reading.how.says_lines and not SEPARATOR_LINE.fullmatch(head[0] if head else ""):
         try:
@@ -51,12 +58,21 @@ def sniff(
             raise error or other from None
     if found is None and error is None:
         blank = [""] * max(reading.how.skip_lines, _line(reading.how.header) - 1)
-        found, _ = delimited.plain([*blank, *head[len(blank) :]], name, told, lambda _: True)
+        given = separator_of(reading.how)
+        rest = [*blank, *head[len(blank) :]]
+        found, rows = delimited.plain(rest, name, told, lambda _: True, given)
         if reading.how.names:
             found.names = list(reading.how.names)
     if found is None:
         assert error is not None
         raise error
+    numbers = any(delimited.is_number(cell) for row in rows for cell in row)
+    if not numbers and len({len(row) for row in rows}) > 1:
+        raise TableError(
+            f"{name}: no rows of numbers",
+            line=next(line for line in head if line.strip()),
+            hint="--separator says what separates them, --skip-lines N where they begin",
+        )
     return _settled(found, head, name, reading)
 
 
@@ -136,9 +152,11 @@ def _by_layout(lines: list[str], name: str, told: str, reading: Reading) -> Dial
         words, hint = found.question
         raise TableError(f"{name}: {words}", hint=hint)
     quoted = any('"' in line for line in lines[found.first_row - 1 :])
-    made = Dialect(None if found.separator == " " else found.separator, quoted, found.remarks)
+    separator = None if found.separator in (" ", "fixed") else found.separator
+    made = Dialect(separator, quoted, found.remarks)
     made.names, made.width, made.trailing = found.names, found.width, found.trailing
     made.header, made.first_row = found.names_line or found.first_row, found.first_row
+    made.cuts = found.cuts
     made.joined, made.decimal, made.thousands = found.joined, found.decimal, found.thousands
     made.units = found.units
     made.hashed = delimited.hashed(lines)
@@ -162,9 +180,6 @@ def _by_layout(lines: list[str], name: str, told: str, reading: Reading) -> Dial
 
 def _look(dialect: Dialect, lines: Sequence[str], name: str, reading: Reading) -> None:
     """Look at the first rows: which columns have times, which lines are remarks that look like rows."""
-    from gradcli.tables.times import clock_of
-
-    how = reading.how
     rows: list[list[str]] = []
     for _, fields in delimited.rows_of(lines, dialect, name):
         rows.append(fields)
@@ -180,16 +195,34 @@ def _look(dialect: Dialect, lines: Sequence[str], name: str, reading: Reading) -
             continue
         title = dialect.names[column] if dialect.names else str(column + 1)
         there = [c for c in cells if kind(shape(c), dialect.decimal) == "t"]
-        clock = clock_of(title, there, how.date_order, how.time_unit)
-        if clock is None:
-            continue
-        clock.tell = lambda words: reading.note(name, words)
-        dialect.clocks[column] = clock
-        if not clock.order:
-            continue
-        clock.origin, clock.shown = reading.origin(title, there[0], clock.order)
+        if (clock := _clock(title, there, name, reading)) is not None:
+            dialect.clocks[column] = clock
     dialect.numeric = frozenset(numeric)
     _tell_remarks(dialect, lines, name, reading)
+
+
+def _clock(title: str, cells: Sequence[str], name: str, reading: Reading) -> Any:
+    """How the times of a column are numbers; None where they are none."""
+    from gradcli.tables.times import clock_of
+
+    made = clock_of(title, cells, reading.how.date_order, reading.how.time_unit)
+    if made is not None:
+        made.tell = lambda words: reading.note(name, words)
+        if made.order:
+            made.origin, made.shown = reading.origin(title, cells[0], made.order)
+    return made
+
+
+def clocks_of(table: Any, reading: Reading) -> dict[int, Any]:
+    """How the times of a table of JSON are numbers, by column."""
+    found = {}
+    for column, cells in enumerate(table.columns):
+        there = [c for c in cells[: delimited.CHECKED] if isinstance(c, str) and c]
+        if there and {kind(shape(c), ".") for c in there} == {"t"}:
+            clock = _clock(table.names[column], there, table.name, reading)
+            if clock is not None:
+                found[column] = clock
+    return found
 
 
 def _tell_remarks(dialect: Dialect, lines: Sequence[str], name: str, reading: Reading) -> None:
@@ -212,7 +245,9 @@ def _tell_remarks(dialect: Dialect, lines: Sequence[str], name: str, reading: Re
             shown = bare if len(bare) < 40 else bare[:37] + "…"
             reading.note(name, f"line {number} is a remark ({shown})")
             break
-        twice = twice or (blank >= 2 and rows > 0)
+        if bare[0] in dialect.remarks and not delimited.without_remark(line, dialect).strip():
+            continue
+        twice = twice or (blank >= 2 and rows > 0 and re.search(r"\d", bare) is not None)
         blank, rows = 0, rows + 1
     if twice and reading.how.block is None:
         reading.note(
@@ -247,6 +282,8 @@ def _is_below(fields: list[str], dialect: Dialect) -> bool:
     kinds = [kind(shape(cell), dialect.decimal) for cell in fields]
     if not dialect.numeric or "w" not in kinds:
         return False
+    if kinds[0] == "w" and 0 in dialect.numeric and _SUM.fullmatch(fields[0]):
+        return True
     if len(fields) != dialect.width:
         return not ("n" in kinds or "t" in kinds) or (0 in dialect.numeric and kinds[0] == "w")
     return not ("n" in kinds or "t" in kinds) and any(kinds[c] == "w" for c in dialect.numeric)
@@ -286,4 +323,4 @@ class Blocks:
         return made
 
 
-__all__ = ["FOOTER", "LETTERS", "Blocks", "footer_begins", "sniff", "tell_footer"]
+__all__ = ["FOOTER", "LETTERS", "Blocks", "clocks_of", "footer_begins", "sniff", "tell_footer"]

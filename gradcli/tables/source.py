@@ -39,8 +39,6 @@ ENDINGS = {
 PACKED = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".xz": "xz"}
 _MAGIC = (
     (b"\x93NUMPY", "npy"),
-    (b"PK\x03\x04", "npz"),
-    (b"PK\x05\x06", "npz"),
     (b"PAR1", "parquet"),
     (b"ARROW1", "feather"),
     (b"\xff\xff\xff\xff", "arrows"),
@@ -50,6 +48,34 @@ _PACKED_MAGIC = (
     (b"\x28\xb5\x2f\xfd", "zstd"),
     (b"BZh", "bz2"),
     (b"\xfd7zXZ\x00", "xz"),
+)
+# What a text may begin with; other files are told by their first bytes.
+_TEXT_BEGINS = frozenset(range(32, 127)) | frozenset(b"\t\n\r\xef\xfe\xff")
+# With what files of other programs begin that do begin as a text may: see `foreign_files`.
+_FOREIGN = (
+    *(
+        b"PK",
+        b"SQLite",
+        b"MATLAB ",
+        b"TDSm",
+        b"T\x00i\x00",
+        b"Title: *",
+        b"SIMPLE",
+        b"CDF",
+        b"%PDF",
+    ),
+    *(
+        b"<",
+        b"\xef\xbb\xbf<",
+        b"version ",
+        b"##TITLE",
+        b"RDX",
+        b"X\n",
+        b"$FL2",
+        b"CPYA",
+        b"\xff\xd8",
+    ),
+    *(b"Obj\x01", b"ORC", b"7z\xbc", b"Rar!"),
 )
 _CONTROL = re.compile("[\x01-\x08\x0e-\x19\x1c-\x1f\x7f]")  # no text has them
 _BLOCK = 1 << 20
@@ -67,10 +93,25 @@ class Stamp(NamedTuple):
 def stamp(path: str) -> Stamp | None:
     """The stamp of a regular file; None of anything else."""
     try:
-        found = os.stat(os.path.expanduser(path))
+        found = os.stat(os.path.expanduser(whole_file(path)))
     except (OSError, ValueError):
         return None
     return Stamp(found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
+
+
+def whole_file(path: str) -> str:
+    """The file of a path behind whose colon a table of it may stand: `f.xlsx` of `f.xlsx:Sheet1`."""
+    if ":" not in path or _exists(path):
+        return path
+    cuts = [i for i, letter in enumerate(path) if letter == ":" and i]
+    return next((path[:i] for i in cuts if _exists(path[:i])), path)
+
+
+def _exists(path: str) -> bool:
+    try:
+        return os.path.exists(os.path.expanduser(path))
+    except ValueError:
+        return False
 
 
 def check(path: str, before: Stamp | None) -> None:
@@ -81,7 +122,7 @@ def check(path: str, before: Stamp | None) -> None:
 
 def changed(path: str) -> TableError:
     """The error about a file that somebody writes or deletes meanwhile."""
-    if not os.path.exists(os.path.expanduser(path)):
+    if not _exists(whole_file(path)):
         return TableError(f"{path} was deleted while it was read")
     return TableError(f"{path} changed while it was read", hint="read it once it is complete")
 
@@ -91,10 +132,13 @@ class Opened:
 
     name: as the user wrote it. kind: csv, tsv, text, json, jsonl, npy, npz, parquet, feather, arrows, or ""
     where neither the first bytes nor the ending say. path: None where it can be read but once. own: the
-    file that is to be closed; None for standard input. stamp: see `stamp`.
+    file that is to be closed; None for standard input. stamp: see `stamp`. is_unpacked: whether another
+    program's file was unpacked into this kind.
     """
 
-    __slots__ = ("kind", "name", "own", "path", "reading", "size", "stamp", "stream")
+    __slots__ = (
+        *("is_unpacked", "kind", "name", "own", "path", "reading", "size", "stamp", "stream"),
+    )
 
     def __init__(
         self,
@@ -110,6 +154,7 @@ class Opened:
         self.stamp, self.reading = stamp, reading or Reading()
         self.name, self.stream, self.kind, self.path, self.size = name, stream, kind, path, size
         self.own = own
+        self.is_unpacked = False
 
     def check(self) -> None:
         """See that the file is as it was when it was opened."""
@@ -198,12 +243,15 @@ def kind_of(path: str) -> tuple[str, bool]:
 def opened(path: str, stdin: IO[Any] | None = None, reading: Reading | None = None) -> Opened:
     """Open a file or standard input, unpack it, and look what it is. Raises TableError and OSError."""
     begin = None if path in STANDARD_INPUT else stamp(path)
+    table: str | None = None  # of several in the file
     if path in STANDARD_INPUT:
         name = "standard input"
         raw, size, again = _standard_input(stdin), None, None
     else:
         name = path
-        full = os.path.expanduser(path)
+        one = whole_file(path)
+        table = path[len(one) + 1 :] if one != path else None
+        full = os.path.expanduser(one)
         try:
             raw = open(full, "rb")  # noqa: SIM115 (who reads it closes it)
         except ValueError as error:  # a name with a null in it
@@ -221,9 +269,26 @@ def opened(path: str, stdin: IO[Any] | None = None, reading: Reading | None = No
         raise TableError(
             f"{name}: a Feather file of version 1", hint="write it anew, as version 2 or Parquet"
         )
-    if path.lower().endswith((".xlsx", ".xls", ".ods")):
-        raise TableError(f"{name}: spreadsheets are not read", hint="save it as CSV there")
+    own = None if path in STANDARD_INPUT else raw
     kind = next((kind for magic, kind in _MAGIC if head.startswith(magic)), "")
+    if not kind and head and (head[0] not in _TEXT_BEGINS or head.startswith(_FOREIGN)):
+        from gradcli.tables import foreign_files
+
+        head = stream.peek(foreign_files.LOOKED_AT)[: foreign_files.LOOKED_AT]
+        foreign_files.refuse(head, name)
+        if foreign := foreign_files.kind_of(head):
+            whole = again if again is not None else _whole(stream, name)
+            foreign = foreign_files.in_zip(whole, whole_file(path)) if foreign == "zip" else foreign
+            if foreign != "npz":
+                stream, kind = foreign_files.unpacked(foreign, whole, name, table)
+                made = Opened(name, stream, kind, None, None, own, begin, reading)
+                made.is_unpacked = True
+                return made
+            kind = foreign
+            if again is None:
+                stream = io.BufferedReader(whole)
+    if table is not None:
+        raise TableError(f"{one}: this is one table: no name can follow it")
     told = kind_of(path)[0]
     if not kind and told in ("npy", "npz", "parquet", "feather", "arrows"):
         if not head:
@@ -232,7 +297,6 @@ def opened(path: str, stdin: IO[Any] | None = None, reading: Reading | None = No
             told, f"a {told} file"
         )
         raise TableError(f"{name}: not {what} (it does not begin as one)")
-    own = None if path in STANDARD_INPUT else raw
     return Opened(name, stream, kind or told, again, size, own, begin, reading)
 
 
@@ -244,6 +308,11 @@ def _standard_input(stdin: IO[Any] | None) -> BinaryIO:
     if buffer is not None:
         return buffer  # type: ignore[no-any-return]
     return io.BytesIO(stream.read().encode("utf-8", "surrogateescape"))
+
+
+def _whole(stream: Any, name: str) -> Any:
+    """All of a stream in memory, as far as there is room."""
+    return io.BytesIO(Opened(name, stream, "", None, None).read())
 
 
 def _peek(stream: Any) -> bytes:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import gradcli.engine.system.spread as spread
 from gradcli.tables.cell_kinds import is_process, is_unit, kind, shape
 from gradcli.tables.delimited import bars_off, is_misread
-from gradcli.tables.reading_options import How
+from gradcli.tables.reading_options import How, separator_of
 from gradcli.tables.table_errors import TableError, counted
 
 SIGNS = "#%!;*'/@"  # that begin remarks somewhere
@@ -23,7 +23,6 @@ SAMPLE = 1 << 16  # letters of a text that are looked at
 _FIRST_LOOK = 150  # lines
 _ENOUGH = 20  # rows
 _JUDGED = 300  # rows whose cells are looked at
-_NAMED = {"tab": "\t", "\\t": "\t", "blank": " ", "blanks": " ", "space": " "}
 _LABEL = re.compile(r"(?i)(?:columns?|fields?|names?|variables?|header|data|legend)\s*[:=]\s*")
 _BANNER = re.compile(r"[>=*_~-]{4,}|[<]{4,}")  # >>>>>Begin Spectral Data<<<<<
 _WITH_UNIT = re.compile(r"[^\s(\[]\S*(?:\s+[(\[][^)\]]*[)\]])?")
@@ -278,6 +277,8 @@ def read_layout(text: str, kind_of_file: str, how: How) -> Layout | None:
     """
     text = text.replace("\x0c", " ")
     lines = text.split("\n")
+    if how.separator == "fixed":
+        return _fixed(lines, how)
     blanked = _begin(how)
     if blanked >= len(lines):
         raise TableError(
@@ -320,6 +321,33 @@ def read_layout(text: str, kind_of_file: str, how: How) -> Layout | None:
     return out
 
 
+def _fixed(lines: list[str], how: How) -> Layout | None:
+    """Columns of characters: they begin where no line has a letter right before them."""
+    begin = _begin(how)
+    remarks = how.comment if how.comment is not None else "#"
+    there = [
+        (k, x) for k, x in enumerate(lines) if k >= begin and x.strip() and x[0] not in remarks
+    ]
+    if not there:
+        return None
+    used = {p for _, line in there[:_JUDGED] for p, letter in enumerate(line) if letter != " "}
+    out = Layout()
+    out.separator, out.decimal = "fixed", how.decimal or "."
+    out.cuts = sorted(p for p in used if p - 1 not in used)
+    ends = [*out.cuts[1:], None]
+    cells = [[line[a:b].strip() for a, b in zip(out.cuts, ends, strict=True)] for _, line in there]
+    first = there[0][0] + 1
+    head = [kind(shape(cell), out.decimal) for cell in cells[0]]
+    named = how.header != "none" and "n" not in head and not how.names
+    out.kinds = "".join(kind(shape(c), out.decimal) for c in cells[1 if len(cells) > 1 else 0])
+    if how.names:
+        _check_count(len(how.names), out.width, "--names")
+    out.names = list(how.names) or (cells[0] if named else None)
+    out.names_line = first if named else 0
+    out.first_row = there[1][0] + 1 if named and len(there) > 1 else first
+    return out
+
+
 def _begin(how: How) -> int:
     """How many lines at the start are none of the table, as the user says."""
     named = how.header if isinstance(how.header, int) else 0
@@ -329,13 +357,14 @@ def _begin(how: How) -> int:
 def _separators(
     how: How, declared: re.Match[str] | None, kind_of_file: str, text: str
 ) -> list[str]:
-    if how.separator is not None:
-        return [_NAMED.get(how.separator, how.separator)]
+    if (given := separator_of(how)) is not None:
+        return [given]
     if declared:
         return [declared[1]]
     if kind_of_file == "tsv" and "\t" in text:
         return ["\t"]
-    return [s for s in "\t;|, " if s == " " or s in text]
+    taken = () if '"' in text else (how.decimal, how.thousands)
+    return [s for s in "\t;|, " if s == " " or (s in text and s not in taken)]
 
 
 def _one_or_two(
@@ -364,10 +393,12 @@ def _one_or_two(
     body = [line.strip() for line in lines[two[0].first : two[0].last + 1] if line.strip()]
     if one[0].rows < two[0].rows or any(re.search(r",\s|\s,", line) for line in body):
         return two  # nobody writes a blank into a number
-    if any(re.fullmatch(r"[-+]?0,\d*[1-9]\d*", line) for line in body):
+    if any(re.fullmatch(r"[-+]?0,\d*[1-9]\d*|[-+]?\d+,0\d+", line) for line in body):
+        thousands = all(re.fullmatch(r"[-+]?[1-9]\d{0,2},\d{3}", line) for line in body)
         out.question = (
             f"`{body[0]}`: two columns, or one with decimal commas?",
-            "--separator , reads two columns, --decimal , one",
+            "--separator , reads two columns, --decimal , one"
+            + ", --thousands , one of whole numbers" * thousands,
         )
     return two
 

@@ -126,3 +126,11 @@ def test_refused(line: str, tmp_path: Path) -> None:
 
 if __name__ == "__main__":
     GOLDEN.write_text(drawn(), encoding="utf-8")
+
+
+def test_a_row_without_a_number_is_left_out_where_that_is_asked(tmp_path):
+    path = tmp_path / "f.csv"
+    path.write_text("x,y\n0,0\n1,nan\n2,2\n3,\n")
+    found = run("plot", "y == x", str(path), "--missing", "skip", "--json")
+    assert found.exit_code == 0, found.stderr
+    assert "a number is missing" in run("plot", "y == x", str(path)).stderr

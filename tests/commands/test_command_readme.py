@@ -31,9 +31,11 @@ def examples(text: str) -> list[tuple[str, str]]:
     return found
 
 
-TABLES = (ROOT / "docs" / "tables.md").read_text(encoding="utf-8")
+TABLES = "\n".join(
+    (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") for page in ("tables", "files")
+)
 OTHERS = dict.fromkeys(examples(GUIDE) + examples(TABLES))
-# All of the README run always, of the guide and of the page of tables every third.
+# All of the README run always, of the guide and of the pages of tables every third.
 EXAMPLES = [
     pytest.param(*pair, id=pair[0], marks=[pytest.mark.long] * (place % 3 > 0))
     for place, pair in [

@@ -87,6 +87,7 @@ READ: list[tuple[str, str, list[float], str]] = [
     ("excel_unicode.txt", "U", [1.5, 1.75, 2.25], ""),
     ("excel_english.csv", "revenue", [1250.5, 1300.25, 1410.75], "`,` between thousands"),
     ("logger.jsonl", "temp", [21.5, 21.75, 22.25], ""),
+    ("logger.jsonl", "time", [0, 60, 180], "time is seconds since 2024-03-05T10:00:00Z"),
     ("fortran.dat", "ENERGY", [-0.0025, -1.25e-103, 0.5], ""),
     ("dates_iso.csv", "when", [0, 30.5, 60], "when is seconds since 2024-03-05T10:00:00"),
     ("dates_german.csv", "Datum", [0, 1, 3], "Datum is days since 01.02.2026, day first"),

@@ -97,6 +97,11 @@ ASKED = [
         "--separator , reads two columns, --decimal , one",
     ),
     (
+        "1,000\n2,500\n",
+        "two columns, or one with decimal commas?",
+        "--thousands , one of whole numbers",
+    ),
+    (
         "n;cost\n1;1,000\n2;2,500\n",
         "a decimal comma, or a mark between thousands?",
         "--decimal , or --thousands ,",
@@ -124,6 +129,9 @@ OPTIONS = [
     ("t U\nsec volt\n1 2\n3 4\n", How(units=2), "t U", 3),
     ("0,5\n1,25\n", How(decimal=",", names=("t",)), "t", 1),
     ("n;c\n1;1,000\n", How(thousands=","), "n c", 2),
+    ("1,000\n2,500\n", How(thousands=",", names=("n",)), "n", 1),
+    ("name  v1\nAnn B 1.0\nBo    3.0\n", How(separator="fixed"), "name v1", 2),
+    ("Ann-B 1.0\nBo    3.0\n", How(separator="fixed", names=("n", "v")), "n v", 1),
 ]
 
 
@@ -134,6 +142,43 @@ def test_options_decide(text: str, how: How, names: str | None, first_row: int) 
         names,
         first_row,
     )
+
+
+BELOW = [
+    ("x,y\n0,1\n1,2\nEnd of data\n", [1, 2]),
+    ("x,y\n0,1\n1,2\nTotal,3\n", [1, 2]),
+    ("x;y\n0;1\n1;2\nSource: lab 3;;\n", [1, 2]),
+    ("x,y\n0,1\n1,2\n\n\nMeasured by hand,\nno warranty\n", [1, 2]),
+    ("name,y\na,1\nb,2\nc,3\n", [1, 2, 3]),
+]
+
+
+@pytest.mark.parametrize("text, expected", BELOW, ids=[repr(row[0]) for row in BELOW])
+def test_lines_below_the_table(text: str, expected: list[float], tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text(text)
+    said: list[str] = []
+    (batch,) = Stream(str(tmp_path / "f.csv"), reading=Reading(None, said.append))
+    assert batch.numbers(1).numbers.tolist() == expected and not batch.bad
+    assert bool(said) == (len(expected) == 2) and all("below the table" in words for words in said)
+
+
+def test_lines_below_the_table_by_number(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text("x,y\n0,1\n1,2\n2,3\n\n")
+    (batch,) = Stream(str(tmp_path / "f.csv"), reading=Reading(How(footer=2)))
+    assert batch.numbers(1).numbers.tolist() == [1]
+
+
+def test_a_broken_last_row_is_no_footer(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text("x,y\n0,1\n1,3\n7\n")
+    (batch,) = Stream(str(tmp_path / "f.csv"))
+    assert [error.message.partition(", ")[2] for error in batch.bad.values()] == [
+        "line 4: 1 value, and line 1 has 2"
+    ]
+
+
+def test_prose_is_no_table() -> None:
+    with pytest.raises(TableError, match="no rows of numbers"):
+        read("a preamble\nwithout a table\nat all\n")
 
 
 WRONG = [

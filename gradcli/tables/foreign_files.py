@@ -1,0 +1,475 @@
+"""Tables in files of other programs, each by its own library: workbooks, databases, HDF5, MATLAB, LabVIEW.
+
+What such a file holds is unpacked into a form that is read anyway: cells of a sheet or of a database into
+lines of text with tabs, whose layout is told as that of any text; arrays into NumPy's format. A file with
+several tables is asked for one, as `FILE:TABLE`.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+
+from gradcli.tables.table_errors import TableError, counted, listed
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+Unpacked = tuple[BinaryIO, str]  # a stream, and the kind of what it holds
+
+
+class Found(NamedTuple):
+    """The tables of a file. read: unpacks the one of that name."""
+
+    names: Sequence[str]
+    read: Callable[[str], Unpacked]
+
+
+class Format(NamedTuple):
+    """what: the file is, in words. package: what reads it; "" where Python does. open: finds its tables."""
+
+    what: str
+    package: str
+    open: Callable[[Any, str], Found]
+
+
+# -- what they are unpacked into ------------------------------------------------------------------
+class _Pieces(io.RawIOBase):
+    """A stream of pieces of bytes that are made as they are read."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        super().__init__()
+        self.pieces, self.rest = pieces, b""
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer."""
+        while not self.rest:
+            piece = next(self.pieces, None)
+            if piece is None:
+                return 0
+            self.rest = piece
+        taken, self.rest = self.rest[: len(buffer)], self.rest[len(buffer) :]
+        buffer[: len(taken)] = taken
+        return len(taken)
+
+
+def _as_text(rows: Iterable[Sequence[Any]]) -> Unpacked:
+    """Rows of cells as lines with tabs between the cells."""
+
+    def lines() -> Iterator[bytes]:
+        waiting: list[str] = []
+        for row in rows:
+            waiting.append("\t".join(map(_cell, row)) + "\n")
+            if len(waiting) == 1000:
+                yield "".join(waiting).encode()
+                waiting = []
+        yield "".join(waiting).encode()
+
+    return io.BufferedReader(_Pieces(lines())), "tsv"
+
+
+def _cell(value: Any) -> str:
+    """A cell as text that is read as what it is: a number with all its digits, a time as ISO 8601 has it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, float):
+        return repr(value).removesuffix(".0")
+    if hasattr(value, "isoformat"):
+        text: str = value.isoformat()
+        return text.removesuffix("T00:00:00")
+    if hasattr(value, "total_seconds"):
+        return repr(value.total_seconds())
+    if isinstance(value, bytes):
+        return f"<{len(value)} bytes>"
+    words = " ".join(str(value).split())
+    return f'"{words}"' if words[:1] == '"' else words
+
+
+def _as_arrays(columns: dict[str, Any], name: str) -> Unpacked:
+    """Columns of equal length as a structured array, another array as it is, in NumPy's format."""
+    import numpy as np
+
+    arrays = {n: np.asarray(a) for n, a in columns.items()}
+    if set(arrays) == {""}:
+        made = arrays[""]
+    else:
+        lengths = {n: len(a) for n, a in arrays.items()}
+        if len(set(lengths.values())) > 1:
+            shown = ", ".join(f"{n}: {count}" for n, count in lengths.items())
+            raise TableError(f"{name}: its columns are not of equal length", hint=shown)
+        made = np.empty(len(next(iter(arrays.values()))), [(n, a.dtype) for n, a in arrays.items()])
+        for n, array in arrays.items():
+            made[n] = array
+    if made.dtype.hasobject:
+        raise TableError(f"{name}: holds objects, not numbers")
+    stream = io.BytesIO()
+    np.save(stream, made, allow_pickle=False)
+    stream.seek(0)
+    return io.BufferedReader(stream), "npy"
+
+
+def _is_column(array: Any) -> bool:
+    return array.ndim == 1 and array.dtype.kind in "biufc"
+
+
+# -- one format after the other -------------------------------------------------------------------
+def _workbook(source: Any, name: str) -> Found:
+    import python_calamine as calamine
+
+    book = calamine.CalamineWorkbook.from_object(source)
+
+    def rows(sheet: str) -> list[list[Any]]:
+        cells: list[list[Any]] = book.get_sheet_by_name(sheet).to_python(skip_empty_area=False)
+        before = min((_empty(row) for row in cells if any(c != "" for c in row)), default=0)
+        return [row[before:] for row in cells]
+
+    def _empty(row: list[Any]) -> int:
+        return next(k for k, cell in enumerate(row) if cell != "")
+
+    names = [n for n in book.sheet_names if rows(n)]
+    return Found(names, lambda sheet: _as_text(rows(sheet)))
+
+
+def _sqlite(source: Any, name: str) -> Found:
+    import sqlite3
+    from urllib.parse import quote
+
+    if isinstance(source, str):
+        opened = sqlite3.connect(f"file:{quote(source)}?mode=ro", uri=True)
+    else:
+        opened = sqlite3.connect(":memory:")
+        opened.deserialize(source.read())
+    found = opened.execute(
+        "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
+    )
+    names = [row[0] for row in found if not row[0].startswith("sqlite_")]
+
+    def rows(table: str) -> Iterator[Sequence[Any]]:
+        quoted = '"' + table.replace('"', '""') + '"'
+        asked = opened.execute(f"SELECT * FROM {quoted}")
+        yield [column[0] for column in asked.description]
+        yield from asked
+
+    return Found(names, lambda table: _as_text(rows(table)))
+
+
+def _hdf5(source: Any, name: str) -> Found:
+    import h5py
+
+    file = h5py.File(source, "r")
+    tables: list[str] = []
+
+    def look(path: str, item: Any) -> None:
+        if isinstance(item, h5py.Group):
+            if any(
+                isinstance(v, h5py.Dataset) and v.ndim == 1 and not v.dtype.names
+                for v in item.values()
+            ):
+                tables.append(path)
+        elif item.dtype.names or item.ndim > 1:
+            tables.append(path)
+
+    look("", file)
+    file.visititems(look)
+
+    def read(path: str) -> Unpacked:
+        item = file[path] if path else file
+        if isinstance(item, h5py.Dataset):
+            return _as_arrays({"": item[()]}, name)
+        columns = {n: v for n, v in item.items() if isinstance(v, h5py.Dataset)}
+        arrays = {n: v[()] for n, v in columns.items() if v.ndim == 1}
+        return _as_arrays({n: a for n, a in arrays.items() if _is_column(a)}, name)
+
+    class Paths(list[str]):
+        def __contains__(self, path: object) -> bool:
+            return isinstance(path, str) and (path in ("", "/") or path in file)
+
+    return Found(Paths(tables), read)
+
+
+def _matlab(source: Any, name: str) -> Found:
+    from scipy import io as scipy_io
+
+    found = scipy_io.loadmat(source, squeeze_me=True)
+    return _variables({n: v for n, v in found.items() if n[:2] != "__"}, name)
+
+
+def _matlab_73(source: Any, name: str) -> Found:
+    """Of version 7.3, which is HDF5."""
+    import h5py
+
+    file = h5py.File(source, "r")
+    found = {n: v[()].T.squeeze() for n, v in file.items() if isinstance(v, h5py.Dataset)}
+    return _variables(found, name)
+
+
+def _variables(found: dict[str, Any], name: str) -> Found:
+    """Variables of a workspace: vectors of equal length are a table, a matrix is one by itself."""
+    import numpy as np
+
+    arrays = {n: np.asarray(v) for n, v in found.items()}
+    vectors = {n: a for n, a in arrays.items() if _is_column(a) and a.size > 1}
+    others = [n for n, a in arrays.items() if a.ndim == 2 and a.dtype.kind in "biufc" and a.size]
+    lengths = {len(a) for a in vectors.values()}
+    names = [*([""] if len(lengths) == 1 else vectors), *others]
+
+    def read(wanted: str) -> Unpacked:
+        return _as_arrays(vectors if not wanted else {"": arrays[wanted]}, name)
+
+    return Found(names, read)
+
+
+def _tdms(source: Any, name: str) -> Found:
+    from nptdms import TdmsFile
+
+    file = TdmsFile.read(source)
+
+    def read(group: str) -> Unpacked:
+        channels = file[group].channels()
+        columns = {c.name: c[:] for c in channels if c.dtype is not None and len(c)}
+        first = next(iter(channels), None)
+        if first is not None and first.properties.get("wf_increment") and "time" not in columns:
+            columns = {"time": first.time_track(), **columns}
+        return _as_arrays({n: a for n, a in columns.items() if _is_column(a)}, name)
+
+    return Found([group.name for group in file.groups()], read)
+
+
+def _ltspice(source: Any, name: str) -> Found:
+    from spicelib import RawRead
+
+    file = RawRead(source, verbose=False)
+    steps = [str(k + 1) for k in range(len(file.get_steps()))]
+
+    def read(step: str) -> Unpacked:
+        names = file.get_trace_names()
+        return _as_arrays({n: file.get_wave(n, int(step) - 1) for n in names}, name)
+
+    return Found(steps, read)
+
+
+def _fits(source: Any, name: str) -> Found:
+    from astropy.io import fits
+
+    file = fits.open(source)
+    tables = {
+        h.name or str(k): h
+        for k, h in enumerate(file)
+        if isinstance(h, fits.BinTableHDU | fits.TableHDU)
+    }
+
+    def read(table: str) -> Unpacked:
+        data = tables[table].data
+        columns = {n: data[n] for n in data.names}
+        native = {n: a.astype(a.dtype.newbyteorder("=")) for n, a in columns.items()}
+        return _as_arrays({n: a for n, a in native.items() if _is_column(a)}, name)
+
+    return Found(list(tables), read)
+
+
+def _netcdf(source: Any, name: str) -> Found:
+    from scipy.io import netcdf_file
+
+    with netcdf_file(source, mmap=False) as file:
+        found = {n: v[:].copy() for n, v in file.variables.items() if v.dimensions}
+    return _variables({n: a.astype(a.dtype.newbyteorder("=")) for n, a in found.items()}, name)
+
+
+def _zip(source: Any, name: str) -> Found:
+    import zipfile
+
+    file = zipfile.ZipFile(source)
+    names = [i.filename for i in file.infolist() if not i.is_dir() and "__MACOSX" not in i.filename]
+
+    def read(member: str) -> Unpacked:
+        ending = os.path.splitext(member.lower())[1]
+        return file.open(member), {".csv": "csv", ".tsv": "tsv"}.get(ending, "")  # type: ignore[return-value]
+
+    return Found(names, read)
+
+
+FORMATS = {
+    "workbook": Format("a workbook", "python-calamine", _workbook),
+    "sqlite": Format("an SQLite database", "", _sqlite),
+    "hdf5": Format("an HDF5 file", "h5py", _hdf5),
+    "matlab": Format("a MATLAB file", "scipy", _matlab),
+    "matlab 7.3": Format("a MATLAB 7.3 file", "h5py", _matlab_73),
+    "tdms": Format("a LabVIEW TDMS file", "nptdms", _tdms),
+    "ltspice": Format("a raw file of LTspice", "spicelib", _ltspice),
+    "fits": Format("a FITS file", "astropy", _fits),
+    "netcdf": Format("a netCDF file", "scipy", _netcdf),
+    "zip": Format("a zip archive", "", _zip),
+}
+_EXPORT = "export it as CSV or text where it was made"
+# Files of which no library is taken, by their first bytes: what they are, and the way on.
+_REFUSED: tuple[tuple[bytes, str, str], ...] = (
+    (b"%PDF", "a PDF", "copy its table into a text file"),
+    (b"<?xml", "XML", _EXPORT),
+    (b"<!doctype", "a web page", "the file may stand behind a link or a login of that page"),
+    (b"<html", "a web page", "the file may stand behind a link or a login of that page"),
+    (b"version https://git-lfs", "a pointer of Git LFS", "git lfs pull fetches the file"),
+    (b"##TITLE=", "a JCAMP-DX file", _EXPORT),
+    (b"RDX", "an R workspace", _EXPORT),
+    (b"X\n\x00\x00", "an RDS file of R", _EXPORT),
+    (b"<stata_dta>", "a Stata file", _EXPORT),
+    (b"$FL2", "an SPSS file", _EXPORT),
+    (b"CPYA", "an Origin project", _EXPORT),
+    (b"\x89PNG", "a picture", "a table is wanted"),
+    (b"\xff\xd8\xff", "a picture", "a table is wanted"),
+    (b"Obj\x01", "an Avro file", "convert it to Parquet"),
+    (b"ORC", "an ORC file", "convert it to Parquet"),
+    (b"7z\xbc\xaf", "a 7z archive", "unpack it"),
+    (b"Rar!", "a rar archive", "unpack it"),
+)
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+LOOKED_AT = 128  # bytes
+
+
+def kind_of(head: bytes) -> str:
+    """The key of FORMATS for what begins so; "" for what is none of them."""
+    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        return "zip"
+    if head.startswith(_OLE):
+        return "workbook"
+    if head.startswith(b"SQLite format 3\x00"):
+        return "sqlite"
+    if head.startswith(b"MATLAB "):
+        return "matlab 7.3" if head.startswith(b"MATLAB 7.3") else "matlab"
+    if head.startswith(b"\x89HDF\r\n\x1a\n"):
+        return "hdf5"
+    if head.startswith(b"TDSm"):
+        return "tdms"
+    if head.startswith(b"SIMPLE  ="):
+        return "fits"
+    if head.startswith((b"CDF\x01", b"CDF\x02")):
+        return "netcdf"
+    if head.startswith("Title:".encode("utf-16-le")) or head.startswith(b"Title: * "):
+        return "ltspice"
+    return ""
+
+
+def refuse(head: bytes, name: str) -> None:
+    """Raise TableError for what begins as a file that nobody reads here."""
+    bare = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    for magic, what, hint in _REFUSED:
+        if bare.startswith(magic) or (magic[:1] == b"<" and bare.lower().startswith(magic)):
+            raise TableError(f"{name}: {what}", hint=hint)
+
+
+def in_zip(source: Any, name: str) -> str:
+    """What a zip archive is: a workbook, NumPy's archive ("npz"), or an archive of files ("zip")."""
+    import zipfile
+
+    try:
+        names = zipfile.ZipFile(source).namelist()
+    except Exception:  # of whatever class: who reads it says what is wrong with it
+        ending = os.path.splitext(name.lower())[1]
+        return {".zip": "zip", ".xlsx": "workbook", ".xlsm": "workbook", ".ods": "workbook"}.get(
+            ending, "npz"
+        )
+    finally:
+        if not isinstance(source, str):
+            source.seek(0)
+    if "[Content_Types].xml" in names or "mimetype" in names or "Index/Document.iwa" in names:
+        return "workbook"
+    return "npz" if all(n.endswith(".npy") for n in names) else "zip"
+
+
+def unpacked(kind: str, source: Any, name: str, wanted: str | None) -> Unpacked:
+    """A table of a file. source: its path, or a stream of all its bytes. wanted: the table's name.
+
+    Raises TableError where a library is missing, the file is broken, or one of several tables must be named.
+    """
+    found = _found(kind, source, name)
+    if wanted is None:
+        if len(found.names) != 1:
+            hint = "no sheet, group or variable of it has numbers in columns"
+            if found.names:
+                where = (
+                    f"`{name}"
+                    if isinstance(source, str)
+                    else "it can be written into a file: `FILE"
+                )
+                hint = f"{where}:TABLE:COLUMN`, with TABLE one of {listed(found.names)}"
+            raise TableError(f"{name} has {counted(len(found.names), 'table')}", hint=hint)
+        wanted = found.names[0]
+    elif wanted not in found.names:
+        raise TableError(
+            f"{name}: there is no table {wanted!r}",
+            hint=f"there is {listed(found.names)}",
+            wrong=wanted,
+            known=tuple(found.names),
+        )
+    one = wanted
+    read: Unpacked = _guarded(kind, name, lambda: found.read(one))
+    return read
+
+
+def _found(kind: str, source: Any, name: str) -> Found:
+    found: Found = _guarded(kind, name, lambda: FORMATS[kind].open(source, name))
+    return found
+
+
+def _guarded(kind: str, name: str, run: Callable[[], Any]) -> Any:
+    """What a library does, with its errors as ours."""
+    form = FORMATS[kind]
+    try:
+        return run()
+    except ImportError as error:
+        if form.package and (error.name or "").partition(".")[0] in _MODULES[kind]:
+            words = f"{name}: {form.what}, which needs {form.package}"
+            raise TableError(words, hint=f"pip install {form.package}") from None
+        raise
+    except (TableError, MemoryError, KeyboardInterrupt):
+        raise
+    except Exception as error:  # a library's own, of whatever class
+        words = " ".join(str(error).split())[:100]
+        raise TableError(f"{name}: {form.what} that cannot be read ({words})") from None
+
+
+_MODULES = {
+    "workbook": ("python_calamine",),
+    "hdf5": ("h5py",),
+    "matlab": ("scipy",),
+    "matlab 7.3": ("h5py",),
+    "tdms": ("nptdms",),
+    "ltspice": ("spicelib",),
+    "fits": ("astropy",),
+    "netcdf": ("scipy",),
+}
+
+
+def divide(path: str, rest: str) -> tuple[str, str | None]:
+    """`TABLE:COLUMNS` behind a file's name: the file with its table, and the columns.
+
+    Without a colon it is a table if the file has one of that name, else columns of its only one.
+    """
+    table, colon, columns = rest.partition(":")
+    if colon:
+        return f"{path}:{table}", columns or None
+    full = os.path.expanduser(path)
+    if os.path.isfile(full):
+        with open(full, "rb") as stream:
+            kind = kind_of(stream.read(LOOKED_AT))
+        kind = in_zip(full, path) if kind == "zip" else kind
+        if kind not in FORMATS:
+            return path, rest
+        try:
+            if rest in _found(kind, full, path).names:
+                return f"{path}:{rest}", None
+        except TableError:  # said when it is read
+            pass
+    return path, rest
+
+
+__all__ = ["FORMATS", "LOOKED_AT", "divide", "in_zip", "kind_of", "refuse", "unpacked"]
