@@ -599,7 +599,6 @@ FUNCTIONS: dict[str, Callable[..., Expression | None]] = {
     "sinh": _at_zero(0),
     "cos": _cosine,
     "cosh": _at_zero(1),
-    "sinc": _at_zero(1),
     "bitwise_and": _both,
     "logical_and": _both,
     "bitwise_or": _either,

@@ -396,8 +396,8 @@ def _folded(node: Expression) -> Expression:
     if node.op != "call" or node.data[1] or not node.args:
         return node
     word = node.data[0]
-    if word in alg.ODD and is_number(node.args[0], 0):
-        return alg.zero
+    if word in (*alg.ODD, "sinc") and is_number(node.args[0], 0):
+        return alg.one if word == "sinc" else alg.zero
     if word in COMPARED and all(a.op == "number" for a in node.args):
         return number(COMPARED[word](*(float(a.data.value) for a in node.args)))
     return alg.FUNCTIONS[word](*node.args) or node if word in alg.FUNCTIONS else node
