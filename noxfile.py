@@ -6,6 +6,7 @@ arguments on to pytest; what must hold before a change is good is in `.ci/run`.
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import nox
@@ -31,10 +32,19 @@ def tests(session: nox.Session) -> None:
     session.run("pytest", "-q", *session.posargs)
 
 
+def floors() -> list[str]:
+    """Every version that pyproject.toml promises to be enough, to the letter: `numpy==2.3`."""
+    project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"]]
+    wanted += [one for name, own in extras.items() if name not in ("docs", "bench") for one in own]
+    return sorted({one.replace(">=", "==") for one in wanted})
+
+
 @nox.session(python="3.11")
 def oldest(session: nox.Session) -> None:
-    """The whole suite with the oldest NumPy that is promised, without what needs a newer one."""
-    session.install("numpy==2.0.*", "pytest", "pytest-xdist", "pytest-benchmark", "hypothesis", ".")
+    """The whole suite with the oldest version of everything that is promised."""
+    session.install(*floors(), ".")
     session.run("pytest", "-q", *session.posargs)
 
 
@@ -54,9 +64,12 @@ def torch_versions(session: nox.Session, torch: str) -> None:
 
 @nox.session
 def site(session: nox.Session) -> None:
-    """The site of docs/, with every link checked."""
+    """The site of docs/, with every link checked, and by zensical, which has the same pages."""
     session.install(".[docs]")
-    session.run("mkdocs", "build", "--strict", "--site-dir", session.create_tmp())
+    session.run("python", "docs/site.py")
+    out = Path(session.create_tmp()).resolve()
+    session.run("mkdocs", "build", "--strict", "--site-dir", str(out / "mkdocs"))
+    session.run("python", "docs/site.py", "--compare", str(out / "mkdocs"))
 
 
 @nox.session

@@ -1,12 +1,16 @@
-"""What the site has beyond the files of docs/: a page for each function. A hook of mkdocs (see mkdocs.yml).
+"""What the site has beyond the files of docs/: a page for each function. Run before the site is built.
 
-The pages are made when the site is built, from the table of operators: signature, description, the
-derivative as a formula, the node, what it saves, an example that runs.
+`python docs/site.py` writes docs/functions/, which git ignores, from the table of operators: signature,
+description, the derivative as a formula, the node, what it saves, an example that runs. The pages are
+files, so that mkdocs and its successor zensical, which knows no hooks, find the same ones.
 """
 
 from __future__ import annotations
 
+import re
+import subprocess
 import sys
+import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,13 +19,22 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a checkout documents itself
 
 
-def on_files(files: Any, config: Any) -> Any:
-    """mkdocs asks for more files: the pages of the functions."""
-    from mkdocs.structure.files import File
+FOLDER = Path(__file__).parent / "functions"
 
+
+def write_pages(folder: Path = FOLDER) -> int:
+    """Write the pages of the functions into a folder, and nothing else into it; returns how many."""
+    folder.mkdir(exist_ok=True)
+    written = set()
     for path, text in function_pages():
-        files.append(File.generated(config, path, content=text))
-    return files
+        page = folder / Path(path).name
+        written.add(page.name)
+        if not page.exists() or page.read_text(encoding="utf-8") != text:
+            page.write_text(text, encoding="utf-8")
+    for old in folder.glob("*.md"):
+        if old.name not in written:
+            old.unlink()
+    return len(written)
 
 
 def function_pages() -> Iterator[tuple[str, str]]:
@@ -112,6 +125,42 @@ def _formula(entry: Any) -> str | None:
         ]
         return (
             f"For `f = {source}`, added up where it has several elements:\n\n"
-            '<div style="overflow-x: auto">' + "\n".join(lines) + "</div>"
+            '<div style="overflow-x: auto">' + "\n".join(map(_bold, lines)) + "</div>"
         )
     return None
+
+
+def _bold(mathml: str) -> str:
+    """Bold digits as letters of their own: browsers draw `mathvariant` plain, as MathML Core has it."""
+    return re.sub(
+        r'<m([ino]) mathvariant="bold">([01])</m\1>',
+        lambda found: f"<mn>{chr(0x1D7CE + int(found[2]))}</mn>",
+        mathml,
+    )
+
+
+def compare(built: Path) -> None:
+    """Build the site by zensical too; raise SystemExit unless it has the pages of the built one."""
+    with tempfile.TemporaryDirectory() as folder:
+        top = FOLDER.parents[1]
+        copy = Path(folder)
+        settings = (top / "mkdocs.yml").read_text(encoding="utf-8")
+        (copy / "mkdocs.yml").write_text(f"{settings}site_dir: made\n", encoding="utf-8")
+        for name in ("docs", "gradcli", "grammars"):
+            (copy / name).symlink_to(top / name)
+        subprocess.run([sys.executable, "-m", "zensical", "build"], cwd=copy, check=True)
+        wanted, found = (
+            {p.relative_to(site).as_posix() for p in site.rglob("*.html")}
+            for site in (built, copy / "made")
+        )
+    lost, more = sorted(wanted - found), sorted(found - wanted)
+    if lost or more:
+        raise SystemExit(f"not by zensical: {lost[:5]}; by zensical alone: {more[:5]}")
+    print(f"{len(found)} pages, by mkdocs and by zensical")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--compare"]:
+        compare(Path(sys.argv[2]).resolve())
+    else:
+        print(f"{FOLDER}: {write_pages()} pages")

@@ -211,16 +211,22 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             numbers = values or wants_gradients or shown["saved"] or chosen == "json"
             _work_out_shapes(ctx, request, numbers)
         graph = _graph(ctx, request, values or options.forward, wants_gradients, seed, anomalies)
+    _show(graph, options, shown, chosen, request.style)
+    if code := ctx.meta.get("gradcli.code"):
+        raise SystemExit(code)  # as the program would have ended
+
+
+def _show(graph: Graph, options: Options, shown: dict[str, Any], form: str, style: Style) -> None:
     if options.diagnose:
-        _write_diagnosis(graph, chosen, path, request.style)
+        _write_diagnosis(graph, form, options.path, style)
         return
-    if norms:
-        _write_norms(graph, sort or "depth", chosen, path, request.style)
+    if options.norms:
+        _write_norms(graph, options.sort or "depth", form, options.path, style)
         return
     from gradcli.engine.system.garbage import uncollected
 
     with uncollected():  # records of a large graph, all of which live on
-        write_graph(graph, shown, chosen, path, folder, request.style)
+        write_graph(graph, shown, form, options.path, options.frames, style)
 
 
 def _end(steps: int | None, at: str | None) -> Any:
@@ -290,6 +296,7 @@ def _torch_graph(
     )
     if ran.error is not None:
         output.note(ran.error, "warning")
+    ctx.meta["gradcli.code"] = ran.code
     if watched["anomalies"] and (found := ran.anomaly()) is not None:
         raise found
     graph = ran.graph(wanted)

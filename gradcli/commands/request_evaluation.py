@@ -215,8 +215,8 @@ def prepare(ctx: AnyContext, dtype: str, manual_seed: int | None) -> None:
     ctx.meta["gradcli.prepared"] = True
     from gradcli.engine.core.modes import told
 
-    unasked = told.set(output.note)
-    ctx.call_on_close(lambda: told.reset(unasked))
+    told.set(output.note)
+    ctx.call_on_close(lambda: told.set(None))
     import warnings
 
     import numpy as np

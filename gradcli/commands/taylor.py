@@ -58,6 +58,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     if request.reading and request.reading.functions:
         raise usage(f"{request.reading.functions[0]} is not known, and has no Taylor polynomial")
     where = point(ctx, request)
+    if not request.shapes:  # its variables are numbers, also where a sum would rather have a vector
+        where.arrays |= {n: where.arrays[n].dtype.type(0.5) for n in where.guessed}
     texts = dict(request.texts)
     if not texts:
         if len(where.arrays) != 1:

@@ -32,6 +32,7 @@ class Ran:
     def __init__(self, path: str, names: dict[str, Any], watch: Watch, error: str | None) -> None:
         self.path, self.names, self.watch, self.error = path, names, watch, error
         self.returned: list[Any] | None = None  # by a module that was called alone
+        self.code = 0  # what the program itself would have ended with
 
     def graph(self, wanted: str | None) -> Graph:
         """The graph of NAME, or of NAME,NAME; else of what `backward()` was called on last, or `loss`."""
@@ -190,7 +191,7 @@ def run_torch(
     try:
         returned = None
         with redirect_stdout(sys.stderr):
-            error_text = _run(source, full, path, module, watch)
+            error_text, code = _run(source, full, path, module, watch)
             if error_text is None:
                 returned = _called(module, wanted, shapes, dtypes, watch)
     finally:
@@ -198,7 +199,7 @@ def run_torch(
     if watch.failure is not None:
         _tell_failure(watch)
     ran = Ran(path, dict(module.__dict__), watch, error_text)
-    ran.returned = returned
+    ran.returned, ran.code = returned, code
     return ran, wanted
 
 
@@ -242,8 +243,10 @@ def _split(target: str) -> tuple[str, str | None]:
     return target, None
 
 
-def _run(source: bytes, full: str, path: str, module: ModuleType, watch: Watch) -> str | None:
-    """Run the program; the words of the error that ended it, where a graph is left all the same."""
+def _run(
+    source: bytes, full: str, path: str, module: ModuleType, watch: Watch
+) -> tuple[str | None, int]:
+    """Run the program: the words of the error that ended it, and its exit code."""
     try:
         code = compile(source, full, "exec", dont_inherit=True)
         interrupts.as_python()  # Ctrl-C ends the program, and what there is is shown
@@ -258,10 +261,28 @@ def _run(source: bytes, full: str, path: str, module: ModuleType, watch: Watch) 
         note(f"interrupted after {count}: this is what there is")
     except SystemExit as error:
         if error.code not in (None, 0):
-            return f"{path} ended with exit code {error.code}"
+            number = error.code if isinstance(error.code, int) else 1
+            if number is not error.code:
+                print(error.code, file=sys.stderr)  # as Python does
+            return f"{path} ended with exit code {number}", number
     except Exception as error:  # the user's program may end in any way
-        return _words(error, full, path)
-    return None
+        _print_traceback(error)
+        return _words(error, full, path), 1
+    return None, 0
+
+
+def _print_traceback(error: Exception) -> None:
+    """The traceback as Python prints it, without the lines of ours and of what watches."""
+    import traceback
+
+    ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+    told = traceback.TracebackException.from_exception(error)
+    one: traceback.TracebackException | None = told
+    while one is not None:
+        kept = [frame for frame in one.stack if not frame.filename.startswith(ours)]
+        one.stack = traceback.StackSummary.from_list(kept)
+        one = one.__cause__ or one.__context__
+    print("".join(told.format()), end="", file=sys.stderr)
 
 
 def _words(error: Exception, full: str, path: str) -> str:

@@ -202,9 +202,12 @@ class Graph:
 
     def to_dot(self, **options: Any) -> str:
         """Return the graph in Graphviz's language; for the options see `picture`."""
+        from gradcli.graphs import reader_limits
         from gradcli.graphs.dot import picture_to_dot
 
-        return picture_to_dot(self.picture(**options))
+        drawn = self.picture(**options)
+        self.note = reader_limits.dot(drawn)
+        return picture_to_dot(drawn)
 
     def to_mermaid(self, **options: Any) -> str:
         """Return the graph as a Mermaid flowchart, of a size that Mermaid draws; see `note`."""
@@ -217,9 +220,8 @@ class Graph:
         """Return the graph as a TikZ picture for LaTeX."""
         from gradcli.graphs import reader_limits, tikz
 
-        drawn = self.picture(**options)
-        text = tikz.picture_to_tikz(drawn)
-        self.note = reader_limits.tex(drawn, tikz.unknown_letters(text))
+        text = tikz.picture_to_tikz(self.picture(**options))
+        self.note = reader_limits.tex(text, tikz.unknown_letters(text))
         return text
 
     def to_svg(self, **options: Any) -> str:

@@ -5,8 +5,11 @@ The numbers were measured; docs/limits.md says with which version of each progra
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+from gradcli.graphs.tikz import POINTS
 
 if TYPE_CHECKING:
     from gradcli.graphs.inspection import Graph
@@ -15,6 +18,8 @@ if TYPE_CHECKING:
 MERMAID_EDGES = 500  # one more is refused
 MERMAID_CHARACTERS = 50_000  # one more shows a box that says so
 TEX_NODES = 2_000  # pdflatex has memory for these; lualatex asks the system for more
+TEX_LENGTH = 16_383.99 / 72.27 * 72 / POINTS  # the longest of TeX, in units of a picture
+DOT_NODES = 1_000  # beyond these dot takes minutes
 SMALLEST_LETTERS = 6.0  # pixels; smaller ones cannot be read
 ALL = "--format svg shows all"
 
@@ -68,14 +73,30 @@ def _too_much(text: str, drawn: Picture) -> str | None:
     return None
 
 
-def tex(drawn: Picture, unknown: str) -> str | None:
+def dot(drawn: Picture) -> str | None:
+    """Whether Graphviz will take long."""
+    if len(drawn.cards) <= DOT_NODES:
+        return None
+    return (
+        f"Graphviz takes minutes to draw more than {DOT_NODES:,} nodes, and this picture has "
+        f"{len(drawn.cards):,}: say --depth N; {ALL} at once"
+    )
+
+
+def tex(text: str, unknown: str) -> str | None:
     """What will go wrong with a TikZ picture; unknown: letters that TeX has no command for."""
     if unknown:
         letters = ", ".join(unknown[:5])
         return f"pdflatex has no letter {letters}: use lualatex, with a font that has it"
-    if len(drawn.cards) > TEX_NODES:
+    places = re.findall(r" at \(([\d.]+),([\d.]+)\) ", text)
+    if max((float(x) for place in places for x in place), default=0) > TEX_LENGTH:
         return (
-            f"pdflatex has memory for about {TEX_NODES:,} nodes, and this picture has {len(drawn.cards):,}: "
+            "this picture is larger than TeX's longest length, 5.75 m, where pdflatex and lualatex stop: "
+            "say --depth N; -o graph.pdf needs no TeX"
+        )
+    if (boxes := text.count("\\node[draw=")) > TEX_NODES:
+        return (
+            f"pdflatex has memory for about {TEX_NODES:,} nodes, and this picture has {boxes:,}: "
             "use lualatex, or say --depth N; -o graph.pdf needs no TeX"
         )
     return None
@@ -94,4 +115,4 @@ def letters(scale: float) -> str | None:
     )
 
 
-__all__ = ["letters", "mermaid", "tex"]
+__all__ = ["dot", "letters", "mermaid", "tex"]

@@ -45,7 +45,8 @@ class Token(NamedTuple):
 def tokens(source: str, own: Container[str], double: str = "‖") -> list[Token]:
     """The tokens of a text. own: names that mean what they are. double: `||` as one of `‖`, `|`, "or"."""
     text = re.sub(r"^(\s*)(\$+)([^$]+)(\$+)\s*$", _without_dollars, source.rstrip())
-    text = re.sub(r"\s*\\right\s*\.\s*$", "", text)
+    if text.endswith("."):
+        text = re.sub(r"\s*\\right\s*\.\s*$", "", text)
     found = _in_one_font(_unbraced([_token(match) for match in re.finditer(_TOKEN, text)]))
     if double != "‖":
         found = [part for t in found for part in _bars(t, double, text)]
@@ -163,7 +164,9 @@ def _token(match: re.Match[str]) -> Token:
     elif text != match[kind]:  # another way to write it
         kind = "command" if text.isalpha() else "sign"
         kind = "name" if text in WORDS else kind
-    blank = re.sub(_SIZES, "", match["blank"])  # of f\left(x\right) there is none
+    blank = match["blank"]
+    if "\\" in blank:  # of f\left(x\right) there is none
+        blank = re.sub(_SIZES, "", blank)
     return Token(kind, text, bool(blank), match.end("blank"), match.end())
 
 

@@ -83,20 +83,21 @@ class Watch:
 
     def __init__(self) -> None:
         self.critical = self.bent = False
+        self.below: Any = None
         self._before: Any = None
 
+    def __call__(self, primitive: Any, values: Any, made: Any) -> None:
+        """What the engine calls after every operation."""
+        if self.below is not None:
+            self.below(primitive, values, made)
+        if getattr(primitive, "critical", None) is not None and not self.critical:
+            self.critical = _is_critical(primitive, values, made)
+        if getattr(primitive, "bends", None) is not None and not self.bent:
+            self.bent = _is_critical(primitive, values, made, primitive.bends)
+
     def __enter__(self) -> Watch:
-        below = modes.current().intercept
-
-        def see(primitive: Any, values: Any, made: Any) -> None:
-            if below is not None:
-                below(primitive, values, made)
-            if primitive.critical is not None and not self.critical:
-                self.critical = _is_critical(primitive, values, made)
-            if primitive.bends is not None and not self.bent:
-                self.bent = _is_critical(primitive, values, made, primitive.bends)
-
-        self._before = modes.change(intercept=see)
+        self.below = modes.current().intercept
+        self._before = modes.change(intercept=self)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -179,8 +180,8 @@ def hessian(
 ) -> tuple[dict[str, traced_matrices.Matrices], Remarks]:
     """As `traced_matrices.hessian`, and what is to be said of it."""
     remarks, start = Remarks(), traced_matrices.Start()
-    with Watch() as watch:
-        found = traced_matrices.hessian(program, tensors, wrt, names, sparse)
+    watch = Watch()
+    found = traced_matrices.hessian(program, tensors, wrt, names, sparse, watch)
     called = {
         (n, m): f"{n}.hessian" if len(wrt) == 1 else f"{n}.{m}.hessian" for n in wrt for m in wrt
     }
@@ -229,8 +230,8 @@ def hvp(
 ) -> tuple[dict[str, Any], Remarks]:
     """As `traced_matrices.hvp`, and what is to be said of it."""
     remarks, start = Remarks(), traced_matrices.Start()
-    with Watch() as watch:
-        found = traced_matrices.hvp(program, tensors, vectors, names)
+    watch = Watch()
+    found = traced_matrices.hvp(program, tensors, vectors, names, watch)
     if not (watch.critical or watch.bent) and all(is_finite(v.array) for v in found.values()):
         return found, remarks
     start.again()
@@ -261,8 +262,8 @@ def jvp(
 ) -> tuple[tuple[Any, Any], Remarks]:
     """As `traced_matrices.jvp`, and what is to be said of it."""
     remarks, start = Remarks(), traced_matrices.Start()
-    with Watch() as watch:
-        value, found = traced_matrices.jvp(program, tensors, vectors, names)
+    watch = Watch()
+    value, found = traced_matrices.jvp(program, tensors, vectors, names, watch)
     if not watch.critical and is_finite(found.array):
         return (value, found), remarks
     start.again()
@@ -300,8 +301,8 @@ def jacobian(
 ) -> tuple[traced_matrices.Matrices, Remarks]:
     """As `traced_matrices.jacobian`, and what is to be said of it."""
     remarks, start = Remarks(), traced_matrices.Start()
-    with Watch() as watch:
-        found = traced_matrices.jacobian(program, tensors, wrt, names, mode)
+    watch = Watch()
+    found = traced_matrices.jacobian(program, tensors, wrt, names, mode, watch)
     if not watch.critical and all(map(is_finite, found.by.values())):
         return found, remarks
     start.again()

@@ -7,6 +7,7 @@ says with `no_grad`, `detach` or a write in place means the same here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,11 +54,16 @@ class Start:
 
 
 def _recorded(
-    program: Program, tensors: Mapping[str, Tensor], wrt: Sequence[str], names: Names
+    program: Program,
+    tensors: Mapping[str, Tensor],
+    wrt: Sequence[str],
+    names: Names,
+    watch: Any = None,
 ) -> tuple[Any, list[Tensor]]:
-    """(the program's value, the variables it was recorded for)."""
+    """(the program's value, the variables it was recorded for); watch: a context that the run is in."""
     leaves = _leaves(tensors, wrt)
-    value = run(program, {**(names or {}), **tensors, **leaves}, write=_said).value
+    with watch or nullcontext():
+        value = run(program, {**(names or {}), **tensors, **leaves}, write=_said).value
     return value, list(leaves.values())
 
 
@@ -76,7 +82,11 @@ def _leaves(tensors: Mapping[str, Tensor], wrt: Sequence[str]) -> dict[str, Any]
 
 
 def _pushed(
-    program: Program, tensors: Mapping[str, Tensor], vectors: Mapping[str, Any], names: Names
+    program: Program,
+    tensors: Mapping[str, Tensor],
+    vectors: Mapping[str, Any],
+    names: Names,
+    watch: Any = None,
 ) -> tuple[Any, list[Tensor], Any]:
     """(value, variables, the derivative along the vectors), by tangents beside the tape.
 
@@ -86,7 +96,8 @@ def _pushed(
     with (level := forward_mode.taped_level()):
         for n, leaf in leaves.items():
             forward_state.carry(leaf, vectors[n])
-        value = run(program, {**(names or {}), **tensors, **leaves}, write=_said).value
+        with watch or nullcontext():
+            value = run(program, {**(names or {}), **tensors, **leaves}, write=_said).value
         found = forward_mode.unpack_dual(value).tangent if value.requires_grad else None
     if level.refused or batched_passes.watched(value):
         return value, list(leaves.values()), None
@@ -100,6 +111,7 @@ def jacobian(
     wrt: Sequence[str],
     names: Names = None,
     mode: str | None = None,
+    watch: Any = None,
 ) -> Matrices:
     """The Jacobian of a program's value by each variable: value.shape + variable.shape.
 
@@ -113,10 +125,10 @@ def jacobian(
     method, level = "forward", BatchLevel(columns, linear=True)
     start = Start()
     if mode != "forward":
-        value, leaves = _recorded(program, tensors, wrt, names)
+        value, leaves = _recorded(program, tensors, wrt, names, watch)
     if mode == "forward" or (mode is None and columns < value.numel()):
         start.again()
-        value, leaves, found = _columns(program, tensors, wrt, names, level)
+        value, leaves, found = _columns(program, tensors, wrt, names, level, watch)
     if found is None:
         method, level = "reverse", BatchLevel(value.numel(), linear=True)
         found = batched_passes.reverse(value, leaves, level)
@@ -130,11 +142,14 @@ def _columns(
     wrt: Sequence[str],
     names: Names,
     level: BatchLevel,
+    watch: Any = None,
 ) -> tuple[Any, list[Tensor], list[Tensor] | None]:
     """(value, variables, its Jacobians by all columns at once), the last None where rows are needed."""
     units = batched_passes.units([tensors[n] for n in wrt], level)
     with opened(level):
-        value, leaves, every = _pushed(program, tensors, dict(zip(wrt, units, strict=True)), names)
+        value, leaves, every = _pushed(
+            program, tensors, dict(zip(wrt, units, strict=True)), names, watch
+        )
         if every is None:
             real = all(t.array.dtype.kind == "f" for t in [value, *leaves])
             return value, leaves, batched_passes.forward(value, leaves, level) if real else None
@@ -158,13 +173,14 @@ def hessian(
     wrt: Sequence[str],
     names: Names = None,
     sparse: bool = False,
+    watch: Any = None,
 ) -> dict[str, Matrices]:
     """The second derivatives of a program's scalar value: [x].by[y] has shape x.shape + y.shape.
 
     The backward pass is recorded, and the Jacobian of the gradient taken with all rows at once.
     sparse: without the zeros, each of `by` a `batched.Sparse`.
     """
-    value, leaves = _recorded(program, tensors, wrt, names)
+    value, leaves = _recorded(program, tensors, wrt, names, watch)
     slopes = of_recorded([value.sum()], leaves, [None], create_graph=True)
     found = {}
     for n, own, slope in zip(wrt, leaves, slopes, strict=True):
@@ -188,12 +204,13 @@ def jvp(
     tensors: Mapping[str, Tensor],
     vectors: Mapping[str, Tensor],
     names: Names = None,
+    watch: Any = None,
 ) -> tuple[Any, Any]:
     """The value and its derivative along the vectors, in forward mode.
 
     Where the tape alone knows it, the Jacobian's rows are found and multiplied.
     """
-    value, leaves, found = _pushed(program, tensors, vectors, names)
+    value, leaves, found = _pushed(program, tensors, vectors, names, watch)
     if found is None:
         found = batched_passes.product(value, leaves, list(vectors.values()))
     return value.detach(), found.detach()
@@ -204,9 +221,10 @@ def hvp(
     tensors: Mapping[str, Tensor],
     vectors: Mapping[str, Tensor],
     names: Names = None,
+    watch: Any = None,
 ) -> dict[str, Any]:
     """The Hessian of a program's scalar value times the vectors, without the matrix."""
-    value, leaves = _recorded(program, tensors, list(vectors), names)
+    value, leaves = _recorded(program, tensors, list(vectors), names, watch)
     slopes = of_recorded([value.sum()], leaves, [None], create_graph=True)
     found = of_recorded(slopes, leaves, vectors.values())
     return {

@@ -156,6 +156,16 @@ def test_simplify(argv: list[str], expected: list[str]) -> None:
          ["5 + (3*x + 4*y - 25)/5 + (4*x - 3*y)**2/250"]),
         (["hypot(x, 1)", "--x", "0", "--order", "4"], ["1 + x**2/2 - x**4/8"]),
         (["xlogy(x, 1 + x)", "--x", "0", "--order", "3"], ["x**2 - x**3/2"]),
+        (["i0(x)", "--x", "0"], ["1 + x**2/4 + x**4/64 + x**6/2304"]),
+        (["special.bessel_j1(2*x)", "--x", "0", "--order", "4"], ["x - x**3/2"]),
+        (["i0(x)", "--x", "1", "--order", "2"],
+         ["i0(1) + special.i1(1)*(x - 1) + (i0(1) - special.i1(1))*(x - 1)**2/2"]),
+        (["stack([x, x]).sum()", "--x", "0"], ["2*x"]),
+        (["where(x>0, x**2, x)", "--x", "1"], ["1 + 2*(x - 1) + (x - 1)**2"]),
+        (["where(x != 0, sin(x)/x, 1)", "--x", "0", "--order", "4"], ["1 - x**2/6 + x**4/120"]),
+        (["tanh(x/erfc(2))", "--x", "0", "--order", "3"], ["x/erfc(2) - x**3/(3*erfc(2)**3)"]),
+        (["tanh(asinh(x)/erfc(2))", "--x", "1", "--order", "1"],  # no double has its slope
+         ["tanh(asinh(1)/erfc(2)) + (x - 1)/(sqrt(2)*erfc(2)*cosh(asinh(1)/erfc(2))**2)"]),
     ],
 )  # fmt: skip
 def test_taylor(argv: list[str], expected: list[str]) -> None:
@@ -169,7 +179,11 @@ def test_taylor(argv: list[str], expected: list[str]) -> None:
         (["1/x", "--x", "0"], "is not smooth there"),
         (["sqrt(x)", "--x", "0"], "a root of zero has no series"),
         (["atan2(y, x)", "--x", "0", "--y", "0"], "is not smooth there"),
-        (["maximum(x, y)", "--x", "1", "--y", "1"], "of what is expanded has no series here"),
+        (["maximum(x, y)", "--x", "1", "--y", "1"], "there is no Taylor polynomial"),
+        (["where(x>0, x**2, x)", "--x", "0"], "x > 0 is true on one side of the point alone"),
+        (["where(x>y, x**2, x)", "--x", "1"], "whether x > y depends on what is no number"),
+        (["special.zeta(2, x)", "--x", "1"], "the derivative for 'zeta' is not implemented."),
+        (["1/x - (-1)**0.5", "--x", "2"], "expands a real number: this one is complex"),
         (["log(-x)", "--x", "1"], "no real number on both sides"),
         (["x*y"], "at which point?"),
         (["sum(x)", "--x", "1,2"], "expands in numbers: x is an array"),
@@ -324,3 +338,25 @@ def test_a_formula_is_checked_from_python() -> None:
     assert not wrong and wrong.mistake is not None and "2*cos(2*x)" in repr(wrong)
     with pytest.raises(LanguageError, match="one derivative"):
         gradcli.check("x*y", against="y", x=1.0, y=2.0)
+
+
+@pytest.mark.parametrize("source", ["maximum(1e8, x)/frac(4)", "x/0", "x**2/(1 - 1)"])
+def test_what_divides_by_zero_is_no_fault_of_ours(source: str) -> None:
+    result = run("diff", source)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "error: division by zero: the gradient has no formula" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "against", "right"),
+    [
+        ("x*(1/x)", "0", True),  # the gradient is 2e-16 where the point's digits make it so
+        ("exp(log(x) + 1)/x", "0", True),
+        ("x**2", "2*x*(1 + 1e-12)", True),
+        ("x**2", "2.00000001*x", False),
+        ("x*(1/x)", "1e-12", False),
+    ],
+)
+def test_rounding_is_no_mistake(source: str, against: str, right: bool) -> None:
+    result = run("check", source, "--against", against)
+    assert result.exit_code == int(not right), result.output

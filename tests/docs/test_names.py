@@ -13,7 +13,8 @@ from tests.test_architecture import PACKAGE, modules, name_of, text, tree
 
 TOP = PACKAGE.parent
 PAGES = [
-    TOP / name for name in ("CONTRIBUTING.md", "README.md", "docs/architecture.md", "docs/model.md")
+    *(TOP / n for n in ("CONTRIBUTING.md", "README.md", "docs/architecture.md", "docs/model.md")),
+    *PACKAGE.glob("*/README.md"),
 ]
 FOLDERS = ("gradcli", "tests", "docs", "grammars", "examples")
 WORD = re.compile(r"`([^`\s]+)`")

@@ -13,7 +13,7 @@ import gradcli
 from gradcli import language
 from gradcli.formulas.algebra.generic_points import Generic, sample
 from gradcli.formulas.ask import proof
-from gradcli.formulas.ask.proof import Claim, Difference, points, prove
+from gradcli.formulas.ask.proof import Claim, Difference, points, prove, proved
 from gradcli.formulas.derive.differentiate import differentiate
 from gradcli.formulas.derive.symbolic_shapes import at_other_shapes
 from gradcli.formulas.print.printed_text import Printed, printed
@@ -256,3 +256,46 @@ def test_large_matrices_are_worked_out_in_few_other_sizes(monkeypatch: pytest.Mo
     found = gradcli.diff("sum(x**3)/x.numel()", x=np.linspace(0.1, 1, 400), order=2)
     assert found == "6*diag(x)/x.shape[0]"
     assert sizes and max(sizes) < 100
+
+
+@pytest.mark.parametrize(
+    ("source", "order", "text"),
+    [
+        (
+            "where(x != 0, sin(x)/x, 1)",
+            2,
+            "where(x != 0, ((2 - x**2)*sin(x) - 2*x*cos(x))/x**3, -1/3)",
+        ),
+        ("where(x == 0, 1, (exp(x) - 1)/x)", 1, "where(x != 0, ((x - 1)*exp(x) + 1)/x**2, 1/2)"),
+        ("where(x == 3, 9, x**2)", 1, "where(x != 3, 2*x, 6)"),
+        ("where(x == 3, 8, x**2)", 1, "where(x == 3, 0, 2*x)"),  # it jumps there
+        ("where(x != 0, abs(x), 0)", 1, "where(x != 0, sign(x), 0)"),  # it has a kink there
+        ("where(x != 0, sin(a*x)/x, a)", 1, "where(x != 0, (a*cos(a*x) - sin(a*x)/x)/x, 0)"),
+    ],
+)
+def test_a_removable_point_has_the_limit(source: str, order: int, text: str) -> None:
+    arrays = {n: np.float64(0.7) for n in "xa" if n in source.replace("where", "")}
+    _, made, _ = proved(language.parse(source), arrays, ["x"], given=False, order=order)
+    assert made.by["x"] == text
+
+
+def test_a_search_for_points_is_bounded_by_its_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a program that is real nowhere near its numbers, as it has too many of them."""
+    tried = []
+    holds = Claim.holds
+
+    def counted(self: Claim, *args: Any, **how: Any) -> bool:
+        tried.append(args)
+        return holds(self, *args, **how)
+
+    monkeypatch.setattr(Claim, "holds", counted)
+    source = "*".join(f"sqrt(x{k} - {10 * k + 200})" for k in range(60))
+    arrays = {f"x{k}": np.float64(0.7) for k in range(60)}
+    proved(language.parse(source), arrays, ["x0"], given=False)
+    assert len(tried) < 50
+
+
+def test_python_proves_at_the_points_of_the_command() -> None:
+    """In double precision, also where the default dtype is single."""
+    text = " + ".join(f"sin({k}*x)**2*exp(-x/{k})/(x + {k})" for k in range(1, 25))
+    assert len(gradcli.diff(text, wrt="x")) > 500

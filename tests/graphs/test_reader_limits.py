@@ -67,8 +67,11 @@ def test_tikz_says_what_tex_lacks() -> None:
     assert unknown_letters(done.stdout) == ""
     done = run("graph", "变*x", "--变", "2", "--x", "1", "--format", "tikz")
     assert "pdflatex has no letter 变: use lualatex" in done.stderr
-    done = run("graph", COMB.format(n=400), *POINT, "--format", "tikz")
-    assert "pdflatex has memory for about 2,000 nodes, and this picture has 2,402" in done.stderr
+    wide = run("graph", COMB.format(n=128), *POINT, "--format", "tikz")
+    assert "larger than TeX's longest length, 5.75 m" in wide.stderr
+    many = CHAIN.format(n=401)
+    deep = run("graph", many, *POINT, "--W", "0.5", "--format", "tikz", "--no-collapse")
+    assert "pdflatex has memory for about 2,000 nodes, and this picture has 2,004" in deep.stderr
 
 
 @pytest.mark.needs("cairosvg")
@@ -87,9 +90,15 @@ def test_graphviz_draws_a_recurrent_net_of_sixty_steps(tmp_path: Path) -> None:
         *("graph", CHAIN.format(n=60), *POINT, "--W", "0.5", "--no-collapse", "--format", "dot")
     )
     drawn = subprocess.run(
-        ["dot", "-Tsvg"], input=done.stdout, capture_output=True, text=True, timeout=30, check=True
+        ["dot", "-Tsvg"], input=done.stdout, capture_output=True, text=True, timeout=600, check=True
     )
     assert drawn.stdout.count('class="edge"') == done.stdout.count(" -> ")
+
+
+def test_graphviz_is_said_to_take_long() -> None:
+    done = run("graph", COMB.format(n=200), *POINT, "--format", "dot")
+    assert "Graphviz takes minutes to draw more than 1,000 nodes" in done.stderr
+    assert not run("graph", COMB.format(n=85), *POINT, "--format", "dot").stderr
 
 
 def test_what_a_picture_leaves_out_is_said_in_python_too() -> None:

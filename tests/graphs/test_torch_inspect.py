@@ -261,8 +261,8 @@ def test_a_program_that_fails_shows_what_it_had(tmp_path: Path) -> None:
         "import torch\nx = torch.ones(2, requires_grad=True)\nloss = (x*x).sum()\n1/0\n"
     )
     done = gradcli("graph", "--torch", str(path))
-    assert done.exit_code == 0 and done.stdout.startswith("SumBackward0 loss")
-    assert "fails.py:4: ZeroDivisionError" in done.stderr and "Traceback" not in done.stderr
+    assert done.exit_code == 1 and done.stdout.startswith("SumBackward0 loss")
+    assert "fails.py:4: ZeroDivisionError" in done.stderr and "Traceback" in done.stderr
 
 
 @pytest.mark.parametrize("form", ["dot", "mermaid", "svg", "tikz", "html", "json"])

@@ -8,6 +8,7 @@ agree nothing is lost. Where they do not, decimals say which is right.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from decimal import (
@@ -19,15 +20,16 @@ from decimal import (
     InvalidOperation,
     localcontext,
 )
-from functools import cached_property
+from fractions import Fraction
+from functools import cached_property, lru_cache, reduce
 from typing import Any
 
 import numpy as np
 
-from gradcli.formulas.algebra.exact_check import evaluated, is_leaf
-from gradcli.formulas.algebra.exact_numbers import ONE, Number
+from gradcli.formulas.algebra.exact_check import evaluated
+from gradcli.formulas.algebra.exact_numbers import ONE, ZERO, Number
 from gradcli.formulas.algebra.expressions import Expression, order
-from gradcli.formulas.algebra.generic_points import Generic, quiet
+from gradcli.formulas.algebra.generic_points import Generic
 
 LOST = 1e-12  # relative: 4 of 16 digits
 ALIKE = 4.0  # times the error of the expression: what luck at a point makes of it
@@ -37,9 +39,9 @@ SMALLEST, LARGEST = -290, 300  # decimal exponents between which doubles have al
 MAGNITUDES = (1e-8, 1e-4, 1e-2, 0.7, 3.0, 12.0, 40.0, 700.0, 1e8)
 NEARBY = (0.97, 1.06)  # factors: the points of one group
 ALONE = 6  # variables that are moved one at a time
-DIGITS = (50, 80, 160, 320)  # until two agree
+DIGITS = (50, 80, 160, 320, 640)  # until two agree, on more than 0
 SAME = Decimal(10) ** -20
-MOST_GROUPS = 12  # that decimals decide
+MOST_GROUPS = 8  # that decimals decide
 
 
 def _sigmoid(x: Any) -> Any:
@@ -84,8 +86,8 @@ class Digits:
     def floats(self, expression: Expression) -> Any:
         """The values of an expression in doubles, as its text has them."""
         known = self.known
-        with quiet():
-            for node in order([expression], lambda n: n in known or is_leaf(n)):
+        with np.errstate(all="ignore"):
+            for node in order([expression], known.__contains__):
                 if node not in known:
                     known[node] = _value(node, known)
         found = known[expression]
@@ -94,6 +96,9 @@ class Digits:
     def keeps(self, other: Expression) -> bool:
         """Whether a form loses no more than 4 digits wherever the expression does not either."""
         own, new = self.floats(self.expression), self.floats(other)
+        new = np.where(
+            np.isfinite(own), new, own
+        )  # nothing is asked of a form where it has no value
         for group in self.differing(own, new):
             errors = [(self.error(own, k), self.error(new, k)) for k in group]
             worst, found = (max(e) for e in zip(*errors, strict=True))
@@ -118,7 +123,7 @@ class Digits:
 
     def differing(self, own: Any, new: Any) -> list[list[int]]:
         """The groups of points at which two forms differ by more than the last digits; the worst first."""
-        with quiet():
+        with np.errstate(all="ignore"):
             apart = np.abs(own - new) / np.abs(own)
             same = apart <= LOST / 4
             same |= own == new
@@ -156,7 +161,7 @@ class Digits:
                 own = evaluated(self.expression, dict(point))
                 if own is None:
                     return None
-                if before is not None and abs(own - before) <= SAME * abs(own):
+                if own and before is not None and abs(own - before) <= SAME * abs(own):
                     return own
                 before = own
         return None
@@ -171,31 +176,38 @@ def _context(digits: int) -> AbstractContextManager[Context]:
 def _points(
     leaves: Sequence[Expression], signs: Sequence[int]
 ) -> tuple[dict[Expression, Any], Any]:
-    """(values of the leaves, the group of each point): each leaf and all of them, at each magnitude."""
-    numbers, count = Generic(11), len(leaves)
+    """(values of the leaves, the group of each point)."""
+    points, groups = _grid(len(leaves))
+    values: dict[Expression, Any] = {}
+    for k, (leaf, sign) in enumerate(zip(leaves, signs, strict=True)):
+        values[leaf] = sign * np.abs(points[k]) if sign else points[k]
+    return values, groups
+
+
+@lru_cache(16)
+def _grid(count: int) -> tuple[Any, Any]:
+    """(a row of values for each variable, the group of each column): each variable and all of them, at each
+    magnitude."""
+    numbers = Generic(11)
     rows: list[Any] = []
     groups: list[int] = []
     base = numbers.uniform(0.4, 1.7, (count,))
     for size in MAGNITUDES:
         for sign in (1.0, -1.0):
             for place in range(min(count, ALONE) if count > 1 else 0):
+                first = len(rows)
                 for factor in NEARBY:
                     row = base.copy()
                     row[place] = sign * size * factor
                     rows.append(row)
-                    groups.append(len(rows) - (factor != NEARBY[0]))
+                    groups.append(first)
             first = len(rows)
             for factor in NEARBY:
                 turned = np.where(numbers.uniform(0, 1, (count,)) < 0.5, 1.0, -1.0)
                 turned[:1] = 1.0
                 rows.append(sign * size * factor * (1 + base / 50) * turned)
                 groups.append(first)
-    points = np.array(rows)
-    values: dict[Expression, Any] = {}
-    for k, (leaf, sign) in enumerate(zip(leaves, signs, strict=True)):
-        own = points[:, k]
-        values[leaf] = sign * np.abs(own) if sign else own
-    return values, np.array(groups)
+    return np.ascontiguousarray(np.array(rows).T), np.array(groups)
 
 
 def _value(node: Expression, known: Mapping[Expression, Any]) -> Any:
@@ -205,10 +217,11 @@ def _value(node: Expression, known: Mapping[Expression, Any]) -> Any:
         return math.pi
     if node.op == "sum":
         coefficients, constant = node.data
-        total = 0.0
+        total = None if constant == ZERO else _float(constant)
         for term, c in zip(node.args, coefficients, strict=True):
-            total = total + (known[term] if c == ONE else _float(c) * known[term])
-        return total + _float(constant)
+            own = known[term] if c == ONE else _float(c) * known[term]
+            total = own if total is None else total + own
+        return total
     if node.op == "product":
         return _product(node, known)
     return FLOATS[node.data[0]](np.asarray(known[node.args[0]]) * np.float64(1))
@@ -217,18 +230,27 @@ def _value(node: Expression, known: Mapping[Expression, Any]) -> Any:
 def _product(node: Expression, known: Mapping[Expression, Any]) -> Any:
     """Numerator by denominator, as a product is printed."""
     coefficient, exponents = node.data
-    above, below = _float(coefficient), 1.0
-    if coefficient.exact and not coefficient.decimal:
-        above, below = float(coefficient.value.numerator), float(coefficient.value.denominator)
+    above, below = [], []
+    if coefficient != ONE:
+        value = coefficient.value
+        if type(value) is Fraction and not coefficient.decimal:
+            above.append(float(value.numerator))
+            if value.denominator != 1:
+                below.append(float(value.denominator))
+        else:
+            above.append(_float(coefficient))
     for base, e in zip(node.args, exponents, strict=True):
         own = known[base]
-        if isinstance(e, Expression):
-            above = above * np.power(own, known[e])
+        if e is ONE:
+            above.append(own)
+        elif isinstance(e, Expression):
+            above.append(np.power(own, known[e]))
         elif e.negative:
-            below = below * _power(own, -e)
+            below.append(_power(own, -e))
         else:
-            above = above * _power(own, e)
-    return above if type(below) is float and below == 1.0 else np.divide(above, below)
+            above.append(_power(own, e))
+    top = reduce(operator.mul, above, 1.0) if len(above) != 1 else above[0]
+    return np.divide(top, reduce(operator.mul, below)) if below else top
 
 
 def _power(base: Any, e: Number) -> Any:
@@ -241,7 +263,8 @@ def _power(base: Any, e: Number) -> Any:
 
 
 def _float(n: Number) -> float:
-    return float(n.python())
+    value = n.value
+    return value.numerator / value.denominator if type(value) is Fraction else float(value.real)
 
 
 __all__ = ["Digits"]

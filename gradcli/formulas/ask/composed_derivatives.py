@@ -22,8 +22,9 @@ from gradcli.formulas.algebra.expressions import Expression
 from gradcli.formulas.algebra.generic_points import Arrays, quiet
 from gradcli.formulas.algebra.rewriting import rewrite
 from gradcli.formulas.algebra.spelling import NoExpression
-from gradcli.formulas.ask.proof import VALUE, Claim
+from gradcli.formulas.ask.proof import Claim
 from gradcli.formulas.derive.differentiate import (
+    VALUE,
     Derivatives,
     Run,
     composed,

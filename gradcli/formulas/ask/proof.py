@@ -17,7 +17,14 @@ from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.formulas.algebra.algebra import supposed_real
 from gradcli.formulas.algebra.exact_numbers import Number
 from gradcli.formulas.algebra.expression_evaluation import evaluate, value_at
-from gradcli.formulas.algebra.expressions import Expression, is_number, is_size, name, order
+from gradcli.formulas.algebra.expressions import (
+    Expression,
+    is_call,
+    is_number,
+    is_size,
+    name,
+    order,
+)
 from gradcli.formulas.algebra.generic_points import (
     Arrays,
     Generic,
@@ -31,7 +38,7 @@ from gradcli.formulas.algebra.generic_points import (
 )
 from gradcli.formulas.algebra.spelling import NoExpression
 from gradcli.formulas.algebra.unknown_functions import Unknown
-from gradcli.formulas.derive.differentiate import Derivatives, differentiate
+from gradcli.formulas.derive.differentiate import VALUE, Derivatives, differentiate
 from gradcli.formulas.derive.size_conditions import Conditions
 from gradcli.formulas.derive.sound_sizes import is_sound
 from gradcli.formulas.derive.symbolic_shapes import (
@@ -62,10 +69,13 @@ from gradcli.transforms.switches import intervals
 from gradcli.transforms.traced_run import CONSTANTS
 
 Pairs = list[tuple[dict[str, Any], dict[str, Any]]]
-VALUE = "value"  # the key of a printed program's value beside its derivatives
 _JUMP = 0.01  # noise above this share of the largest value is a jump
 _ROUNDED = 1e-6
 FEW = 1_000  # fewer numbers than this may be tried in prime sizes again
+WORK, FEWEST = (
+    10_000,
+    24,
+)  # operations in a search for points where a value is finite; points at least
 MOST = 100_000  # numbers that are compared, except at the user's own point
 
 
@@ -303,6 +313,10 @@ def proved(
         found = find(program, arrays, wrt, follow=given, names=names, nan_guards=nan_guards)
         if _divides_by_zero(found):
             raise NoExpression(f"division by zero: the {found.what} has no formula")
+        if type(found) is Derivatives and _tells_points_apart(found.value):
+            from gradcli.formulas.ask.removable_points import with_limits
+
+            with_limits(found, arrays)
         made = printed(found, form, cse)
         proof = claim(found, made, names or {})
         try:
@@ -335,6 +349,11 @@ def _divides_by_zero(found: Derivatives) -> bool:
         if node.op == "product"
         for base, e in zip(node.args, node.data[1], strict=True)
     )
+
+
+def _tells_points_apart(value: Expression) -> bool:
+    """Whether it has `where` of an equality."""
+    return any(is_call(n, "where") and is_call(n.args[0], "eq", "ne") for n in order([value]))
 
 
 def _where_finite(values: dict[str, Any], expected: dict[str, Any]) -> dict[str, Any]:
@@ -374,8 +393,9 @@ def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Differ
     if singular is not None and not held:
         raise singular
     if not (given or branched or held):
-        far = intervals([claim.found.program])  # around the numbers in it: sqrt(x - 100)
-        if not _around(claim, points(arrays, seed, far * 3)):  # it is finite nowhere
+        far = intervals([claim.found.program]) * 3  # around the numbers in it: sqrt(x - 100)
+        most = max(FEWEST, WORK // len(claim.found.program.kinds))
+        if not _around(claim, points(arrays, seed, far[:: -(-len(far) // most)])):  # finite nowhere
             claim.compare_repeated(arrays)
             for point in points(arrays, seed) if claim.made.code else ():
                 claim.holds(point, nan=True)

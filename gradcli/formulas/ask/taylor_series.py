@@ -6,15 +6,22 @@ A series may begin with a negative power, so that x/(exp(x) - 1) is divided as i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
 from itertools import takewhile
+from math import factorial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradcli.engine.core.tensor import wrap
 from gradcli.formulas.algebra import algebra as alg
+from gradcli.formulas.algebra.exact_check import evaluated
 from gradcli.formulas.algebra.exact_numbers import ONE, Number
-from gradcli.formulas.algebra.expression_evaluation import value_at
+from gradcli.formulas.algebra.expression_evaluation import evaluate, value_at
+from gradcli.formulas.algebra.expression_text import to_text
 from gradcli.formulas.algebra.expressions import (
     Expression,
     call,
@@ -25,10 +32,11 @@ from gradcli.formulas.algebra.expressions import (
     value_of,
 )
 from gradcli.formulas.algebra.generic_points import Arrays, many_points, quiet
-from gradcli.formulas.algebra.rewriting import rewrite
+from gradcli.formulas.algebra.rewriting import recalled, rewrite
 from gradcli.formulas.algebra.spelling import NoExpression
-from gradcli.formulas.ask.proof import VALUE
 from gradcli.formulas.derive.differentiate import (
+    PI,
+    VALUE,
     Derivatives,
     Run,
     first_order,
@@ -45,7 +53,30 @@ from gradcli.language.program import Program
 
 _POINT = "#c"  # where a function is expanded; no valid name of the language
 _STEP = "#h"  # from the point to a variable
+COMPARED: dict[str, Callable[[float, float], bool]] = {
+    word: getattr(operator, word) for word in ("eq", "ne", "lt", "le", "gt", "ge")
+}
+
+
+def _bessel(odd: int, sign: int) -> Callable[[int], Fraction]:
+    """The terms of J or I of order 0 or 1: sign**m*(x/2)**(2*m + odd)/(m!*(m + odd)!)."""
+
+    def term(k: int) -> Fraction:
+        m, rest = divmod(k - odd, 2)
+        below = 2**k * factorial(max(m, 0)) * factorial(max(m, 0) + odd)
+        return Fraction(0) if rest or m < 0 else Fraction(sign**m, below)
+
+    return term
+
+
+# Functions whose slopes divide by their argument: the terms of their series at 0.
+AT_ZERO = {
+    **dict.fromkeys(("i0", "special.modified_bessel_i0"), _bessel(0, 1)),
+    **dict.fromkeys(("special.i1", "special.modified_bessel_i1"), _bessel(1, 1)),
+    **{"special.bessel_j0": _bessel(0, -1), "special.bessel_j1": _bessel(1, -1)},
+}
 FIRST = 4  # the first step at which the value must be real is 1/16
+EXACTLY, EXTRA = 80, 30  # digits of the decimals, and how many more of them count than of doubles
 LOST = (0, 1, 2, 4, 8)  # powers of t that may cancel in divisions; in turn
 
 
@@ -94,6 +125,14 @@ def taylor(
         first = first_order(Run(program, values, names=names))
         if first.shape:
             raise NoExpression(f"taylor expands a number: the value has shape {first.shape}")
+        if not first.real:
+            raise NoExpression("taylor expands a real number: this one is complex")
+        if not _is_of_numbers(first.value):
+            first.value = simplify(first.value)
+        if (part := _first_array(first.value)) is not None:
+            raise NoExpression(
+                f"taylor expands what is made of numbers: {to_text(part)} is an array"
+            )
         places = positions(program)
         at = {x: first_order(Run(parse(t), {})).value for x, t in texts.items()}
         symbols = {x: name(x, (), places.get(x, -1)) for x in at}
@@ -102,7 +141,8 @@ def taylor(
         found = Polynomial(program, values, first.value, {}, (), False)
         for lost in LOST:
             known = {symbols[x]: Series(0, [a, steps[x]]) for x, a in at.items()}
-            series = _Expansion(known, degree + 1 + lost).of(first.value)
+            expansion = _Expansion(known, degree + 1 + lost)
+            series = expansion.of(first.value)
             if series.first < 0 and not is_number(series.terms[0], 0):
                 continue
             terms = [
@@ -112,14 +152,38 @@ def taylor(
             found.by = {VALUE: alg.add(*found.terms)}
             if is_right(program, parse(found.text()), values, degree, texts, names):
                 return found
+            if is_exactly_right(first.value, found.whole, at, symbols, degree):
+                return found
+            if not expansion.has_lost:  # and no more terms would mend it
+                break
     raise NoExpression("the value is not smooth there: no Taylor polynomial approximates it")
 
 
+def series_of(value: Expression, variable: Expression, point: Expression, count: int) -> Series:
+    """The series of a value in the distance of a variable from a point, of so many terms.
+
+    Raises NoExpression where it has none.
+    """
+    return _Expansion({variable: Series(0, [point, alg.one])}, count).of(value)
+
+
+def _is_of_numbers(expression: Expression) -> bool:
+    return _first_array(expression) is None
+
+
+def _first_array(expression: Expression) -> Expression | None:
+    """The first part that is an array; None if all are numbers."""
+    return next((n for n in order([expression]) if n.shape or n.op == "array"), None)
+
+
 class _Expansion:
-    """The series of the parts of one expression."""
+    """The series of the parts of one expression.
+
+    has_lost: whether leading terms have cancelled, so that the last ones are not known.
+    """
 
     def __init__(self, known: Mapping[Expression, Series], count: int) -> None:
-        self.known, self.count = known, count
+        self.known, self.count, self.has_lost = known, count, False
         self.slopes: dict[Expression, list[Expression]] = {}
 
     def of(self, root: Expression) -> Series:
@@ -135,7 +199,11 @@ class _Expansion:
                 made[node] = self.sum(node, parts)
             elif node.op == "product":
                 made[node] = self.product(node, made)
-            elif node.data[0] in (*alg.TRUTHS, "where"):
+            elif node.data[0] in COMPARED:
+                made[node] = Series(0, [number(self.truth(node, *parts))])
+            elif node.data[0] == "where":
+                made[node] = self.chosen(*parts)
+            elif node.data[0] in alg.TRUTHS:
                 raise NoExpression(f"{node.data[0]} of what is expanded has no series here")
             else:
                 made[node] = self.function(node.data, *parts)
@@ -143,8 +211,37 @@ class _Expansion:
 
     def constant(self, node: Expression, parts: list[Series]) -> Expression:
         """A part that does not depend on t, with the point put in."""
+        if not node.parts:
+            return node
         put_in = {p: s.terms[0] for p, s in zip(node.parts, parts, strict=True)}
-        return _put(node, put_in) if put_in else node
+        if node.op in ("sum", "product"):
+            return _folded(alg.mapped(node, put_in.__getitem__))
+        return _folded(recalled(node, tuple(put_in[a] for a in node.args)))
+
+    def truth(self, node: Expression, left: Series, right: Series) -> bool:
+        """Whether a comparison holds on both sides of the point, close to it.
+
+        Raises NoExpression where it holds on one side alone, or where that depends on a letter.
+        """
+        both = [(left, ONE), (right, -ONE)]
+        apart = self.total([(self.full(p), c) for p, c in both])
+        lead = _number_of(apart.terms[0])
+        if lead is None and node.position >= 0 and "#" not in to_text(node):
+            raise NoExpression(f"whether {to_text(node)} depends on what is no number")
+        if lead is None:
+            raise NoExpression("the value changes its formula there: there is no Taylor polynomial")
+        if lead and apart.first % 2 and node.data[0] not in ("eq", "ne"):
+            what = f"{to_text(node)} is true on one side of the point alone"
+            raise NoExpression(f"{what}: there is no Taylor polynomial")
+        return COMPARED[node.data[0]](lead, 0.0)
+
+    @staticmethod
+    def chosen(condition: Series, yes: Series, no: Series) -> Series:
+        """The branch that is taken around the point."""
+        lead = _number_of(condition.terms[0])
+        if lead is None:
+            raise NoExpression("which branch is taken depends on what is no number")
+        return yes if lead else no
 
     def cut(self, series: Series) -> Series:
         """The series without leading zeros and without terms beyond the count."""
@@ -152,6 +249,7 @@ class _Expansion:
         zeros = next((k for k, c in enumerate(terms) if not is_number(c, 0)), len(terms) - 1)
         if len(terms) - zeros == 1:  # a constant, or one power
             return Series(series.first + zeros, terms[zeros:])
+        self.has_lost |= zeros > 0
         return Series(series.first + zeros, terms[zeros : zeros + self.count])
 
     def full(self, series: Series) -> Series:
@@ -163,6 +261,10 @@ class _Expansion:
         coefficients, constant = node.data
         scaled = [(self.full(p), c) for p, c in zip(parts, coefficients, strict=True)]
         scaled.append((self.full(Series(0, [number(constant)])), ONE))
+        return self.total(scaled)
+
+    def total(self, scaled: list[tuple[Series, Number]]) -> Series:
+        """The sum of series of one length, with coefficients."""
         first = min(p.first for p, _ in scaled)
         last = min(p.first + len(p.terms) for p, _ in scaled)
         return self.cut(Series(first, [
@@ -235,10 +337,15 @@ class _Expansion:
             raise NoExpression(f"{word} is not smooth there: there is no Taylor polynomial")
         if self.count == 1:
             return Series(0, [first])
+        if word in AT_ZERO and is_number(given[0].terms[0], 0):
+            return self.at_zero(AT_ZERO[word], given[0])
         if own not in self.slopes:
             arrays = {w: np.float64(0.7 + 0.1 * k) for k, w in enumerate(words)}
             places = dict.fromkeys(words, 0)
-            slopes = [slope(own, arrays, w, places, more=True)[0] for w in words]
+            try:
+                slopes = [slope(own, arrays, w, places, more=True)[0] for w in words]
+            except NotImplementedError as error:  # as that of zeta
+                raise NoExpression(str(error)) from error
             self.slopes[own] = [rewrite(s, released) for s in slopes]
         pairs = zip(self.slopes[own], rates, strict=True)
         known = dict(zip(symbols, given, strict=True))
@@ -248,12 +355,30 @@ class _Expansion:
         inner = _Expansion(known, self.count - 1)
         inner.slopes = self.slopes
         found = inner.of(simplify(alg.add(*(alg.multiply(d, rate) for d, rate in pairs))))
+        self.has_lost |= inner.has_lost
         if found.first < 0:
             raise NoExpression(f"{word} is not smooth there: there is no Taylor polynomial")
         terms = [alg.zero] * found.first + found.terms
         return self.cut(
             Series(0, [first, *(alg.divide(c, number(k)) for k, c in enumerate(terms, 1))])
         )
+
+    def at_zero(self, terms: Callable[[int], Fraction], u: Series) -> Series:
+        """A function of what is 0 at the point, from the terms of its own series at 0."""
+        powers, made = Series(0, [alg.one]), []
+        for k in range(self.count):
+            made.append((self.full(powers), Number.of(terms(k))))
+            powers = self.times(powers, self.cut(u))
+        return self.total(made)
+
+
+def _number_of(term: Expression) -> float | None:
+    """The value of a term without letters, for a step of 1; None of another."""
+    letters = [n for n in order([term]) if n.op == "name" and n not in PI]
+    if len(letters) > 1 or any(not n.data.startswith(_STEP) for n in letters):
+        return None
+    with quiet():
+        return float(evaluate([term], {**PI, **dict.fromkeys(letters, wrap(np.float64(1)))})[0])
 
 
 def _is_constant(series: Series) -> bool:
@@ -263,17 +388,19 @@ def _is_constant(series: Series) -> bool:
 def _put(expression: Expression, values: Mapping[Expression, Expression]) -> Expression:
     """The expression with values put in, and functions of numbers folded."""
 
-    def folded(node: Expression) -> Expression:
-        if node in values:
-            return values[node]
-        if node.op != "call" or node.data[1] or not node.args:
-            return node
-        word = node.data[0]
-        if word in alg.ODD and is_number(node.args[0], 0):
-            return alg.zero
-        return alg.FUNCTIONS[word](*node.args) or node if word in alg.FUNCTIONS else node
+    return rewrite(expression, lambda node: values.get(node) or _folded(node))
 
-    return rewrite(expression, folded)
+
+def _folded(node: Expression) -> Expression:
+    """A function of numbers as its value, where that is exact; a comparison of numbers as its truth."""
+    if node.op != "call" or node.data[1] or not node.args:
+        return node
+    word = node.data[0]
+    if word in (*alg.ODD, "sinc") and is_number(node.args[0], 0):
+        return alg.one if word == "sinc" else alg.zero
+    if word in COMPARED and all(a.op == "number" for a in node.args):
+        return number(COMPARED[word](*(float(a.data.value) for a in node.args)))
+    return alg.FUNCTIONS[word](*node.args) or node if word in alg.FUNCTIONS else node
 
 
 def _with_factor(term: Expression) -> Expression:
@@ -327,6 +454,43 @@ def is_right(
         )
 
 
+def is_exactly_right(
+    value: Expression,
+    polynomial: Expression,
+    at: Mapping[str, Expression],
+    symbols: Mapping[str, Expression],
+    degree: int,
+) -> bool:
+    """The same of expressions in decimals, where doubles have too few digits.
+
+    False where a function is none of those that have decimals, or there are letters.
+    """
+    letters = {n for root in (value, polynomial) for n in order([root]) if n.op == "name"}
+    if any(n.position != -1 and n not in symbols.values() for n in letters):
+        return False
+
+    def left(step: Decimal) -> tuple[float, float] | None:
+        moved = {symbols[x]: own + step * (1 + Decimal(k) / 3) for k, (x, own) in enumerate(points)}
+        pair = [evaluated(root, dict(moved)) for root in (value, polynomial)]
+        if None in pair:
+            return None
+        own, shown = pair
+        return float(abs(own)), float(abs(own - shown) * Decimal(10) ** EXTRA)  # type: ignore
+
+    with localcontext(Context(prec=EXACTLY)):
+        starts = {x: evaluated(own, {}) for x, own in at.items()}
+        if None in starts.values():
+            return False
+        points = [(x, own) for x, own in starts.items() if own is not None]
+        sides = [
+            [left(sign * Decimal(2) ** -k) for k in range(1, 40)]
+            for sign in (Decimal(1), Decimal(-1))
+        ]
+    return all(None not in side[FIRST - 1 :] for side in sides) and all(
+        _vanishes([p for p in side if p is not None], degree) for side in sides
+    )
+
+
 def _vanishes(left: list[tuple[float, float]], degree: int) -> bool:
     """Whether rests at halved steps fall with a power above the degree, as far as they do not round."""
     rests = [rest for _, rest in takewhile(lambda pair: pair[1] > 1e-12 * max(1.0, pair[0]), left)]
@@ -335,4 +499,4 @@ def _vanishes(left: list[tuple[float, float]], degree: int) -> bool:
     return len(rests) < 2 or bool(np.log2(rests[-2] / rests[-1]) > degree + 0.4)
 
 
-__all__ = ["Polynomial", "taylor"]
+__all__ = ["LOST", "Polynomial", "Series", "series_of", "taylor"]

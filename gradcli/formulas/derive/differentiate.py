@@ -36,6 +36,7 @@ from gradcli.transforms.tracing.calls import Value, calls
 from gradcli.transforms.tracing.tracer import Tracer, trace_program
 
 PI = {name(n, (), -1): wrap(np.float64(v)) for n, v in CONSTANTS.items()}
+VALUE = "value"  # the key of a printed program's value beside its derivatives
 MOST_PATHS = 16  # of a program that branches on values
 MOST_MOVED = 100  # programs with more names keep the order in which names are first read
 

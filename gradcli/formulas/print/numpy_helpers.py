@@ -403,9 +403,17 @@ def _of_arrays(text: str) -> str:
 HELPERS |= {word: _of_arrays(SCALAR[word]) for word in ("sigmoid", "sech2", "silu")}
 
 
+def _chosen_in_c(found: re.Match[str]) -> str:
+    """A choice; clang wants a condition that has an operator of its own in parentheses."""
+    condition = found[2]
+    if "|" in condition:
+        condition = f"({condition.replace('|', '||')})"
+    return f"({condition} ? {found[1]} : {found[3]})"
+
+
 def in_c(text: str) -> str:
     """A function of numbers in C."""
-    text = re.sub(_CHOICE, r"(\2 ? \1 : \3)", text.replace("math.pi", repr(math.pi)))
+    text = re.sub(_CHOICE, _chosen_in_c, text.replace("math.pi", repr(math.pi)))
     text = re.sub(r"(\(.*\)) \*\* 2", r"(\1 * \1)", text.replace("math.", ""))
     text = re.sub(r"\b(max|min|abs)(?=\()", r"f\1", text)
     head, *lines = re.sub(r"  # (.*)", r"  /* \1 */", text).splitlines()

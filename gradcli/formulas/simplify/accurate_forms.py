@@ -29,6 +29,12 @@ def _accurate(node: Expression) -> Expression:
         return alg.scale(coefficient, alg.function("expm1", *term.args))
     if coefficient == -constant and is_call(term, "erf"):
         return alg.scale(constant, alg.function("erfc", *term.args))
+    square = term.op == "product" and term.data == (ONE, (Number.of(2),))
+    # 1 - tanh(u)**2 reads well, and stays where u has variables
+    fixed = square and term.position == -1 and is_call(term.args[0], "tanh")
+    if coefficient == -constant and fixed:
+        below = alg.function("cosh", *term.args[0].args)
+        return alg.product([(below, Number.of(-2))], constant)
     # 2*sigmoid(u) - 1 is tanh(u/2)
     if coefficient == constant * Number.of(-2) and is_call(term, "sigmoid"):
         half = alg.function("tanh", alg.scale(alg.HALF, term.args[0]))

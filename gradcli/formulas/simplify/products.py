@@ -59,7 +59,7 @@ class Reading(threading.local):
     denominators. exponentials: whether sinh, cosh, tanh and sigmoid are read with exp. normal: whether
     erf is read by the normal distribution function. apart: whether sigmoid(-u) stays beside sigmoid(u),
     for what has both has lost digits where it is written with one. halves: whether tanh is read with sigmoid,
-    in an expression that has both.
+    in an expression that has both. tails: whether erfc is read as 1 - erf, in an expression that has both.
     sums: whether sums that occur more than once stay whole. jumps: whether sign(u) stays so, which has a
     value at 0 where u/abs(u) has none.
     units: the largest common measure of the multiples of each argument of a sine or cosine.
@@ -69,7 +69,7 @@ class Reading(threading.local):
 
     squares: tuple[str, ...] = ("cos", "cosh")
     tangents = multiples = True
-    conjugates = exponentials = normal = sums = jumps = apart = halves = False
+    conjugates = exponentials = normal = sums = jumps = apart = halves = tails = False
 
     def __init__(self) -> None:
         self.signs: Mapping[str, int] = {}
@@ -81,6 +81,7 @@ class Reading(threading.local):
         self.places: dict[tuple[Any, ...], int] = {}
         self.units: dict[Any, Rational] = {}
         self.beats: dict[tuple[int, int], Polynomial] = {}
+        self.halves = self.tails = False
         self.factors: dict[Key, dict[Key, int]] = {}
 
 
@@ -474,7 +475,7 @@ def applied(word: str, args: list[Product]) -> Product:
         return add([exp(p), Product(-1)])
     if word == "log1p":
         return log(add([p, Product(1)]))
-    if word == "erfc":
+    if word == "erfc" and reading.tails:
         return add([Product(1), applied("erf", [p]).scaled(-1)])
     if word in ("abs", "sign") and not (word == "sign" and reading.jumps):
         return _sized(p, word == "sign")

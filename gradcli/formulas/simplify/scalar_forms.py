@@ -171,15 +171,13 @@ def candidates(expression: Expression, given: frozenset[Number]) -> Iterator[Exp
         return
     if any(e.integer is None for node in nodes for e in exponents(node)):
         words.add("sqrt")
-    if {"erfc"} <= words:
-        words.add("erf")
     sums = (s for n in nodes for s in _powers(n) if s.op == "sum" and s.plain)
     whole = {_one_sign(s) for s in sums if not any(n.op == "sum" for n in order(s.args))}
     if whole:
         words.add("sum")
     writer = Writer(given, _may_overflow(expression))
     reading.clear()
-    reading.halves = {"sigmoid", "tanh"} <= words
+    reading.halves, reading.tails = {"sigmoid", "tanh"} <= words, {"erf", "erfc"} <= words
     try:
         _set(INSIDE)
         inside = read(within, set(), {})

@@ -129,9 +129,9 @@ def _in_range(self: Any, ord: float, axis: Any, keepdim: bool, found: Any) -> An
     if not poor.any():
         return found
     size = np.abs(self).max(axis=axis, keepdims=True)
-    scale = np.where((size > 0) & np.isfinite(size), np.exp2(np.floor(np.log2(size))), 1)
-    scale = scale.astype(found.dtype)
     with np.errstate(all="ignore"):
+        scale = np.where((size > 0) & np.isfinite(size), np.exp2(np.floor(np.log2(size))), 1)
+        scale = scale.astype(found.dtype)
         powers = np.abs(self / scale) ** found.dtype.type(ord)
         again = add_reduce(powers, axis=axis, keepdims=True) ** (1.0 / ord) * scale
     better = poor.reshape(again.shape) & (size > 0) & np.isfinite(size)
