@@ -192,7 +192,9 @@ class Picture:
 
     def _array(self, card: Card, role: str, sign: str, value: Any) -> None:
         known = value_text.stats_of(value)
-        text = value_text.brief(known, self.options.precision, WIDEST_LINE - len(sign))
+        precision = self.options.precision
+        room = value_text.room_of(known, WIDEST_LINE - len(sign), precision)
+        text = value_text.brief(known, precision, room)
         role = f"{role} bad" if known.bad else role
         if known.size <= value_text.FEW:
             card.lines.append((role, sign + text))

@@ -280,7 +280,10 @@ class Drawing:
             room = None if room is None else room - len(sign)
             return [(sign, "note"), (self.array(value, room), role)]
 
-        natural = None if self.options.wide else WIDEST_CELL
+        natural = None
+        if not self.options.wide:
+            room = WIDEST_CELL - len(sign)
+            natural = len(sign) + value_text.room_of(value, room, self.options.precision)
         return _Cell(within(natural), "value", within)
 
     def array(self, value: Any, room: int | None) -> str:
@@ -455,6 +458,10 @@ class Drawing:
             ([(f"{signs.down} [1]", "shared")], "goes on below, at the left margin"),
             ([(f"{signs.fold} 98 {signs.times} ...", "fold")], "a straight chain, folded"),
             ([(signs.ellipsis, "note")], "more below; --depth shows it"),
+            (
+                [(self.sign("‖3.2‖"), "value")],
+                "the Euclidean norm of an array; --wide shows its numbers",
+            ),
         ]
         if self.coloured:
             entries += [

@@ -10,6 +10,7 @@ from typing import Any
 
 EDGE_ITEMS = 3
 FEW = 6  # arrays of so many elements are written whole
+FEW_ROOM = 56  # columns that these may take where others may not
 NARROWEST_PRECISION = 3
 STRIDED = "torch.strided"  # sparse tensors have another layout
 
@@ -285,11 +286,22 @@ def brief(value: Any, precision: int | None = None, room: int | None = None) -> 
     return best
 
 
+def room_of(value: Any, usual: int, precision: int | None = None) -> int:
+    """The columns that an array may take: more than usual where it has few elements, to show them."""
+    known = stats_of(value)
+    if known.size > FEW or known.shape == ():
+        return usual
+    written = [text(_reshaped(known), p) for p in (precision, NARROWEST_PRECISION, 2)]
+    if len(written[0]) <= usual:
+        return usual
+    return max(usual, next((len(one) for one in written[1:] if len(one) <= FEW_ROOM), usual))
+
+
 def _briefs(known: Stats, precision: int | None) -> Iterable[str]:
     short = NARROWEST_PRECISION if precision is None else min(precision, NARROWEST_PRECISION)
     digits = dict.fromkeys((precision, short))
     if known.size <= FEW:
-        for p in digits:
+        for p in (*digits, 2):
             yield number(known.some[0], p) if known.shape == () else text(_reshaped(known), p)
     else:
         for p in digits:

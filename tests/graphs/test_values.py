@@ -89,3 +89,20 @@ def test_bytes(count: int, text: str) -> None:
 )
 def test_scalars(value: Any, wanted: Any) -> None:
     assert value_text.scalar_to_json(value) == wanted
+
+
+@pytest.mark.parametrize(
+    ("array", "shown"),
+    [
+        (
+            [[0.35581234, -0.16081234], [0.55111234, 0.28451234]],
+            "[[0.356, -0.161], [0.551, 0.285]]",
+        ),
+        ([[1e-5 / 3, 0.1], [-2e-7 / 3, 2 / 3]], "[[3.33e-06, 0.1], [-6.67e-08, 0.667]]"),
+        ([1.0, 2.0], "[1, 2]"),
+        (list(range(7)), "[0, 1, …, 6] ‖9.54‖"),
+    ],
+)
+def test_few_numbers_are_shown_where_there_is_room(array: list[Any], shown: str) -> None:
+    values = np.array(array)
+    assert value_text.brief(values, room=value_text.room_of(values, 30)) == shown
