@@ -240,7 +240,7 @@ class ExpressionCommand(HelpfulCommand):
         try:
             program, names = variables(text, lenient)
         except LanguageError as error:
-            _also_mathematics(error, text, declared)
+            _also_mathematics(error, text or "", declared)
             raise
         if reading is not None:
             names = [name for name in names if name not in reading.functions]
