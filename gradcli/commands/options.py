@@ -78,7 +78,7 @@ class Split:
 
     taken: (option, the next word that was taken for its value), to be looked at once the variables are
     known. given: the last value of each declared option. missing: the option that ended the line without
-    its value. twice: an option that takes one value and was given two.
+    its value. twice: the option of the file to write, given with two files.
     """
 
     def __init__(self) -> None:
@@ -93,7 +93,8 @@ class Split:
     def take(self, head: str, option: click.Option, value: str) -> None:
         """Note the value of a declared option."""
         key = option.name or head
-        if not option.multiple and not option.count and self.given.get(key, value) != value:
+        # Of settings the last one holds, as everywhere; a file that is not written is missed.
+        if "-o" in option.opts and not option.multiple and self.given.get(key, value) != value:
             self.twice = self.twice or (head, self.given[key], value)
         self.given[key] = value
 
@@ -400,7 +401,9 @@ def _mathematics(text: str, found: Split, command: Command) -> str:
 
 def _also_mathematics(error: LanguageError, text: str, declared: Mapping[str, Any]) -> None:
     """Add to an error about `^` that --math reads it, where that is so."""
-    if "--math" not in declared or not error.message.startswith("`^`") or error.hint is None:
+    if "--math" not in declared or error.span is None or error.hint is None:
+        return
+    if error.source[slice(*error.span)] != "^":
         return
     from gradcli.language.mathematics import read_mathematics
     from gradcli.language.parser import parses
@@ -561,7 +564,12 @@ def _in_pieces(found: Split, allowed: int) -> str | None:
     if not found.bindings:
         return None
     name, first = found.bindings[-1]
-    words = [first, *found.positionals[allowed:]]
+    more = [
+        word for word in found.positionals if re.fullmatch(r"[\[\],]*[-+.\d][-+.\deE,\]]*", word)
+    ]
+    if len(more) != len(found.positionals) - allowed:
+        return None
+    words = [first, *more]
     joined = "".join(f",{word}" for word in words).strip(",")
     numbers = [part for part in re.split(r"[\s,\[\]]+", joined) if part]
     if not all(_NUMBER.fullmatch(part) for part in numbers) or joined.count("[") > 1:
