@@ -52,7 +52,9 @@ def needs_indices(node: Expression) -> bool:
 def by_elements(whole: LatexPrinter, node: Expression) -> Piece:
     """A node as an array of its elements; whole: the printer of its operands."""
     at = _letters(node.shape)
-    text = _Elements(whole, set(at)).element(node, at)[0]
+    text, strength = _Elements(whole, set(at)).element(node, at)
+    if not at:  # a sum over an array that needs its indices: a number
+        return text, strength
     return rf"\left[{text}\right]_{{{''.join(at)}}}", ATOM
 
 
@@ -103,7 +105,7 @@ class _Elements(LatexPrinter):
 
     def element(self, node: Expression, at: Indices) -> Piece:
         """The text of the element at these indices."""
-        if not node.shape:
+        if not node.shape and not needs_indices(node):
             return self.whole.of(node)
         rule = None
         if id(node) not in self.names and self.depth < DEEPEST:
