@@ -14,11 +14,21 @@ _SAME_NUMBER = ("detach", "expand", "expand_as", "reshape", "contiguous")
 _OF_ZERO = ("matmul", "dot", "sum", "T")  # 0 of 0
 
 
-def rewrite(root: Expression, rule: Callable[[Expression], Expression]) -> Expression:
-    """The expression with a rule applied to every subexpression, from the leaves up."""
+def rewrite(
+    root: Expression,
+    rule: Callable[[Expression], Expression],
+    closed: Callable[[Expression], bool] = lambda node: False,
+) -> Expression:
+    """The expression with a rule applied to every subexpression, from the leaves up.
+
+    closed: what is left as it is, with all that is in it.
+    """
     made: dict[Expression, Expression] = {}
     changed = False
-    for node in order([root]):
+    for node in order([root], closed):
+        if closed(node):
+            made[node] = node
+            continue
         made[node] = new = rule(_rebuilt(node, made) if changed else node)
         changed = changed or new is not node
     return made[root]

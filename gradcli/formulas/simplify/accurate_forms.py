@@ -7,6 +7,7 @@ digits.
 from __future__ import annotations
 
 from gradcli.formulas.algebra import algebra as alg
+from gradcli.formulas.algebra.exact_check import is_leaf
 from gradcli.formulas.algebra.exact_numbers import ONE, Number
 from gradcli.formulas.algebra.expressions import Expression, is_call
 from gradcli.formulas.algebra.rewriting import rewrite
@@ -15,8 +16,11 @@ ACCURATE = ("expm1", "log1p", "erfc")  # what `accurate` writes
 
 
 def accurate(root: Expression) -> Expression:
-    """exp(u) - 1 as expm1(u), log(1 + u) as log1p(u), 1 - erf(u) as erfc(u), and so on."""
-    return rewrite(root, _accurate)
+    """exp(u) - 1 as expm1(u), log(1 + u) as log1p(u), 1 - erf(u) as erfc(u), and so on.
+
+    Calls that are not looked into, as logaddexp(x, log(1 + x)), stay: a check takes each for a variable.
+    """
+    return rewrite(root, _accurate, is_leaf)
 
 
 def _accurate(node: Expression) -> Expression:
