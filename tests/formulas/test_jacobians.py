@@ -151,7 +151,7 @@ TABLE: list[tuple[str, str, dict[str, tuple[int, ...]], str, list[str]]] = [
         "x",
         [
             "einsum('ik,jk,li,lj,lk->ij', B, B, A, A, "
-            "sigmoid((A*x)@B)*(sigmoid((A*x)@B) - 1)*(2*sigmoid((A*x)@B) - 1))"
+            "-sigmoid((A*x)@B)*sigmoid(-(A*x)@B)*tanh((A*x)@B/2))"
         ],
     ),
     (
