@@ -100,7 +100,10 @@ def test_the_hessian_is_proved(name: str, formula: str, by: str, shapes: str) ->
     assert made.by[by]
 
 
-PYTHON = re.compile(r"True|False|None|keepdim|einsum|reshape|\(\d+,\)|dim=|\]\[|\w\.\w+\(")
+# What is Python alone: an array in another shape is LaTeX's `\operatorname{reshape}_{6 \times 2}`.
+PYTHON = re.compile(
+    r"True|False|None|keepdim|einsum|(?<!\\operatorname\{)reshape|\(\d+,\)|dim=|\]\[|\w\.\w+\("
+)
 ENVIRONMENT = r"\begin{"  # which mathtext has not
 
 

@@ -622,7 +622,7 @@ def run_c(code: str, values: Sequence[Any]) -> Any:
 
 def _shape(declared: str, sizes: Mapping[str, int]) -> tuple[int, ...]:
     """(2, 3) of `double *X /* [n][3] */`; () of a pointer to one number."""
-    return tuple(sizes.get(n) or int(n) for n in re.findall(r"\[(\w+)\]", declared))
+    return tuple(sizes[n] if n in sizes else int(n) for n in re.findall(r"\[(\w+)\]", declared))
 
 
 def _in_python(line: str) -> str:

@@ -50,11 +50,11 @@ def needs_indices(node: Expression) -> bool:
 
 
 def by_elements(whole: LatexPrinter, node: Expression) -> Piece:
-    """A node as an array of its elements; whole: the printer of its operands."""
+    """A node as an array of its elements, a number as sums of them; whole: prints its operands."""
     at = _letters(node.shape)
-    text, strength = _Elements(whole, set(at)).element(node, at)
-    if not at:  # a sum over an array that needs its indices: a number
-        return text, strength
+    text, precedence = _Elements(whole, set(at)).element(node, at)
+    if not at:
+        return text, precedence
     return rf"\left[{text}\right]_{{{''.join(at)}}}", ATOM
 
 
@@ -105,7 +105,7 @@ class _Elements(LatexPrinter):
 
     def element(self, node: Expression, at: Indices) -> Piece:
         """The text of the element at these indices."""
-        if not node.shape and not needs_indices(node):
+        if not (node.shape or needs_indices(node)):
             return self.whole.of(node)
         rule = None
         if id(node) not in self.names and self.depth < DEEPEST:
@@ -118,7 +118,9 @@ class _Elements(LatexPrinter):
         return self.placed(node, at) if found is None else found
 
     def placed(self, node: Expression, at: Indices) -> Piece:
-        """A whole array with its indices."""
+        """A whole array with its indices; a number has none."""
+        if not node.shape:
+            return self.whole.of(node)
         return f"{{{wrapped(self.whole.of(node), ATOM)}}}_{{{''.join(at)}}}", ATOM
 
     def computed(self, node: Expression, at: Indices) -> Piece:
