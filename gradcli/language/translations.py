@@ -56,7 +56,8 @@ def hint(
                 )
     text = translate(source, bound, elementwise=elementwise)
     if (
-        text is None
+        not (text or "").strip()
+        or text is None
         or translate(text, bound, elementwise=elementwise) is not None
         or not parses(text)
     ):

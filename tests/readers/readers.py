@@ -84,9 +84,9 @@ def _painted(convert: Callable[[Path], tuple[str | Path, ...]]) -> Read:
             return said
         _, _, pixels = read_png((folder / "g.png").read_bytes())
         light = sum(min(p[:3]) > 225 for p in pixels) / len(pixels)
-        dark = sum(max(p[:3]) < 110 for p in pixels) / len(pixels)
+        dark = sum(max(p[:3]) < 170 for p in pixels) / len(pixels)
         return (
-            None if light > 0.5 and 0.0005 < dark < 0.3 else f"light {light:.0%}, dark {dark:.1%}"
+            None if light > 0.5 and 0.0001 < dark < 0.3 else f"light {light:.0%}, dark {dark:.3%}"
         )
 
     return read

@@ -54,6 +54,7 @@ def test_commands_have_eight_digits(source: str, x: float, wanted: list[float]) 
 
 
 @pytest.mark.long
+@pytest.mark.needs("mpmath")
 def test_at_random_points_no_error_is_worse_than_that_of_nested_passes() -> None:
     """200 points of smooth functions, each with derivatives of orders 2 to 4."""
     import mpmath as mp

@@ -105,9 +105,13 @@ class _Variables(ast.NodeTransformer):
         return node
 
 
-@cache
 def program(text: str) -> tuple[str, dict[str, Any]]:
-    """(source, variables) of a sample; the seed makes its random numbers the same every time."""
+    """(source, variables) of a sample in the default dtype; its random numbers are the same every time."""
+    return _program(text, gradcli.get_default_dtype())
+
+
+@cache
+def _program(text: str, default: Any) -> tuple[str, dict[str, Any]]:
     gradcli.manual_seed(2026)
     body = ast.parse(text, mode="eval").body
     made = _Variables()
