@@ -87,7 +87,8 @@ def _rows_by_keyword(config: pytest.Config, items: list[pytest.Item]) -> None:
     A sweep's rows are no tests of their own (see `tests/sweep.py`), so that pytest does not know their names.
     """
     word = config.option.keyword
-    if not word or config.option.row is not None or any(word in item.nodeid for item in items):
+    known = any(word in item.nodeid for item in items)
+    if not word or " " in word or config.option.row is not None or known:
         return
     config.option.row, config.option.keyword = word, ""
     items[:] = [item for item in items if "part" in getattr(item, "fixturenames", ())]
