@@ -125,9 +125,14 @@ class Call:
             raise LanguageError("nothing to differentiate with respect to", kind="usage", hint=what)
         return {n: self.tensors[n].requires_grad_() for n in self.wanted if n in self.tensors}
 
-    def run(self, purpose: str) -> tuple[Tensor, dict[str, Any]]:
-        """(the value, the names of tensors that the program left); the value must be a tensor."""
-        found = run(self.program, {**self.names, **self.tensors})
+    def run(
+        self, purpose: str, leaves: Mapping[str, Tensor] | None = None
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """(the value, the names of tensors that the program left); the value must be a tensor.
+
+        leaves: tensors in place of the call's own.
+        """
+        found = run(self.program, {**self.names, **self.tensors, **(leaves or {})})
         if isinstance(found.value, Tensor):
             return found.value, dict(found.names)
         kind = type(found.value).__name__
@@ -588,14 +593,18 @@ def hessian(
     call.leaves()
     start = traced_matrices.Start()
     explained = _explained(call, explain)
-    value, _ = call.run("Hessian")
+    leaves = traced_matrices.leaves_of(call.tensors, call.wanted)
+    with removable.Watch() as watch:
+        value, _ = call.run("Hessian", leaves)
     if value.numel() != 1:
         error = call.error_for(RuntimeError("the Hessian is that of a scalar"))
         error.hint = f"the value has shape {tuple(value.shape)}: take its sum(), or see jacobian"
         raise error
-    start.again()
+    recorded = removable.Recorded(value, list(leaves.values()), watch, start)
     try:
-        found, remarks = removable.hessian(call.program, call.tensors, call.wanted, call.names)
+        found, remarks = removable.hessian(
+            call.program, call.tensors, call.wanted, call.names, recorded=recorded
+        )
     except OPERATION_ERRORS as error:
         raise call.error_for(error) from error
     _warn(remarks)

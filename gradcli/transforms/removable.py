@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradcli.engine.core import modes
 from gradcli.engine.core.declaration import parameters_of
+from gradcli.engine.core.switch import watching
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.language.program import Program
 from gradcli.transforms import traced_matrices
@@ -83,40 +84,53 @@ class Watch:
 
     def __init__(self) -> None:
         self.critical = self.bent = False
-        self.below: Any = None
-        self._before: Any = None
+        self._below: Any = None
 
-    def __call__(self, primitive: Any, values: Any, made: Any) -> None:
-        """What the engine calls after every operation."""
-        if self.below is not None:
-            self.below(primitive, values, made)
-        if getattr(primitive, "critical", None) is not None and not self.critical:
-            self.critical = _is_critical(primitive, values, made)
-        if getattr(primitive, "bends", None) is not None and not self.bent:
-            self.bent = _is_critical(primitive, values, made, primitive.bends)
+    def __call__(self, primitive: Any, operands: Sequence[Any], results: Sequence[Any]) -> None:
+        """What the engine calls after every operation of an operator that has such facts."""
+        if self._below is not None:
+            self._below(primitive, operands, results)
+        if modes.unusual and modes.current().rules:  # of forward mode: no call of the program
+            return
+        if primitive.critical is not None and not self.critical:
+            self.critical = _holds(primitive.critical, primitive, operands, results)
+        if primitive.bends is not None and not self.bent:
+            self.bent = _holds(primitive.bends, primitive, operands, results)
 
     def __enter__(self) -> Watch:
-        self.below = modes.current().intercept
-        self._before = modes.change(intercept=self)
+        self._below = watching[-1] if watching else None
+        watching.append(self)
         return self
 
     def __exit__(self, *error: object) -> None:
-        modes.restore(self._before)
+        watching.remove(self)
 
 
-def _is_critical(primitive: Any, values: Any, made: Any, fact: Any = None) -> bool:
-    fact = fact or primitive.critical
+def _holds(fact: Any, primitive: Any, operands: Sequence[Any], results: Sequence[Any]) -> bool:
+    """Whether a fact holds for any element of a call's arrays."""
     given = []
     for name in parameters_of(fact):
-        value = made[0] if name == "result" else values[primitive.position[name]]
-        array = getattr(value, "array", getattr(value, "value", value))
+        array = results[0] if name == "result" else operands[primitive.position[name]]
+        array = getattr(array, "value", array)
         if type(array) is not np.ndarray and not np.isscalar(array):
             return False
-        if getattr(array, "dtype", np.dtype(float)).kind not in "fiub":
+        if getattr(array, "dtype", _DOUBLE).kind not in "fiub":
             return False
         given.append(array)
     with np.errstate(all="ignore"):
         return bool(np.any(fact(*given)))
+
+
+_DOUBLE = np.dtype(float)
+
+
+class Recorded(NamedTuple):
+    """A run that has been made: its value, the variables it was recorded for, its watch, its start."""
+
+    value: Any
+    leaves: list[Tensor]
+    watch: Watch
+    start: traced_matrices.Start
 
 
 def is_finite(array: Array) -> bool:
@@ -177,11 +191,17 @@ def hessian(
     wrt: Sequence[str],
     names: Names = None,
     sparse: bool = False,
+    recorded: Recorded | None = None,
 ) -> tuple[dict[str, traced_matrices.Matrices], Remarks]:
-    """As `traced_matrices.hessian`, and what is to be said of it."""
-    remarks, start = Remarks(), traced_matrices.Start()
-    watch = Watch()
-    found = traced_matrices.hessian(program, tensors, wrt, names, sparse, watch)
+    """As `traced_matrices.hessian`, and what is to be said of it; recorded: of a run that was made."""
+    remarks = Remarks()
+    if recorded is None:
+        start, watch = traced_matrices.Start(), Watch()
+        found = traced_matrices.hessian(program, tensors, wrt, names, sparse, watch)
+    else:
+        start, watch = recorded.start, recorded.watch
+        ran = recorded.value, recorded.leaves
+        found = traced_matrices.hessian(program, tensors, wrt, names, sparse, recorded=ran)
     called = {
         (n, m): f"{n}.hessian" if len(wrt) == 1 else f"{n}.{m}.hessian" for n in wrt for m in wrt
     }
