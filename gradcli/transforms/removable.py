@@ -17,6 +17,7 @@ from gradcli.engine.core import modes
 from gradcli.engine.core.declaration import parameters_of
 from gradcli.engine.core.switch import watching
 from gradcli.engine.core.tensor import Tensor, wrap
+from gradcli.language import run
 from gradcli.language.program import Program
 from gradcli.transforms import traced_matrices
 from gradcli.transforms.batched_passes import Sparse
@@ -413,13 +414,26 @@ def slopes(
 ) -> tuple[dict[str, Array], Remarks]:
     """Gradients of the tape with the digits that results have lost; only those that are others."""
     remarks = Remarks()
-    sizes = [tensors[n].numel() for n in gradients]
-    if sum(sizes) > MOST_SLOPES:
+    if sum(tensors[n].numel() for n in gradients) > MOST_SLOPES:
         return {}, remarks
     with Watch() as watch:
         traced_matrices.value_of(program, tensors, names)
     if not watch.critical:
         return {}, remarks
+    made, own = _slopes(program, tensors, gradients, cotangent, names)
+    remarks.corrected |= own.corrected
+    return {n: a for n, a in made.items() if f"{n}.grad" in own.corrected}, remarks
+
+
+def _slopes(
+    program: Program,
+    tensors: Mapping[str, Tensor],
+    gradients: Mapping[str, Array],
+    cotangent: Array | None,
+    names: Names,
+) -> tuple[dict[str, Array], Remarks]:
+    """Gradients of the tape, with numbers of power series where they are better, and what is to be said."""
+    remarks = Remarks()
 
     def work() -> Any:
         from gradcli.transforms.jets import derivatives
@@ -431,16 +445,72 @@ def slopes(
 
     whole = _by_series(work)
     if whole is None or whole.values.ndim != 1:
-        return {}, remarks
-    ends = np.cumsum([0, *sizes])
+        return dict(gradients), remarks
+    ends = np.cumsum([0, *(tensors[n].numel() for n in gradients)])
     made = {}
     for i, (name, array) in enumerate(gradients.items()):
-        own = Remarks()
-        found = mended(array, whole.at(slice(ends[i], ends[i + 1])), f"{name}.grad", own)
-        if own.corrected:
-            made[name] = found
-            remarks.corrected |= own.corrected
+        made[name] = mended(array, whole.at(slice(ends[i], ends[i + 1])), f"{name}.grad", remarks)
     return made, remarks
+
+
+def limits_of_jacobian(
+    program: Program, tensors: Mapping[str, Tensor], wrt: Sequence[str], names: Names = None
+) -> dict[str, Array] | None:
+    """What `jacobian` gives at a point where rules fail, NaN where that is not known; None elsewhere."""
+    found, remarks = jacobian(program, tensors, wrt, names)
+    return _known({n: (f"{n}.jacobian", a) for n, a in found.by.items()}, remarks)
+
+
+def limits_of_hessian(
+    program: Program, tensors: Mapping[str, Tensor], wrt: Sequence[str], names: Names = None
+) -> dict[tuple[str, str], Array] | None:
+    """As `limits_of_jacobian`, for the second derivatives of a scalar: by pairs of variables."""
+    found, remarks = hessian(program, tensors, wrt, names)
+    one = len(wrt) == 1
+    called = {(n, m): f"{n}.hessian" if one else f"{n}.{m}.hessian" for n in wrt for m in wrt}
+    return _known({(n, m): (c, found[n].by[m]) for (n, m), c in called.items()}, remarks)
+
+
+def limits_of_gradients(
+    program: Program,
+    tensors: Mapping[str, Tensor],
+    wrt: Sequence[str],
+    order: int = 1,
+    names: Names = None,
+) -> dict[str, Array] | None:
+    """As `limits_of_jacobian`, for what `nth_gradients` gives of the value's sum; its first order too."""
+    leaves = traced_matrices.leaves_of(tensors, wrt)
+    start = traced_matrices.Start()
+    with Watch() as watch, np.errstate(all="ignore"):
+        value = run(program, {**(names or {}), **tensors, **leaves}, write=lambda text: None).value
+    if not isinstance(value, Tensor) or not value.requires_grad:
+        return None
+    ones = wrap(np.ones_like(value.array))
+    start.again()
+    if order > 1:
+        met = watch.critical or watch.bent
+        found, remarks = nth_gradients(program, tensors, value, leaves, order, ones, names, met)
+        made = {n: g.array for n, g in found.items()}
+    else:
+        found = gradients(value, leaves, ones)
+        tape = {
+            n: np.zeros_like(leaves[n].array) if g is None else g.array for n, g in found.items()
+        }
+        if not watch.critical and all(map(is_finite, tape.values())):
+            return None
+        made, remarks = _slopes(program, tensors, tape, ones.array, names)
+    return _known({n: (f"{n}.grad", a) for n, a in made.items()}, remarks)
+
+
+def _known(results: Mapping[Any, tuple[str, Array]], remarks: Remarks) -> dict[Any, Array] | None:
+    """Results by what they are called in the remarks, NaN where these have doubts; None without any."""
+    doubts = {**remarks.undecided, **remarks.none, **remarks.open}
+    if not (remarks.closed or remarks.corrected or doubts):
+        return None
+    return {
+        key: np.full_like(a, np.nan) if name in doubts else np.asarray(a)
+        for key, (name, a) in results.items()
+    }
 
 
 def _as_leaf(found: Any, leaf: Any) -> Any:
