@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
@@ -13,6 +14,7 @@ from gradcli.commands.backward_passes import (
     note_not_finite,
     retained,
 )
+from gradcli.commands.command_errors import usage
 from gradcli.commands.compiled_evaluation import (
     Planned,
     evaluate_planned,
@@ -154,9 +156,46 @@ def run(ctx: AnyContext, request: Request, options: Options, *, bare: bool = Fal
         output.write_json(found)
         return
     write_plan(lines, request.style)
-    if trace is not None and request.style.form == "text":
-        output.write_drawing(trace, request.style)
+    if trace is not None and not _write_steps(trace, request.style):
+        return
     _write(evaluation, intermediates, errors, options.value, bare, like)
+
+
+def steps_form(form: str, path: str | None) -> str:
+    """The form in which --trace writes its table: that of an option, or of a file's ending."""
+    if form in ("lines", "npy"):
+        raise usage(f"--{form} writes numbers, and --trace is a table", hint="say --csv or --plain")
+    if path is None:
+        return form
+    ending = os.path.splitext(path.lower())[1].removeprefix(".")
+    if ending not in ("csv", "tex", "html"):
+        raise usage(
+            f"-o: --trace has no format with the ending of {path}",
+            hint="there are .csv, .tex and .html",
+        )
+    if form not in ("text", ending):
+        raise usage(
+            f"--{form} does not go with -o {path}", hint="the file's ending says the format"
+        )
+    return ending
+
+
+def _write_steps(trace: Trace, style: output.Style) -> bool:
+    """Write the table of the steps; whether the gradients are to follow it."""
+    if style.form == "text":
+        output.write_drawing(trace, style)
+        return True
+    from gradcli.graphs import step_files
+
+    if style.form == "plain":
+        output.write(step_files.to_plain(trace, style.precision))
+        return True
+    text = getattr(step_files, f"to_{style.form}")(trace)
+    output.write_file(style.path or "-", text)
+    if style.path is None:
+        return False
+    style.form = "text"  # the gradients stand on standard output, as ever
+    return True
 
 
 def _others(options: Options) -> Others | None:
