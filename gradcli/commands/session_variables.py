@@ -60,6 +60,7 @@ class Known:
         self.text, self.kept, self.names, self.chosen = text, kept, names, chosen
         self.tensors = {n for n, v in names.items() if _is_tensor(v)}
         self.numbers = {n for n, v in names.items() if _is_number(v)}
+        self.changed: set[str] = set()  # that the lines behind them do not give again
         self.functions = {n for n, v in names.items() if isinstance(v, UserFunction)}
 
     def by_tensors(self) -> Asked | None:
@@ -67,7 +68,7 @@ class Known:
         tensors, names = self.tensors, self.names
         lines = definitions.behind(self.text, self.kept, tensors | self.functions, self.chosen)
         if not lines:
-            return None
+            return Asked(self.text, names, _stale(self.changed)) if self.changed else None
         whole = "\n".join(lines)
         own = {n: v.detach().clone() if n in tensors else v for n, v in names.items()}
         again, drawn = _run_again(whole, own)
@@ -95,8 +96,10 @@ class Known:
         if (found := self._tried(lines, read & self.numbers)) is not None or not lines:
             return found
         made = definitions.names_of(self.text) & self.numbers
+        changed = self.changed
         if (found := self._tried([], made)) is not None:
             return found._replace(note=_stale(made))
+        self.changed = changed
         return None
 
     def _tried(self, lines: Sequence[str], variables: set[str]) -> Asked | None:
@@ -118,7 +121,8 @@ class Known:
             return False
         made = {"_", *(definitions.names_of(self.text) & (self.tensors | self.numbers))}
         depends = any(getattr(again[n], "requires_grad", False) for n in made)
-        return depends and not drawn and all(_is_near(again[n], before[n]) for n in made)
+        self.changed = {n for n in made if not _is_near(again[n], before[n])} - {"_"}
+        return depends and not drawn and not self.changed
 
     def _said(self, lines: Sequence[str], variables: set[str]) -> str:
         listed = ", ".join(f"{n} = {v}" for n, v in self.names.items() if n in variables)
