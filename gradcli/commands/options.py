@@ -551,7 +551,7 @@ def _request(
     wrt = name_list(params.pop("wrt"), "--wrt", shown or alone)
     session = ctx.obj if ctx.obj is not None else SessionNames({})
     tensors = {n: t for n, t in session.tensors.items() if n in shown and n not in texts}
-    texts |= {n: f"{n} of this session" for n in tensors}
+    texts |= {n: _text_in_session(n, tensor) for n, tensor in tensors.items()}
     options |= dict.fromkeys(tensors, "")
     loaded = {**session.others, **_loaded(ctx, params.pop("load"))}
     shown = [name for name in shown if name in texts or name not in loaded]
@@ -587,6 +587,13 @@ def _request(
         covariances=covariances,
         tensors=tensors,
     )
+
+
+def _text_in_session(name: str, tensor: Any) -> str:
+    """The value of a tensor of a session as one would write it: `taylor` reads the point's text."""
+    if tensor.shape or not tensor.is_floating_point():
+        return f"{name} of this session"
+    return repr(tensor.item()).removesuffix(".0")
 
 
 def _texts(
