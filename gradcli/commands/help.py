@@ -11,11 +11,13 @@ import click
 
 from gradcli.commands.common_options import clause, common, shorter
 from gradcli.commands.declarations import (
+    HELPS,
     INPUTS,
     OUTPUTS,
     TEXTS,
     Argument,
     Command,
+    Option,
     Options,
     declare,
 )
@@ -147,14 +149,14 @@ def _show_help(ctx: click.Context, param: click.Parameter, wanted: bool) -> None
         ctx.exit()
 
 
-def _help_option(*names: str, shows: str) -> click.Option:
+def _help_option(option: Option, shows: str) -> click.Option:
     """An option that shows help and ends. Click's own asks for translations, and imports `locale`."""
     how: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False}
+    names = [*option.names, option.name]
     return click.Option(names, callback=_show_help, help=f"Show {shows} and exit.", **how)
 
 
-HELP = _help_option("-h", "--help", "show_help", shows="this message")
-HELP_ALL = _help_option("--help-all", shows="all options")
+HELP, HELP_ALL = map(_help_option, HELPS, ("this message", "all options"))
 
 
 @declare(
