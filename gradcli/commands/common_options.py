@@ -14,6 +14,7 @@ _COMMON = {
     "simplify": "--assume | --math --let --shape --format --json",
     "taylor": "--order --wrt | --math --format --json",
     "run": "--wrt --no-grad --dtype --manual-seed --max-steps | --load --by-rows --workers",
+    "repl": "--max-steps --load --manual-seed | --dtype --color",
     "jacobian": "--wrt --detect-anomaly | --shape --dtype --precision --csv -o --json --plain",
     "hessian": "--wrt --detect-anomaly | --shape --dtype --precision --csv -o --json --plain",
     "jvp": "--vector --value --wrt --detect-anomaly | --shape --precision --csv -o --json --plain",

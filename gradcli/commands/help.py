@@ -97,8 +97,8 @@ class HelpfulCommand(click.Command):
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records, col_max=COLUMN)
-        every = sum(map(len, self.records(ctx).values()))
-        others = every - sum(map(len, shown.values())) - min(len(variables), FEW)
+        every = [r for records in self.records(ctx).values() for r in records if r not in variables]
+        others = sum("--help" not in r[0] for r in every) - sum(map(len, shown.values()))
         formatter.write_paragraph()
         formatter.write_text(f"{ctx.command_path} --help-all lists all options ({others} more).")
 
