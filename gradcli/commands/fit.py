@@ -78,7 +78,7 @@ BOUNDS = Option(
     open_variables=True,
 )
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
-    """Fit the parameters of EXPR, an equation `left == right`, to the rows of TABLE (- for standard input).
+    """Fit the parameters of EXPR, an equation, to the rows of TABLE (- for stdin).
 
     The equation is that of one row. A variable with the name of a column is data. The others are
     parameters: their options give the values to start from (1 if not given).

@@ -87,7 +87,7 @@ if TYPE_CHECKING:
     propagates=True,
 )
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
-    """Print the value of EXPR, and its gradients, for every row of TABLE (- for standard input).
+    """Print EXPR and its gradients for each row of TABLE (- for standard input).
 
     EXPR is the expression for one row. A variable with the name of a column takes that row's number. The
     other variables are options and have the same value in all rows.
