@@ -50,8 +50,8 @@ BOUNDS = Option(
     Option("--fix b=VALUE", "Hold a parameter at this value.", many=True),
     BOUNDS,
     Option(
-        "--sigma [x=]COLUMN|VALUE|EXPR",
-        "Standard uncertainty of the measured side, or of column x: also 3%, or 0.1 + 0.03*y.",
+        "--sigma [x=]EXPR",
+        "Uncertainty of the measured side, or of x: a column, 0.1, 3%, 0.03*y.",
         many=True,
     ),
     Option(
