@@ -154,6 +154,8 @@ class Compiled:
     evaluations: how often the value was computed; those at one point are one.
     """
 
+    costly = False  # whether a value is a pass over a table
+
     def __init__(self, function: Callable[[Any], Any], size: int) -> None:
         self.function, self.size, self.evaluations = function, size, 0
         self._made: dict[str, CompiledFunction] = {}

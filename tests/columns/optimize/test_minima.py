@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from gradcli.columns.optimize.evidence import BY_VALUES, FALLS
 from gradcli.columns.optimize.minima import Minimum, minimize
 from gradcli.columns.optimize.roots import all_roots, root
 from gradcli.columns.optimize.spaces import Compiled, Space
@@ -112,6 +113,27 @@ KINDS = [
     ("x[0]**2 + x[1]**2", [4, 5], {"low": 3.0}, [3, 3], "minimum"),
     ("x[0]**2 + x[1]**2", [4, 5], {"low": 3.0, "method": "SLSQP"}, [3, 3], "minimum"),
     ("sum((x - 1)**2) + 3", [5] * 300, {}, [1] * 300, "not known"),
+    # A bound that holds nothing.
+    ("cos(x[0])", [0], {"low": 0.0}, [0], "maximum"),
+    ("-x[0]**2", [0], {"low": 0.0}, [0], "maximum"),
+    ("x[0]**2 - x[1]**2", [0, 0], {"low": 0.0}, [0, 0], "saddle point"),
+    ("x[0]*x[1]", [0, 0], {"low": 0.0}, [0, 0], "minimum"),
+    ("x[0]**2 - 4*x[0]*x[1] + x[1]**2", [0, 0], {"low": 0.0}, [0, 0], "saddle point"),
+    ("x[0]**2", [0], {"subject": ["x[0] >= 0"]}, [0], "minimum"),
+    ("-x[0]**2", [0], {"subject": ["x[0] >= 0"]}, [0], "maximum"),
+    # A curvature that the values do not bear out.
+    ("x[0]**3 + x[1]**2", [100, 100], {}, [0, 0], FALLS),
+    ("x[0]**2 - abs(x[0])", [0], {}, [0], FALLS),
+    ("-abs(x[0])", [0], {}, [0], FALLS),
+    # Where no value is at the bound, and at kinks.
+    ("x[0] - log(x[0])", [3], {"low": 0.0}, [1], "minimum"),
+    ("(x[0] - 1)**2 - log(x[0])/9", [300], {"low": 0.0}, [1.052770798392567], "minimum"),
+    ("abs(x[0])", [3], {}, [0], BY_VALUES),
+    ("sqrt(abs(x[0]))", [3], {}, [0], BY_VALUES),
+    ("sqrt(abs(x[0]))", [1.7], {}, [0], BY_VALUES),
+    ("abs(x[0] - 1) + 2*abs(x[1]) + x[0]**2/9", [5, 7], {}, [1, 0], BY_VALUES),
+    ("abs(x*sin(x) + 0.1*x).sum()", [2.5, -2], {}, [3.2417600747, -0.1001674211], BY_VALUES),
+    ("abs(x[0] - 1)", [3], {"low": 2.0}, [2], "minimum"),
 ]  # fmt: skip
 
 
@@ -128,6 +150,21 @@ def test_what_was_found(source: str, start: Any, given: Any, at: Any, kind: str)
 def test_what_has_no_minimum_says_so(source: str) -> None:
     made = found(source, [1], limit=200)
     assert not made.converged or made.value < 1e-8
+
+
+@pytest.mark.parametrize(
+    ("source", "subject"),
+    [("exp(x[0])", "x[0] <= 2"), ("x[0]**3", "x[0] <= 200"), ("1/x[0]", "x[0] >= 1"), ("-x[0]", "x[0] >= 0")],
+)  # fmt: skip
+def test_what_has_none_under_constraints_says_so(source: str, subject: str) -> None:
+    made = found(source, [1.5], subject=[subject])
+    assert not made.converged and made.kind.startswith("no minimum")
+
+
+def test_a_ridge_that_falls_is_no_minimum() -> None:
+    """Bukin's sixth function: along a parabola of kinks it falls to (-10, 1)."""
+    made = found("100*sqrt(abs(x[1] - 0.01*x[0]**2)) + 0.01*abs(x[0] + 10)", [-8.0, 3.0])
+    assert made.value < 1e-6 or not made.converged
 
 
 def system(source: str, start: Any) -> tuple[Compiled, Any]:
