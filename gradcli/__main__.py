@@ -25,8 +25,8 @@ def _command() -> None:
     words = sys.argv[1:]
     code = None
     if words[:1] in (["grad"], ["graph"]):
+        from gradcli.commands.argv import run
         from gradcli.commands.command_errors import show
-        from gradcli.commands.short_lines_of_argv import run
 
         code = process.guarded(lambda: run(words), lambda error: show(error, words, {}))
     if code is None:

@@ -1,6 +1,6 @@
 """What a command line asks for: the program, its variables and their values, the style of the results.
 
-Nothing of click is needed to say it: see `short`, which reads plain command lines by itself.
+Nothing of click is needed to say it: see `argv`, which reads plain command lines by itself.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Request:
     """
 
     options: dict[str, str]
-    dtype: str
+    dtype = "float64"
     style: Style
     missing = "error"
     native = False

@@ -60,18 +60,24 @@ def fit(
 ) -> Fitted:
     """The least squares of an equation: `fit("y == a*x + b", {"x": x, "y": y}, a=1, b=0)`.
 
-    The equation is that of one row. table: columns by name, as a dict, a frame or a table of Arrow's; names
-    that are no columns are parameters, which start where `values` and keywords say, or at 1. sigma: the
-    standard uncertainty of the response, or a dict of those of columns. fix: parameters that stay.
-    bounds: (low, high) by name. robust: "soft_l1", "huber" or "arctan". Raises LanguageError.
+    The equation is that of one row; a side may be a list, an array or complex. table: columns by name, as
+    a dict, a frame or a table of Arrow's; names that are no columns are parameters, which start where
+    `values` and keywords say, or at 1. sigma: the standard uncertainty of the response, or a dict of those
+    of columns. fix: parameters that stay. bounds: (low, high) by name. robust: "soft_l1", "huber" or
+    "arctan". Raises LanguageError.
     """
     from gradcli.columns.optimize.equation_rows import EquationRows
     from gradcli.columns.optimize.fits import fit_rows
+    from gradcli.columns.streaming.row_formulas import whole_numbers
+    from gradcli.language.index_names import index_names
 
     program = parse(source)
     free = free_names(program)
     columns = list(getattr(table, "column_names", None) or table)
-    batch = {n: np.asarray(table[n], np.float64) for n in free if n in columns}
+    batch = {n: _column(table[n]) for n in free if n in columns}
+    for name in index_names(program):
+        if name in batch:
+            batch[name] = whole_numbers(name, batch[name])
     if not batch:
         raise LanguageError(
             f"no variable of {source!r} is a column (there are: {', '.join(map(str, columns))})",
@@ -91,6 +97,12 @@ def fit(
     with _double():
         found, _ = fit_rows(rows, batch, sigma, bounds=bounds, loss=robust)
         return Fitted(rows, found, rows.written(found.values, batch))
+
+
+def _column(values: Any) -> Any:
+    """A column of real or complex numbers in double precision."""
+    array = np.asarray(values)
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
 class Found:

@@ -1,4 +1,4 @@
-"""Minima: SciPy's methods with exact gradients, Hessians and their products, and others after them."""
+"""Minima: trust regions and SciPy's methods, with exact gradients, Hessians and their products."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from gradcli.columns.optimize.evidence import (
 )
 from gradcli.columns.optimize.least_squares import TOLERANCE, Array, scipy
 from gradcli.columns.optimize.spaces import Compiled
+from gradcli.columns.optimize.trust_region import trust_region
 from gradcli.language.located_errors import LanguageError
 
 METHODS = (
@@ -33,9 +34,10 @@ _STILL = 50  # iterations in which a value that does not change will not
 _INSIDE = 1e-3  # of the way to a bound without a value: where the next search ends
 _SHRINKS = 6  # times
 _FEW = 20  # variables up to which a search without derivatives ends
-_TRUST = {"gtol": GRADIENT, "max_trust_radius": 1e12}
+_LARGEST = 1e12  # radius of a step
+_TRUST = {"gtol": GRADIENT, "max_trust_radius": _LARGEST}
 _TOLERANCES = {
-    **dict.fromkeys(("trust-exact", "trust-krylov", "trust-ncg"), _TRUST),
+    **dict.fromkeys(("trust-krylov", "trust-ncg"), _TRUST),
     "L-BFGS-B": {"ftol": TOLERANCE, "gtol": GRADIENT, "maxcor": 30},
     "TNC": {"ftol": TOLERANCE, "gtol": GRADIENT},
     "SLSQP": {"ftol": TOLERANCE},
@@ -209,9 +211,12 @@ def _run(
         value, gradient = objective.value_and_gradient(x)
         return value if value == value else np.inf, np.nan_to_num(gradient, posinf=0, neginf=0)
 
+    def hessian(x: Array) -> Array:
+        return np.nan_to_num(objective.hessian(x), posinf=0, neginf=0)
+
     given: dict[str, Any] = {"jac": True, "callback": callback}
-    if method == "trust-exact" or (method == "trust-constr" and small):
-        given["hess"] = lambda x: np.nan_to_num(objective.hessian(x), posinf=0, neginf=0)
+    if method == "trust-constr" and small:
+        given["hess"] = hessian
     elif method in ("trust-krylov", "trust-ncg", "Newton-CG", "trust-constr"):
         given["hessp"] = objective.hessian_product
     if not free:
@@ -220,10 +225,16 @@ def _run(
         kind = _with_hessian if method == "trust-constr" and small else _constraint
         given["constraints"] = [kind(*one) for one in problem.constraints]
     options = dict(_TOLERANCES.get(method, {"gtol": GRADIENT}))
-    if method.startswith("trust-") and method != "trust-constr":
-        options["initial_trust_radius"] = max(1.0, float(np.linalg.norm(start)))
+    radius = max(1.0, float(np.linalg.norm(start)))
+    if method in ("trust-krylov", "trust-ncg"):
+        options["initial_trust_radius"] = radius
     options["maxiter"] = limit
     try:
+        if method == "trust-exact":
+            return trust_region(
+                finite, hessian, np.array(start), radius=radius, largest=_LARGEST, small=GRADIENT,
+                limit=limit, told=callback,
+            )  # fmt: skip
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about how it gets on; what it found, we look at
             found = scipy("optimize").minimize(
