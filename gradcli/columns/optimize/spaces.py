@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
@@ -113,8 +114,16 @@ class Differences:
         """Those of one of them."""
         return self.parts(x)[number]
 
+    def sizes(self, x: Any) -> Any:
+        """|left| + |right|, beside which a difference of theirs is rounding."""
+        return resolve("cat")(self._made(x, lambda one, other: one.abs() + other.abs()))
+
     def parts(self, x: Any) -> list[Any]:
         """Those of each equation."""
+        return self._made(x, operator.sub)
+
+    def _made(self, x: Any, of: Callable[[Any, Any], Any]) -> list[Any]:
+        """What is made of the sides of each equation, as vectors."""
         space = self.space
         value = run(self.program, {**space.fixed, **space.shaped(x)}, write=_silent).value
         found, rest = [], iter(value)
@@ -126,7 +135,7 @@ class Differences:
                 continue
             one, other = tensor_of(left), tensor_of(next(rest))
             try:
-                found.append((one - other).reshape((-1,)))
+                found.append(of(one, other).reshape((-1,)))
             except RuntimeError as error:
                 raise error_at(
                     error, source=self.program.source, span=self.program.value_span

@@ -180,6 +180,12 @@ ROOTS = [
     ("x**2 == 0", 1.0, [0]),
     ("x**3 == tensor([8., 27.])", [1, 1], [2, 3]),
     ("exp(x) == 5", 1.0, [np.log(5)]),
+    ("x**3 - 8", 2.0, [2]),
+    ("x**2 - 2", 2**0.5, [2**0.5]),
+    ("sqrt(x)", 1.0, [0]),
+    ("x[0] - 1; x[1] - 2", [0, 0], [1, 2]),
+    ("x[0] - 1; x[1] == 2", [0, 0], [1, 2]),
+    ("a = 3; x[0] == a; x[1] - 2", [0, 0], [3, 2]),
 ]  # fmt: skip
 
 
@@ -190,9 +196,13 @@ def test_roots(source: str, start: Any, at: list[float]) -> None:
     assert made.x == pytest.approx(np.array(at), rel=1e-12, abs=1e-6)
 
 
-@pytest.mark.parametrize("source", ["x**2 == -1", "exp(x) == 0", "abs(x) == -1", "x == x + 1"])
+@pytest.mark.parametrize(
+    "source",
+    ["x**2 == -1", "exp(x) == 0", "abs(x) == -1", "x == x + 1", "asin(x/2) == 2", "sqrt(x/9) == -1",
+     "acosh(1 + x) == -1", "asin(x/2) + 1e6 == 1e6 + 2", "1e-12*(x**2 + 1)"],
+)  # fmt: skip
 def test_what_has_no_root_says_so(source: str) -> None:
-    for start in (0.0, 1.0):
+    for start in (0.0, 0.5, 1.0):
         assert not root(*system(source, start)).converged
 
 
@@ -208,6 +218,12 @@ def test_as_many_equations_as_numbers() -> None:
         ("(x - 1)**2*(x - 2) == 0", 0.1, 3, [1, 2]),
         ("sin(1/x) == 0", 0.05, 1, [1 / (k * np.pi) for k in range(6, 0, -1)]),
         ("1/x == 0", -1, 1, []),
+        ("1/(x - 0.3)", 0, 1, []),
+        ("1/(x - 0.31)**3", 0, 1, []),
+        ("floor(x) - 0.5", 0.1, 3, []),
+        ("sign(x - pi/10)", 0, 1, []),
+        ("(x - 0.5)*sign(x - pi/10)", 0, 1, [0.5]),
+        ("tanh(1e12*(x - 0.31))", 0, 1, [0.31]),
         ("x**2 + 1 == 0", -1, 1, []),
         ("x == 0", 0, 1, [0]),
     ],
