@@ -592,6 +592,8 @@ class PassObjective(Compiled):
     space: the variables that move, none of which is a column.
     """
 
+    costly = True
+
     def __init__(self, made: Passes, space: Space, runner: Runner) -> None:
         super().__init__(_never, space.size)
         self.passes, self.space, self.runner = made, space, runner

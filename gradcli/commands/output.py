@@ -406,7 +406,21 @@ def object_text(found: Mapping[str, Any]) -> str:
     made = {**found, "notes": _notes()}
     if read := _read():
         made["read"] = read
-    return json.dumps(made, ensure_ascii=False, allow_nan=False)
+    try:
+        return json.dumps(made, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError):  # NumPy's scalars, and numbers for which JSON has no numeral
+        return json.dumps(_in_json(made), ensure_ascii=False, allow_nan=False)
+
+
+def _in_json(value: Any) -> Any:
+    """An object in what JSON has: NumPy's scalars as numbers, nan and inf as strings."""
+    if isinstance(value, Mapping):
+        return {key: _in_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_in_json(item) for item in value]
+    if not isinstance(value, str | bytes) and hasattr(value, "tolist"):
+        value = value.tolist()
+    return _number(value) if isinstance(value, float) else value
 
 
 def write_json(found: Mapping[str, Any]) -> None:
