@@ -249,7 +249,7 @@ def grad(
 
 def _with_tails(call: Call, found: dict[str, Any], start: Any, value: Any) -> dict[str, Any]:
     """Gradients with the digits that results have lost: the slope of tanh at 20, where it is 1."""
-    from gradcli.commands.backward_passes import may_lose
+    from gradcli.commands.request_evaluation import may_lose
 
     given = {n: g for n, g in found.items() if g is not None}
     if not given or not may_lose(value):
