@@ -109,7 +109,7 @@ class Argument(Option):
 
     def split(self, written: str) -> tuple[list[str], str | None]:
         """No dashes."""
-        return [written.strip("[]")], written
+        return [written.strip("[].")], written
 
 
 HELPS = (Option("-h, --help", name="show_help"), Option("--help-all"))
@@ -137,6 +137,11 @@ class Command:
         self.open_variables = self.propagates = False
         self.puts_in: str | None = None
         self.arguments: Callable[..., list[str]] | None = None
+
+    @property
+    def takes_more(self) -> bool:
+        """Whether any number of words may follow."""
+        return any(isinstance(option, Argument) and option.many for option in self.options)
 
     @property
     def draws(self) -> bool:

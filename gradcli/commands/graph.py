@@ -172,7 +172,7 @@ def _inputs(ctx: Any, args: list[str]) -> list[str]:
     arguments=_torch_arguments,
 )
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
-    """Show the graph that the backward pass of EXPR will walk: a node for each operation."""
+    """Show the graph that the backward pass of EXPR walks: a node an operation."""
     shown = {name: value for name, value in vars(options).items() if name not in _NOT_SHOWN}
     seed, path, folder, norms = options.seed, options.path, options.frames, options.norms
     anomalies, sort = options.detect_anomaly, options.sort

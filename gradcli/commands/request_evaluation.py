@@ -29,14 +29,15 @@ LONGEST_INTEGER = 400_000  # digits; the language's integers end at 2**20 bits
 class Evaluation:
     """A program's value, and the tensors that it was made from.
 
-    names: every name that the program bound, and the variables. integers: the variables that would have
-    to require grad, if their dtype could. plan: what --plan prints. differentiated: whether the gradients
-    are there already, for the program was compiled.
+    request: the command line's or the verb's, which have the program, `loaded` and `error_for`. names: every
+    name that the program bound, and the variables. integers: the variables that would have to require grad,
+    if their dtype could. plan: what --plan prints. differentiated: whether the gradients are there already,
+    for the program was compiled.
     """
 
     def __init__(
         self,
-        request: Request,
+        request: Any,
         variables: dict[str, Any],
         value: Any,
         names: dict[str, Any],
@@ -84,14 +85,10 @@ class Evaluation:
         grads = [t.grad for t in self.leaves.values()]
         return any(g is not None and not is_finite(g.array) for g in grads)
 
-    @property
-    def span(self) -> tuple[int, int] | None:
-        """Where the source has the expression whose value it is."""
-        return self.request.program.value_span
-
     def error_for(self, error: Exception, hint: str | None = None) -> LanguageError:
         """An error of the engine's about the value."""
-        return self.request.error_for(error, hint)
+        found: LanguageError = self.request.error_for(error, hint)
+        return found
 
     def tensor(self, purpose: str) -> Any:
         """The value, if it is a tensor; else the error that says why there is no `purpose`."""

@@ -876,3 +876,12 @@ def test_a_column_that_is_called_like_a_constant_is_not_read_in_silence(tmp_path
     assert "pi is the constant, and not the column" in run("map", "pi*x", str(table))[2]
     assert run("map", "pi = 3*x; pi", str(table))[2] == ""
     assert "pi is the value that is given" in run("map", "pi*x", str(table), "--pi", "3")[2]
+
+
+def test_a_column_may_be_an_index(tmp_path):
+    path = tmp_path / "k.csv"
+    path.write_text("k,x\n0,2\n2,3\n")
+    found = run("map", "b[k]*x", str(path), "--b", "5,6,7", "--wrt", "b", "--keep-columns", "none")
+    rows = "value,b.grad[0],b.grad[1],b.grad[2]\n10,2,0,0\n21,0,0,3\n"
+    assert found[1] == rows, found[2]
+    assert run("map", "b[k]*x", str(path), "--b", "5,6,7")[1].startswith("k,x,value,x.grad\n")

@@ -1,4 +1,4 @@
-"""Minima: SciPy's methods with exact gradients, Hessians and their products, and what was found."""
+"""Minima: trust regions and SciPy's methods, with exact gradients, Hessians and their products."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from gradcli.columns.optimize.least_squares import TOLERANCE, Array, scipy
 from gradcli.columns.optimize.spaces import Compiled
+from gradcli.columns.optimize.trust_region import trust_region
 from gradcli.language.located_errors import LanguageError
 from gradcli.operators.primitives import lapack
 
@@ -26,9 +27,10 @@ _FLAT = 1e-10  # of variables scaled to curvatures of 1: an eigenvalue that is a
 _NEAR = 1e-3  # of a point, how far one looks for lower values where the Hessian tells nothing
 _STILL = 50  # iterations in which a value that does not change will not
 _ACTIVE = 1e-7  # of its scale, how close a bound or a constraint is
-_TRUST = {"gtol": _GRADIENT, "max_trust_radius": 1e12}
+_LARGEST = 1e12  # radius of a step
+_TRUST = {"gtol": _GRADIENT, "max_trust_radius": _LARGEST}
 _TOLERANCES = {
-    **dict.fromkeys(("trust-exact", "trust-krylov", "trust-ncg"), _TRUST),
+    **dict.fromkeys(("trust-krylov", "trust-ncg"), _TRUST),
     "L-BFGS-B": {"ftol": TOLERANCE, "gtol": _GRADIENT, "maxcor": 30},
     "TNC": {"ftol": TOLERANCE, "gtol": _GRADIENT},
     "SLSQP": {"ftol": TOLERANCE},
@@ -99,9 +101,12 @@ def minimize(
         value, gradient = objective.value_and_gradient(x)
         return value if value == value else np.inf, np.nan_to_num(gradient, posinf=0, neginf=0)
 
+    def hessian(x: Array) -> Array:
+        return np.nan_to_num(objective.hessian(x), posinf=0, neginf=0)
+
     given: dict[str, Any] = {"jac": True, "callback": callback}
-    if method == "trust-exact" or (method == "trust-constr" and small):
-        given["hess"] = lambda x: np.nan_to_num(objective.hessian(x), posinf=0, neginf=0)
+    if method == "trust-constr" and small:
+        given["hess"] = hessian
     elif method in ("trust-krylov", "trust-ncg", "Newton-CG", "trust-constr"):
         given["hessp"] = objective.hessian_product
     if not free:
@@ -110,9 +115,17 @@ def minimize(
         kind = _with_hessian if method == "trust-constr" and small else _constraint
         given["constraints"] = [kind(*one) for one in constraints]
     options = dict(_TOLERANCES.get(method, {"gtol": _GRADIENT}))
-    if method.startswith("trust-") and method != "trust-constr":
-        options["initial_trust_radius"] = max(1.0, float(np.linalg.norm(start)))
-    options["maxiter"] = limit or max(2000, 50 * len(start))
+    radius = max(1.0, float(np.linalg.norm(start)))
+    steps = limit or max(2000, 50 * len(start))
+    if method == "trust-exact":
+        ended = trust_region(
+            finite, hessian, np.array(start), radius=radius, largest=_LARGEST, small=_GRADIENT,
+            limit=steps, told=callback,
+        )  # fmt: skip
+        return _described(objective, ended, bounds, constraints, method, path)
+    if method in ("trust-krylov", "trust-ncg"):
+        options["initial_trust_radius"] = radius
+    options["maxiter"] = steps
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about how the method gets on; what it found, we look at
         found = scipy("optimize").minimize(finite, start, method=method, options=options, **given)

@@ -118,10 +118,10 @@ class Differences:
         space = self.space
         value = run(self.program, {**space.fixed, **space.shaped(x)}, write=_silent).value
         if not self.relations:
-            return [_tensor(value).reshape((-1,))]
+            return [tensor_of(value).reshape((-1,))]
         found = []
         for left, right in zip(value[::2], value[1::2], strict=True):
-            one, other = _tensor(left), _tensor(right)
+            one, other = tensor_of(left), tensor_of(right)
             try:
                 found.append((one - other).reshape((-1,)))
             except RuntimeError as error:
@@ -131,10 +131,10 @@ class Differences:
         return found
 
 
-def _tensor(value: Any) -> Any:
+def tensor_of(value: Any) -> Any:
     """A side of an equation; a list of numbers is a vector."""
     if isinstance(value, list | tuple):
-        return resolve("stack")([_tensor(item) for item in value])
+        return resolve("stack")([tensor_of(item) for item in value])
     return as_tensor(value)
 
 
@@ -221,4 +221,4 @@ class Compiled:
         return np.asarray(self._at("product", product, x, v))
 
 
-__all__ = ["Compiled", "Differences", "Space"]
+__all__ = ["Compiled", "Differences", "Space", "tensor_of"]

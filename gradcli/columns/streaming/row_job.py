@@ -23,6 +23,7 @@ from gradcli.columns.streaming.mapped_program import (
     elements,
     jvp,
 )
+from gradcli.columns.streaming.row_formulas import RowFormula, whole_numbers
 from gradcli.engine.core import errors, random
 from gradcli.engine.system import dtypes
 from gradcli.language import parse
@@ -138,6 +139,7 @@ class RowJob:
         self.second: list[tuple[str, str]] = []  # pairs of numbers to differentiate by
         self.renamed: dict[str, str] = {}  # what columns are called where they are written
         self.where: tuple[str, dict[str, int]] | None = None  # a condition, and its columns
+        self.indices: list[str] = []  # variables that count elements: k of `b[k]`
         self.hidden: list[str] = []  # differentiated by for the uncertainty alone
         self._begin()
 
@@ -186,6 +188,7 @@ class RowJob:
             there = wanted
         places = np.flatnonzero(there)
         batch = {n: a[there] for n, a in batch.items()}
+        batch |= {n: whole_numbers(n, batch[n]) for n in self.indices if n in batch}
         before = random.snapshot()
         results = self._rows()(batch, len(places))
         along = {direction(n): a[there] for n, a in along.items()}
@@ -270,18 +273,12 @@ class RowJob:
 
     def _wanted(self, read: _Reading, there: Any) -> Any:
         """Which of the rows that are there fulfil the condition."""
-        from gradcli import language
-
         assert self.where is not None
-        program, loaded, columns = parse(self.where[0]), self.loaded, self.where[1]
-        run = Rows(lambda **row: language.run(program, {**loaded, **row}).value, {}, (), True)
-        found = run({n: read.numbers(i)[there] for n, i in columns.items()}, int(there.sum()))
-        if found.refused:
-            raise found.refused[min(found.refused)]
-        if found.values and list(found.values) != [""]:
-            raise _usage("--where: the condition of a row is true or false")
+        source, columns = self.where
+        formula = RowFormula(source, columns, self.loaded)
+        there_only = {n: read.numbers(i)[there] for n, i in columns.items()}
         wanted = there.copy()
-        wanted[there] = found.values[""].astype(bool) if found.values else False
+        wanted[there] = formula.truths(there_only, int(there.sum()), "--where")
         return wanted
 
     def _distinct(self, columns: list[Column]) -> list[Column]:
