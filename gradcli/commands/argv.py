@@ -92,6 +92,14 @@ def split(args: Iterable[str], declared: Mapping[str, Option]) -> Split:
         head, equals, attached = word.partition("=")
         option = declared.get(head)
         if option is not None and (head.startswith("--") or not equals):
+            point = attached or (rest[-1] if rest else "")
+            if option.binds and (
+                values := _point(point)
+            ):  # `--at x=2,y=3` gives the values as well
+                found.bindings += values
+                equals, word = "", head
+                if not attached:
+                    rest.pop()
             if option.is_flag or equals:
                 found.options.append(word)
                 found.take(head, option, attached)
@@ -102,12 +110,22 @@ def split(args: Iterable[str], declared: Mapping[str, Option]) -> Split:
                 # comes as a word of its own, which click takes whatever it is.
                 found.options.extend([f"{head}={value}"] if head[:2] == "--" else [head, value])
                 found.take(head, option, value)
+        elif word == "--at" and rest and (values := _point(rest[-1])):
+            found.bindings += values
+            rest.pop()
         elif match := _BINDING.fullmatch(word):
             name = normal(match[1])
             found.bindings.append((name, take(f"--{match[1]}") if match[2] is None else match[2]))
         else:
             found.positionals.append(word)
     return found
+
+
+def _point(word: str) -> list[tuple[str, str]]:
+    """The values of `x=2,y=3,4`; none where it is something else."""
+    parts = re.split(r",(?=[^\W\d]\w*=)", word)
+    found = [re.fullmatch(r"([^\W\d]\w*)=(?!=)(.+)", part) for part in parts]
+    return [(normal(m[1]), m[2]) for m in found if m] if all(found) else []
 
 
 # -- plain lines ------------------------------------------------------------------------------------
