@@ -56,19 +56,25 @@ Lines = Sequence[tuple[str | None, Any]]
 
 def answer_to(question: Question) -> Answer:
     """The answer of the backend that suits."""
-    request, held = question.request, question.request.no_grad
+    request, held, files = question.request, question.request.no_grad, question.request.has_files
     if question.asked in (JACOBIAN, HESSIAN):
         return _of_matrices(question)
-    if question.asked == GRADIENT and request.wrt is None and request.style.path is None:
+    wanted = rows_wanted(question)
+    if files and question.asked == GRADIENT and request.wrt is None and request.style.path is None:
         request.no_grad = [*held, *_data(request)]
-    table = _table(question)
+    table = _table(question, wanted) if wanted or files else None
     if table is not None:
         from gradcli.commands.large_columns import answer_by_rows
 
         return answer_by_rows(question, table)
     if question.asked == ALONG:
         return _of_matrices(question)
-    _propagate(question, held)
+    if files:
+        from gradcli.commands.uncertainty import take_from_cells
+
+        take_from_cells(request)
+    if question.is_uncertain:
+        _propagate(question, held)
     return value(question) if question.asked == VALUE else gradient(question)
 
 
@@ -80,8 +86,6 @@ def _of_matrices(question: Question) -> Answer:
 
 def _data(request: Request) -> list[str]:
     """The variables that are columns of a file, where others are not: the data."""
-    if not request.has_files:
-        return []
     from gradcli.language.option_values import file_reference
     from gradcli.tables.column_reading import split
 
@@ -92,15 +96,9 @@ def _data(request: Request) -> list[str]:
 
 def _propagate(question: Question, held: list[str]) -> None:
     """Have the uncertainties of values propagated, which takes gradients; held: the names of --no-grad."""
-    request = question.request
-    if request.has_files:
-        from gradcli.commands.uncertainty import take_from_cells
-
-        take_from_cells(request)
-    if not question.is_uncertain:
-        return
     from gradcli.commands.uncertainty import Uncertainties
 
+    request = question.request
     if question.asked == VALUE:
         question.asked, question.bare, held = GRADIENT, True, request.names
     request.no_grad = held  # data that is uncertain contributes by its gradient
@@ -109,12 +107,11 @@ def _propagate(question: Question, held: list[str]) -> None:
     question.errors = Uncertainties(request, question, [*given, *altered])
 
 
-def _table(question: Question) -> Table | None:
+def _table(question: Question, wanted: bool | None) -> Table | None:
     """The table that the variables are columns of, where it is read by rows.
 
     Raises LanguageError for what does not go with that, if the command line asks for it.
     """
-    wanted = rows_wanted(question)
     table = large_table(question.request, wanted)
     if table is None:
         return None
@@ -227,13 +224,20 @@ def gradient(question: Question) -> Answer:
     kept = retained(evaluation, leaves, names, every) if names or every else {}
     seed = None if question.seed is None else cotangent_of(evaluation, question.seed)
     trace = None if evaluation.differentiated else _passed(question, evaluation, seed, watched)
+    grads = {n: t.grad for n, t in leaves.items()}
     if not question.of_one_tape:
-        _set_tails(evaluation, leaves, seed)
+        given = {n: g for n, g in grads.items() if n in evaluation.variables and g is not None}
+        better, remarks = tails(evaluation, given, seed)
+        for name, grad in better.items():
+            leaves[name].grad = grads[name] = grad
+        if remarks is not None:
+            tell(remarks)
     if errors is not None:
         errors.propagate(evaluation)
     # Of the leaves that --load brought only those that the gradient reaches.
-    tensors = {n: t for n, t in leaves.items() if n not in request.loaded or t.grad is not None}
-    grads = {n: t.grad for n, t in (tensors | kept).items()}
+    tensors = {n: t for n, t in leaves.items() if n not in request.loaded or grads[n] is not None}
+    own = grads
+    grads = {n: own[n] for n in tensors} | {n: t.grad for n, t in kept.items()}
     wrong = not_finite(grads)
     kinks = kinks_of(
         *(evaluation, look, seed), wrong=leaves.keys() & wrong, like=others, hooked=bool(hooks)
@@ -261,7 +265,7 @@ def gradient(question: Question) -> Answer:
 
     answer = Answer(request, found, lines, keys)
     answer.plan, answer.trace, answer.kinks = evaluation.plan, trace, kinks
-    answer.others, answer.grads = others, {n: t.grad for n, t in leaves.items()} if others else {}
+    answer.others, answer.grads = others, own
     return answer
 
 
@@ -300,16 +304,6 @@ def _passed(
     from gradcli.commands.inspected import observed
 
     return observed(propagate, evaluation, values=watched, **how)
-
-
-def _set_tails(evaluation: Evaluation, leaves: Found, seed: Any) -> None:
-    own = {n: t for n, t in leaves.items() if n in evaluation.variables and t.grad is not None}
-    grads = {n: t.grad for n, t in own.items()}
-    found, remarks = tails(evaluation, grads, seed)
-    for name, grad in found.items():
-        own[name].grad = grad
-    if remarks is not None:
-        tell(remarks)
 
 
 def note_of_sums(arrays: list[str]) -> None:

@@ -412,8 +412,9 @@ def labelled(name: str | None, text: str, style: Style) -> str:
     """`name = text` through the gate, the name in colour; the text alone where there is no name."""
     if name is None:
         return visible(text)
-    shown = visible(name)
-    return f"{painted(shown, 'cyan') if style.colour else shown} = {visible(text)}"
+    if not style.colour:
+        return visible(f"{name} = {text}")
+    return f"{painted(visible(name), 'cyan')} = {visible(text)}"
 
 
 def object_text(found: Mapping[str, Any]) -> str:

@@ -5,8 +5,8 @@ backward passes over it, with the errors that PyTorch's users know, and remedies
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
@@ -199,11 +199,11 @@ def drawn() -> Any:
 
 def run(request: Request, variables: dict[str, Any], integers: Iterable[str] = ()) -> Evaluation:
     """Run the program on these variables."""
-    from gradcli import language
+    from gradcli.language.interpreter import run as run_program
 
     before = drawn()
     with apart(request):
-        result = language.run(request.program, {**request.loaded, **variables})
+        result = run_program(request.program, {**request.loaded, **variables})
     found = Evaluation(request, variables, result.value, result.names, list(integers))
     found.drawn = before
     return found
@@ -219,27 +219,7 @@ def prepare(ctx: AnyContext, dtype: str, manual_seed: int | None) -> None:
     if ctx.meta.setdefault("gradcli.prepared", False):
         return
     ctx.meta["gradcli.prepared"] = True
-    from gradcli.engine.core.modes import told
-
-    told.set(output.note)
-    ctx.call_on_close(lambda: told.set(None))
-    import warnings
-
-    import numpy as np
-
-    sys.set_int_max_str_digits(LONGEST_INTEGER)
-
-    from gradcli.engine.system import dtypes
-
-    # inf and nan are results like others, as in PyTorch; what is worth a warning is one line of ours.
-    ctx.with_resource(np.errstate(all="ignore"))
-    ctx.with_resource(warnings.catch_warnings())
-    warnings.showwarning = _once()
-    # A leak is none in a process that ends.
-    warnings.filterwarnings("ignore", r"Using backward\(\) with create_graph=True")
-    before = dtypes.get_default_dtype()
-    ctx.call_on_close(lambda: dtypes.set_default_dtype(before))
-    dtypes.set_default_dtype(getattr(dtypes, dtype))
+    ctx.with_resource(_prepared(dtype))
     if manual_seed is not None:
         from gradcli.engine.registry.table import resolve
 
@@ -247,6 +227,31 @@ def prepare(ctx: AnyContext, dtype: str, manual_seed: int | None) -> None:
             resolve("manual_seed")(manual_seed)
         except OPERATION_ERRORS as error:
             raise usage(f"--manual-seed: {error}") from error
+
+
+@contextmanager
+def _prepared(dtype: str) -> Iterator[None]:
+    """What holds of the process while a command runs."""
+    import warnings
+
+    import numpy as np
+
+    from gradcli.engine.core.modes import told
+    from gradcli.engine.system import dtypes
+
+    sys.set_int_max_str_digits(LONGEST_INTEGER)
+    told.set(output.note)
+    # inf and nan are results like others, as in PyTorch; what is worth a warning is one line of ours.
+    with (
+        np.errstate(all="ignore"),
+        warnings.catch_warnings(),
+        dtypes.as_default(getattr(dtypes, dtype)),
+    ):
+        warnings.showwarning = _once()
+        # A leak is none in a process that ends.
+        warnings.filterwarnings("ignore", r"Using backward\(\) with create_graph=True")
+        yield
+    told.set(None)
 
 
 def _once() -> Callable[..., None]:
@@ -266,10 +271,10 @@ def _once() -> Callable[..., None]:
 
 def read_value(text: str, option: str, dtype: Any = None, files: Reader | None = None) -> Any:
     """The value of an option; what is wrong with it says which option's it is."""
-    from gradcli import language
+    from gradcli.language.option_values import read_value as read
 
     try:
-        return language.read_value(text, stdin=sys.stdin, dtype=dtype, files=files)
+        return read(text, stdin=sys.stdin, dtype=dtype, files=files)
     except LanguageError as error:
         error.message = f"{option}: {error.message}"
         raise
@@ -306,12 +311,11 @@ def read_variable(request: Request, name: str, files: Reader | None) -> Any:
 def require_grad(request: Request, name: str, tensor: Any) -> bool:
     """Make the variable require grad, or not; False where its dtype cannot."""
     wanted = name not in request.no_grad and (request.wrt is None or name in request.wrt)
-    able = tensor.is_floating_point() or tensor.is_complex()
-    if wanted and not able:
+    if wanted and tensor.array.dtype.kind not in "fc":
         if request.wrt is not None:
             raise cannot_require_grad(request, name, tensor)
         return False
-    if tensor.requires_grad != wanted:
+    if wanted or tensor.requires_grad:
         tensor.requires_grad_(wanted)
     return True
 

@@ -101,8 +101,9 @@ def facts(request: Request) -> dict[str, Any]:
 @pytest.mark.parametrize("words", PLAIN, ids=" ".join)
 def test_a_plain_line_asks_for_what_click_would_have_it(command, words, monkeypatch):
     words = [command, *words]
-    found = argv.plain_request(words)
-    assert found is not None
+    plain = argv.plain_request(words)
+    assert plain is not None
+    _, found = plain
     wanted = by_click(words, monkeypatch)
     assert facts(found) == facts(wanted)
     assert list(found.texts) == list(wanted.texts)
