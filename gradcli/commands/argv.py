@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 import gradcli.engine.system.process as process
 from gradcli.commands import COMPLETION_VARIABLE
 from gradcli.commands.command_errors import show, usage
-from gradcli.commands.declarations import Option, declaration
+from gradcli.commands.declarations import Command, Option, declaration
 from gradcli.commands.output import Style
 from gradcli.commands.request import Request, is_known, normal, variables
 from gradcli.language.located_errors import LanguageError
@@ -131,10 +131,10 @@ def _point(word: str) -> list[tuple[str, str]]:
 # -- plain lines ------------------------------------------------------------------------------------
 def run(words: list[str]) -> int | None:
     """The exit code of a plain line's command, once it is done; None, with nothing done, of any other."""
-    request = plain_request(words)
-    if request is None:
+    plain = plain_request(words)
+    if plain is None:
         return None
-    command = declaration(words[0])
+    command, request = plain
     with process.Context() as context:
         return process.shown(
             lambda: command.run(context, request, command.defaults()),
@@ -142,14 +142,15 @@ def run(words: list[str]) -> int | None:
         )
 
 
-def plain_request(words: list[str]) -> Request | None:
-    """What a plain line asks for, as click would have it; None of a line that is not plain.
+def plain_request(words: list[str]) -> tuple[Command, Request] | None:
+    """The command of a plain line and what it asks for, as click would have it; None of any other line.
 
     What is an error, and in which words, is said in one place: click reads such a line from its start.
     """
     if words[:1] not in (["grad"], ["graph"]) or any(name in os.environ for name in _SETTINGS):
         return None
-    declared = declaration(words[0]).declared()
+    command = declaration(words[0])
+    declared = command.declared()
     found = split(words[1:], declared)
     if found.options or found.missing or len(found.positionals) != 1:
         return None
@@ -165,7 +166,8 @@ def plain_request(words: list[str]) -> Request | None:
         return None
     if any(f"--{n}" in declared or not is_known(program, n) for n in names if n not in texts):
         return None
-    return Request(program, texts, options=options, style=Style.of("text", None, "auto"))
+    style = Style.of("text", None, "auto")
+    return command, Request(program, texts, options=options, style=style)
 
 
 def _is_plain(value: str) -> bool:

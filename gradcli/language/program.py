@@ -71,6 +71,10 @@ class Program:
         """The operand of every row."""
         return self.rows[1::4]
 
+    def instructions(self) -> Iterator[tuple[int, int, int]]:
+        """(kind, operand, row) of every row."""
+        return zip(self._kinds, self.rows[1::4], range(len(self._kinds)), strict=True)
+
     @property
     def spans(self) -> list[tuple[int, int]]:
         """Where in the source every row stands."""

@@ -261,20 +261,8 @@ class Binder:
 
     def _straight(self, k: int, s: Signature, slots: list[str], spread: bool) -> list[str]:
         """The lines that call a signature's target if all arguments have the usual classes."""
-        tests = [
-            f"({a} is missing or {t})" if p.optional else t
-            for a, p in zip(slots, s.positional, strict=False)
-            if (t := p.quick(a, self.numbers) or f"{a} is not missing" * (not p.optional))
-        ]
-        tests += [f"{a} is missing" for a in slots[len(s.positional) :]]
-        place = {p.name: a for a, p in zip(slots, s.positional, strict=False)}
-        values = []
-        for p in s.passed:
-            a, default = place.get(p.name), f"{_name(p)}{k}"
-            given = default if a is None else p.passed(a)
-            values.append(
-                f"{default} if {a} is missing else {given}" if a and p.optional else given
-            )
+        defaults = [f"{_name(p)}{k}" for p in s.passed]
+        tests, values = s.straight(slots, defaults, self.numbers)
         if spread:
             tests.append("not more")
         call = "t{}(({},))" if self._long(k) else "t{}({})"
