@@ -242,7 +242,7 @@ def gradient(question: Question) -> Answer:
     kinks = kinks_of(
         *(evaluation, look, seed), wrong=leaves.keys() & wrong, like=others, hooked=bool(hooks)
     )
-    if not question.detect_anomaly:
+    if wrong and not question.detect_anomaly:
         limits = f"{kinks.limits}; " if kinks and kinks.limits else ": "
         note_not_finite(wrong, f"{limits}--detect-anomaly says where it came from")
     hidden = () if errors is None else errors.hidden

@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 import gradcli.engine.system.process as process
 from gradcli.commands import COMPLETION_VARIABLE
@@ -114,7 +115,7 @@ def split(args: Iterable[str], declared: Mapping[str, Option]) -> Split:
             found.bindings += values
             rest.pop()
         elif match := _BINDING.fullmatch(word):
-            name = normal(match[1])
+            name = match[1] if match[1].isascii() else normal(match[1])
             found.bindings.append((name, take(f"--{match[1]}") if match[2] is None else match[2]))
         else:
             found.positionals.append(word)
@@ -137,7 +138,7 @@ def run(words: list[str]) -> int | None:
     command, request = plain
     with process.Context() as context:
         return process.shown(
-            lambda: command.run(context, request, command.defaults()),
+            partial(command.run, context, request, command.defaults()),
             lambda error: show(error, words, context.meta),
         )
 

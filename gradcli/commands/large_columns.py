@@ -386,7 +386,8 @@ def _gradient(question: Question, made: Passes, runner: Runner) -> Answer:
     made.may_be_written(work, runner, value=question.value)
     found = made.run(work, runner)
     value, grads = work.results(found[0])
-    note_not_finite(not_finite(grads))
+    if wrong := not_finite(grads):
+        note_not_finite(wrong)
     like = {n: trace.inputs[n] if g is None else g for n, g in trace.gradients.items()}
 
     def keys(precision: int | None) -> dict[str, Any]:

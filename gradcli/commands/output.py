@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any
 
 import gradcli.engine.system.budget as budget
-from gradcli.commands.terminal import colour_wanted, echo, is_terminal, painted, width
+from gradcli.commands.terminal import echo, how_seen, painted, width
 from gradcli.engine.system.interrupts import begin, held, unfinished
 from gradcli.engine.system.visible import visible
 
@@ -64,8 +64,7 @@ class Style:
         **facts: Any,
     ) -> Style:
         """The style for standard output as it is now."""
-        coloured = colour_wanted(sys.stdout, colour)
-        return cls(form, precision, is_terminal(sys.stdout), coloured, **facts)
+        return cls(form, precision, *how_seen(sys.stdout, colour), **facts)
 
 
 # -- numbers --------------------------------------------------------------------------------------

@@ -80,10 +80,7 @@ class Evaluation:
     @property
     def is_wrong(self) -> bool:
         """Whether a gradient of a leaf is not finite."""
-        from gradcli.commands.output import is_finite
-
-        grads = [t.grad for t in self.leaves.values()]
-        return any(g is not None and not is_finite(g.array) for g in grads)
+        return bool(not_finite({n: t.grad for n, t in self.leaves.items()}))
 
     def error_for(self, error: Exception, hint: str | None = None) -> LanguageError:
         """An error of the engine's about the value."""
@@ -92,7 +89,9 @@ class Evaluation:
 
     def tensor(self, purpose: str) -> Any:
         """The value, if it is a tensor; else the error that says why there is no `purpose`."""
-        if hasattr(self.value, "requires_grad"):
+        from gradcli.engine.core.tensor import Tensor
+
+        if isinstance(self.value, Tensor):
             return self.value
         from gradcli.language.runtime_errors import no_tensor
 
@@ -250,8 +249,10 @@ def _prepared(dtype: str) -> Iterator[None]:
         warnings.showwarning = _once()
         # A leak is none in a process that ends.
         warnings.filterwarnings("ignore", r"Using backward\(\) with create_graph=True")
-        yield
-    told.set(None)
+        try:
+            yield
+        finally:
+            told.set(None)
 
 
 def _once() -> Callable[..., None]:
@@ -303,7 +304,7 @@ def read_variable(request: Request, name: str, files: Reader | None) -> Any:
     if name in request.tensors:
         return request.tensors[name].detach().clone()
     value = read_value(request.texts[name], request.options[name].rstrip("="), files=files)
-    if value.grad_fn is not None:
+    if value.node is not None:
         value = value.detach()  # `tensor([1.], requires_grad=True)*2`: the option's value is a leaf
     return value
 
@@ -333,7 +334,9 @@ def cannot_require_grad(request: Request, name: str, tensor: Any) -> LanguageErr
 
 
 def _is_tracked_leaf(value: Any) -> bool:
-    return getattr(value, "requires_grad", False) is True and value.is_leaf
+    from gradcli.engine.core.tensor import Tensor
+
+    return isinstance(value, Tensor) and value.node is not None and value.is_leaf
 
 
 # -- backward passes --------------------------------------------------------------------------------
@@ -370,11 +373,12 @@ def backward(
     retain_graph: bool = False,
     create_graph: bool = False,
 ) -> None:
-    """Backpropagate `passes` times from the value."""
-    value = evaluation.tensor("gradient")
+    """Backpropagate `passes` times from the value, which is a tensor."""
     for number in range(1, passes + 1):
         try:
-            value.backward(seed, retain_graph=retain_graph or None, create_graph=create_graph)
+            evaluation.value.backward(
+                seed, retain_graph=retain_graph or None, create_graph=create_graph
+            )
         except OPERATION_ERRORS as error:
             raise explained(evaluation, error, number) from error
 
@@ -412,15 +416,16 @@ def _nothing_requires_grad(evaluation: Evaluation) -> str:
 
 def not_finite(gradients: Mapping[str, Any]) -> list[str]:
     """The names of the gradients that are not finite."""
-    return [n for n, g in gradients.items() if g is not None and not output.is_finite(g.array)]
+    import numpy as np
+
+    return [n for n, g in gradients.items() if g is not None and not np.isfinite(g.array).all()]
 
 
 def note_not_finite(wrong: Sequence[str], remedy: str = "") -> None:
     """Say once, besides the results, which gradients are not finite; remedy: what finds out why."""
-    if wrong:
-        shown = ", ".join(wrong[:3]) + (", …" if len(wrong) > 3 else "")
-        what = "gradient is" if len(wrong) == 1 else "gradients are"
-        output.note(f"the {what} not finite ({shown}){remedy}")
+    shown = ", ".join(wrong[:3]) + (", …" if len(wrong) > 3 else "")
+    what = "gradient is" if len(wrong) == 1 else "gradients are"
+    output.note(f"the {what} not finite ({shown}){remedy}")
 
 
 def retained(

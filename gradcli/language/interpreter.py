@@ -96,7 +96,7 @@ class Machine:
         """Run a program on the machine's names; returns the value of its last expression."""
         self.value = None
         if program.straight:  # its rows are instructions as they are
-            code = Code(program, "", [program.instructions()])
+            code = program.code()
         else:
             from gradcli.language import control_flow, lowering
 

@@ -26,6 +26,7 @@ from gradcli.engine.registry.schema import (
     Target,
     Unfit,
     said,
+    signatures,
     starred,
     words,
 )
@@ -69,7 +70,7 @@ class Parser:
     @cached_property
     def signatures(self) -> list[Signature]:
         """The parsed signatures."""
-        return [Signature(text) for text in self.texts]
+        return signatures(self.texts)
 
     def function(
         self, first: int = 0, *, numbers: bool = False, suffix: str = ""
@@ -159,7 +160,7 @@ class Binder:
         if all("|method" in text for text in texts):
             first = 1  # PyTorch has only the method
         self.first, self.suffix, self.overlap = first, suffix, "any any"
-        read = [Signature(text, first) for text in texts]
+        read = signatures(texts, first)
         form = _FORMS[first]
         kept = [s for s in read if form in s.forms and (s.has_input or not first)]
         kept.sort(key=lambda s: s.hidden)

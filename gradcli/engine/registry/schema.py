@@ -41,7 +41,7 @@ for the usual classes of arguments, `Parser.general` for all others.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -422,6 +422,11 @@ class Signature:
         """`name(input, dim=None, *, dtype=None)`."""
         parts = starred(self.passed, lambda p: f"{p.name}={p.default!r}" if p.optional else p.name)
         return f"({', '.join(parts)})"
+
+
+def signatures(texts: Iterable[str], first: int = 0) -> list[Signature]:
+    """The signatures that texts declare; first: 1 for a method's."""
+    return [Signature(text, first) for text in texts]
 
 
 def starred(parameters: list[Parameter], text: Callable[[Parameter], str]) -> list[str]:
