@@ -7,11 +7,10 @@ import sys
 from typing import TYPE_CHECKING, Any, cast
 
 from gradcli.commands import output
-from gradcli.commands.backward_passes import cotangent_of, explained, kinks_of
 from gradcli.commands.command_errors import usage
 from gradcli.commands.declarations import ANOMALY, DRAWN, SEED, Option, Options, declare
 from gradcli.commands.inspected import evaluate_watched, graph_of, raise_anomaly, raise_on_anomalies
-from gradcli.commands.request_evaluation import Evaluation, Look
+from gradcli.commands.request_evaluation import Evaluation, Look, cotangent_of, explained, kinks_of
 from gradcli.commands.terminal import is_terminal, speaks_unicode
 from gradcli.language.located_errors import OPERATION_ERRORS, did_you_mean, suggest
 
@@ -67,14 +66,14 @@ def _torch_arguments(command: Any, ctx: Any, args: list[str]) -> list[str]:
     """With --torch what follows `--` belongs to the program, which stands instead of EXPR."""
     if not any(word == "--torch" or word.startswith("--torch=") for word in args):
         return args
-    from gradcli.commands.options import split
+    from gradcli.commands.argv import split
 
     ours, theirs = args, []
     if "--" in args:
         at = args.index("--")
         ours, theirs = args[:at], args[at + 1 :]
     ours = _inputs(ctx, ours)
-    found = split(ours, command.declared(ctx))
+    found = split(ours, command.declared)
     ctx.meta["gradcli.arguments"] = theirs
     if "torch" not in found.given:
         return args
@@ -173,7 +172,7 @@ def _inputs(ctx: Any, args: list[str]) -> list[str]:
     arguments=_torch_arguments,
 )
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
-    """Show the graph that the backward pass of EXPR will walk: a node for each operation."""
+    """Show the graph that the backward pass of EXPR walks: a node an operation."""
     shown = {name: value for name, value in vars(options).items() if name not in _NOT_SHOWN}
     seed, path, folder, norms = options.seed, options.path, options.frames, options.norms
     anomalies, sort = options.detect_anomaly, options.sort
@@ -493,7 +492,7 @@ def _work_out_shapes(ctx: AnyContext, request: Request, numbers: bool) -> None:
     if numbers:
         from gradcli.commands.options import unbound
 
-        declared = cast(Any, ctx).command.declared(ctx)
+        declared = cast(Any, ctx).command.declared
         raise unbound(request.program, request.open_variables[0], declared, set(request.names))
     where = point(ctx, request)
     note_guesses(where)
