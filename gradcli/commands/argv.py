@@ -16,11 +16,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 import gradcli.engine.system.process as process
 from gradcli.commands import COMPLETION_VARIABLE
 from gradcli.commands.command_errors import show, usage
-from gradcli.commands.declarations import Option, declaration
+from gradcli.commands.declarations import Command, Option, declaration
 from gradcli.commands.output import Style
 from gradcli.commands.request import Request, is_known, normal, variables
 from gradcli.language.located_errors import LanguageError
@@ -114,7 +115,7 @@ def split(args: Iterable[str], declared: Mapping[str, Option]) -> Split:
             found.bindings += values
             rest.pop()
         elif match := _BINDING.fullmatch(word):
-            name = normal(match[1])
+            name = match[1] if match[1].isascii() else normal(match[1])
             found.bindings.append((name, take(f"--{match[1]}") if match[2] is None else match[2]))
         else:
             found.positionals.append(word)
@@ -131,25 +132,26 @@ def _point(word: str) -> list[tuple[str, str]]:
 # -- plain lines ------------------------------------------------------------------------------------
 def run(words: list[str]) -> int | None:
     """The exit code of a plain line's command, once it is done; None, with nothing done, of any other."""
-    request = plain_request(words)
-    if request is None:
+    plain = plain_request(words)
+    if plain is None:
         return None
-    command = declaration(words[0])
+    command, request = plain
     with process.Context() as context:
         return process.shown(
-            lambda: command.run(context, request, command.defaults()),
+            partial(command.run, context, request, command.defaults()),
             lambda error: show(error, words, context.meta),
         )
 
 
-def plain_request(words: list[str]) -> Request | None:
-    """What a plain line asks for, as click would have it; None of a line that is not plain.
+def plain_request(words: list[str]) -> tuple[Command, Request] | None:
+    """The command of a plain line and what it asks for, as click would have it; None of any other line.
 
     What is an error, and in which words, is said in one place: click reads such a line from its start.
     """
     if words[:1] not in (["grad"], ["graph"]) or any(name in os.environ for name in _SETTINGS):
         return None
-    declared = declaration(words[0]).declared()
+    command = declaration(words[0])
+    declared = command.declared()
     found = split(words[1:], declared)
     if found.options or found.missing or len(found.positionals) != 1:
         return None
@@ -165,7 +167,8 @@ def plain_request(words: list[str]) -> Request | None:
         return None
     if any(f"--{n}" in declared or not is_known(program, n) for n in names if n not in texts):
         return None
-    return Request(program, texts, options=options, style=Style.of("text", None, "auto"))
+    style = Style.of("text", None, "auto")
+    return command, Request(program, texts, options=options, style=style)
 
 
 def _is_plain(value: str) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
+from gradcli.commands.answers import large_table, rows_wanted
 from gradcli.commands.command_errors import usage
-from gradcli.commands.compiled_evaluation import large_table, rows_wanted
 from gradcli.commands.declarations import BY_ROWS, CLUSTER, EXPRESSION, Option, Options, declare
 from gradcli.commands.fit import BOUNDS, bounds_of
 from gradcli.commands.pictures import PLOT, PLOTTED, Canvas
