@@ -71,6 +71,7 @@ def parameter(option: Option) -> click.Parameter:
     elif option.type is not None:
         facts["type"] = option.type
     if isinstance(option, Argument):
+        facts |= {"nargs": -1} if option.many else {}
         return click.Argument([option.name], required=option.required, **facts)
     if option.is_flag:
         facts["is_flag"] = True

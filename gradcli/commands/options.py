@@ -152,10 +152,10 @@ class ExpressionCommand(HelpfulCommand):
                 for o in found.options
             ]
         reading = None
-        if text and text.strip() and self.declaration.puts_in and not lenient:
-            reading = _formula(found, text, self.declaration.puts_in)
-            text = reading.source
         try:
+            if text and text.strip() and self.declaration.puts_in and not lenient:
+                reading = _formula(found, text, self.declaration.puts_in)
+                text = reading.source
             program, names = variables(text, lenient)
         except LanguageError as error:
             _also_mathematics(error, text or "", declared)
@@ -188,7 +188,7 @@ class ExpressionCommand(HelpfulCommand):
         if program is not None and "load" not in found.given and ctx.obj is None:
             _check_names(program, shown, bound, declared)
         _check_spelling(found, {f"--{name}" for name in shown} | set(declared))
-        _check_positionals(found, declared, self.declaration.operands)
+        _check_positionals(found, declared, self.declaration)
         if program is None:
             raise usage("no expression", hint=f"see {ctx.command_path} --help")
         if self.operand == "EXPR" and not program.source.strip():
@@ -420,10 +420,11 @@ def _check_spelling(found: Split, options: set[str]) -> None:
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.I)
 
 
-def _check_positionals(found: Split, declared: Declared, operands: int) -> None:
+def _check_positionals(found: Split, declared: Declared, declaration: Command) -> None:
     """Refuse words that are left over; those that look like options are most likely misspelt."""
-    allowed = operands - ("file" in found.given)
-    if len(found.positionals) <= allowed:
+    allowed = declaration.operands - ("file" in found.given)
+    more = found.positionals[allowed:]
+    if not more or (declaration.takes_more and all(map(_is_table, more))):
         return
     from gradcli.language.located_errors import did_you_mean, suggest
 
@@ -469,6 +470,12 @@ def _check_positionals(found: Split, declared: Declared, operands: int) -> None:
             f"{flags[-1]} takes no value; a variable of that name is bound with --let {name}=VALUE"
         )
     raise usage(f"unexpected argument {extra!r}", hint=hint)
+
+
+def _is_table(word: str) -> bool:
+    """Whether a word may be one more table: a file, a pattern, standard input."""
+    word = word.removeprefix("@")
+    return word == "-" or os.path.exists(os.path.expanduser(word)) or any(s in word for s in "*?")
 
 
 def _in_pieces(found: Split, allowed: int) -> str | None:
@@ -743,6 +750,11 @@ def _style(params: dict[str, Any]) -> Style:
         return Style.of(form, precision, colour, names=not bare)
     from gradcli.commands.array_output import form_of, write_arrays
 
+    if params.get("trace"):  # a table of texts, with its own formats
+        from gradcli.commands.step_output import steps_form
+
+        form = steps_form(form, path)
+        return Style.of(form, precision, colour, path=path)
     if path is not None:
         chosen, form = form, form_of(path)
         if chosen not in ("text", form):
