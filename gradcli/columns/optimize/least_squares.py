@@ -66,7 +66,7 @@ class Fit(NamedTuple):
     values: the parameters, flat. covariance: theirs; nan where the data do not tell. chi2: the sum of
     squared (weighted) residuals. undetermined: the parameters that could have other values with the same
     residuals. bounded: those that ended at a bound, which the covariance holds fixed. evaluations: how
-    often the residuals were computed.
+    often the residuals were computed. absolute: whether residuals come in units of their uncertainties.
     """
 
     values: Array
@@ -78,6 +78,14 @@ class Fit(NamedTuple):
     converged: bool
     undetermined: list[int]
     bounded: list[int]
+    absolute: bool = False
+
+    @property
+    def probability(self) -> float:
+        """Of a chi2 as large or larger, where the uncertainties are right; nan where there are none."""
+        if not self.absolute or self.dof <= 0:
+            return float("nan")
+        return float(scipy("special").chdtrc(self.dof, self.chi2))
 
     @property
     def errors(self) -> Array:
@@ -214,7 +222,7 @@ def _described(
     count = best.njev or best.nfev
     return Fit(
         best.x, covariance, chi2, dof, int(count), point.evaluations, converged, undetermined,
-        bounded.tolist(),
+        bounded.tolist(), absolute,
     )  # fmt: skip
 
 
