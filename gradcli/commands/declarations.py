@@ -55,6 +55,7 @@ class Option:
     least, most: of a whole number; with type=str a letter may stand for it. type: of another number.
     many: whether it may be given several times. complete: which of `completers` says what a shell
     offers. variable: of the environment, in its place.
+    binds: a flag that may be followed by values of variables, `x=2,y=3`.
     """
 
     required = False
@@ -73,6 +74,7 @@ class Option:
         many: bool = False,
         complete: str | None = None,
         variable: str | None = None,
+        binds: bool = False,
         section: str = "Options",
     ) -> None:
         names, self.metavar = self.split(written)
@@ -82,6 +84,7 @@ class Option:
         self.is_flag = not (self.metavar or choices)
         self.help, self.choices, self.least, self.most, self.type = help, choices, least, most, type
         self.many, self.section = many, section
+        self.binds = binds
         self.complete = complete or _COMPLETED.get((self.metavar or "").partition(".")[0])
         self.variable = variable
         if default is None:

@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
+from gradcli.commands.answers import rows_wanted
 from gradcli.commands.command_errors import reading_table, usage
-from gradcli.commands.compiled_evaluation import rows_wanted
 from gradcli.commands.data_rows import BY, MORE, WHERE, DataRows, several
 from gradcli.commands.declarations import (
     BY_ROWS,

@@ -7,11 +7,10 @@ import sys
 from typing import TYPE_CHECKING, Any, cast
 
 from gradcli.commands import output
-from gradcli.commands.backward_passes import cotangent_of, explained, kinks_of
 from gradcli.commands.command_errors import usage
 from gradcli.commands.declarations import ANOMALY, DRAWN, SEED, Option, Options, declare
 from gradcli.commands.inspected import evaluate_watched, graph_of, raise_anomaly, raise_on_anomalies
-from gradcli.commands.request_evaluation import Evaluation, Look
+from gradcli.commands.request_evaluation import Evaluation, Look, cotangent_of, explained, kinks_of
 from gradcli.commands.terminal import is_terminal, speaks_unicode
 from gradcli.language.located_errors import OPERATION_ERRORS, did_you_mean, suggest
 

@@ -152,10 +152,10 @@ class ExpressionCommand(HelpfulCommand):
                 for o in found.options
             ]
         reading = None
-        if text and text.strip() and self.declaration.puts_in and not lenient:
-            reading = _formula(found, text, self.declaration.puts_in)
-            text = reading.source
         try:
+            if text and text.strip() and self.declaration.puts_in and not lenient:
+                reading = _formula(found, text, self.declaration.puts_in)
+                text = reading.source
             program, names = variables(text, lenient)
         except LanguageError as error:
             _also_mathematics(error, text or "", declared)
