@@ -126,8 +126,11 @@ def run(ctx: AnyContext, request: Request, options: Options, *, bare: bool = Fal
         register_hooks(evaluation, hooks)
     intermediates = retained(evaluation, names, every)
     gradient = cotangent_of(evaluation, options.seed)
-    trace = None if planned.differentiated else _passed(evaluation, gradient, options, values)
-    if not (_of_one_tape(options) or hooks):
+    trace = None
+    if not planned.differentiated:
+        with _rules(like):
+            trace = _passed(evaluation, gradient, options, values)
+    if not (_of_one_tape(options) or hooks or (like and like.pytorchs)):
         _with_tails(evaluation, gradient)
     if errors is not None:
         errors.propagate(evaluation)
@@ -165,6 +168,15 @@ def _others(options: Options) -> Others | None:
     from gradcli.commands.kink_notes import Others
 
     return Others(options.like)
+
+
+def _rules(like: Others | None) -> AbstractContextManager[None]:
+    """By which rules derivatives are computed: PyTorch's as they are stated, where they are asked for."""
+    if like is None or not like.pytorchs:
+        return nullcontext()
+    from gradcli.operators.primitives.accurate_slopes import pytorchs
+
+    return pytorchs()
 
 
 def _with_tails(evaluation: Evaluation, gradient: Any) -> None:

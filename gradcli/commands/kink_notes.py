@@ -319,6 +319,11 @@ class Others:
     def __bool__(self) -> bool:
         return bool(self.systems)
 
+    @property
+    def pytorchs(self) -> bool:
+        """Whether PyTorch's numbers are asked for: then ours are computed by its rules alone."""
+        return not self.all and any(s.id.startswith("torch") for s in self.systems)
+
     def ask(
         self,
         program: Program,

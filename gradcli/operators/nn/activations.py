@@ -491,7 +491,10 @@ def _gelu_backward(grad_output: Array, self: Array, approximate: str = "none") -
         tanh = np.tanh(inner)
         slope = sqrt(2 / pi) * (1 + 3 * 0.044715 * self * self)
         return grad_output * (0.5 * (1 + tanh) + 0.5 * self * (1 - tanh * tanh) * slope)
-    cdf = 0.5 * _erfc(self * -sqrt(0.5))  # 1 + erf cancels in the tail
+    if accurate_slopes.as_stated:
+        cdf = 0.5 * (1 + _erf(self * sqrt(0.5)))
+    else:
+        cdf = 0.5 * _erfc(self * -sqrt(0.5))  # 1 + erf cancels in the tail
     pdf = np.exp(-0.5 * self * self) / sqrt(2 * pi)
     return grad_output * (cdf + self * pdf)
 
