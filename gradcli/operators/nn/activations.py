@@ -32,6 +32,7 @@ from gradcli.engine.registry.schema import Python
 from gradcli.engine.registry.table import Array, Primitive, function, operator, primitive
 from gradcli.engine.system.array_memory import afresh
 from gradcli.engine.system.dtypes import scalar_name
+from gradcli.operators.primitives import accurate_slopes
 from gradcli.operators.primitives.elementwise import relu as relu_p
 from gradcli.operators.primitives.elementwise import sigmoid, threshold_backward
 from gradcli.operators.primitives.elementwise import silu as silu_p

@@ -17,7 +17,6 @@ import numpy as np
 from gradcli.engine.registry.rule_helpers import unrecorded, where
 from gradcli.engine.registry.table import Array
 
-
 # Not empty while derivatives are to be PyTorch's, with the digits that its formulas lose.
 as_stated: list[None] = []
 
