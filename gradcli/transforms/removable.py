@@ -19,6 +19,7 @@ from gradcli.engine.core.switch import watching
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.language import run
 from gradcli.language.program import Program
+from gradcli.operators.primitives.accurate_slopes import as_stated
 from gradcli.transforms import traced_matrices
 from gradcli.transforms.batched_passes import Sparse
 from gradcli.transforms.higher_orders import gradients
@@ -44,6 +45,7 @@ class Remarks:
     undecided: dict[str, int] = field(default_factory=dict)
     none: dict[str, int] = field(default_factory=dict)
     open: dict[str, int] = field(default_factory=dict)
+    why = ""  # there are no power series, where that is known
 
     def lines(self, command: bool = True) -> list[str]:
         """A sentence for each kind of them; not for a command: of those that are no results."""
@@ -55,7 +57,7 @@ class Remarks:
                 "{} {} undecided: what decides it is lost in rounding, or along curves",
             ),
             (self.none, "{} {} not finite: there is none along lines through the point" + says),
-            (self.open, "{} {} not finite" + where),
+            (self.open, "{} {} not finite" + self.why + where),
         ]
         if command:
             by = "{} {} by power series through the point: rule by rule "
@@ -176,14 +178,26 @@ def _note_open(results: Mapping[str, Array], remarks: Remarks) -> None:
             remarks.open[name] = 1
 
 
-def _by_series(work: Callable[[], Any]) -> Any:
-    """The result of work on power series; None where the program has none."""
-    from gradcli.transforms.jets.derivatives import PROBLEMS
+def _wants_series(critical: bool, results: Mapping[str, Array], remarks: Remarks) -> bool:
+    """Whether there is more to find; where PyTorch's rules are asked for, what is not finite is noted."""
+    if not critical and all(map(is_finite, results.values())):
+        return False
+    if as_stated:
+        _note_open(results, remarks)
+    return not as_stated
+
+
+def _by_series(work: Callable[[], Any], remarks: Remarks) -> Any:
+    """The result of work on power series; None where the program has none, and the remarks say why."""
+    from gradcli.transforms.jets.derivatives import PROBLEMS, NoSeries
 
     try:
         return work()
+    except NoSeries as error:
+        remarks.why = f" (power series do not take {error})"
     except PROBLEMS:
-        return None
+        pass
+    return None
 
 
 def hessian(
@@ -207,7 +221,7 @@ def hessian(
         (n, m): f"{n}.hessian" if len(wrt) == 1 else f"{n}.{m}.hessian" for n in wrt for m in wrt
     }
     results = {called[n, m]: found[n].by[m] for n, m in called}
-    if not (watch.critical or watch.bent) and all(map(is_finite, results.values())):
+    if not _wants_series(watch.critical or watch.bent, results, remarks):
         return found, remarks
     start.again()
 
@@ -216,7 +230,7 @@ def hessian(
 
         return derivatives.hessian(derivatives.Traced(program, tensors, wrt, names))
 
-    whole = _by_series(work)
+    whole = _by_series(work, remarks)
     if whole is None:
         _note_open(results, remarks)
         return found, remarks
@@ -253,7 +267,8 @@ def hvp(
     remarks, start = Remarks(), traced_matrices.Start()
     watch = Watch()
     found = traced_matrices.hvp(program, tensors, vectors, names, watch)
-    if not (watch.critical or watch.bent) and all(is_finite(v.array) for v in found.values()):
+    tape = {f"{n}.hvp": v.array for n, v in found.items()}
+    if not _wants_series(watch.critical or watch.bent, tape, remarks):
         return found, remarks
     start.again()
 
@@ -264,9 +279,9 @@ def hvp(
         line = np.concatenate([np.ravel(v.array).astype(np.float64) for v in vectors.values()])
         return derivatives.gradient_along(traced, line, 1)
 
-    made = _by_series(work)
+    made = _by_series(work, remarks)
     if made is None:
-        _note_open({f"{n}.hvp": v.array for n, v in found.items()}, remarks)
+        _note_open(tape, remarks)
         return found, remarks
     results = {
         n: wrap(mended(v.array, part, f"{n}.hvp", remarks))
@@ -285,7 +300,7 @@ def jvp(
     remarks, start = Remarks(), traced_matrices.Start()
     watch = Watch()
     value, found = traced_matrices.jvp(program, tensors, vectors, names, watch)
-    if not watch.critical and is_finite(found.array):
+    if not _wants_series(watch.critical, {"jvp": found.array}, remarks):
         return (value, found), remarks
     start.again()
 
@@ -306,7 +321,7 @@ def jvp(
             )
         return found
 
-    made = _by_series(work)
+    made = _by_series(work, remarks)
     if made is None:
         _note_open({"jvp": found.array}, remarks)
         return (value, found), remarks
@@ -324,7 +339,8 @@ def jacobian(
     remarks, start = Remarks(), traced_matrices.Start()
     watch = Watch()
     found = traced_matrices.jacobian(program, tensors, wrt, names, mode, watch)
-    if not watch.critical and all(map(is_finite, found.by.values())):
+    tape = {f"{n}.jacobian": a for n, a in found.by.items()}
+    if not _wants_series(watch.critical, tape, remarks):
         return found, remarks
     start.again()
 
@@ -335,9 +351,9 @@ def jacobian(
             derivatives.Traced(program, tensors, wrt, names, gradient=False)
         )
 
-    whole = _by_series(work)
+    whole = _by_series(work, remarks)
     if whole is None:
-        _note_open({f"{n}.jacobian": a for n, a in found.by.items()}, remarks)
+        _note_open(tape, remarks)
         return found, remarks
     ends = np.cumsum([0, *(tensors[n].numel() for n in wrt)])
     by = {
@@ -384,7 +400,8 @@ def nth_gradients(
         return derivatives.nth(program, tensors, list(leaves), order, seed, names)
 
     own = all(n in tensors for n in leaves)  # and no leaf of the program's own
-    series = _by_series(work) if own and order >= SERIES_FROM else None
+    own = own and not as_stated
+    series = _by_series(work, remarks) if own and order >= SERIES_FROM else None
     if series is not None and all((f.status == 0).all() for f in series):
         if not is_finite(value.array):
             remarks.closed.update((f"{n}.grad", 1) for n in leaves)
@@ -394,7 +411,7 @@ def nth_gradients(
     found = gradients(value, leaves, cotangent, order)
     if not critical and all(is_finite(g.array) for g in found.values()):
         return found, remarks
-    series = series or (_by_series(work) if own else None)
+    series = series or (_by_series(work, remarks) if own else None)
     if series is None:
         _note_open({f"{n}.grad": g.array for n, g in found.items()}, remarks)
         return found, remarks
@@ -414,7 +431,7 @@ def slopes(
 ) -> tuple[dict[str, Array], Remarks]:
     """Gradients of the tape with the digits that results have lost; only those that are others."""
     remarks = Remarks()
-    if sum(tensors[n].numel() for n in gradients) > MOST_SLOPES:
+    if as_stated or sum(tensors[n].numel() for n in gradients) > MOST_SLOPES:
         return {}, remarks
     with Watch() as watch:
         traced_matrices.value_of(program, tensors, names)
@@ -443,7 +460,7 @@ def _slopes(
         )
         return derivatives.jacobian(traced)
 
-    whole = _by_series(work)
+    whole = _by_series(work, remarks)
     if whole is None or whole.values.ndim != 1:
         return dict(gradients), remarks
     ends = np.cumsum([0, *(tensors[n].numel() for n in gradients)])

@@ -266,3 +266,28 @@ def test_diff_and_the_commands_have_one_answer(argv: list[str], exact: str, note
     assert numbers(said) == pytest.approx(numbers(wanted), rel=1e-12, abs=1e-300)
     assert note in notes
     assert bool(note) == ("at this point" in notes)
+
+
+@sweep(
+    ("argv", "out"),
+    [
+        (["hessian", "sin(x)/x", "--x", "0"], "x.hessian = nan"),
+        (["hessian", "sin(x)/x", "--x", "0", "--vector", "1"], "x.hvp = nan"),
+        (["jacobian", "sin(x)/x", "--x", "0"], "x.jacobian = nan"),
+        (["jvp", "sin(x)/x", "--x", "0", "--vector", "1"], "jvp = nan"),
+        (["hessian", "nn.functional.softplus(x)", "--x", "40"], "x.hessian = 0"),
+        (["grad", "sigmoid(x)", "--x", "40"], "x.grad = 0   (the same in PyTorch"),
+        (["grad", "special.i1(x)", "--x", "0", "--order", "3"], "x.grad = 0"),
+        (["grad", "sinc(x)", "--x", "1e-8"], "x.grad = -2.1063981330815398e-08   (the same"),
+    ],
+    parts=1,
+)
+def test_pytorchs_numbers_are_there_to_ask_for(argv: list[str], out: str) -> None:
+    code, stdout, stderr = outcome(*argv, "--like", "torch")
+    assert code == 0 and stdout.startswith(out)
+    assert "by power series" not in stderr
+
+
+def test_matrices_of_other_systems_are_not_known() -> None:
+    code, _, stderr = outcome("hessian", "x**2", "--x", "1", "--like", "jax")
+    assert code == 2 and "gradcli grad --like jax" in stderr
