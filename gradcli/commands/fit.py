@@ -402,6 +402,9 @@ def report(request: Request, rows: EquationRows, found: Fit, shares: Mapping[str
     if found.bounded:
         names = ", ".join(labels[k] for k in found.bounded)
         output.note(f"at a bound; the errors of the others take it as fixed: {names}")
+    if found.begun is not None:
+        starts = ", ".join(f"{n}={v:.3g}" for n, v in zip(labels, found.begun, strict=True))
+        output.note(f"from the start given no minimum was found; this one was from {starts}")
     if found.dof == 0:
         output.note("as many parameters as rows: their errors are unknown")
     message = hint = None
@@ -409,6 +412,12 @@ def report(request: Request, rows: EquationRows, found: Fit, shares: Mapping[str
         names = ", ".join(labels[k] for k in found.undetermined)
         message = f"the data do not determine {names}: other values fit equally well"
         hint = f"hold one fixed, as in --fix {labels[found.undetermined[0]]}=VALUE"
+        if found.still:
+            names = ", ".join(labels[k] for k in found.still)
+            message = (
+                f"at these values no residual depends on {names}: this is a plateau, and no fit"
+            )
+            hint = f"start elsewhere, as in --{next(iter(rows.start))} VALUE"
     elif not found.converged:
         message = f"no minimum after {found.iterations} iterations: these are the last values"
         hint = f"start elsewhere, as in --{next(iter(rows.start))} VALUE; see --max-iterations"

@@ -750,6 +750,11 @@ def _style(params: dict[str, Any]) -> Style:
         return Style.of(form, precision, colour, names=not bare)
     from gradcli.commands.array_output import form_of, write_arrays
 
+    if params.get("trace"):  # a table of texts, with its own formats
+        from gradcli.commands.step_output import steps_form
+
+        form = steps_form(form, path)
+        return Style.of(form, precision, colour, path=path)
     if path is not None:
         chosen, form = form, form_of(path)
         if chosen not in ("text", form):
