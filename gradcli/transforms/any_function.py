@@ -1,7 +1,7 @@
 """A function of anybody's, its variables and its gradients: what tests of gradients are about.
 
 A variable is an array, a number, or holds several: a mapping or a sequence of arrays, or a module with its
-parameters. Each array is a leaf, named by its place: `params.W`, `layers.0.b`, `model.weight`.
+parameters. Each array is a leaf, named by its place: `params.W`, `model.weight`.
 """
 
 from __future__ import annotations

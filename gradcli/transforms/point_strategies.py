@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _STEPS = 1 << 16  # a variable is one of as many numbers
 _LINES = 24  # along which a point is looked at
 _GRID = np.linspace(-1, 1, 9)
-_SMOOTH = np.linalg.qr(np.vander(_GRID, 5))[0]  # polynomials of degree 4 on it
+_DEGREE = 4  # of the polynomials that a line is taken for
 _APART = 1e-9  # of a line's range: what such a polynomial leaves of it where there is a kink
 _ROUNDING = 1e-13
 
@@ -84,15 +84,27 @@ def is_smooth(
         found = value(*[p.reshape(a.shape) for p, a in zip(parts, point, strict=True)])
         return float(np.real(found))
 
+    smooth = _polynomials()
     with np.errstate(all="ignore"):
         for direction in _directions(flat.size):
             line = np.array([at(flat + t * steps * direction) for t in _GRID])
             if not np.isfinite(line).all():
                 return False
-            rest = np.abs(line - _SMOOTH @ (_SMOOTH.T @ line)).max()
+            rest = np.abs(line - smooth @ (smooth.T @ line)).max()
             if rest > _APART * np.ptp(line) + _ROUNDING * np.abs(line).max():
                 return False
     return True
+
+
+def _polynomials() -> Any:
+    """Orthonormal columns that are the polynomials on the grid (by Gram and Schmidt)."""
+    found: list[Any] = []
+    for k in range(_DEGREE + 1):
+        column = _GRID**k
+        for other in found:
+            column = column - (other @ column) * other
+        found.append(column / np.sqrt(column @ column))
+    return np.stack(found, 1)
 
 
 def _directions(size: int) -> Any:
