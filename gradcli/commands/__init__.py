@@ -18,8 +18,8 @@ _TOLD: dict[str, tuple[str, str]] = {
     ),
     "jvp": ("Print the derivative of EXPR along a direction.", "the derivative along --vector"),
     "map": ("Print EXPR and its gradients for every row of a table.", ""),
-    "minimize": ("Find a minimum of EXPR.", ""),
-    "root": ("Solve equations numerically.", ""),
+    "minimize": ("Find a minimum of EXPR.", "a minimum, from the values of its variables"),
+    "root": ("Solve equations numerically.", "where it is 0, or an equation holds"),
     "fit": ("Fit the parameters of an equation to the rows of a table.", ""),
     "plot": (
         "Draw EXPR and its derivative, contours, data.",

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
 
 import click
 
-from gradcli.commands import COMMANDS, MODULES, completers
+from gradcli.commands import COMMANDS, completers
 from gradcli.commands.command_errors import as_report
-from gradcli.commands.declarations import DECLARED, Argument, Command, Option, Options
+from gradcli.commands.declarations import Argument, Command, Option, Options, declaration
 from gradcli.commands.help import HelpfulCommand
 from gradcli.commands.options import ExpressionCommand
 from gradcli.commands.request import SessionNames
@@ -40,23 +39,23 @@ class DeclaredOption(click.Option):
         self.section = option.section
 
 
-def click_command(declaration: Command) -> click.Command:
+def click_command(command: Command) -> click.Command:
     """The command as click runs it."""
 
     @click.pass_context
     def callback(ctx: click.Context, /, **given: Any) -> None:
-        request = [given.pop("request")] if declaration.operand else []
-        declaration.run(ctx, *request, Options(**given))
+        request = [given.pop("request")] if command.operand else []
+        command.run(ctx, *request, Options(**given))
 
     facts: dict[str, Any] = {
         "callback": callback,
-        "params": list(map(parameter, declaration.options)),
-        "help": inspect.cleandoc(declaration.help),
-        "short_help": COMMANDS.get(declaration.name),
-        "epilog": "\n".join(["\b", "Examples:", *(f"  {line}" for line in declaration.examples)]),
+        "params": list(map(parameter, command.options)),
+        "help": inspect.cleandoc(command.help),
+        "short_help": COMMANDS.get(command.name),
+        "epilog": "\n".join(["\b", "Examples:", *(f"  {line}" for line in command.examples)]),
     }
-    kind = ExpressionCommand if declaration.operand else HelpfulCommand
-    return kind(declaration, **facts)
+    kind = ExpressionCommand if command.operand else HelpfulCommand
+    return kind(command, **facts)
 
 
 def parameter(option: Option) -> click.Parameter:
@@ -72,10 +71,11 @@ def parameter(option: Option) -> click.Parameter:
     elif option.type is not None:
         facts["type"] = option.type
     if isinstance(option, Argument):
+        facts |= {"nargs": -1} if option.many else {}
         return click.Argument([option.name], required=option.required, **facts)
     if option.is_flag:
         facts["is_flag"] = True
-    elif (option.metavar or "").startswith("["):
+    elif option.may_be_bare:
         facts |= {"is_flag": False, "flag_value": "-"}
     if option.many:
         facts["multiple"] = True
@@ -97,7 +97,5 @@ def run_in_session(verb: str, words: list[str], names: Mapping[str, Any]) -> Non
 
 
 def loaded(name: str) -> click.Command:
-    """The command of that name; its module is imported now."""
-    if name not in DECLARED:
-        import_module(f"gradcli.commands.{MODULES.get(name, name)}")
-    return click_command(DECLARED[name])
+    """The command of that name, as click runs it."""
+    return click_command(declaration(name))

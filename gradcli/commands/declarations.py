@@ -1,5 +1,5 @@
 """What a command takes, declared once: click's options, its help, and the names that plain command lines
-know all follow from it (see `click_commands` and `short_lines_of_argv`). Nothing here imports click.
+know all follow from it (see `click_commands` and `argv`). Nothing here imports click.
 
 A command is a function of the context, of what the command line asks for, and of its own options:
 
@@ -18,8 +18,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+
+from gradcli.commands import MODULES
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -52,6 +55,7 @@ class Option:
     least, most: of a whole number; with type=str a letter may stand for it. type: of another number.
     many: whether it may be given several times. complete: which of `completers` says what a shell
     offers. variable: of the environment, in its place.
+    binds: a flag that may be followed by values of variables, `x=2,y=3`.
     """
 
     required = False
@@ -70,6 +74,7 @@ class Option:
         many: bool = False,
         complete: str | None = None,
         variable: str | None = None,
+        binds: bool = False,
         section: str = "Options",
     ) -> None:
         names, self.metavar = self.split(written)
@@ -79,11 +84,17 @@ class Option:
         self.is_flag = not (self.metavar or choices)
         self.help, self.choices, self.least, self.most, self.type = help, choices, least, most, type
         self.many, self.section = many, section
+        self.binds = binds
         self.complete = complete or _COMPLETED.get((self.metavar or "").partition(".")[0])
         self.variable = variable
         if default is None:
             default = () if many else False if self.is_flag and "/" not in written else None
         self.default = default
+
+    @property
+    def may_be_bare(self) -> bool:
+        """Whether its value may be left out, and is `-` then."""
+        return (self.metavar or "").startswith("[")
 
     def split(self, written: str) -> tuple[list[str], str | None]:
         """The names, and what stands for the value."""
@@ -101,9 +112,10 @@ class Argument(Option):
 
     def split(self, written: str) -> tuple[list[str], str | None]:
         """No dashes."""
-        return [written.strip("[]")], written
+        return [written.strip("[].")], written
 
 
+HELPS = (Option("-h, --help", name="show_help"), Option("--help-all"))
 DECLARED: dict[str, Command] = {}
 
 
@@ -130,6 +142,11 @@ class Command:
         self.arguments: Callable[..., list[str]] | None = None
 
     @property
+    def takes_more(self) -> bool:
+        """Whether any number of words may follow."""
+        return any(isinstance(option, Argument) and option.many for option in self.options)
+
+    @property
     def draws(self) -> bool:
         """Whether --shape fills a variable with random numbers."""
         return DRAWN[-1] in self.options
@@ -142,11 +159,17 @@ class Command:
         """The values of its own options where the command line gives none."""
         return Options(**{option.name: option.default for option in self.own_options()})
 
-    def names(self) -> set[str]:
-        """The names of all long options, as a variable would be called."""
-        words = [w for o in self.options for name in o.names for w in name.split("/")]
-        words += ["--help", "--help-all"]
-        return {word[2:].replace("-", "_") for word in words if word[:2] == "--"}
+    def declared(self) -> dict[str, Option]:
+        """Its options and those of help, by each of their names."""
+        options = [o for o in self.options if not isinstance(o, Argument)]
+        return {w: o for o in (*options, *HELPS) for name in o.names for w in name.split("/")}
+
+
+def declaration(name: str) -> Command:
+    """The command of that name; its module is imported now."""
+    if name not in DECLARED:
+        import_module(f"gradcli.commands.{MODULES.get(name, name)}")
+    return DECLARED[name]
 
 
 def declare(

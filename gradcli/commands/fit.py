@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
+from gradcli.commands.answers import rows_wanted
 from gradcli.commands.command_errors import reading_table, usage
-from gradcli.commands.compiled_evaluation import rows_wanted
+from gradcli.commands.data_rows import BY, MORE, WHERE, DataRows, several
 from gradcli.commands.declarations import (
     BY_ROWS,
     CLUSTER,
@@ -30,6 +31,7 @@ from gradcli.commands.uncertainty import named, to_plain, with_uncertainty
 if TYPE_CHECKING:
     from gradcli.columns.optimize.equation_rows import Batch, EquationRows
     from gradcli.columns.optimize.least_squares import Fit
+    from gradcli.columns.optimize.stated_uncertainties import Stated
     from gradcli.commands.plots.pictures import Curves
     from gradcli.engine.system.process import AnyContext
 
@@ -42,11 +44,14 @@ BOUNDS = Option(
     "fit",
     *EXPRESSION,
     Argument("TABLE"),
+    MORE,
+    WHERE,
+    BY,
     Option("--fix b=VALUE", "Hold a parameter at this value.", many=True),
     BOUNDS,
     Option(
-        "--sigma [x=]COLUMN|VALUE",
-        "Standard uncertainty of the measured side, or of column x.",
+        "--sigma [x=]EXPR",
+        "Uncertainty of the measured side, or of x: a column, 0.1, 3%, 0.03*y.",
         many=True,
     ),
     Option(
@@ -73,7 +78,7 @@ BOUNDS = Option(
     open_variables=True,
 )
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
-    """Fit the parameters of EXPR, an equation `left == right`, to the rows of TABLE (- for standard input).
+    """Fit the parameters of EXPR, an equation, to the rows of TABLE (- for stdin).
 
     The equation is that of one row. A variable with the name of a column is data. The others are
     parameters: their options give the values to start from (1 if not given).
@@ -87,8 +92,9 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             "-o: the parameters go to standard output already", hint="name a file: -o FILE.csv"
         )
     set_up(ctx, request)
+    tables = several(table, options.more)
     with reading_table(table):
-        asked = Asked(request, table, options)
+        asked = Asked(request, DataRows(request, tables, options.where, options.by), options)
         shares: Mapping[str, Any] = {}
         if (large := asked.large(rows_wanted(options))) is not None:
             for option in ("robust", "budget", "plot"):
@@ -133,22 +139,19 @@ def bounds_of(name: str, text: str) -> tuple[float, float]:
 class Asked:
     """What the command line asks for: which variables are columns, which parameters, and where they start."""
 
-    def __init__(self, request: Request, table: str, options: Options) -> None:
+    def __init__(self, request: Request, data: DataRows, options: Options) -> None:
         from gradcli.columns.optimize.equation_rows import EquationRows
         from gradcli.commands.map import bound_columns
         from gradcli.language.equations import sides
+        from gradcli.language.index_names import index_names
         from gradcli.language.scope_checks import free_names
-        from gradcli.tables.record_batches import Stream
 
         sides(request.program)  # refuses what is no equation, before a word about its parameters
-        self.request, self.table = request, table
-        if table.startswith("@") and not os.path.exists(table):
-            self.table = table = table[1:]  # as files are written behind a variable
-        self.stream = Stream(table, sys.stdin, request.tables)
-        self.names = self.stream.names
+        self.request, self.data, self.table = request, data, data.table
+        self.names = data.names
         free = free_names(request.program)
         opened = request.open_variables
-        bound = bound_columns(table, self.names, options.columns)
+        bound = bound_columns(self.table, data.own, options.columns)
         if wrong := next((n for n in bound if n not in free), None):
             raise usage(f"--columns: {wrong!r} is not a variable of the equation", kind="name")
         self.columns = {n: found.columns for n, found in bound.items()}
@@ -157,11 +160,11 @@ class Asked:
         for name in opened:
             if name in bound or name in fixed:
                 continue
-            if (column := self._column(name)) is not None:
+            if (column := data.column(name)) is not None:
                 self.columns[name] = [column]
         if not self.columns:
             raise usage(
-                f"no variable of the equation is a column of {table}",
+                f"no variable of the equation is a column of {self.table}",
                 hint=_no_column_hint(self.names),
             )
         parameters = [n for n in free if n in request.names or n in opened]
@@ -177,6 +180,9 @@ class Asked:
                 f"no value for {unknown}, which is held constant", hint=f"add --{unknown} VALUE"
             )
         start = {n: values[n].detach().array if n in values else 1.0 for n in parameters}
+        picked = index_names(request.program)
+        self.indices = [n for n in picked if n in self.columns and n not in self.vectors]
+        self._spread_over_sets(start, picked)
         constant = {n: start.pop(n) for n in still}
         if guessed := [n for n in start if n not in values]:
             self._note_start(guessed)
@@ -188,19 +194,24 @@ class Asked:
         self.bounds = {name: bounds_of(name, text) for name, text in texts.items()}
         self.sigma = self._sigma(options.sigma)
         self.spreads: dict[str, Any] = {}
-        self.tables: list[Any] = []
 
-    def _column(self, name: str) -> int | None:
-        """The column that a name is; None where it is none."""
-        from gradcli.tables import TableError
-        from gradcli.tables.columns import column
+    def _spread_over_sets(self, start: dict[str, Any], picked: Mapping[str, set[str]]) -> None:
+        """A parameter that an index picks an element of, as b of `b[set]`, has one for each number."""
+        import numpy as np
 
-        try:
-            return column(self.table, self.names, name, output.note)
-        except TableError as error:
-            if error.wrong is None:  # not for want of such a column
-                raise
-            return None
+        for name in self.indices:
+            alone = [p for p in picked[name] if p in start and np.shape(start[p]) == ()]
+            if not alone:
+                continue
+            place = self.columns[name][0]
+            numbers = self.data.read([place])[place].numbers
+            if numbers.min() != 0:
+                raise usage(
+                    f"{alone[0]}[{name}]: {name} begins with {numbers.min():g}, and an index with 0",
+                    hint=f"write {alone[0]}[{name} - {numbers.min():g}], and --{alone[0]} VALUE,VALUE,…",
+                )
+            for parameter in alone:
+                start[parameter] = np.full(int(numbers.max()) + 1, start[parameter])
 
     def _note_start(self, names: list[str]) -> None:
         """Say that parameters start at 1, which may be misspelt columns."""
@@ -213,13 +224,14 @@ class Asked:
         start = "starts" if len(names) == 1 else "start"
         output.note(f"{', '.join(said)} {start} at 1; to start elsewhere, add --{names[0]} VALUE")
 
-    def _sigma(self, items: Iterable[str]) -> dict[str | None, int | float]:
-        """--sigma by column; None is the response. A column's place, or a number."""
-        found: dict[str | None, int | float] = {}
+    def _sigma(self, items: Iterable[str]) -> dict[str | None, Stated]:
+        """--sigma by column; None is the response."""
+        found: dict[str | None, Stated] = {}
         for item in items:
             left, equals, text = item.partition("=")
-            name = left.strip() if equals else None
-            text = text.strip() if equals else item.strip()
+            is_named = bool(equals) and left.strip().isidentifier() and text[:1] != "="
+            name = left.strip() if is_named else None
+            text = text.strip() if is_named else item.strip()
             if name is None and "sigma" in self.rows.start:
                 raise usage(
                     "--sigma is the uncertainty of the data, and sigma a parameter, too",
@@ -233,42 +245,19 @@ class Asked:
                 )
             if name in found:
                 raise usage(f"--sigma: {name or 'the response'} has two uncertainties")
-            if (place := self._column(text)) is not None:
-                found[name] = place
-                continue
-            try:
-                found[name] = float(text)
-            except ValueError:
-                raise usage(
-                    f"--sigma: {text!r} is neither a column of {self.table} nor a number",
-                    hint=f"its columns are {', '.join(self.names)}",
-                    kind="name",
-                ) from None
+            found[name] = self.data.stated(text)
         return found
 
     # -- in memory -----------------------------------------------------------------------------------
     def read(self) -> None:
         """The columns of all rows."""
-        import numpy as np
-
         from gradcli.columns.optimize.equation_rows import gathered
-        from gradcli.tables.named_columns import chosen
 
         wanted = [i for found in self.columns.values() for i in found]
-        wanted += [i for i in self.sigma.values() if isinstance(i, int)]
-        wanted = list(dict.fromkeys(wanted))
-        self.tables = list(self.stream)
-        for one in self.tables:
-            for error in one.bad.values():
-                raise error
-        places = [[one.names.index(self.names[i]) for i in wanted] for one in self.tables]
-        cells = dict(zip(wanted, chosen(self.tables, places, self.request.missing), strict=True))
-        read = {}
-        for i, cell in cells.items():
-            if cell.numbers.dtype.kind == "c":
-                raise usage(f"column {self.names[i]} is complex: a fit is of real numbers")
-            read[i] = cell.numbers.astype(np.float64)
-        self.batch: Batch = gathered(read, self.columns, self.vectors)
+        wanted += [i for one in self.sigma.values() for i in one.places]
+        cells = self.data.read(wanted)
+        read = self.data.numbers(cells)
+        self.batch: Batch = gathered(read, self.columns, self.vectors, self.indices)
         for name, places_of in self.columns.items():
             spread = cells[places_of[0]].spread
             if spread is not None and name not in self.vectors:
@@ -276,8 +265,20 @@ class Asked:
         for of, sigma in self.sigma.items():
             if of in self.spreads:
                 raise usage(f"--sigma: {of} has an uncertainty in its cells already")
-            array = read[sigma] if isinstance(sigma, int) else np.full(self.count, sigma)
-            self.spreads[of or ""] = array
+            self.spreads[of or ""] = sigma.of(read, self.count, partial(self._value_of, of))
+
+    def _value_of(self, name: str | None) -> Any:
+        """The values that a share is of: a column's, or the response's."""
+        if name is not None:
+            return self.batch[name]
+        if self.count:
+            self.rows.look({n: a[0] for n, a in self.batch.items()})
+        if not self.rows.split:
+            raise usage(
+                "--sigma: which value is the share of? Both sides have parameters",
+                hint=f"say the column, as in --sigma {next(iter(self.columns))}=3%",
+            )
+        return self.rows.response(self.batch)
 
     @property
     def count(self) -> int:
@@ -300,6 +301,10 @@ class Asked:
         from gradcli.tables.columns import quoted
         from gradcli.tables.source import STANDARD_INPUT
 
+        if not self.data.is_one_table:
+            if by_rows:
+                raise usage("several data sets are read at once", hint="leave out --by-rows")
+            return None
         if by_rows is False or (self.table in STANDARD_INPUT and not by_rows):
             return None
         wanted = {n: ",".join(quoted(self.names[i]) for i in c) for n, c in self.columns.items()}
@@ -316,16 +321,16 @@ class Asked:
             raise usage("--load does not go with --by-rows", hint="leave out one of them")
         sums = PassSums(
             self.rows, self.names, self.columns, self.vectors, self.sigma.get(None),
-            self.request.missing,
+            self.request.missing, self.data.where, self.indices,
         )  # fmt: skip
         with Bar(None) as bar:
-            return fit_in_passes(
-                sums, table.parts.parts, table.rows, runs, self.bounds, limit, bar.advance
-            )
+            return fit_in_passes(sums, table.parts.parts, runs, self.bounds, limit, bar.advance)
 
     # -- what is written -----------------------------------------------------------------------------
     def write(self, found: Fit, options: Options) -> None:
         """The table's columns, and `fitted` and `residual` behind them."""
+        import numpy as np
+
         from gradcli.columns.streaming.row_job import RowJob
         from gradcli.commands.map import by_workers, form_of, opened_sink, say
         from gradcli.tables.columns import own
@@ -334,22 +339,39 @@ class Asked:
 
         rows, request = self.rows, self.request
         shared = {**rows.fixed, **rows.shaped(found.values)}
-        keep = own(self.names, len(self.names))
+        keep = own(self.data.own, len(self.data.own))
         job = RowJob(
             rows.both, {}, self.names, self.columns, self.vectors, shared, (), keep,
             missing=request.missing,
         )  # fmt: skip
-        job.renamed = {"value_0": "fitted", "value_1": "residual"}
+        for k, name in enumerate(("fitted", "residual")):
+            for at in np.ndindex(rows.shape):
+                index = f"[{','.join(map(str, at))}]" if at else ""
+                job.renamed[f"value_{k}{index}"] = name + index
+        job.indices = self.indices
         job.spread = {i for n in self.spreads for i in self.columns.get(n, ())}
+        if (where := self.data.where) is not None:
+            job.where = where.source, where.columns
+            job.loaded = dict(where.loaded)
         form = form_of(request, None, options.path)
         if options.workers is not None or options.cluster is not None:
+            if not self.data.is_one_table:
+                raise usage(
+                    "several data sets are written by one process", hint="leave out --workers"
+                )
             parts = Parts(self.table, request.tables)
             say(by_workers(job, parts.parts, form, options), "stop", request.source)
             return
+        again = self.tables or Stream(self.table, sys.stdin, request.tables)
         with opened_sink(form, options.path, request) as sink:
-            for batch in self.tables or Stream(self.table, sys.stdin, request.tables):
+            for batch in again:
                 sink.write(job.run(batch, form))
             sink.close()
+
+    @property
+    def tables(self) -> Any:
+        """The tables that were read at once; empty where there were passes."""
+        return self.data.read_tables
 
 
 def _picture(asked: Asked, found: Fit) -> Curves:
@@ -380,6 +402,9 @@ def report(request: Request, rows: EquationRows, found: Fit, shares: Mapping[str
     if found.bounded:
         names = ", ".join(labels[k] for k in found.bounded)
         output.note(f"at a bound; the errors of the others take it as fixed: {names}")
+    if found.begun is not None:
+        starts = ", ".join(f"{n}={v:.3g}" for n, v in zip(labels, found.begun, strict=True))
+        output.note(f"from the start given no minimum was found; this one was from {starts}")
     if found.dof == 0:
         output.note("as many parameters as rows: their errors are unknown")
     message = hint = None
@@ -387,6 +412,12 @@ def report(request: Request, rows: EquationRows, found: Fit, shares: Mapping[str
         names = ", ".join(labels[k] for k in found.undetermined)
         message = f"the data do not determine {names}: other values fit equally well"
         hint = f"hold one fixed, as in --fix {labels[found.undetermined[0]]}=VALUE"
+        if found.still:
+            names = ", ".join(labels[k] for k in found.still)
+            message = (
+                f"at these values no residual depends on {names}: this is a plateau, and no fit"
+            )
+            hint = f"start elsewhere, as in --{next(iter(rows.start))} VALUE"
     elif not found.converged:
         message = f"no minimum after {found.iterations} iterations: these are the last values"
         hint = f"start elsewhere, as in --{next(iter(rows.start))} VALUE; see --max-iterations"

@@ -9,18 +9,23 @@ from typing import Any
 
 import click
 
+from gradcli.commands.common_options import clause, common, shorter
 from gradcli.commands.declarations import (
+    HELPS,
     INPUTS,
     OUTPUTS,
     TEXTS,
     Argument,
     Command,
+    Option,
     Options,
     declare,
 )
 
 LINES = 24  # of a screen
 EXAMPLES = 2  # that the short help shows
+FEW = 4  # variables
+COLUMN = 30  # of the names of options
 WHOLE = "gradcli.whole"  # what a context remembers of --help-all
 
 
@@ -71,8 +76,10 @@ class HelpfulCommand(click.Command):
         self.format_usage(ctx, formatter)
         with formatter.indentation():
             formatter.write_paragraph()
-            formatter.write_text((self.help or "").strip().partition("\n\n")[0])
-            if self.declaration.operand == "EXPR":
+            first = " ".join((self.help or "").partition("\n\n")[0].split())
+            of_expr = self.declaration.operand == "EXPR"
+            formatter.write_text(clause(first, formatter.width - 2) if of_expr else first)
+            if of_expr:
                 formatter.write_text(
                     "Every variable of EXPR is an option: --x 3, --x 1,2, --x @data.csv."
                 )
@@ -82,33 +89,31 @@ class HelpfulCommand(click.Command):
         formatter.write("".join(f"  {line}\n" for line in examples[:EXAMPLES]))
         held = ctx.meta.get("gradcli.variables", ())
         variables = [r for option in held if (r := option.get_help_record(ctx)) is not None]
-        every = self.records(ctx)
-        own = [r for r in every["Options"] if r not in variables and "--help" not in r[0]]
-        others = sum(len(every[title]) for title in (INPUTS, TEXTS, OUTPUTS))
-        for name, listed in (
-            (f"Variables of {self.declaration.operand}", variables),
-            ("Options", own),
-        ):
-            room = LINES - formatter.getvalue().count("\n") - 4
-            if not listed or room < 1:
-                others += len(listed)
-                continue
-            shown = self.that_fit(ctx, listed, room)
-            others += len(listed) - shown
-            with formatter.section(name):
-                formatter.write_dl(listed[:shown], col_max=min(30, formatter.width // 2))
+        if variables:
+            with formatter.section(f"Variables of {self.declaration.operand}"):
+                formatter.write_dl(variables[:FEW], col_max=min(30, formatter.width // 2))
+        shown = self.common(ctx, formatter.width)
+        for title, records in shown.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records, col_max=COLUMN)
+        every = [r for records in self.records(ctx).values() for r in records if r not in variables]
+        others = sum("--help" not in r[0] for r in every) - sum(map(len, shown.values()))
         formatter.write_paragraph()
         formatter.write_text(f"{ctx.command_path} --help-all lists all options ({others} more).")
 
-    def that_fit(self, ctx: click.Context, records: list[tuple[str, str]], room: int) -> int:
-        """How many of the options a number of lines has room for."""
-        for count in range(len(records), 1, -1):
-            trial = ctx.make_formatter()
-            trial.indent()
-            trial.write_dl(records[:count], col_max=min(30, trial.width // 2))
-            if trial.getvalue().count("\n") <= room:
-                return count
-        return 1
+    def common(self, ctx: click.Context, width: int) -> dict[str, list[tuple[str, str]]]:
+        """The options that most people need, a line each, by what they are for."""
+        by_name = {name: option for option in self.get_params(ctx) for name in option.opts}
+        groups = [
+            [(n, _written(n, by_name[n])) for n in group] for group in common(self.name or "")
+        ]
+        left = max((len(written) for group in groups for _, written in group), default=0)
+        room = width - min(left, COLUMN) - 4
+        return {
+            title: [(w, shorter(n, getattr(by_name[n], "help", "") or "", room)) for n, w in group]
+            for title, group in zip(("Options", "Input and output"), groups, strict=True)
+        }
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The command's own options first, then those that all commands have."""
@@ -130,6 +135,13 @@ class HelpfulCommand(click.Command):
         return sections
 
 
+def _written(name: str, option: click.Parameter) -> str:
+    """An option as the short help writes it: by one name."""
+    if getattr(option, "is_flag", False):
+        return name
+    return f"{name} {option.metavar or '|'.join(getattr(option.type, 'choices', ()))}"
+
+
 def _show_help(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
         ctx.meta[WHOLE] = param is HELP_ALL
@@ -137,14 +149,14 @@ def _show_help(ctx: click.Context, param: click.Parameter, wanted: bool) -> None
         ctx.exit()
 
 
-def _help_option(*names: str, shows: str) -> click.Option:
+def _help_option(option: Option, shows: str) -> click.Option:
     """An option that shows help and ends. Click's own asks for translations, and imports `locale`."""
     how: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False}
+    names = [*option.names, option.name]
     return click.Option(names, callback=_show_help, help=f"Show {shows} and exit.", **how)
 
 
-HELP = _help_option("-h", "--help", "show_help", shows="this message")
-HELP_ALL = _help_option("--help-all", shows="all options")
+HELP, HELP_ALL = map(_help_option, HELPS, ("this message", "all options"))
 
 
 @declare(

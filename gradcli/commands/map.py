@@ -87,7 +87,7 @@ if TYPE_CHECKING:
     propagates=True,
 )
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
-    """Print the value of EXPR, and its gradients, for every row of TABLE (- for standard input).
+    """Print EXPR and its gradients for each row of TABLE (- for standard input).
 
     EXPR is the expression for one row. A variable with the name of a column takes that row's number. The
     other variables are options and have the same value in all rows.
@@ -166,6 +166,7 @@ class Asked:
         from gradcli.columns.streaming.row_job import RowJob
         from gradcli.commands.uncertainty import take_from_cells
         from gradcli.engine.registry.table import CONSTANTS
+        from gradcli.language.index_names import index_names
         from gradcli.language.scope_checks import free_names
 
         self.request, self.names = request, stream.names
@@ -194,7 +195,8 @@ class Asked:
                 self._say(name, "the value that is given, and not")
             elif name in CONSTANTS and name not in free:
                 self._say(name, "the constant, and not")
-        row_names = [name for name in free if name in self.columns]
+        indices = [n for n in index_names(request.program) if n in self.columns]
+        row_names = [n for n in free if n in self.columns and n not in indices]
         wanted = row_names if request.wrt is None else request.wrt
         wrt = [name for name in wanted if name not in request.no_grad]
         self.tensors = tensors
@@ -215,6 +217,7 @@ class Asked:
             detect_anomaly=options.detect_anomaly,
             native=request.native,
         )
+        self.job.indices = indices
         if stream.first is not None:
             self.job.look(stream.first)
 
@@ -497,6 +500,11 @@ def say(tally: Tally, bad_rows: str, source: str) -> None:
         output.note(f"{counted(tally.bad, 'bad row')} {what}; the first: {tally.first_bad}")
     if tally.left_out:
         output.note(f"{counted(tally.left_out, 'row')} left out for a number that is missing")
+    if tally.not_finite:
+        output.note(
+            f"{counted(tally.not_finite, 'row')} with NaN or infinity; the first: "
+            f"{tally.first_not_finite}; --detect-anomaly treats such rows as bad"
+        )
     if tally.kinked:
         where = ""
         if tally.kink is not None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
+from gradcli.commands.answers import large_table, rows_wanted
 from gradcli.commands.command_errors import usage
-from gradcli.commands.compiled_evaluation import large_table, rows_wanted
 from gradcli.commands.declarations import BY_ROWS, CLUSTER, EXPRESSION, Option, Options, declare
 from gradcli.commands.fit import BOUNDS, bounds_of
 from gradcli.commands.pictures import PLOT, PLOTTED, Canvas
@@ -91,7 +91,9 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         canvas.draw(_picture(request.source, space, objective, found))
     if not found.converged:
         words = f"no minimum after {found.iterations} iterations: this is the last point"
-        if found.kind != "no minimum":
+        if found.kind.startswith("not known"):
+            words = f"whether this is a minimum is {found.kind}"
+        elif found.kind != "no minimum":
             words = f"this is not a minimum ({found.kind.removeprefix('no minimum: ')})"
         hint = "start elsewhere; if there may be none, see --bounds; see also --method"
         raise LanguageError(words, kind="value", usage=False, hint=hint)

@@ -1,13 +1,7 @@
 """Options that grow out of the expression: `--x VALUE` for every variable x of EXPR.
 
-argv is put in order by spelling alone, then click parses it with one real option a variable, so that
-errors, `--help` and completion are click's:
-
-R1  `--name`, where name is an identifier and no declared option, binds and takes exactly one value,
-    whatever that starts with.
-R2  a token with a single dash that is not exactly a declared short option is a positional; short options
-    take no attached value.
-R3  `--…` that is not `--identifier` is a positional, and so is everything after `--`.
+argv is put in order by spelling alone (`argv.split`), then click parses it with one real option a variable,
+so that errors, `--help` and completion are click's.
 """
 
 from __future__ import annotations
@@ -23,8 +17,9 @@ import click
 
 import gradcli.engine.system.spread as spread
 from gradcli.commands import completers
+from gradcli.commands.argv import Split, split
 from gradcli.commands.command_errors import quoted, usage
-from gradcli.commands.declarations import READING, Command
+from gradcli.commands.declarations import READING, Command, Option
 from gradcli.commands.help import HelpfulCommand
 from gradcli.commands.output import Style, note
 from gradcli.commands.request import (
@@ -45,8 +40,8 @@ if TYPE_CHECKING:
     from gradcli.language.program import Program
     from gradcli.language.rewritten_sources import Reading
 
+Declared = Mapping[str, Option]
 _CONSTANTS = frozenset(("pi", "inf", "nan"))
-_BINDING = re.compile(r"--([^\W\d]\w*)(?:=(.*))?", re.S)
 _DASHED = re.compile(r"--[^\W\d][\w-]*(=.*)?", re.S)
 
 ABOUT_VARIABLES = (
@@ -73,95 +68,17 @@ ELSEWHERE = {
 }
 
 
-class Split:
-    """argv put in order.
-
-    taken: (option, the next word that was taken for its value), to be looked at once the variables are
-    known. given: the last value of each declared option. missing: the option that ended the line without
-    its value. twice: the option of the file to write, given with two files.
-    """
-
-    def __init__(self) -> None:
-        self.twice: tuple[str, str, str] | None = None
-        self.options: list[str] = []
-        self.bindings: list[tuple[str, str]] = []
-        self.positionals: list[str] = []
-        self.taken: list[tuple[str, str]] = []
-        self.given: dict[str, str] = {}
-        self.missing: str | None = None
-
-    def take(self, head: str, option: click.Option, value: str) -> None:
-        """Note the value of a declared option."""
-        key = option.name or head
-        # Of settings the last one holds, as everywhere; a file that is not written is missed.
-        if "-o" in option.opts and not option.multiple and self.given.get(key, value) != value:
-            self.twice = self.twice or (head, self.given[key], value)
-        self.given[key] = value
-
-    def bound(self) -> set[str]:
-        """The names that are given a value."""
-        lets = [item.removeprefix("--let=") for item in self.options if item[:6] == "--let="]
-        return {name for name, _ in self.bindings} | {item.partition("=")[0] for item in lets}
-
-
-def split(args: Iterable[str], declared: dict[str, click.Option]) -> Split:
-    """Sort argv into declared options, bindings and positionals, by spelling alone."""
-    found = Split()
-    rest = list(args)[::-1]
-
-    def take(option: str) -> str:
-        if not rest:
-            found.missing = found.missing or option
-            return ""
-        found.taken.append((option, rest[-1]))
-        return rest.pop()
-
-    while rest:
-        word = rest.pop()
-        if word == "--":
-            found.positionals.extend(reversed(rest))
-            break
-        head, equals, attached = word.partition("=")
-        option = declared.get(head)
-        if option is not None and (head.startswith("--") or not equals):
-            if option.is_flag or option.count or equals:
-                found.options.append(word)
-                found.take(head, option, attached)
-            else:
-                alone = not rest or (rest[-1][:1] == "-" and rest[-1] != "-")
-                value = "-" if option.flag_value == "-" and alone else take(head)
-                # Joined, so that click cannot take the value for an option; a short option's value
-                # comes as a word of its own, which click takes whatever it is.
-                found.options.extend([f"{head}={value}"] if head[:2] == "--" else [head, value])
-                found.take(head, option, value)
-        elif match := _BINDING.fullmatch(word):
-            name = normal(match[1])
-            found.bindings.append((name, take(f"--{match[1]}") if match[2] is None else match[2]))
-        else:
-            found.positionals.append(word)
-    return found
-
-
 class ExpressionCommand(HelpfulCommand):
     """A command whose options include one for each variable of its expression or program."""
 
     def __init__(self, declaration: Command, **attributes: Any) -> None:
         attributes["options_metavar"] = "[OPTIONS] [--VARIABLE VALUE]..."
         super().__init__(declaration, **attributes)
-        self.operand = str(declaration.operand)
+        self.operand, self.declared = str(declaration.operand), declaration.declared()
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The declared parameters, then the variables' options once they are known."""
         return [*super().get_params(ctx), *ctx.meta.get("gradcli.variables", ())]
-
-    def declared(self, ctx: click.Context) -> dict[str, click.Option]:
-        """The declared options, by each of their names."""
-        return {
-            name: option
-            for option in super().get_params(ctx)
-            if isinstance(option, click.Option)
-            for name in (*option.opts, *option.secondary_opts)
-        }
 
     def may_stay_open(self, program: Program, name: str) -> bool:
         """Whether the command can do without a value of this variable.
@@ -201,7 +118,7 @@ class ExpressionCommand(HelpfulCommand):
         from gradcli.language.names import is_namespace
         from gradcli.language.scope_checks import may_be_variable
 
-        declared = self.declared(ctx)
+        declared = self.declared
         found = split(args, declared)
         ctx.meta["gradcli.json"] = "json" in found.given
         if found.given.get("color") in ("always", "never"):
@@ -235,10 +152,10 @@ class ExpressionCommand(HelpfulCommand):
                 for o in found.options
             ]
         reading = None
-        if text and text.strip() and self.declaration.puts_in and not lenient:
-            reading = _formula(found, text, self.declaration.puts_in)
-            text = reading.source
         try:
+            if text and text.strip() and self.declaration.puts_in and not lenient:
+                reading = _formula(found, text, self.declaration.puts_in)
+                text = reading.source
             program, names = variables(text, lenient)
         except LanguageError as error:
             _also_mathematics(error, text or "", declared)
@@ -271,7 +188,7 @@ class ExpressionCommand(HelpfulCommand):
         if program is not None and "load" not in found.given and ctx.obj is None:
             _check_names(program, shown, bound, declared)
         _check_spelling(found, {f"--{name}" for name in shown} | set(declared))
-        _check_positionals(found, declared, self.declaration.operands)
+        _check_positionals(found, declared, self.declaration)
         if program is None:
             raise usage("no expression", hint=f"see {ctx.command_path} --help")
         if self.operand == "EXPR" and not program.source.strip():
@@ -320,9 +237,7 @@ def _source(found: Split, lenient: bool, declaration: Command) -> str | None:
         return None
 
 
-def _check_file(
-    text: str, found: Split, command: Command, declared: Mapping[str, click.Option]
-) -> None:
+def _check_file(text: str, found: Split, command: Command, declared: Declared) -> None:
     """Refuse the name of a file as the expression: `net.py` would be the attribute py of a variable net."""
     named = re.fullmatch(r"(?:[\w./-]*/)?([^\W\d][\w-]*)\.(\w+)", text)
     if command.operand != "EXPR" or "file" in found.given or named is None:
@@ -476,7 +391,7 @@ def _looks_known(program: Program | None, name: str) -> bool:
     return is_called(program, name)
 
 
-def _options_for(names: list[str], declared: dict[str, click.Option]) -> list[click.Option]:
+def _options_for(names: list[str], declared: Declared) -> list[click.Option]:
     return [
         click.Option(
             [f"--{name}", f"variable_{name}"],
@@ -505,10 +420,11 @@ def _check_spelling(found: Split, options: set[str]) -> None:
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.I)
 
 
-def _check_positionals(found: Split, declared: dict[str, click.Option], operands: int) -> None:
+def _check_positionals(found: Split, declared: Declared, declaration: Command) -> None:
     """Refuse words that are left over; those that look like options are most likely misspelt."""
-    allowed = operands - ("file" in found.given)
-    if len(found.positionals) <= allowed:
+    allowed = declaration.operands - ("file" in found.given)
+    more = found.positionals[allowed:]
+    if not more or (declaration.takes_more and all(map(_is_table, more))):
         return
     from gradcli.language.located_errors import did_you_mean, suggest
 
@@ -556,6 +472,12 @@ def _check_positionals(found: Split, declared: dict[str, click.Option], operands
     raise usage(f"unexpected argument {extra!r}", hint=hint)
 
 
+def _is_table(word: str) -> bool:
+    """Whether a word may be one more table: a file, a pattern, standard input."""
+    word = word.removeprefix("@")
+    return word == "-" or os.path.exists(os.path.expanduser(word)) or any(s in word for s in "*?")
+
+
 def _in_pieces(found: Split, allowed: int) -> str | None:
     """The option of a variable whose value came as several words: `1 2`, `1, 2`, `[1, 2]`.
 
@@ -577,9 +499,7 @@ def _in_pieces(found: Split, allowed: int) -> str | None:
     return f"--{name} '{','.join(numbers)}'"
 
 
-def _check_names(
-    program: Program, shown: list[str], bound: set[str], declared: dict[str, click.Option]
-) -> None:
+def _check_names(program: Program, shown: list[str], bound: set[str], declared: Declared) -> None:
     """Refuse names that are functions' or constants' elsewhere, before any option is looked at."""
     missing = [name for name in shown if name not in bound and f"--{name}" not in declared]
     if not missing:
@@ -596,7 +516,7 @@ def _no_variable(
     known: list[str],
     written: str,
     operand: str,
-    declared: Mapping[str, click.Option] = MappingProxyType({}),
+    declared: Declared = MappingProxyType({}),
 ) -> Exception:
     from gradcli.language.located_errors import did_you_mean, suggest
 
@@ -604,7 +524,7 @@ def _no_variable(
     what = "is neither an option nor a variable" if written[:2] == "--" else "is not a variable"
     of = "expression" if operand == "EXPR" else "program"
     option, meant = MEANT.get(written, ("", ""))
-    choices = getattr(declared[option].type, "choices", ()) if option in declared else None
+    choices = declared[option].choices if option in declared else None
     if choices is None or (option == "--format" and written[2:] not in choices):
         meant = ""
     return usage(
@@ -638,7 +558,7 @@ def _request(
     wrt = name_list(params.pop("wrt"), "--wrt", shown or alone)
     session = ctx.obj if ctx.obj is not None else SessionNames({})
     tensors = {n: t for n, t in session.tensors.items() if n in shown and n not in texts}
-    texts |= {n: f"{n} of this session" for n in tensors}
+    texts |= {n: _text_in_session(n, tensor) for n, tensor in tensors.items()}
     options |= dict.fromkeys(tensors, "")
     loaded = {**session.others, **_loaded(ctx, params.pop("load"))}
     shown = [name for name in shown if name in texts or name not in loaded]
@@ -651,7 +571,7 @@ def _request(
     open_variables = [name for name in shown if name not in texts]
     for name in open_variables:
         if not command.may_stay_open(program, name):
-            raise unbound(program, name, command.declared(ctx), set(texts))
+            raise unbound(program, name, command.declared, set(texts))
     style = _style(params)
     for name in ("expression", "math", "file"):
         params.pop(name, None)
@@ -676,16 +596,18 @@ def _request(
     )
 
 
+def _text_in_session(name: str, tensor: Any) -> str:
+    """The value of a tensor of a session as one would write it: `taylor` reads the point's text."""
+    if tensor.shape or not tensor.is_floating_point():
+        return f"{name} of this session"
+    return repr(tensor.item()).removesuffix(".0")
+
+
 def _texts(
     found: Split, lets: Iterable[str], names: list[str], shown: list[str], operand: str
 ) -> tuple[dict[str, str], dict[str, str]]:
     """The text of each value that the command line gives, and the option that gives it."""
-    texts: dict[str, str] = {}
-    options: dict[str, str] = {}
-    for name, text in found.bindings:
-        if name in texts:
-            raise usage(f"variable {name} is bound twice", hint=f"leave out one --{name}")
-        texts[name], options[name] = text, f"--{name}"
+    texts, options = found.texts()
     for item in lets:
         name, equals, text = item.partition("=")
         name = normal(name.strip())
@@ -769,9 +691,7 @@ def _check_standard_input(
         )
 
 
-def unbound(
-    program: Program, name: str, declared: dict[str, click.Option], bound: set[str]
-) -> Exception:
+def unbound(program: Program, name: str, declared: Declared, bound: set[str]) -> Exception:
     """The error for a variable without a value; what is called is a function that nobody knows."""
     from gradcli.language import foreign_names, translations
     from gradcli.language.names import is_plain_function
@@ -830,6 +750,11 @@ def _style(params: dict[str, Any]) -> Style:
         return Style.of(form, precision, colour, names=not bare)
     from gradcli.commands.array_output import form_of, write_arrays
 
+    if params.get("trace"):  # a table of texts, with its own formats
+        from gradcli.commands.step_output import steps_form
+
+        form = steps_form(form, path)
+        return Style.of(form, precision, colour, path=path)
     if path is not None:
         chosen, form = form, form_of(path)
         if chosen not in ("text", form):

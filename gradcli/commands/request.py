@@ -1,6 +1,6 @@
 """What a command line asks for: the program, its variables and their values, the style of the results.
 
-Nothing of click is needed to say it: see `short`, which reads plain command lines by itself.
+Nothing of click is needed to say it: see `argv`, which reads plain command lines by itself.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from gradcli.commands.command_errors import usage
 
 if TYPE_CHECKING:
     from gradcli.commands.output import Style
+    from gradcli.language.located_errors import LanguageError
     from gradcli.language.program import Program
     from gradcli.language.rewritten_sources import Reading
     from gradcli.tables import Reader
@@ -55,7 +56,7 @@ class Request:
     """
 
     options: dict[str, str]
-    dtype: str
+    dtype = "float64"
     style: Style
     missing = "error"
     native = False
@@ -81,6 +82,17 @@ class Request:
     def source(self) -> str:
         """The text of the expression."""
         return self.program.source
+
+    @property
+    def has_files(self) -> bool:
+        """Whether a value may be that of a file."""
+        return any("@" in text for text in self.texts.values())
+
+    def error_for(self, error: Exception, hint: str | None = None) -> LanguageError:
+        """An error of the engine's about the value."""
+        from gradcli.language.located_errors import error_at
+
+        return error_at(error, source=self.source, span=self.program.value_span, hint=hint)
 
     @property
     def tables(self) -> Tables:

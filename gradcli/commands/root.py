@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     puts_in="let",
 )
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
-    """Find values of the variables with which the equations of EXPR, `left == right`, hold.
+    """Solve equations: find values of the variables with which EXPR holds.
 
     An expression that is not an equation is to be 0: `x**2 - 2`. Give as many equations as there are unknown
     numbers, separated by `;`. An equation of vectors counts once for each element. --let "f=[…]" gives an

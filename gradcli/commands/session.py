@@ -7,7 +7,6 @@ several lines knows the piece of each.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -123,7 +122,9 @@ class Session:
 
         self.machine = Machine(self.initial)
         self.text = ""  # everything that was run, for spans to count in
-        self.kept: list[str] = []  # what ran without an error, for :save and for `_defined`
+        self.kept: list[
+            str
+        ] = []  # what ran without an error, for :save and for `session_variables`
 
     # -- lines -------------------------------------------------------------------------------
     def feed(self, line: str, *, ahead: str | None = None) -> bool:
@@ -325,13 +326,23 @@ class Session:
             elif match := _GRAPH.fullmatch(stripped):
                 self.graph(match[1], match[2].split())
             elif (match := _VERB.fullmatch(stripped)) and self._is_verb(match[1], match[2]):
-                text = match[2] if match[1] == "ops" else self._defined(match[2], match[3])
-                self.frontend.command(match[1], text, match[3], self.machine.names)
+                self._verb(*match.groups())
             else:
                 return False
         except LanguageError as error:
             self.report(error)
         return True
+
+    def _verb(self, verb: str, text: str, options: str) -> None:
+        """Run a command of gradcli on an expression of the session's."""
+        names: Mapping[str, Any] = self.machine.names
+        if verb != "ops":
+            from gradcli.commands.session_variables import asked
+
+            text, names, note = asked(text, options, self.kept, names)
+            if note:
+                self.frontend.note(note)
+        self.frontend.command(verb, text, options, names)
 
     def _is_verb(self, verb: str, text: str) -> bool:
         """Whether the line is a command, and not `diff (x)` or `grad - x` with a grad of the session's."""
@@ -340,43 +351,6 @@ class Session:
         from gradcli.language.names import meaning
 
         return verb not in self.machine.names and meaning(verb) is None
-
-    def _defined(self, text: str, options: str) -> str:
-        """An expression after the lines that made its tensors of others: of a `loss`, x is the variable.
-
-        The text alone, where these lines do not give again what the session has: they were random, or
-        what they read has changed. A name in --wrt is a variable itself.
-        """
-        from gradcli.engine.core import random
-        from gradcli.language import definitions, parse, run
-
-        given, names = text, self.machine.names
-        tensors = {n for n, v in names.items() if hasattr(v, "requires_grad")}
-        chosen = set(re.findall(r"\w+", " ".join(re.findall(r"--wrt[= ]\s*(\S+)", options))))
-        try:
-            if text[0] in "\"'":  # as it was pasted from a shell
-                (text,) = shlex.split(text)
-            lines = definitions.behind(text, self.kept, tensors, chosen)
-            if not lines:
-                return given
-            whole = "\n".join(lines)
-            own = {n: v.detach().clone() if n in tensors else v for n, v in names.items()}
-            state = random.snapshot()
-            try:
-                again = run(parse(whole), own, write=lambda text: None).names
-            finally:
-                drawn = random.rewind(state)
-        except (LanguageError, ValueError):
-            return given
-        made = definitions.names_of(text) & tensors
-        same = all(_is_same(again[n], names[n]) for n in made) and all(
-            _is_same(own[n], names[n]) for n in tensors
-        )
-        if same and not drawn:
-            return f"{whole}\n{text}"
-        listed = ", ".join(sorted(made))
-        self.frontend.note(f"note: {listed} as it is: the lines behind it give another value now")
-        return given
 
     def _colon(self, word: str, argument: str) -> None:
         if word in ("q", "quit", "exit"):
@@ -516,12 +490,6 @@ class Session:
             except RuntimeError as error:
                 raise LanguageError(str(error), kind="runtime", usage=False) from error
         self.frontend.draw(found, chosen)
-
-
-def _is_same(one: Any, two: Any) -> bool:
-    import numpy as np
-
-    return one.dtype is two.dtype and np.array_equal(one.array, two.array, equal_nan=True)
 
 
 def _goes_on(line: str) -> bool:

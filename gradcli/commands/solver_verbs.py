@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.commands.verbs import Call, Names, Values, verb
+from gradcli.commands.verbs import Names, Values, VerbRequest, verb
 from gradcli.engine.core.tensor import wrap
 from gradcli.engine.system import dtypes
 from gradcli.language import as_tensor, parse
@@ -60,18 +60,24 @@ def fit(
 ) -> Fitted:
     """The least squares of an equation: `fit("y == a*x + b", {"x": x, "y": y}, a=1, b=0)`.
 
-    The equation is that of one row. table: columns by name, as a dict, a frame or a table of Arrow's; names
-    that are no columns are parameters, which start where `values` and keywords say, or at 1. sigma: the
-    standard uncertainty of the response, or a dict of those of columns. fix: parameters that stay.
-    bounds: (low, high) by name. robust: "soft_l1", "huber" or "arctan". Raises LanguageError.
+    The equation is that of one row; a side may be a list, an array or complex. table: columns by name, as
+    a dict, a frame or a table of Arrow's; names that are no columns are parameters, which start where
+    `values` and keywords say, or at 1. sigma: the standard uncertainty of the response, or a dict of those
+    of columns. fix: parameters that stay. bounds: (low, high) by name. robust: "soft_l1", "huber" or
+    "arctan". Raises LanguageError.
     """
     from gradcli.columns.optimize.equation_rows import EquationRows
     from gradcli.columns.optimize.fits import fit_rows
+    from gradcli.columns.streaming.row_formulas import whole_numbers
+    from gradcli.language.index_names import index_names
 
     program = parse(source)
     free = free_names(program)
     columns = list(getattr(table, "column_names", None) or table)
-    batch = {n: np.asarray(table[n], np.float64) for n in free if n in columns}
+    batch = {n: _column(table[n]) for n in free if n in columns}
+    for name in index_names(program):
+        if name in batch:
+            batch[name] = whole_numbers(name, batch[name])
     if not batch:
         raise LanguageError(
             f"no variable of {source!r} is a column (there are: {', '.join(map(str, columns))})",
@@ -93,6 +99,12 @@ def fit(
         return Fitted(rows, found, rows.written(found.values, batch))
 
 
+def _column(values: Any) -> Any:
+    """A column of real or complex numbers in double precision."""
+    array = np.asarray(values)
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
 class Found:
     """A point: `point` by name, and what `minimize` or `root` says of it; true where it is one."""
 
@@ -112,14 +124,14 @@ def _space(source: str, values: Any, variables: Mapping[str, Any], wrt: Names) -
     """(the program, the variables to move, as a space) in double precision."""
     from gradcli.columns.optimize.spaces import Space
 
-    call = Call(source, values, variables, wrt)
+    call = VerbRequest(source, values, variables, wrt)
     call.leaves()
     for name in call.open:
         raise LanguageError(f"no value for {name}", kind="name", hint=f"pass {name}=…")
     moved = {n: np.asarray(call.tensors[n].detach().array, np.float64) for n in call.wanted}
     fixed = {n: t.double() if t.is_floating_point() else t for n, t in call.tensors.items()}
     fixed = {n: t.detach() for n, t in fixed.items() if n not in moved}
-    return call.program, Space(moved, {**call.names, **fixed})
+    return call.program, Space(moved, {**call.loaded, **fixed})
 
 
 @verb

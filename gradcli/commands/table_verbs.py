@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.commands.verbs import Call, Names, Values, _warn, verb
+from gradcli.commands.verbs import Names, Values, VerbRequest, _warn, verb
 from gradcli.engine.core.tensor import wrap
 from gradcli.engine.system import dtypes
 from gradcli.language import as_tensor, parse
@@ -67,7 +67,7 @@ def map(
         raise LanguageError(f"the columns have different numbers of rows ({sizes})", kind="value")
     with dtypes.as_default(dtypes.float64), np.errstate(all="ignore"):
         first = {n: a[0] if len(a) else np.float64(1) for n, a in batch.items()}
-        call = Call(source, None, {**given, **first}, wrt)
+        call = VerbRequest(source, None, {**given, **first}, wrt)
         for name in call.open:
             raise LanguageError(
                 f"{name} is no column, and has no value (the columns are: {', '.join(columns)})",
@@ -76,7 +76,7 @@ def map(
             )
         others = {n: np.asarray(t.array) for n, t in call.tensors.items() if n not in batch}
         wanted = [n for n in call.wanted if n in batch or wrt is not None]
-        found = Rows(function_of(program, call.names), others, wanted)(batch, *rows)
+        found = Rows(function_of(program, call.loaded), others, wanted)(batch, *rows)
     refused = dict(found.refused)
     if refused and bad_rows == "stop":
         row = min(refused)
@@ -143,10 +143,10 @@ def plot(
     Raises LanguageError.
     """
     given = {**(values or {}), **variables}
-    call = Call(source, None, {n: v for n, v in given.items() if not _is_range(v)})
+    call = VerbRequest(source, None, {n: v for n, v in given.items() if not _is_range(v)})
     words = [source, "--order", str(order)]
     for name, value in given.items():
-        if name not in call.tensors and name not in call.names and name not in call.open:
+        if name not in call.tensors and name not in call.loaded and name not in call.open:
             raise LanguageError(f"{name} is not a variable of {source!r}", kind="name")
         if _is_range(value):
             words += [f"--{name}={value[0]!r}:{value[1]!r}"]
@@ -168,7 +168,7 @@ def plot(
             raise LanguageError(f"{name}: the range from {low} to {high} is empty", kind="value")
     words += [] if at is None else [f"--at={at}"]
     words += ["--surface"] if surface else []
-    return Drawing(words, {**call.names, **call.tensors})
+    return Drawing(words, {**call.loaded, **call.tensors})
 
 
 def _is_range(value: Any) -> bool:
@@ -186,7 +186,7 @@ def jvp(
     """
     from gradcli.transforms import removable
 
-    call = Call(source, values, variables)
+    call = VerbRequest(source, values, variables)
     call.leaves()
     along = vector if isinstance(vector, Mapping) else dict.fromkeys(call.wanted, vector)
     if vector is None or (not isinstance(vector, Mapping) and len(along) != 1):
@@ -209,7 +209,7 @@ def jvp(
         vectors[name] = made
     tensors = {n: t.detach() for n, t in call.tensors.items()}
     try:
-        (value, found), remarks = removable.jvp(call.program, tensors, vectors, call.names)
+        (value, found), remarks = removable.jvp(call.program, tensors, vectors, call.loaded)
     except OPERATION_ERRORS as error:
         raise call.error_for(error) from error
     _warn(remarks)

@@ -411,6 +411,29 @@ class KeyedTable(Table):
         return super().where(row, column)
 
 
+class NumberedTable(KeyedTable):
+    """A table with one column more, which has the number of the data set that each row belongs to."""
+
+    __slots__ = ("numbers_of_rows",)
+
+    def __init__(self, table: Table, name: str, numbers: Array) -> None:
+        super().__init__(table, {name: 0})
+        self.numbers_of_rows = numbers
+
+    def readable(self, column: int) -> Cells:
+        """The cells of a column as numbers."""
+        if column < self.table.width:
+            return self.table.readable(column)
+        return Cells(self.numbers_of_rows)
+
+    def cells(self, column: int) -> list[Any]:
+        """The column as it is written."""
+        if column < self.table.width:
+            return self.table.cells(column)
+        found: list[Any] = self.numbers_of_rows.tolist()
+        return found
+
+
 # -- what is chosen of it -------------------------------------------------------------------------
 def chosen(
     tables: Sequence[Table],

@@ -118,7 +118,7 @@ def test_the_table_with_what_was_fitted(folder: Path) -> None:
 
 def test_workers_give_the_bits_of_one_process(folder: Path) -> None:
     """Parts are combined in a fixed order, so that it does not matter who sums them."""
-    from gradcli.columns.optimize.equation_rows import EquationRows, PassSums, by_passes
+    from gradcli.columns.optimize.equation_rows import ByPasses, EquationRows, PassSums
     from gradcli.columns.streaming.passes import Threads
     from gradcli.tables.parts import Parts
 
@@ -131,7 +131,7 @@ def test_workers_give_the_bits_of_one_process(folder: Path) -> None:
         rows = EquationRows("T == a*sqrt(L) + b", {}, {"a": 2.0, "b": 0.0}, {})
         rows.look({"L": 1.0, "T": 2.0})
         sums = PassSums(rows, parts.names, {"L": [0], "T": [1]}, set(), None, "error")
-        at = by_passes(sums, parts.parts, Threads(threads), lambda n: None)
+        at = ByPasses(sums, parts.parts, Threads(threads), lambda n: None)
         found.append([a.tobytes() for a in at(rows.flat())])
     assert found[0] == found[1] == found[2]
 
@@ -193,3 +193,158 @@ def test_parameters_that_are_a_vector_have_covariances_among_each_other(folder: 
     ]
     one, two = ([json.loads(r)["value.uncertainty"] for r in part] for part in rows)
     assert one == pytest.approx(two, rel=1e-6)
+
+
+# -- data as it is ---------------------------------------------------------------------------------
+LINE = "x,y\n0,1.1\n1,2.9\n2,5.2\n3,7.1\n"
+ABOVE = "x,y\n0,3.1\n1,5.0\n2,7.2\n3,8.9\n"
+FILES = {
+    "line.csv": LINE,
+    "above.csv": ABOVE,
+    "sets.csv": "s,x,y\nA,0,1.1\nA,1,2.9\nA,2,5.2\nA,3,7.1\nB,0,3.1\nB,1,5\nB,2,7.2\nB,3,8.9\n",
+    "k.csv": "k,x,y\n0,0,1.1\n0,1,2.9\n0,2,5.2\n0,3,7.1\n1,0,3.1\n1,1,5\n1,2,7.2\n1,3,8.9\n",
+    "from_1.csv": "k,x,y\n1,0,1.1\n1,1,2.9\n2,2,5.2\n2,3,7.1\n",
+    "half.csv": "k,x,y\n0,0,1.1\n0.5,1,2.9\n1,2,5.2\n1,3,7.1\n",
+    "z.csv": "f,Z\n1,1.2-0.9j\n2,1.05-0.52j\n4,0.98-0.24j\n8,1.01-0.13j\n",
+    "parts.csv": "f,re,im\n1,1.2,-0.9\n2,1.05,-0.52\n4,0.98,-0.24\n8,1.01,-0.13\n",
+    "set.csv": "set,x,y\n0,0,1\n0,1,2\n",
+}
+
+
+@pytest.fixture
+def data(folder: Path) -> Path:
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+def numbers(*argv: str) -> dict[str, tuple[float, float]]:
+    code, out, err = run("fit", *argv, "--json")
+    assert code == 0, err
+    found = json.loads(out)["parameters"]
+    return {name: (p["value"], p["error"]) for name, p in found.items()}
+
+
+TWO = "y == a*x + b[set]"
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [TWO, "line.csv", "above.csv"],
+        [TWO, "sets.csv", "--by", "s"],
+        [TWO, "k.csv", "--by", "k"],
+        ["y == a*x + b[k]", "k.csv"],
+        ["y == a*x + b[k]", "k.csv", "--by-rows"],
+        ["y == a*x + b[k]", "k.csv", "--b", "1,2"],
+        ["y == a*x + b[0]*(k == 0) + b[1]*(k == 1)", "k.csv", "--b", "1,1"],
+    ],
+    ids=lambda argv: " ".join(argv),
+)
+def test_data_sets_share_parameters(argv: list[str], data: Path) -> None:
+    """By NumPy: the normal equations of a slope and two offsets."""
+    import numpy as np
+
+    x = np.array([0.0, 1, 2, 3] * 2)
+    y = np.array([1.1, 2.9, 5.2, 7.1, 3.1, 5, 7.2, 8.9])
+    A = np.stack([x, np.arange(8) < 4, np.arange(8) >= 4], 1).astype(float)
+    best, rest, *_ = np.linalg.lstsq(A, y, rcond=None)
+    errors = np.sqrt(np.diagonal(np.linalg.inv(A.T @ A)) * rest[0] / 5)
+    found = numbers(*argv)
+    assert list(found) == ["a", "b[0]", "b[1]"]
+    assert [v for v, _ in found.values()] == pytest.approx(best.tolist(), rel=1e-6)
+    assert [e for _, e in found.values()] == pytest.approx(errors.tolist(), rel=1e-6)
+
+
+@pytest.mark.parametrize("how", [[], ["--by-rows"]])
+@pytest.mark.parametrize(
+    ("sigma", "of"),
+    [
+        ("3%", "0.03*y"),
+        ("0.03*y", "0.03*y"),
+        ("sqrt(y)", "y**0.5"),
+        ("y=3%", "0.03*y"),
+        ("0.1", "0.1"),
+    ],
+)
+def test_uncertainties_are_formulas_of_columns(
+    sigma: str, of: str, how: list[str], data: Path
+) -> None:
+    if "=" in sigma and how:
+        assert (
+            "--sigma y=… does not go" in run("fit", LINEAR, "line.csv", "--sigma", sigma, *how)[2]
+        )
+        return
+    lines = ["x,y,s", *(f"{x},{y},{eval(of, {'y': y})!r}" for x, y in DATA)]
+    (data / "s.csv").write_text("\n".join(lines))
+    found = numbers(LINEAR, "line.csv", "--sigma", sigma, *how)
+    for name, pair in numbers(LINEAR, "s.csv", "--sigma", "s", *how).items():
+        assert found[name] == pytest.approx(pair, rel=1e-9)
+
+
+LINEAR = "y == a*x + b"
+DATA = [(0, 1.1), (1, 2.9), (2, 5.2), (3, 7.1)]
+
+
+@pytest.mark.parametrize("how", [[], ["--by-rows"]])
+def test_rows_are_chosen_by_a_condition(how: list[str], data: Path) -> None:
+    (data / "rest.csv").write_text("x,y\n1,2.9\n2,5.2\n3,7.1\n")
+    line = "y == a*x + b"
+    given = ["--where", "(x > 0) & (y < 9)", "--sigma", "0.1", *how]
+    whole = numbers(line, "line.csv", *given, "-o", "out.csv")
+    rest = numbers(line, "rest.csv", "--sigma", "0.1", *how)
+    assert whole.keys() == rest.keys()
+    for name, pair in whole.items():
+        assert pair == pytest.approx(rest[name], rel=1e-9)
+    assert len((data / "out.csv").read_text().splitlines()) == 4
+
+
+def test_a_row_may_have_several_residuals(data: Path) -> None:
+    complex_one = numbers("Z == R + 1/(1j*C*f)", "z.csv")
+    parts = "[re, im] == [R, -1/(C*f)]"
+    for how in ([], ["--by-rows"]):
+        found = numbers(parts, "parts.csv", *how)
+        for name, pair in complex_one.items():
+            assert found[name] == pytest.approx(pair, rel=1e-6)
+    assert numbers("re + 1j*im == R + 1/(1j*C*f)", "parts.csv")["C"] == pytest.approx(
+        complex_one["C"], rel=1e-6
+    )
+    by_columns = numbers(parts, "parts.csv", "--sigma", "re=0.1", "--sigma", "im=0.02")
+    by_residuals = numbers(parts, "parts.csv", "--sigma", "[0.1, 0.02]")
+    assert by_columns["C"] == pytest.approx(by_residuals["C"]) and by_columns["C"][1] < 0.03
+    assert run("fit", parts, "parts.csv", "-o", "out.csv")[0] == 0
+    header = (data / "out.csv").read_text().splitlines()[0]
+    assert header == "f,re,im,fitted[0],fitted[1],residual[0],residual[1]"
+
+
+# -- (arguments, a piece of standard error) ------------------------------------------------------------
+REFUSED = [
+    ([TWO, "line.csv", "line.csv"], "the table line.csv is given twice"),
+    ([TWO, "line.csv", "none.csv"], "unexpected argument 'none.csv'"),
+    ([TWO, "line.csv", "p.csv"], "p.csv has no column 'y', which line.csv has"),
+    ([TWO, "line.csv", "above.csv", "--by", "x"], "--by does not go with several tables"),
+    ([TWO, "line.csv", "above.csv", "--by-rows"], "several data sets are read at once"),
+    ([TWO, "sets.csv", "--by", "q"], "--by: 'q' is not a column of sets.csv"),
+    (["y == a*x", "set.csv", "--by", "set"], "`set` is a column of set.csv"),
+    (["y == a*x + b[k]", "from_1.csv"], "write b[k - 1], and --b VALUE,VALUE"),
+    (["y == a*x + b[k]", "half.csv", "--b", "1,1"], "k is an index, and its row 2 is 0.5"),
+    (["y == a*x", "line.csv", "--where", "q > 1"], "--where: q is not a column of line.csv"),
+    (["y == a*x", "line.csv", "--where", "x > 7"], "--where x > 7: no row of 4 is left"),
+    (["y == a*x", "line.csv", "--where", "2 > 1"], "--where: no column decides"),
+    (["y == a*x", "line.csv", "--sigma", "x"], "an uncertainty is 0 in row 1"),
+    (["y == a*x", "line.csv", "--sigma", "y - 2"], "an uncertainty is -0.9 in row 1"),
+    (["y == a*x", "line.csv", "--sigma", "0.1*q"], "--sigma: q is not a column of line.csv"),
+    (["a*y == b*x", "line.csv", "--sigma", "3%"], "which value is the share of?"),
+    (["[re, im] == [a, a, f]", "parts.csv"], "has shape (2,), the other (3,)"),
+    (["re == R + 1/(1j*f)", "parts.csv"], "the measured side is real, and the other a complex"),
+    (["[re, re*im] == [a, b]", "parts.csv", "--sigma", "re=0.1", "--sigma", "im=0.1"],
+     "the uncertainty of re goes into several residuals of a row"),
+    (["[re, im] == [a, b*f]", "parts.csv", "--sigma", "[0.1, 0.2]", "--sigma", "f=0.1"],
+     "f has an uncertainty, and a row has 2 residuals"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("argv", "piece"), REFUSED, ids=lambda v: " ".join(v)[:60])
+def test_what_is_refused_of_data(argv: list[str], piece: str, data: Path) -> None:
+    code, _, err = run("fit", *argv)
+    assert code in (1, 2) and piece in " ".join(err.split()), err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 
 import pytest
@@ -168,7 +169,7 @@ def test_anomalies_of_a_value():
 def test_help_shows_examples_before_options(command):
     text = run(command, "--help").stdout
     assert 0 < text.index("Example") < text.index("Options:")
-    own, _, rest = text.partition("Variables and input:")
+    own, _, rest = text.partition("Input and output:")
     assert not rest or "  --json" not in own
 
 
@@ -180,9 +181,9 @@ def test_help_fits_a_screen_and_says_where_the_rest_is(command):
     if short != whole:
         last = short.splitlines()[-1]
         assert last.startswith(f"gradcli {command} --help-all lists all options (")
-        listed = [line.split()[0] for line in whole.splitlines() if line.startswith("  -")]
-        shown = [line.split()[0] for line in short.splitlines() if line.startswith("  -")]
-        missing = set(listed) - set(shown) - {"-h,", "--help-all", "--x"}
+        listed = re.findall(r"^  (--?[\w-]+)", whole, re.MULTILINE)
+        shown = re.findall(r"^  (--?[\w-]+)", short, re.MULTILINE)
+        missing = set(listed) - set(shown) - {"-h", "--help-all", "--x"}
         assert f"({len(missing)} more)" in last
 
 

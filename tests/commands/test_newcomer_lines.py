@@ -39,6 +39,7 @@ def test_one_step(line: str, works: str, first: str) -> None:
         # An unknown option hides nothing that is wrong with the expression, and offers no option given.
         (["eval", "ln(x)", "--x", "1", "--foo", "2"], "no function is called `ln`"),
         (["eval", "np.exp(x)", "--x", "1", "--no-such"], "here it is written exp(x)"),
+        (["eval", "import numpy as np\nnp.array([[1.,2.]])"], "here it is written tensor([[1., 2.]])"),
         (["eval", "e*x", "--x", "1"], "add --e VALUE; Euler's number is torch.e"),
         (["eval", "x*y", "--x", "1", "--z", "2"], "did you mean `--y`?"),
         # A function that torch has under this name too, with other arguments, keeps its namespace.

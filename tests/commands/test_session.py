@@ -352,6 +352,22 @@ MADE = {
     "x = ones(2)\ny = 3*x\nx = 7*x\ngrad y.sum()": "y.grad = [1, 1]",
     "x = ones(2)\ny = 3*x\ny += x\ngrad y.sum()": "x.grad = [4, 4]",
     "x = ones(2)\ny = x.add_(1)\ngrad y.sum()\nx": "tensor([2., 2.])",
+    # numbers are variables where no tensor is one
+    "x = 3\ny = x**2 + sin(x)\ngrad y": "x.grad = 5.010007503399555",
+    "x = 3\ny = x**2 + sin(x)\ndiff y": "2*x + cos(x)",
+    "x = 3\ngrad x**2": "x.grad = 6",
+    "x = 3\ndiff x**2": "2*x",
+    "x = 3\nhessian x**3": "x.hessian = 18",
+    "x = 3\ny = x**2\ntaylor y --order 1": "9 + 6*(x - 3)",
+    "x = 3\ny = x**2\nroot y == 25": "residual = 0",
+    "x = 3\nminimize (x - 2)**2\nx": "3",
+    "a = 2.5\nx = 3\ny = a*x\ngrad y --wrt a": "a.grad = 3",
+    "x = 1\nfor i in range(3):\n  x = 2*x\n\nw = 3.0\ny = w*x\ngrad y --wrt w": "w.grad = 8",
+    "x = 2\ndef f(t):\n  return t*x\n\ngrad f(x)": "x.grad = 4",
+    "n = 3\na = 2.5\nv = ones(n)*a\ngrad sum(v)": "a.grad = 3",
+    "n = 3\nw = ones(n)\ngrad sum(w**2)": "w.grad = [2, 2, 2]",
+    "n = 2\nw = tensor(3.)\ngrad w**n": "w.grad = 6",
+    "x = 3\ny = x**2\nx = 4\ngrad y": "y.grad = 1",
 }
 
 
@@ -359,6 +375,14 @@ MADE = {
 def test_the_variables_of_a_name_are_what_it_was_made_of(lines, shown):
     result = CliRunner().invoke(main, ["repl"], input=lines + "\n", prog_name="gradcli")
     assert (result.stderr, result.stdout.splitlines()[-1]) == ("", shown)
+
+
+def test_which_number_is_the_variable_is_said(session, console):
+    type_in(session, "x = 3\ny = x**2 + sin(x)\ngrad y\nx = 4\ngrad y")
+    assert [line[1:-1] for line in console.lines if line[:1] == "("] == [
+        "note: x = 3 is the variable, through y = x**2 + sin(x)",
+        "note: y as it is: the lines behind it give another value now",
+    ]
 
 
 def test_a_hint_is_of_the_line_that_it_follows(session, console):

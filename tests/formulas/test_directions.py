@@ -129,6 +129,18 @@ def test_a_wrong_formula_is_not_proved(source: str, shapes: Any, asked: Any, for
         ("sum((A - mean(A, 0))**2)",
          r"2 \left[{A}_{ij} - {\operatorname{mean}_{i}\left(A\right)}_{j}\right]_{ij}"),
         ("sum(exp(x[:,None]*A)) --shape x=2", r"\left[{x}_{i} e^{{x}_{i} {A}_{ij}}\right]_{ij}"),
+        # in a power of a function, in a denominator, of rows that become vectors
+        ("sum(tanh((A@y).reshape(1, 1)*y[None])) --shape A=1,3 --shape y=3",
+         r"\mathbf{1} \left(y \left(\sum_{i} {y}_{i} \left(1 - \tanh^{2}\left({y}_{i} "
+         r"\left(\sum_{j} {A}_{0j} {y}_{j}\right)\right)\right)\right)\right)^{\top}"),
+        ("sum(X/((2+cosh(A))*sinh(A))) --shape X=2,3",
+         r"-\frac{X}{\left(\cosh\left(A\right) + 2\right)^{2}} - \frac{X}{\sinh\left(A\right) "
+         r"\odot \tanh\left(A\right) \odot \left(\cosh\left(A\right) + 2\right)}"),
+        ("sum((X@A.reshape(3))**2) --shape A=1,3 --shape X=2,3",
+         r"\mathbf{1} \left(2 X^{\top} X A^{\top}\right)^{\top}"),
+        ("tanh(sum(X@A)) --shape X=2,3 --shape A=3",
+         r"X^{\top} \left(\left(1 - \tanh^{2}\left(\mathbf{1}^{\top} \left(X A\right)\right)\right) "
+         r"\mathbf{1}\right)"),
         # of three dimensions
         ("sum(x*A*A) --shape x=3 --shape A=4,2,3", r"\left[2 {x}_{k} {A}_{ijk}\right]_{ijk}"),
         ("sum(bmm(A, B)*C) --shape A=2,3,4 --shape B=2,4,5 --shape C=2,3,5",

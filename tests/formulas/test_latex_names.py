@@ -36,7 +36,7 @@ def test_a_name(name: str, latex: str) -> None:
     ("line", "latex"),
     [
         (("simplify", "x % y"), r"x \bmod y"),
-        (("diff", "(x % y)*x", "--wrt", "x"), r"(x \bmod y) + x"),
+        (("diff", "(x % y)*x", "--wrt", "x"), r"\left(x \bmod y\right) + x"),
         (("diff", "x % y", "--wrt", "y"), r"-\left\lfloor \frac{x}{y} \right\rfloor"),
         (("simplify", "2*(x % 3)"), r"2 \left(x \bmod 3\right)"),
         (("diff", "θ_1*α**β", "--wrt", "α"), r"\theta_{1} \beta \alpha^{\beta - 1}"),

@@ -10,10 +10,10 @@ import numpy as np
 from gradcli.columns.optimize import least_squares
 from gradcli.columns.optimize.equation_rows import (
     Batch,
+    ByPasses,
     EquationRows,
     InMemory,
     PassSums,
-    by_passes,
 )
 from gradcli.columns.optimize.least_squares import Array, Bounds, Fit, limits
 from gradcli.columns.streaming.passes import Runner
@@ -41,29 +41,38 @@ def fit_rows(
     response's side alone make its deviation; the others are corrected too. told: is called with 1 whenever
     residuals are computed. Raises LanguageError.
     """
-    count = len(next(iter(batch.values())))
-    deviation = sigma.get("")
-    spreads = {
-        n: np.broadcast_to(np.asarray(s, np.float64), (count,)) for n, s in sigma.items() if n
-    }
+    count = len(next(iter(batch.values()), ()))
+    if not count:
+        raise _usage("there are no rows")
     response = rows.look({n: a[0] for n, a in batch.items()})
+    deviation = sigma.get("")
+    if deviation is not None:
+        deviation = rows.spread_over(deviation, count)
+    spreads = {n: rows.spread_over(s, count) for n, s in sigma.items() if n}
+    count *= len(rows.components)
     inputs = {n: s for n, s in spreads.items() if n not in response}
     own = [n for n in spreads if n in response]
     start = rows.flat()
     if count < len(start):
         raise _usage(
-            f"{count} rows cannot determine {len(start)} parameters",
+            f"{count} {_residuals(rows)} cannot determine {len(start)} parameters",
             "hold some fixed, as in --fix b=1",
         )
     if own and deviation is not None:
         raise _usage(f"the response has two uncertainties: --sigma, and that of {own[0]}")
     if own:
         _, _, slopes = rows.residuals(start, batch, own)
+        check_apart(rows, slopes)
         deviation = np.sqrt(sum(np.square(slopes[n] * spreads[n]) for n in own))
     if inputs and deviation is None:
         raise _usage(
             f"{', '.join(inputs)} has an uncertainty, and the response has none",
             "say that too, as in --sigma dy",
+        )
+    if inputs and len(rows.components) > 1:
+        raise _usage(
+            f"{', '.join(inputs)} has an uncertainty, and a row has {len(rows.components)} residuals",
+            "uncertainties of both sides go with an equation of one number a row",
         )
     if inputs and loss != "linear":
         raise _usage(
@@ -95,7 +104,7 @@ def fit_rows(
             upper=upper,
             absolute=deviation is not None,
             loss=loss,
-            size=float(np.linalg.norm(rows.written(start, batch)["fitted"] + r / data.deviation)),
+            size=_size(rows, start, batch, data.deviation),
             limit=limit,
         )
     except ValueError as error:  # of SciPy's, about what is not finite
@@ -103,12 +112,35 @@ def fit_rows(
     return found, _shares(rows, data, found, own, spreads)
 
 
+def _residuals(rows: EquationRows) -> str:
+    many = len(rows.components)
+    return "rows" if many == 1 else f"residuals ({many} a row)"
+
+
+def _size(rows: EquationRows, start: Array, batch: Batch, deviation: Array) -> float:
+    """The length of the data in units of their deviations."""
+    made = rows.written(start, batch)
+    residual = rows.residual_parts(made["residual"]) / deviation
+    return float(np.linalg.norm(rows.residual_parts(made["fitted"]) + residual))
+
+
+def check_apart(rows: EquationRows, slopes: Mapping[str, Array]) -> None:
+    """Refuse a column whose uncertainty goes into several residuals of a row: these would be correlated."""
+    many = len(rows.components)
+    for name, slope in slopes.items():
+        if many > 1 and (np.count_nonzero(slope.reshape(-1, many), axis=1) > 1).any():
+            raise _usage(
+                f"the uncertainty of {name} goes into several residuals of a row",
+                "say those of the residuals instead, as in --sigma '[0.1, 0.2]'",
+            )
+
+
 def check_start(r: Array, jac: Array, rows: EquationRows) -> None:
     """Raise LanguageError where a fit cannot start."""
     if not np.isfinite(r).all():
-        row = int(np.flatnonzero(~np.isfinite(r))[0])
+        row = int(np.flatnonzero(~np.isfinite(r))[0]) // len(rows.components)
         raise _failed(
-            f"at the start the residual of row {row + 1} is {r[row]}",
+            f"at the start the residual of row {row + 1} is {r[~np.isfinite(r)][0]}",
             f"start elsewhere, as in --{next(iter(rows.start))} VALUE",
         )
     if not np.isfinite(jac).all():
@@ -147,7 +179,6 @@ def strong_correlations(labels: list[str], found: Fit) -> list[tuple[str, str, f
 def fit_in_passes(
     sums: PassSums,
     parts: list[Part],
-    count: int,
     runner: Runner,
     bounds: Bounds,
     limit: int,
@@ -156,15 +187,17 @@ def fit_in_passes(
     """The fit of a table that need not fit into memory: a pass over its rows for every point."""
     rows = sums.rows
     start = rows.flat()
-    first, _ = next((b for part in parts for b in sums.batches(part)), ({}, None))
+    first, _ = next((b for part in parts for b in sums.rows_of(part)), ({}, {}))
     if not first:
-        raise _usage("the table has no rows")
+        raise _usage("there are no rows")
     rows.look({n: a[0] for n, a in first.items()})
     r, jac, _ = rows.residuals(start, first)
     check_start(r, jac, rows)
     lower, upper = limits(rows.start, bounds)
+    at = ByPasses(sums, parts, runner, told)
+    at(start)  # which counts the rows
     return least_squares.fit(
-        by_passes(sums, parts, runner, told), start, count, lower=lower, upper=upper,
+        at, start, at.count, lower=lower, upper=upper,
         absolute=sums.deviation is not None, sums=True, limit=limit,
     )  # fmt: skip
 

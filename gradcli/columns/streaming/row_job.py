@@ -23,6 +23,7 @@ from gradcli.columns.streaming.mapped_program import (
     elements,
     jvp,
 )
+from gradcli.columns.streaming.row_formulas import RowFormula, whole_numbers
 from gradcli.engine.core import errors, random
 from gradcli.engine.system import dtypes
 from gradcli.language import parse
@@ -48,13 +49,18 @@ class Tally:
 
     left_out: rows left out because a number is missing. bad: rows that cannot be read or computed.
     first_bad: the first of these, in words. alone: why rows ran one by one. kinked: rows that lie on a kink
-    or a jump; kink: the operation that makes the first, and its place in the source.
+    or a jump; kink: the operation that makes the first, and its place in the source. not_finite: rows of
+    numbers that give NaN or infinity; first_not_finite: the first of these, in words.
     """
 
-    __slots__ = ("alone", "bad", "first_bad", "kink", "kinked", "left_out")
+    __slots__ = (
+        *("alone", "bad", "first_bad", "first_not_finite"),
+        *("kink", "kinked", "left_out", "not_finite"),
+    )
 
     def __init__(self) -> None:
-        self.left_out = self.bad = self.kinked = 0
+        self.left_out = self.bad = self.kinked = self.not_finite = 0
+        self.first_not_finite: str | None = None
         self.kink: tuple[str, tuple[int, int] | None] | None = None
         self.first_bad: str | None = None
         self.alone: str | None = None
@@ -65,6 +71,8 @@ class Tally:
         self.bad += other.bad
         self.first_bad = self.first_bad or other.first_bad
         self.alone = self.alone or other.alone
+        self.not_finite += other.not_finite
+        self.first_not_finite = self.first_not_finite or other.first_not_finite
         self.kinked += other.kinked
         self.kink = self.kink or other.kink
 
@@ -138,6 +146,7 @@ class RowJob:
         self.second: list[tuple[str, str]] = []  # pairs of numbers to differentiate by
         self.renamed: dict[str, str] = {}  # what columns are called where they are written
         self.where: tuple[str, dict[str, int]] | None = None  # a condition, and its columns
+        self.indices: list[str] = []  # variables that count elements: k of `b[k]`
         self.hidden: list[str] = []  # differentiated by for the uncertainty alone
         self._begin()
 
@@ -186,6 +195,7 @@ class RowJob:
             there = wanted
         places = np.flatnonzero(there)
         batch = {n: a[there] for n, a in batch.items()}
+        batch |= {n: whole_numbers(n, batch[n]) for n in self.indices if n in batch}
         before = random.snapshot()
         results = self._rows()(batch, len(places))
         along = {direction(n): a[there] for n, a in along.items()}
@@ -198,6 +208,8 @@ class RowJob:
         bad.update({int(places[row]): error for row, error in results.refused.items()})
         if self.detect_anomaly:
             bad.update(_anomalies(columns, places, results))
+        else:
+            self._count_not_finite(table, columns, batch, places)
         self._refuse(table, bad)
         self._count(table, bad, missing)
         keep = ~skipped
@@ -270,18 +282,12 @@ class RowJob:
 
     def _wanted(self, read: _Reading, there: Any) -> Any:
         """Which of the rows that are there fulfil the condition."""
-        from gradcli import language
-
         assert self.where is not None
-        program, loaded, columns = parse(self.where[0]), self.loaded, self.where[1]
-        run = Rows(lambda **row: language.run(program, {**loaded, **row}).value, {}, (), True)
-        found = run({n: read.numbers(i)[there] for n, i in columns.items()}, int(there.sum()))
-        if found.refused:
-            raise found.refused[min(found.refused)]
-        if found.values and list(found.values) != [""]:
-            raise _usage("--where: the condition of a row is true or false")
+        source, columns = self.where
+        formula = RowFormula(source, columns, self.loaded)
+        there_only = {n: read.numbers(i)[there] for n, i in columns.items()}
         wanted = there.copy()
-        wanted[there] = found.values[""].astype(bool) if found.values else False
+        wanted[there] = formula.truths(there_only, int(there.sum()), "--where")
         return wanted
 
     def _distinct(self, columns: list[Column]) -> list[Column]:
@@ -579,6 +585,25 @@ class RowJob:
             words = found.message.partition("\n")[0]
             counted.first_bad = words if words.startswith(at) else f"{at}: {words}"
         counted.bad += len(bad)
+
+    def _count_not_finite(
+        self, table: Table, columns: list[Column], batch: Mapping[str, Any], places: Any
+    ) -> None:
+        """Count the rows whose numbers are finite and whose results are not."""
+        odd = [(n, a) for n, a in columns if a.dtype.kind in "fc" and not np.isfinite(a).all()]
+        if not odd:
+            return
+        known = np.ones(len(places), bool)
+        for array in batch.values():
+            known &= np.isfinite(array).reshape(len(places), -1).all(1)
+        rows = np.any([~np.isfinite(array) for _, array in odd], axis=0) & known
+        self.counted.not_finite += int(rows.sum())
+        if self.counted.first_not_finite is None and rows.any():
+            row = int(rows.argmax())
+            name, value = next((n, a[row]) for n, a in odd if not np.isfinite(a[row]))
+            given = ", ".join(f"{n} = {a[row]:.6g}" for n, a in batch.items() if a.ndim == 1)
+            at = table.where(int(places[row]), -1)["at"]
+            self.counted.first_not_finite = f"{at}: {name} is {value}" + f" ({given})" * bool(given)
 
     def _read(self) -> set[int]:
         """The columns that are read besides those of variables."""

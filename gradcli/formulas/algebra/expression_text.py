@@ -107,9 +107,10 @@ class Printer:
         parts.insert(0, parts.pop(first))
         negative, piece = parts[0]
         # -x % y is (-x) % y
-        text = f"-{enclosed(piece, PRODUCT)}" if negative else enclosed(piece, SUM + 1)
+        shown = self.wrapped(piece, PRODUCT if negative else SUM + 1)
+        text = f"-{shown}" if negative else shown
         for negative, piece in parts[1:]:
-            text += f" {'-' if negative else '+'} {enclosed(piece, SUM + 1)}"
+            text += f" {'-' if negative else '+'} {self.wrapped(piece, SUM + 1)}"
         return text, SUM
 
     def term(self, coefficient: Number, term: Expression) -> tuple[bool, Piece]:
@@ -124,6 +125,10 @@ class Printer:
             piece = self.quotient(size, (term,), (ONE,))
         return negative, piece
 
+    def wrapped(self, piece: Piece, least: int) -> str:
+        """The text, in this notation's parentheses if it binds less tightly than `least`."""
+        return enclosed(piece, least)
+
     def make_product(self, node: Expression) -> Piece:
         coefficient, exponents = node.data
         negative = coefficient.negative
@@ -133,7 +138,7 @@ class Printer:
         if not negative:
             return text, precedence
         if precedence < PRODUCT:
-            text, precedence = f"({text})", ATOM
+            text, precedence = self.wrapped((text, precedence), PRODUCT), ATOM
         return f"-{text}", min(SIGN if precedence > PRODUCT else PRODUCT, precedence)
 
     def quotient(
@@ -151,12 +156,15 @@ class Printer:
                     below.append(self.number(Number.of(value.denominator)))
             else:
                 above.append(self.number(coefficient))
-        arrays = [False] * len(above)  # whether what stands above has dimensions
+        # whether what stands above, and below, has dimensions
+        arrays, under = [False] * len(above), [False] * len(below)
         for base, exponent in _joined(zip(bases, exponents, strict=True)):
             if isinstance(exponent, Number) and exponent.negative:
                 below.append(self.power(base, -exponent))
+                under.append(bool(base.shape))
             elif isinstance(exponent, Expression) and self.flips(exponent):
                 below.append(self.power(base, _negated(exponent)))
+                under.append(bool(base.shape or exponent.shape))
             else:
                 text, precedence = self.power(base, exponent)
                 if (
@@ -168,14 +176,14 @@ class Printer:
                     precedence = ATOM  # c*A@x, which is (c*A)@x, is c*(A@x) for a number c
                 above.append((text, precedence))
                 arrays.append(bool(base.shape or getattr(exponent, "shape", ())))
-        return self.fraction(above, below, arrays)
+        return self.fraction(above, below, arrays + under)
 
     def flips(self, exponent: Expression) -> bool:
         """Whether a symbolic exponent reads better negated, in the denominator."""
         return exponent.op == "product" and bool(exponent.data[0].negative)
 
     def fraction(self, above: list[Piece], below: list[Piece], arrays: list[bool]) -> Piece:
-        """`a*b/(c*d)`; arrays: which factors of the numerator have dimensions."""
+        """`a*b/(c*d)`; arrays: which factors have dimensions, those above before those below."""
         if not above:
             top: Piece = ("1", ATOM)
         elif len(above) == 1:

@@ -168,6 +168,9 @@ class LatexPrinter(Printer):
         rows = node.data if node.data.ndim == 2 else node.data.reshape(1, -1)
         return matrix_text([[f"{v:g}" for v in row] for row in rows.tolist()]), ATOM
 
+    def wrapped(self, piece: Piece, least: int) -> str:
+        return wrapped(piece, least)
+
     def make_sum(self, node: Expression) -> Piece:
         return super().make_sum(node)[0], SUM
 
@@ -177,7 +180,7 @@ class LatexPrinter(Printer):
         top = above[0][0] if len(above) == 1 else self.product(above, arrays) or "1"
         if not below:
             return top, PRODUCT
-        bottom = below[0][0] if len(below) == 1 else product_text(below, [])
+        bottom = below[0][0] if len(below) == 1 else self.product(below, arrays[len(above) :])
         return rf"\frac{{{top}}}{{{bottom}}}", FRACTION
 
     def product(self, pieces: list[Piece], arrays: list[bool]) -> str:
@@ -263,7 +266,16 @@ class LatexPrinter(Printer):
 
     def factor(self, node: Expression) -> str:
         """An operand of a product of matrices."""
-        return wrapped(self.of(node), PRODUCT if is_call(node, "matmul") else PRODUCT + 1)
+        piece = self.operand(node)
+        least = PRODUCT if is_call(node, "matmul") else PRODUCT + 1
+        return wrapped(piece, ATOM if piece[0].startswith("-") else least)
+
+    def operand(self, node: Expression) -> Piece:
+        """An array that is multiplied or summed: a number that stands for all elements, times ones."""
+        if not (is_call(node, "expand", "expand_as") and node.shape and not node.args[0].shape):
+            return self.of(node)
+        ones = r"\mathbf{1}" + rf" \mathbf{{1}}{TOP}" * (len(node.shape) == 2)
+        return f"{wrapped(self.of(node.args[0]), PRODUCT)} {ones}", PRODUCT
 
     def call_select(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         (_, dim), (_, index) = options
@@ -312,7 +324,7 @@ def product_text(pieces: list[Piece], arrays: list[bool]) -> str:
     r"""Factors side by side, with `\odot` between arrays, which multiply elementwise."""
     text, before = "", False
     for i, piece in enumerate(pieces):
-        shown = wrapped(piece, PRODUCT + 1 if i else PRODUCT)
+        shown = wrapped(piece, ATOM if i and piece[0][:1] == "-" else PRODUCT + (i > 0))
         is_array = i < len(arrays) and arrays[i]
         if before and is_array:
             shown = rf"\odot {shown}"
@@ -327,7 +339,7 @@ def _row(self: LatexPrinter, node: Expression) -> str:
     """A vector transposed: `x^{\top} A` for x@A, as it stands before what it is multiplied by."""
     if is_call(node, "matmul") and len(node.args[0].shape) == 1:
         return f"{_row(self, node.args[0])} {self.factor(node.args[1])}"
-    return self.transposed(self.of(node))
+    return self.transposed(self.operand(node))
 
 
 def _matmul(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
@@ -336,7 +348,7 @@ def _matmul(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
     if len(left.shape) > 1:
         return f"{self.factor(left)} {self.factor(right)}", PRODUCT
     if len(right.shape) > 1:
-        return f"{self.transposed(args[1])} {self.factor(left)}", PRODUCT
+        return f"{self.transposed(self.operand(right))} {self.factor(left)}", PRODUCT
     return f"{_row(self, left)} {self.factor(right)}", PRODUCT
 
 
@@ -353,16 +365,15 @@ def _sum(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
         summed = ", ".join(letters[d] for d in dims)
         text = rf"\sum_{{{summed}}} {{{wrapped(args[0], ATOM)}}}_{{{letters}}}"
         return (rf"\left[{text}\right]_{{{kept}}}", ATOM) if kept else (text, SUM + 1)
-    text = wrapped(args[0], PRODUCT + 1)
+    args = [self.operand(own)]
+    text = self.factor(own) if not is_call(own, "matmul") else wrapped(args[0], PRODUCT + 1)
     if is_truth(own):
         text = rf"\left[{args[0][0]}\right]"
         args = [(text, ATOM)]
-    if len(dims) < ndim == len(node.shape):  # it is broadcast: a matrix of equal columns or rows
-        ones = r"\mathbf{1} \mathbf{1}^{\top}"
-        return (f"{ones} {text}" if 0 in dims else f"{text} {ones}"), PRODUCT
     if 0 in dims:
-        text = rf"\mathbf{{1}}^{{\top}} {text}" if ndim == len(dims) else self.transposed(args[0])
-    if 1 in dims or ndim > len(dims):
+        is_row = ndim == len(dims) or ndim == len(node.shape)
+        text = rf"\mathbf{{1}}^{{\top}} {text}" if is_row else self.transposed(args[0])
+    if 1 in dims or (ndim > len(node.shape) and ndim > len(dims)):
         text = rf"{text} \mathbf{{1}}"
     return text, PRODUCT
 
@@ -435,20 +446,31 @@ def _unit(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
 def _expanded(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
     """A row or a column that is repeated, as a product with ones; a number stands for all elements."""
     before = node.args[0].shape
-    if not before or before == node.shape or len(node.shape) != 2:
+    if set(before) <= {1} or before == node.shape or len(node.shape) != 2:
         return args[0]
     if before[-1] == 1:
         return rf"{self.factor(node.args[0])} \mathbf{{1}}{TOP}", PRODUCT
+    if len(before) == 2:
+        return rf"\mathbf{{1}} {self.factor(node.args[0])}", PRODUCT
     return rf"\mathbf{{1}} {self.transposed(args[0])}", PRODUCT
 
 
 def _reshaped(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
-    """An array in another shape; with a dimension of one element more or less it is the same."""
+    """An array in another shape; with a dimension of one element more or less it is the same.
+
+    Vectors are columns: one made of a row, or a row made of one, is its transpose.
+    """
     before = node.args[0].shape
     if [n for n in before if n != 1] == [n for n in node.shape if n != 1]:
-        return args[0]
+        if _is_row(before) == _is_row(node.shape):
+            return args[0]
+        return self.transposed(args[0]), POWER
     sizes = r" \times ".join(sizes_in(str(n)) for n in node.shape)
     return rf"\operatorname{{reshape}}_{{{sizes}}}\left({args[0][0]}\right)", ATOM
+
+
+def _is_row(shape: Sequence[int]) -> bool:
+    return len(shape) == 2 and shape[0] == 1 != shape[1]
 
 
 def _one_hot(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
@@ -546,7 +568,7 @@ _SHAPES: Mapping[str, Callable[[LatexPrinter, list[Piece], Expression], Piece]] 
     "one_hot": _one_hot,
     "linalg.solve": _solve,
     "outer": lambda self, args, node: (
-        f"{self.factor(node.args[0])} {self.transposed(args[1])}",
+        f"{self.factor(node.args[0])} {self.transposed(self.operand(node.args[1]))}",
         PRODUCT,
     ),
     "norm": _length,

@@ -15,7 +15,7 @@ from gradcli.formulas.print.latex import LETTERS, LatexPrinter, product_text, wr
 from gradcli.formulas.print.python_code import is_elementwise_function
 
 Indices = tuple[str, ...]
-ONE_PLACE = "1"  # the index of a dimension of one element
+ONE_PLACE = "0"  # the index of a dimension of one element; places count from 0 as in the language
 DEEPEST = 60  # expressions inside each other; below, an array is written whole, with its indices
 
 
@@ -85,7 +85,7 @@ def _is_smaller(part: Expression, shape: Sequence[int]) -> bool:
     """Whether an operand is repeated, and is not printed in the whole shape all the same."""
     if not part.shape or part.shape == shape or is_call(part, "ones", "zeros"):
         return False
-    return not (len(shape) == 2 == len(part.shape) and is_call(part, "sum", "norm"))
+    return not (len(shape) == 2 == len(part.shape) and is_call(part, "norm"))
 
 
 def _with_ones(before: Sequence[int], after: Sequence[int]) -> bool:
@@ -99,6 +99,18 @@ class _Elements(LatexPrinter):
     def __init__(self, whole: LatexPrinter, taken: set[str]) -> None:
         super().__init__(whole.names)
         self.whole, self.taken, self.depth = whole, taken, 0
+        self.here: tuple[Indices, Sequence[int]] = (), ()  # the element being made, in its shape
+
+    def of(self, expression: Expression) -> Piece:
+        """What a printer asks for while an element is made is an element, however deep it lies in it.
+
+        The base of `tanh(u)**2` is one operand, but it is printed as `tanh^2` of the element of u.
+        """
+        if expression not in self.pieces:
+            at, shape = self.here
+            piece = self.element(expression, _aligned(at, shape, expression.shape))
+            self.pieces[expression] = piece
+        return self.pieces[expression]
 
     def product(self, pieces: list[Piece], arrays: list[bool]) -> str:
         return product_text(pieces, [])
@@ -126,11 +138,12 @@ class _Elements(LatexPrinter):
     def computed(self, node: Expression, at: Indices) -> Piece:
         """A sum, a product or a function of the elements of operands."""
         made = {p: self.element(p, _aligned(at, node.shape, p.shape)) for p in _operands(node)}
-        outer, self.pieces = self.pieces, made
+        before = self.pieces, self.here
+        self.pieces, self.here = made, (at, node.shape)
         try:
             return self.make(node)
         finally:
-            self.pieces = outer
+            self.pieces, self.here = before
 
     def summed(self, sizes: Sequence[int], terms: Callable[[Indices], list[Piece]]) -> Piece:
         """A sum over new indices of the products that `terms` gives for them."""

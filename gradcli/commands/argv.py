@@ -1,0 +1,177 @@
+"""The words of a command line, sorted by spelling alone and without click, whose import costs as much as a
+tenth of numpy's.
+
+R1  `--name`, where name is an identifier and no declared option, binds and takes exactly one value,
+    whatever that starts with.
+R2  a token with a single dash that is not exactly a declared short option is a positional; short options
+    take no attached value.
+R3  `--…` that is not `--identifier` is a positional, and so is everything after `--`.
+
+`options` has click parse what is sorted. A plain line, `gradcli grad EXPR --x VALUE` or `graph`, needs no
+more than the sorting: no option, file or table is in it, and nothing has to be explained. It runs from here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from functools import partial
+
+import gradcli.engine.system.process as process
+from gradcli.commands import COMPLETION_VARIABLE
+from gradcli.commands.command_errors import show, usage
+from gradcli.commands.declarations import Command, Option, declaration
+from gradcli.commands.output import Style
+from gradcli.commands.request import Request, is_known, normal, variables
+from gradcli.language.located_errors import LanguageError
+
+_BINDING = re.compile(r"--([^\W\d]\w*)(?:=(.*))?", re.S)
+# Settings that options read.
+_SETTINGS = (COMPLETION_VARIABLE, "GRADCLI_DTYPE")
+# What makes a value more than numbers: files and tables, uncertainties, the language's own calls.
+_SPECIAL = "@±(+"
+
+
+class Split:
+    """argv put in order.
+
+    taken: (option, the next word that was taken for its value), to be looked at once the variables are
+    known. given: the last value of each declared option. missing: the option that ended the line without
+    its value. twice: the option of the file to write, given with two files.
+    """
+
+    def __init__(self) -> None:
+        self.twice: tuple[str, str, str] | None = None
+        self.options: list[str] = []
+        self.bindings: list[tuple[str, str]] = []
+        self.positionals: list[str] = []
+        self.taken: list[tuple[str, str]] = []
+        self.given: dict[str, str] = {}
+        self.missing: str | None = None
+
+    def take(self, head: str, option: Option, value: str) -> None:
+        """Note the value of a declared option."""
+        key = option.name
+        # Of settings the last one holds, as everywhere; a file that is not written is missed.
+        if "-o" in option.names and not option.many and self.given.get(key, value) != value:
+            self.twice = self.twice or (head, self.given[key], value)
+        self.given[key] = value
+
+    def bound(self) -> set[str]:
+        """The names that are given a value."""
+        lets = [item.removeprefix("--let=") for item in self.options if item[:6] == "--let="]
+        return {name for name, _ in self.bindings} | {item.partition("=")[0] for item in lets}
+
+    def texts(self) -> tuple[dict[str, str], dict[str, str]]:
+        """The text of each value that has an option of its own, and how that is written."""
+        texts: dict[str, str] = {}
+        for name, text in self.bindings:
+            if name in texts:
+                raise usage(f"variable {name} is bound twice", hint=f"leave out one --{name}")
+            texts[name] = text
+        return texts, {name: f"--{name}" for name in texts}
+
+
+def split(args: Iterable[str], declared: Mapping[str, Option]) -> Split:
+    """Sort argv into declared options, bindings and positionals, by spelling alone."""
+    found = Split()
+    rest = list(args)[::-1]
+
+    def take(option: str) -> str:
+        if not rest:
+            found.missing = found.missing or option
+            return ""
+        found.taken.append((option, rest[-1]))
+        return rest.pop()
+
+    while rest:
+        word = rest.pop()
+        if word == "--":
+            found.positionals.extend(reversed(rest))
+            break
+        head, equals, attached = word.partition("=")
+        option = declared.get(head)
+        if option is not None and (head.startswith("--") or not equals):
+            point = attached or (rest[-1] if rest else "")
+            if option.binds and (
+                values := _point(point)
+            ):  # `--at x=2,y=3` gives the values as well
+                found.bindings += values
+                equals, word = "", head
+                if not attached:
+                    rest.pop()
+            if option.is_flag or equals:
+                found.options.append(word)
+                found.take(head, option, attached)
+            else:
+                alone = not rest or (rest[-1][:1] == "-" and rest[-1] != "-")
+                value = "-" if option.may_be_bare and alone else take(head)
+                # Joined, so that click cannot take the value for an option; a short option's value
+                # comes as a word of its own, which click takes whatever it is.
+                found.options.extend([f"{head}={value}"] if head[:2] == "--" else [head, value])
+                found.take(head, option, value)
+        elif word == "--at" and rest and (values := _point(rest[-1])):
+            found.bindings += values
+            rest.pop()
+        elif match := _BINDING.fullmatch(word):
+            name = match[1] if match[1].isascii() else normal(match[1])
+            found.bindings.append((name, take(f"--{match[1]}") if match[2] is None else match[2]))
+        else:
+            found.positionals.append(word)
+    return found
+
+
+def _point(word: str) -> list[tuple[str, str]]:
+    """The values of `x=2,y=3,4`; none where it is something else."""
+    parts = re.split(r",(?=[^\W\d]\w*=)", word)
+    found = [re.fullmatch(r"([^\W\d]\w*)=(?!=)(.+)", part) for part in parts]
+    return [(normal(m[1]), m[2]) for m in found if m] if all(found) else []
+
+
+# -- plain lines ------------------------------------------------------------------------------------
+def run(words: list[str]) -> int | None:
+    """The exit code of a plain line's command, once it is done; None, with nothing done, of any other."""
+    plain = plain_request(words)
+    if plain is None:
+        return None
+    command, request = plain
+    with process.Context() as context:
+        return process.shown(
+            partial(command.run, context, request, command.defaults()),
+            lambda error: show(error, words, context.meta),
+        )
+
+
+def plain_request(words: list[str]) -> tuple[Command, Request] | None:
+    """The command of a plain line and what it asks for, as click would have it; None of any other line.
+
+    What is an error, and in which words, is said in one place: click reads such a line from its start.
+    """
+    if words[:1] not in (["grad"], ["graph"]) or any(name in os.environ for name in _SETTINGS):
+        return None
+    command = declaration(words[0])
+    declared = command.declared()
+    found = split(words[1:], declared)
+    if found.options or found.missing or len(found.positionals) != 1:
+        return None
+    (text,) = found.positionals
+    if text.strip()[:1] in ("", "-") or not all(_is_plain(value) for _, value in found.bindings):
+        return None
+    try:
+        texts, options = found.texts()
+        program, names = variables(text)
+    except LanguageError:
+        return None
+    if program is None or not texts.keys() <= set(names):
+        return None
+    if any(f"--{n}" in declared or not is_known(program, n) for n in names if n not in texts):
+        return None
+    style = Style.of("text", None, "auto")
+    return command, Request(program, texts, options=options, style=style)
+
+
+def _is_plain(value: str) -> bool:
+    """Whether a value is numbers alone; a minus begins a number, and not standard input's or an option's."""
+    start = value.strip()[:2]
+    return bool(start) and (start[0] != "-" or start[1:].isdigit()) and not {*_SPECIAL} & {*value}

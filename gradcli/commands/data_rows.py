@@ -1,0 +1,262 @@
+"""The rows that `fit` and `plot` take: columns of one table or several, those rows that --where chooses, and
+the data set that each row belongs to."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from gradcli.commands import output
+from gradcli.commands.command_errors import usage
+from gradcli.commands.declarations import Argument, Option
+
+if TYPE_CHECKING:
+    from gradcli.columns.optimize.stated_uncertainties import Stated
+    from gradcli.columns.streaming.row_formulas import RowFormula
+    from gradcli.commands.request import Request
+    from gradcli.tables.named_columns import Cells, Table
+
+    Tables = list[Table]
+
+SET = "set"  # the variable that has the number of a row's data set
+_SHOWN = 6  # data sets that a note lists
+_PERCENT = re.compile(r"\s*([-+.\deE]+)\s*%\s*")
+
+WHERE = Option("--where EXPR", "Take only rows where EXPR, of columns, is true.")
+BY = Option("--by COLUMN", "Rows with one value of COLUMN are a data set; `set` is its number.")
+MORE = Argument("[TABLE]...", name="more", complete="files", many=True)
+
+
+class DataRows:
+    """Columns by their places in the first table, over the rows of all tables.
+
+    where: the condition of --where. sets: the names of the data sets, if there are several; by: the column
+    that tells them.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        tables: Sequence[str],
+        where: str | None = None,
+        by: str | None = None,
+    ) -> None:
+        from gradcli.tables.record_batches import Stream
+
+        self.request = request
+        # as files are written behind a variable: @data.csv
+        self.files = [t[1:] if t[:1] == "@" and not os.path.exists(t) else t for t in tables]
+        if len(set(self.files)) < len(self.files):
+            twice = next(f for f in self.files if self.files.count(f) > 1)
+            raise usage(f"the table {twice} is given twice", hint="leave out one of them")
+        self.streams = [Stream(file, sys.stdin, request.tables) for file in self.files]
+        self.table = self.files[0]
+        self.own = self.streams[0].names  # of the first table
+        self.names = [*self.own]
+        self.sets: list[str] = self.files if len(self.files) > 1 else []
+        self.by = None
+        if by is not None:
+            if self.sets:
+                raise usage(
+                    "--by does not go with several tables", hint="each is a data set already"
+                )
+            self.by = self.column(by.strip())
+            if self.by is None:
+                raise usage(
+                    f"--by: {by!r} is not a column of {self.table}",
+                    hint=f"its columns are {', '.join(self.names)}",
+                    kind="name",
+                )
+        if by is not None or self.sets:
+            if SET in self.names:
+                raise usage(
+                    f"`{SET}` is a column of {self.table}, and the number of a data set",
+                    hint=f"call the column otherwise, as in --names …; or --by {SET} alone",
+                )
+            self.names = [*self.names, SET]
+        self._read: Tables | None = None
+        self._told = False  # how many rows --where takes
+        self.where = None if where is None else self.formula(where, "--where")
+
+    @property
+    def is_one_table(self) -> bool:
+        """Whether rows are those of one table as it is."""
+        return not self.sets and self.by is None
+
+    # -- names -----------------------------------------------------------------------------------
+    def column(self, name: str) -> int | None:
+        """The column that a name is; None where it is none."""
+        from gradcli.tables import TableError
+        from gradcli.tables.columns import column
+
+        if name == SET and SET in self.names[len(self.own) :]:
+            return len(self.own)
+        try:
+            return column(self.table, self.own, name, output.note)
+        except TableError as error:
+            if error.wrong is None:  # not for want of such a column
+                raise
+            return None
+
+    def formula(self, text: str, option: str) -> RowFormula:
+        """An expression of columns. Raises LanguageError."""
+        from gradcli.columns.streaming.row_formulas import RowFormula
+        from gradcli.language import parse
+        from gradcli.language.located_errors import did_you_mean, suggest
+        from gradcli.language.scope_checks import free_names
+
+        program = parse(text)
+        known = set(free_names(program)) - set(program.free_variables())
+        places = {}
+        for name in free_names(program):
+            if (place := self.column(name)) is not None:
+                places[name] = place
+            elif name not in known and name not in self.request.loaded:
+                raise usage(
+                    f"{option}: {name} is not a column of {self.table}",
+                    hint=did_you_mean(suggest(name, self.names))
+                    or f"its columns are {', '.join(self.names)}",
+                    kind="name",
+                )
+        if option == "--where" and not places:
+            raise usage("--where: no column decides", hint="as in --where 'T > 0'")
+        return RowFormula(text, places, self.request.loaded)
+
+    def stated(self, text: str, option: str = "--sigma") -> Stated:
+        """An uncertainty: a number, a column, `3%`, or a formula of columns."""
+        from gradcli.columns.optimize.stated_uncertainties import Stated
+
+        if (place := self.column(text.strip())) is not None:
+            return Stated(column=place)
+        try:
+            if match := _PERCENT.fullmatch(text):
+                return Stated(share=float(match[1]) / 100)
+            return Stated(number=float(text))
+        except ValueError:
+            pass
+        from gradcli.language.parser import parses
+
+        if text.strip().isidentifier() or not parses(text):
+            raise usage(
+                f"{option}: {text!r} is neither a column of {self.table} nor a number",
+                hint=f"its columns are {', '.join(self.names)}; a formula of them is one too, as in "
+                f"{option} '0.03*{next((n for n in self.names if n.isidentifier()), 'y')}'",
+                kind="name",
+            )
+        return Stated(formula=self.formula(text, option))
+
+    # -- numbers ---------------------------------------------------------------------------------
+    def read(self, wanted: Iterable[int]) -> dict[int, Cells]:
+        """The columns of all rows that count, by their places."""
+        import numpy as np
+
+        from gradcli.tables.named_columns import chosen
+
+        needed = [*wanted, *(self.where.columns.values() if self.where is not None else ())]
+        needed = list(dict.fromkeys(needed))
+        tables = self.tables()
+        places = [[self._place(one, i) for i in needed] for one in tables]
+        cells = dict(zip(needed, chosen(tables, places, self.request.missing), strict=True))
+        if self.where is not None:
+            count = len(cells[needed[0]].numbers)
+            named = {n: cells[i].numbers for n, i in self.where.columns.items()}
+            there = self.where.truths(named, count, "--where")
+            cells = {i: one.taken(there) for i, one in cells.items()}
+            left = int(np.count_nonzero(there))
+            if not left:
+                raise usage(f"--where {self.where.source}: no row of {count} is left")
+            if not self._told:
+                output.note(f"--where takes {left} of {count} rows")
+                self._told = True
+        return cells
+
+    def _place(self, table: Table, column: int) -> int:
+        """Where a column is in one of the tables."""
+        name = self.names[column]
+        if name in table.names:
+            return table.names.index(name)
+        own = [n for n in table.names if n != SET]
+        raise usage(
+            f"{table.name} has no column {name!r}, which {self.table} has",
+            hint=f"its columns are {', '.join(own)}; a name with another unit is another column",
+            kind="name",
+        )
+
+    def tables(self) -> Tables:
+        """All tables, with the numbers of the data sets where there are some."""
+        from gradcli.tables.named_columns import KeyedTable
+
+        if self._read is None:
+            self._read = []
+            for number, stream in enumerate(self.streams):
+                for one in stream:
+                    for error in one.bad.values():
+                        raise error
+                    self._read.append(
+                        KeyedTable(one, {SET: number}) if len(self.files) > 1 else one
+                    )
+            if self.by is not None:
+                self._read = self._numbered(self._read, self.by)
+            if self.sets:
+                self._tell_sets()
+        return self._read
+
+    @property
+    def read_tables(self) -> Tables:
+        """The tables, if they were read."""
+        return self._read or []
+
+    def _numbered(self, tables: Tables, by: int) -> Tables:
+        """The tables with the number of each row's data set: by the numbers of a column in their order, by
+        its texts in that of their rows."""
+        import numpy as np
+
+        from gradcli.tables.named_columns import NumberedTable
+
+        keys: list[list[Any]] = [[*one.cells(one.names.index(self.own[by]))] for one in tables]
+        if any(key is None or key == "" for part in keys for key in part):
+            raise usage(f"--by {self.own[by]}: some rows have no value")
+        with suppress(TypeError, ValueError):
+            keys = [[float(key) for key in part] for part in keys]
+        there = list(dict.fromkeys(key for part in keys for key in part))
+        if there and isinstance(there[0], float):
+            there.sort()
+        if len(there) < 2:
+            raise usage(f"--by {self.own[by]}: all rows have the same value")
+        number = {key: k for k, key in enumerate(there)}
+        shown = [f"{key:g}" if isinstance(key, float) else key for key in there]
+        self.sets = [f"{self.own[by]} = {key}" for key in shown]
+        return [
+            NumberedTable(one, SET, np.array([number[key] for key in part], float))
+            for one, part in zip(tables, keys, strict=True)
+        ]
+
+    def _tell_sets(self) -> None:
+        """Say which data set has which number."""
+        said = [f"{k} is {name}" for k, name in enumerate(self.sets)]
+        more = f", … ({len(said)} in all)" if len(said) > _SHOWN else ""
+        output.note(f"{SET} {', '.join(said[:_SHOWN])}{more}")
+
+    def numbers(self, cells: Mapping[int, Cells]) -> dict[int, Any]:
+        """The numbers of columns, real ones as float64."""
+        import numpy as np
+
+        return {
+            i: c.numbers if c.numbers.dtype.kind == "c" else c.numbers.astype(np.float64)
+            for i, c in cells.items()
+        }
+
+
+def several(table: str, more: Sequence[str]) -> list[str]:
+    """The tables of a command line."""
+    found = [table, *more]
+    if found.count("-") > 1:
+        raise usage("only one table can be read from standard input")
+    return found
+
+
+__all__ = ["BY", "MORE", "SET", "WHERE", "DataRows", "several"]
