@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from gradcli.commands.request import Request
     from gradcli.commands.request_evaluation import Evaluation
     from gradcli.graphs import Trace
+    from gradcli.transforms.removable import Remarks
 
 Found = Mapping[str, Any]  # results by the names of their variables
 Lines = Sequence[tuple[str | None, Any]]
@@ -227,7 +228,8 @@ def gradient(question: Question) -> Answer:
     with others.rules() if others else nullcontext():
         trace = None if evaluation.differentiated else _passed(question, evaluation, seed, watched)
         grads = {n: t.grad for n, t in leaves.items()}
-        better, remarks = {}, None
+        better: Found = {}
+        remarks: Remarks | None = None
         if not question.of_one_tape:
             given = {n: g for n, g in grads.items() if n in evaluation.variables and g is not None}
             better, remarks = tails(evaluation, given, seed)

@@ -189,7 +189,8 @@ def _wants_series(critical: bool, results: Mapping[str, Array], remarks: Remarks
 
 def _by_series(work: Callable[[], Any], remarks: Remarks) -> Any:
     """The result of work on power series; None where the program has none, and the remarks say why."""
-    from gradcli.transforms.jets.derivatives import PROBLEMS, NoSeries
+    from gradcli.transforms.jets.derivatives import PROBLEMS
+    from gradcli.transforms.jets.traces import NoSeries
 
     try:
         return work()
