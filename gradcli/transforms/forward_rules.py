@@ -12,6 +12,7 @@ from gradcli.engine.core.backward_pass import gradients as grad
 from gradcli.engine.core.batch_levels import lift_to_batch, remove_batch_dim
 from gradcli.engine.core.batched_arrays import BatchedArray, BatchLevel, opened
 from gradcli.engine.core.custom_function import BackwardCFunction
+from gradcli.engine.core.declaration import parameters_of
 from gradcli.engine.core.device import contiguous_format
 from gradcli.engine.core.gradients import fit
 from gradcli.engine.core.node import Port, Wide, blank, edge_of
@@ -189,6 +190,12 @@ def _by_rule(primitive: Primitive, values: list[Any], outputs: list[Tensor]) -> 
         raise _refusal(primitive.public_name)
     if primitive.view:
         _lay(values)
+    if primitive.tangent is not None:
+        own = _tangent(values[primitive.differentiated[0]])
+        _, *needs = parameters_of(primitive.tangent)
+        made = primitive.tangent(own, *[_field(primitive, n, values, outputs) for n in needs])
+        if made is not None:
+            return [made]
     if primitive.linearity == "linear" and not _has_infinite_factor(primitive, values):
         found = _linear(primitive, values)
         return [found] if primitive.returns_one else list(found)
