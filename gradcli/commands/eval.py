@@ -12,7 +12,15 @@ from gradcli.commands.compiled_evaluation import (
     rows_wanted,
     write_plan,
 )
-from gradcli.commands.declarations import ANOMALY, ARRAYS, LARGE, UNCERTAINTY, Options, declare
+from gradcli.commands.declarations import (
+    ANOMALY,
+    ARRAYS,
+    DRAWS,
+    LARGE,
+    UNCERTAINTY,
+    Options,
+    declare,
+)
 from gradcli.commands.inspected import evaluate_watched, raise_on_anomalies
 
 if TYPE_CHECKING:
@@ -22,7 +30,7 @@ if TYPE_CHECKING:
 
 @declare(
     "eval",
-    *(*ARRAYS, ANOMALY, *UNCERTAINTY, *LARGE),
+    *(*ARRAYS, ANOMALY, *UNCERTAINTY, DRAWS, *LARGE),
     examples=(
         'gradcli eval "(x+a).mean()" --x 3 --a 4,2',
         'gradcli eval "linalg.inv(m) @ v" --m "2,1;1,3" --v 1,0',
@@ -34,6 +42,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """Print the value of EXPR; with its uncertainty if variables have one."""
     by_rows, anomalies = rows_wanted(options), options.detect_anomaly
     said = request.uncertainties or options.uncertainty or options.covariance or options.budget
+    said = said or options.monte_carlo
     table = None if said else large_table(request, by_rows)
     if table is not None and (by_rows or not anomalies):
         from gradcli.commands.large_columns import eval_by_rows, runner

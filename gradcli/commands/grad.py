@@ -23,6 +23,7 @@ from gradcli.commands.compiled_evaluation import (
 from gradcli.commands.declarations import (
     ANOMALY,
     ARRAYS,
+    DRAWS,
     LARGE,
     LIKE,
     SEED,
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
     ANOMALY,
     Option("--trace", "Print a row for each step of the backward pass."),
     LIKE,
-    *(*UNCERTAINTY, *LARGE),
+    *(*UNCERTAINTY, DRAWS, *LARGE),
     examples=(
         'gradcli grad "2*dot(x,x)" --x 0,1,2,3',
         'gradcli grad "y = a*x; y + b" --x 3 --a 4 --b 5 --retain y --value',
@@ -220,7 +221,7 @@ def _of_one_tape(options: Options) -> list[str]:
 
 def _uncertain(request: Request, options: Options) -> bool:
     given = (request.uncertainties, options.uncertainty, options.covariance, options.budget)
-    return any(given)
+    return any(given) or options.monte_carlo is not None
 
 
 def _is_by_rows(ctx: AnyContext, request: Request, options: Options) -> bool:
