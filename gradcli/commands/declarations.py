@@ -55,6 +55,7 @@ class Option:
     least, most: of a whole number; with type=str a letter may stand for it. type: of another number.
     many: whether it may be given several times. complete: which of `completers` says what a shell
     offers. variable: of the environment, in its place.
+    binds: a flag that may be followed by values of variables, `x=2,y=3`.
     """
 
     required = False
@@ -73,6 +74,7 @@ class Option:
         many: bool = False,
         complete: str | None = None,
         variable: str | None = None,
+        binds: bool = False,
         section: str = "Options",
     ) -> None:
         names, self.metavar = self.split(written)
@@ -82,6 +84,7 @@ class Option:
         self.is_flag = not (self.metavar or choices)
         self.help, self.choices, self.least, self.most, self.type = help, choices, least, most, type
         self.many, self.section = many, section
+        self.binds = binds
         self.complete = complete or _COMPLETED.get((self.metavar or "").partition(".")[0])
         self.variable = variable
         if default is None:
@@ -123,6 +126,7 @@ class Command:
     operands: how many words it takes. open_variables: whether variables need no values. propagates:
     whether values may have an uncertainty. puts_in: the command reads its text as a formula, in which
     expressions are put in for variables, given by any option ("all") or by --let alone.
+    table_alone: the EXPR that a table without one has.
     arguments: looks at the words of the command line first, and gives those that are to be read; of the
     click command, its context and the words.
     """
@@ -136,6 +140,7 @@ class Command:
         self.operands = 1
         self.open_variables = self.propagates = False
         self.puts_in: str | None = None
+        self.table_alone: str | None = None
         self.arguments: Callable[..., list[str]] | None = None
 
     @property

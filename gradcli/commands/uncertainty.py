@@ -15,7 +15,6 @@ from gradcli.commands.command_errors import usage
 
 if TYPE_CHECKING:
     from gradcli.columns.streaming.nonlinear_spread import Spread
-    from gradcli.commands.declarations import Options
     from gradcli.commands.output import Style
     from gradcli.commands.request import Request
     from gradcli.commands.request_evaluation import Evaluation
@@ -156,7 +155,7 @@ class Uncertainties:
     hidden: the variables whose gradients are needed for it and were not asked for.
     """
 
-    def __init__(self, request: Request, options: Options, altered: Iterable[str]) -> None:
+    def __init__(self, request: Request, options: Any, altered: Iterable[str]) -> None:
         self.request, self.budget = request, options.budget
         self.draws: int | None = options.monte_carlo
         self.texts = all_uncertainties(request, options.uncertainty, request.names)
@@ -273,10 +272,9 @@ class Uncertainties:
             if self.budget
         }
 
-    def to_json(self, found: dict[str, Any]) -> dict[str, Any]:
-        """The object of `grad` with the uncertainty, and with the budget if it is asked for."""
-        grads = {name: grad for name, grad in found["grads"].items() if name not in self.hidden}
-        made = {**found, "wrt": grads, "grads": grads, "uncertainty": output.to_json(self.error)}
+    def to_json(self) -> dict[str, Any]:
+        """The keys of the uncertainty, and of the budget if it is asked for."""
+        made: dict[str, Any] = {"uncertainty": output.to_json(self.error)}
         if self.spread is not None:
             made["uncertainty_by"] = self.spread.by
             made["mean"] = output.to_json(self.spread.mean)

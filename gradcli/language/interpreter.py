@@ -96,8 +96,7 @@ class Machine:
         """Run a program on the machine's names; returns the value of its last expression."""
         self.value = None
         if program.straight:  # its rows are instructions as they are
-            rows = zip(program.kinds, program.operands, range(len(program)), strict=True)
-            code = Code(program, "", [rows])
+            code = program.code()
         else:
             from gradcli.language import control_flow, lowering
 

@@ -71,6 +71,11 @@ class Program:
         """The operand of every row."""
         return self.rows[1::4]
 
+    def code(self) -> Code:
+        """The instructions of a program that needs no jumps: (kind, operand, row) of every row."""
+        rows = zip(self._kinds, self.rows[1::4], range(len(self._kinds)), strict=True)
+        return Code(self, "", [rows])
+
     @property
     def spans(self) -> list[tuple[int, int]]:
         """Where in the source every row stands."""
