@@ -90,11 +90,7 @@ class Option:
         if default is None:
             default = () if many else False if self.is_flag and "/" not in written else None
         self.default = default
-
-    @property
-    def may_be_bare(self) -> bool:
-        """Whether its value may be left out, and is `-` then."""
-        return (self.metavar or "").startswith("[")
+        self.may_be_bare = (self.metavar or "").startswith("[")  # its value is `-` then
 
     def split(self, written: str) -> tuple[list[str], str | None]:
         """The names, and what stands for the value."""
