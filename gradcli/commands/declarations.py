@@ -126,6 +126,7 @@ class Command:
     operands: how many words it takes. open_variables: whether variables need no values. propagates:
     whether values may have an uncertainty. puts_in: the command reads its text as a formula, in which
     expressions are put in for variables, given by any option ("all") or by --let alone.
+    table_alone: the EXPR that a table without one has.
     arguments: looks at the words of the command line first, and gives those that are to be read; of the
     click command, its context and the words.
     """
@@ -139,6 +140,7 @@ class Command:
         self.operands = 1
         self.open_variables = self.propagates = False
         self.puts_in: str | None = None
+        self.table_alone: str | None = None
         self.arguments: Callable[..., list[str]] | None = None
 
     @property

@@ -72,7 +72,8 @@ class Fit(NamedTuple):
     squared (weighted) residuals. undetermined: the parameters that could have other values with the same
     residuals. bounded: those that ended at a bound, which the covariance holds fixed. evaluations: how
     often the residuals were computed. still: those of the undetermined on which no residual depends at all
-    there. begun: where it began, if that was another start.
+    there. begun: where it began, if that was another start. absolute: whether residuals come in units of
+    their uncertainties.
     """
 
     values: Array
@@ -86,6 +87,14 @@ class Fit(NamedTuple):
     bounded: list[int]
     still: Sequence[int] = ()
     begun: Array | None = None
+    absolute: bool = False
+
+    @property
+    def probability(self) -> float:
+        """Of a chi2 as large or larger, where the uncertainties are right; nan where there are none."""
+        if not self.absolute or self.dof <= 0:
+            return float("nan")
+        return float(scipy("special").chdtrc(self.dof, self.chi2))
 
     @property
     def errors(self) -> Array:
@@ -329,7 +338,7 @@ def _described(
     count = best.njev or best.nfev
     return Fit(
         best.x, covariance, chi2, dof, int(count), point.evaluations, converged, undetermined,
-        bounded.tolist(), still_of,
+        bounded.tolist(), still_of, None, absolute,
     )  # fmt: skip
 
 
