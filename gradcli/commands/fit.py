@@ -61,7 +61,7 @@ BOUNDS = Option(
     ),
     Option(
         "--columns 'x=x1,x2'",
-        "The columns of a variable that is called otherwise; several make a vector.",
+        "Columns to use for a variable; several columns make a vector.",
         many=True,
     ),
     Option("--budget", "Print how much each source adds to a parameter's variance."),

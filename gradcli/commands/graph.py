@@ -139,11 +139,11 @@ def _inputs(ctx: Any, args: list[str]) -> list[str]:
         name="places",
         choices=("own", "library"),
     ),
-    Option("--diagnose", "Show only what is wrong: the line, and what to do."),
+    Option("--diagnose", "Show only problems: the line, and what to do."),
     Option("--norms", "List sizes of gradients; mark where they vanish or explode."),
     Option("--sort", "Order of --norms.", choices=("depth", "grad", "ratio")),
     ANOMALY,
-    Option("--legend", "Explain the signs below the graph."),
+    Option("--legend", "Explain the symbols below the graph."),
     Option(
         "--format FORMAT",
         f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.",

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     Argument("TABLE"),
     Option(
         "--columns 'x=x1,x2'",
-        "The columns of a variable that is called otherwise; several make a vector.",
+        "Columns to use for a variable; several columns make a vector.",
         many=True,
     ),
     Option(
