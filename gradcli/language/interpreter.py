@@ -520,10 +520,11 @@ def run(
     from gradcli.engine.core import modes
 
     machine = Machine(variables, write=write, max_steps=max_steps)
-    enabled = modes.is_grad_enabled()
+    local = modes.local
+    enabled = local.state is None or local.state.enabled
     try:
         machine.run(program)
     finally:
-        if modes.is_grad_enabled() is not enabled:
+        if (local.state is None or local.state.enabled) is not enabled:
             modes.change(enabled=enabled)
     return Result(machine.value, machine.names)
