@@ -390,6 +390,10 @@ def _transposed(primitive: Primitive, values: list[Any], outputs: list[Tensor]) 
             f is None or followed or phased
         ):  # a rule that asks for its gradient's phase is not mapped
             continue
+        inner = _memory(f.array)
+        if hasattr(inner, "guard"):  # a trace, whose program gives up where it would be mended
+            inner.guard(_refuse_nan, inner)
+            continue
         if not (lost := np.isnan(batched_arrays.numbers(f.array))).any():
             continue
 
@@ -404,6 +408,12 @@ def _transposed(primitive: Primitive, values: list[Any], outputs: list[Tensor]) 
         given = list(zip(edges, operands, strict=True))
         results[k] = _mended(f, lost, pull, given, _Named(primitive.node_type))
     return results
+
+
+def _refuse_nan(array: Any) -> None:
+    """Raise where a number is lost, so that the tape takes the call."""
+    if np.isnan(array).any():
+        raise ArithmeticError("a product with a tangent is not a number")
 
 
 def _untaped(tensor: Tensor) -> Tensor:
