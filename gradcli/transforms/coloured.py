@@ -54,8 +54,8 @@ def matrix(
     whole = (*shape, *point.shape)
     if plan is None:
         units = np.eye(point.numel(), dtype=point.array.dtype)
-        every = _pushed(function, point, units)
-        return every.movedim(0, -1).reshape(whole)
+        products: Tensor = _pushed(function, point, units).movedim(0, -1).reshape(whole)
+        return products
     if not len(plan.rows):
         return wrap(np.zeros(whole, point.array.dtype))
     every = _pushed(function, point, plan.seeds.astype(point.array.dtype))
@@ -68,8 +68,8 @@ def matrix(
         return wrap(type(array)(graph, made, fresh=True))
     flat = resolve("zeros")((prod(whole),), dtype=point.dtype)
     values = every.reshape(-1)[wrap(plan.places)]
-    found: Tensor = flat.scatter(0, wrap(index), values).reshape(whole)
-    return found
+    whole_matrix: Tensor = flat.scatter(0, wrap(index), values).reshape(whole)
+    return whole_matrix
 
 
 def entries(function: Function, point: Tensor, symmetric: bool = False) -> tuple[Plan, Tensor]:

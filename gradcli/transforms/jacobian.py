@@ -118,7 +118,7 @@ def in_trace(
     from gradcli.transforms import coloured
 
     point = args[argnums] if -len(args) <= argnums < len(args) else None
-    if not coloured.is_traced([point]):
+    if point is None or not coloured.is_traced([point]):
         return None
 
     def function(x: Any) -> Any:
