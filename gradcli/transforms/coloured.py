@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -72,15 +72,26 @@ def matrix(
     return whole_matrix
 
 
-def entries(function: Function, point: Tensor, symmetric: bool = False) -> tuple[Plan, Tensor]:
-    """As `matrix`, without the zeros: the plan, which has the places, and the elements there.
+class Entries(NamedTuple):
+    """A matrix without its zeros: the plan, which has the places, and the elements there.
 
-    Raises RuntimeError where the matrix has no pattern.
+    shape: the result's, then the point's. split: how many dimensions are the result's.
     """
-    found = _plan(function, point, symmetric)
-    if found is None or found[0] is None:
-        raise RuntimeError("the matrix is not sparse: every element depends on too many variables")
-    return found[0], _values(function, point, found[0])
+
+    plan: Plan
+    values: Tensor
+    shape: tuple[int, ...]
+    split: int
+
+
+def entries(function: Function, point: Tensor, symmetric: bool = False) -> Entries:
+    """As `matrix`, without the zeros. Raises RuntimeError where the result is no real tensor."""
+    found = _plan(function, point, symmetric, sparse=True)
+    if found is None:
+        raise RuntimeError("the value is not a real tensor")
+    plan, shape = found
+    assert plan is not None
+    return Entries(plan, _values(function, point, plan), (*shape, *point.shape), len(shape))
 
 
 def _is_plain(tensor: Tensor) -> bool:
@@ -97,9 +108,12 @@ def _values(function: Function, point: Tensor, plan: Plan) -> Tensor:
 
 
 def _plan(
-    function: Function, point: Tensor, symmetric: bool
+    function: Function, point: Tensor, symmetric: bool, sparse: bool = False
 ) -> tuple[Plan | None, tuple[int, ...]] | None:
-    """(the plan, None for all unit vectors; the shape of the result); None where there is no tensor."""
+    """(the plan, None for all unit vectors; the shape of the result); None where there is no tensor.
+
+    sparse: there has to be a plan, of all elements where there is no pattern.
+    """
     from gradcli.transforms.tracing.abstract_arrays import AbstractArray
 
     graph = numbers(point.array)._graph
@@ -116,12 +130,15 @@ def _plan(
         plan = planned(pairs, m, n, symmetric)
     except Dense:
         plan = None
-    if plan is not None and 2 * len(plan.seeds) > n and m * n > 16:
+    if sparse and plan is None and m * n <= MOST:
+        plan = planned((np.repeat(np.arange(m), n), np.tile(np.arange(n), m)), m, n, False)
+    if plan is not None and 2 * len(plan.seeds) > n and m * n > 16 and not sparse:
         plan = None
     if (n if plan is None else len(plan.seeds)) * m > MOST:
         size = m * n * point.array.dtype.itemsize
         raise RuntimeError(
-            f"the matrix is {m} by {n} and dense: {size / 2**30:.3g} GiB, and no trace has so much"
+            f"the matrix is dense, and {m} by {n} numbers are {size / 2**30:.3g} GiB: take products with "
+            "vectors (jvp of grad)"
         )
     return plan, shape
 
