@@ -121,8 +121,11 @@ def write(answer: Answer) -> None:
         output.note(answer.plan[0])
     elif answer.plan and style.form == "text":  # --plain stays readable by machines
         output.write("\n".join(answer.plan))
-    if answer.trace is not None and style.form == "text":
-        output.write_drawing(answer.trace, style)
+    if answer.trace is not None and style.form != "json":
+        from gradcli.commands.step_output import write_steps
+
+        if not write_steps(answer.trace, style):
+            return
     results = answer.results
     if answer.others is not None:
         answer.others.write(results, answer.grads, style)
