@@ -90,11 +90,7 @@ class Option:
         if default is None:
             default = () if many else False if self.is_flag and "/" not in written else None
         self.default = default
-
-    @property
-    def may_be_bare(self) -> bool:
-        """Whether its value may be left out, and is `-` then."""
-        return (self.metavar or "").startswith("[")
+        self.may_be_bare = (self.metavar or "").startswith("[")  # its value is `-` then
 
     def split(self, written: str) -> tuple[list[str], str | None]:
         """The names, and what stands for the value."""
@@ -328,6 +324,7 @@ LARGE = (
     Option("--plan/--no-plan", "Show in which blocks large arrays are computed, or use no blocks."),
     *(NATIVE, BY_ROWS, *CLUSTER),
 )
+DRAWS = Option("--monte-carlo N", "Take the uncertainty from N draws of the inputs.", least=2)
 UNCERTAINTY = (
     Option(
         "--uncertainty x=VALUE", "Standard uncertainty of an input, as in --x 3±0.1.", many=True

@@ -108,7 +108,7 @@ def test_a_wrong_formula_is_not_proved(source: str, shapes: Any, asked: Any, for
     """Formulas are made of derivatives that are right; what they make of them is proved as well."""
     arrays, program = arrays_of(shapes), language.parse(source)
     wrt = [n for n in shapes if n not in ("A", asked.get("of"))]
-    want = composed_derivatives.Asked(**asked)
+    want = composed_derivatives.AskedDerivative(**asked)
     right = want.way(program, arrays, wrt, {})
     found, made, _ = proved(program, arrays, wrt, given=True, **right)
     assert made.by
