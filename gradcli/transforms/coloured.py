@@ -24,6 +24,7 @@ from gradcli.transforms.tracing.numpy_program import scattered
 
 Function = Callable[[Tensor], Any]
 MOST = 50_000_000  # elements of a block of products
+LARGE = 1 << 14  # of directions, from which on what is made of them alone is not kept
 
 
 def is_traced(tensors: Sequence[Any]) -> bool:
@@ -143,18 +144,31 @@ def _plan(
     return plan, shape
 
 
+def _constant(like: Any, array: Any) -> Any:
+    """An array as a constant of a trace, so that what is done with it is recorded."""
+    return type(like)(like._graph, like._graph.constant(array))
+
+
 def _pushed(function: Function, point: Tensor, seeds: Any) -> Tensor:
     """The products of the Jacobian with directions: [direction, *result.shape]."""
     shape = tuple(point.shape)
     with levels.Level(), forward_mode.nested_level():
         batch = BatchLevel(len(seeds), "error", linear=True)
         with opened(batch):
-            along = wrap(BatchedArray(seeds.reshape(len(seeds), *shape), batch))
+            directions = seeds.reshape(len(seeds), *shape)
+            if seeds.size > LARGE:
+                directions = _constant(numbers(point.array), directions)
+            along = wrap(BatchedArray(directions, batch))
             out = function(forward_mode.make_dual(point, along))
             value, pushed = forward_mode.unpack_dual(out)
             if pushed is None:
                 return wrap(np.zeros((len(seeds), *value.shape), value.array.dtype))
             found: Tensor = remove_batch_dim(pushed, 0, batch)
+    if _is_plain(found):
+        from gradcli.transforms.tracing.shorter_programs import shortened
+
+        array = found.array
+        return wrap(type(array)(array._graph, shortened(array._graph, array._op)))
     return found
 
 
