@@ -93,7 +93,7 @@ def _spread(pairs: Pairs, a: Operation, o: Operation) -> Pairs:
 
 
 def _moved(o: Operation, args: Sequence[Operation], sets: Sequence[Pairs]) -> Pairs:
-    """What only moves elements moves their numbers as well, from 1 on: zeros that are put in depend on nothing."""
+    """What only moves elements moves their numbers too, from 1 on: a zero that is put in is none."""
     ids: dict[int, Array] = {}
     at, joined = 0, []
     for a, (rows, columns) in zip(args, sets, strict=True):
