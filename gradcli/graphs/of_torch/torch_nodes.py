@@ -13,7 +13,7 @@ from gradcli.graphs.backward_steps import Step
 from gradcli.graphs.of_torch import torch_versions
 from gradcli.graphs.of_torch.module_calls import Calls
 from gradcli.graphs.of_torch.torch_notes import Note, note_of
-from gradcli.graphs.of_torch.torch_pass import TorchRecorder, once_more
+from gradcli.graphs.of_torch.torch_pass import TorchRecorder, counted, once_more
 from gradcli.graphs.of_torch.torch_tensors import (
     dense_parts,
     is_torch_tensor,
@@ -292,7 +292,8 @@ def _recorded(skeleton: Walk) -> TorchRecorder | None:
     recorder = TorchRecorder((), skeleton=skeleton)
     steps = recorder.passes[0].steps
     for number, (_, node, one) in enumerate(sorted(turns, key=lambda t: t[0]), 1):
-        steps.append(Step(number, node, one.grads, one.sent or ()))
-        recorder.reached[node] = next((g for g in one.grads if g is not None), None)
+        came = counted(one.grads)
+        steps.append(Step(number, node, came, counted(one.sent or ())))
+        recorder.reached[node] = next((g for g in came if g is not None), None)
     recorder.look()
     return recorder

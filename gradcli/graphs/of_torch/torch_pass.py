@@ -6,13 +6,41 @@ import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache, cached_property
 from typing import Any
 
+from gradcli.engine.system.garbage import uncollected
 from gradcli.graphs import nonfinite, value_text
 from gradcli.graphs.backward_steps import Pass, Step
 from gradcli.graphs.of_torch.torch_notes import KEY, Note, note_of
 from gradcli.graphs.of_torch.torch_tensors import node_of, readable
 from gradcli.graphs.traversal import Walk, walk
+
+
+class Held:
+    """A gradient that is counted up when it is asked for, if that is before the next pass of its line.
+
+    Counting takes longer than small operations do, and of a loop's passes only the last is looked at.
+    """
+
+    __slots__ = ("__weakref__", "count", "found", "tensor", "version")
+
+    def __init__(self, tensor: Any, count: Callable[[Any], Any]) -> None:
+        self.tensor, self.version, self.count = tensor, tensor._version, count
+        self.found: Any = None
+
+    def stats(self) -> Any:
+        """Its Stats; None where it was let go, or written in place."""
+        if self.tensor is not None:
+            if self.tensor._version == self.version:
+                self.found = self.count(self.tensor)
+            self.tensor = None
+        return self.found
+
+
+def counted(grads: Iterable[Any]) -> tuple[Any, ...]:
+    """The Stats of gradients, some of which may be held."""
+    return tuple(grad.stats() if isinstance(grad, Held) else grad for grad in grads)
 
 
 class TorchRecorder:
@@ -29,11 +57,15 @@ class TorchRecorder:
         heard: Callable[[Step], None] | None = None,
         counted: Callable[[Any], Any] = value_text.stats_of,
         failed: Callable[[Exception], None] | None = None,
+        room: int = 0,
     ) -> None:
         """heard: is called with every step that has run. counted: what is kept of a gradient.
 
-        failed: hears of a failure to look, while the pass goes on.
+        failed: hears of a failure to look, while the pass goes on. room: so many bytes of gradients are held
+        and counted up later; then steps are heard of only if a leaf's gradient is not finite.
         """
+        self._room, self._late = room, room > 0
+        self.holds: list[weakref.ref[Held]] = []
         self._failed = failed
         self.heard, self._stats = heard, counted
         roots = [node for node in map(node_of, tensors) if node is not None]
@@ -52,21 +84,26 @@ class TorchRecorder:
     @contextmanager
     def listening(self) -> Iterator[None]:
         """Hear of every node that runs inside."""
-        handles = []
-        for node in self.skeleton.nodes:
-            handles.append(node.register_prehook(self._before(node)))
-            if not hasattr(node, "variable"):
-                handles.append(node.register_hook(self._after(node)))
-        try:
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
+        with uncollected():  # hooks and steps, all of which live to the end of the pass
+            handles = []
+            own = sys.modules["torch"]._C._FunctionBase  # may raise, and may run a pass of its own
+            for node in self.skeleton.nodes:
+                leaf = hasattr(node, "variable")
+                if leaf or isinstance(node, own):
+                    handles.append(node.register_prehook(self._before(node)))
+                if not leaf:
+                    handles.append(node.register_hook(self._after(node)))
+            try:
+                yield
+            finally:
+                for handle in handles:
+                    handle.remove()
 
     def _before(self, node: Any) -> Any:
         def hook(grads: tuple[Any, ...]) -> None:
             try:
-                self._start(node, tuple(map(self._counted, grads)))
+                now = hasattr(node, "variable") or not self._late
+                self._start(node, tuple([self._counted(grad, now) for grad in grads]))
             except Exception as error:  # of ours: the program goes on
                 self._went_wrong(error)
 
@@ -92,6 +129,8 @@ class TorchRecorder:
     def _after(self, node: Any) -> Any:
         def hook(outgoing: tuple[Any, ...], incoming: tuple[Any, ...]) -> None:
             try:
+                if node not in self._open:
+                    self._start(node, tuple([self._counted(grad) for grad in incoming]))
                 self._end(node, outgoing)
             except Exception as error:  # of ours: the program goes on
                 self._went_wrong(error)
@@ -102,12 +141,32 @@ class TorchRecorder:
         step = self._open.get(node)
         if step is None:
             return
-        step.outgoing = tuple(map(self._counted, outgoing))
+        if self._late:
+            # What a leaf is to take must not be held: PyTorch would copy it.
+            weights = self._weights
+            step.outgoing = tuple(
+                [
+                    self._counted(grad, edge[0] in weights)
+                    for grad, edge in zip(outgoing, node.next_functions, strict=False)
+                ]
+            )
+        else:
+            step.outgoing = tuple(map(self._counted, outgoing))
         note = note_of(node)
         if note is not None:
             note.sent = step.outgoing
-        if self.heard is not None:
+        if self.heard is not None and not self._late:
             self.heard(step)
+
+    def ended(self) -> None:
+        """The pass has ended: steps are heard of now if a leaf's gradient is not finite."""
+        if self.heard is None or not self._late:
+            return
+        leaves = (step for step in self.steps if hasattr(step.node, "variable"))
+        if any(grad is not None and grad.bad for step in leaves for grad in step.incoming):
+            for step in self.steps:
+                step.incoming, step.outgoing = counted(step.incoming), counted(step.outgoing)
+                self.heard(step)
 
     def arrived(self, leaves: list[Any], grads: Iterable[Any]) -> None:
         """The leaves' gradients, where the pass did not run their own nodes."""
@@ -118,7 +177,20 @@ class TorchRecorder:
                 self._start(node, (self._counted(grad),))
         self.look()
 
-    def _counted(self, grad: Any) -> Any:
+    @cached_property
+    def _weights(self) -> set[Any]:
+        """Leaves, and what leads to one leaf alone: a weight turned or cast."""
+        found: set[Any] = set()
+        nodes, edges = self.skeleton.nodes, self.skeleton.edges
+        for i in range(len(nodes) - 1, -1, -1):
+            below = edges[i]
+            if not below or (
+                len(below) == 1 and below[0] is not None and nodes[below[0][0]] in found
+            ):
+                found.add(nodes[i])
+        return found
+
+    def _counted(self, grad: Any, now: bool = False) -> Any:
         """What is kept of a gradient; what one node sends often arrives at the next one as it is."""
         if grad is None or not readable(grad):
             return None
@@ -126,7 +198,13 @@ class TorchRecorder:
         version: int = grad._version
         if known is not None and known[0]() is grad and known[1] == version:
             return known[2]
-        found = self._stats(grad)
+        found: Any
+        if self._room > 0 and not now and grad.device.type == "cpu" and grad.layout is _strided():
+            self._room -= grad.nbytes
+            found = Held(grad, self._stats)
+            self.holds.append(weakref.ref(found))
+        else:
+            found = self._stats(grad)
         self._known[id(grad)] = weakref.ref(grad), version, found
         return found
 
@@ -137,6 +215,11 @@ class TorchRecorder:
             if place is not None:
                 self.anomaly = step, {}
                 return
+
+
+@cache
+def _strided() -> Any:
+    return sys.modules["torch"].strided
 
 
 def once_more(

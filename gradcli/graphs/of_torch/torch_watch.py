@@ -37,7 +37,7 @@ from gradcli.graphs.of_torch.torch_tensors import (
     node_of,
     readable,
 )
-from gradcli.graphs.traversal import class_name, walk
+from gradcli.graphs.traversal import Walk, class_name, walk
 
 
 def _paths(*keys: str) -> tuple[str, ...]:
@@ -48,6 +48,7 @@ def _paths(*keys: str) -> tuple[str, ...]:
 _STANDARD = _paths("stdlib", "platstdlib")
 _INSTALLED = _paths("purelib", "platlib")
 MOST_STRETCHES = 200_000  # that are remembered: graphs of so long ago are gone
+MOST_HELD = 256 << 20  # bytes of gradients that are counted up later
 MASKS = ("MaskedFill", "Where", "Triu", "Tril")  # infinities of theirs are meant
 _OURS = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..")) + os.sep
 __warningregistry__ = None  # warnings are remembered where `_warned` shows them, not here
@@ -117,6 +118,7 @@ class Watch:
         self._tells = torch_versions.tells()
         self._ended = False
         self._hears_nodes = hasattr(self.torch.autograd.graph, "node_creation_hook")
+        self._holds: dict[Any, list[Any]] = {}  # gradients that are held, by the line of their pass
         self._stretches: list[tuple[int, int, str | None, int, int]] = []  # see `_later`
 
     # -- beginning and end -----------------------------------------------------------------------
@@ -490,8 +492,9 @@ class Watch:
             self._in_pass += 1
             begun = self.clock()
             try:
-                nodes = self._begins(roots, frees, sys._getframe(1))
-                with self._listening(roots, len(nodes)):
+                graph = self._begins(roots, frees, sys._getframe(1))
+                nodes = graph.nodes
+                with self._listening(roots, graph, self._where(sys._getframe(1))):
                     found = run(tensors, *args, **kwargs)
                 if place == 1:
                     self._has_ended(nodes, frees)
@@ -516,15 +519,15 @@ class Watch:
             self._has_ended(_nodes_below(roots), False)
         return found
 
-    def _begins(self, roots: list[Any], frees: bool, frame: FrameType | None) -> list[Any]:
-        """The nodes of a pass. Raises RuntimeError where the program runs one a second time."""
+    def _begins(self, roots: list[Any], frees: bool, frame: FrameType | None) -> Walk:
+        """The graph of a pass. Raises RuntimeError where the program runs one a second time."""
         try:
             return self.facts.begins(roots, frees, frame)
         except Exception as error:  # of ours: the program goes on
             if str(error) == SECOND_TIME:
                 raise
             self.failed(error)
-            return []
+            return walk([])
 
     @_quietly
     def _has_ended(self, nodes: list[Any], frees: bool) -> None:
@@ -544,19 +547,47 @@ class Watch:
             once_more(roots, seeds[0] if seeds else None, nodes, leaves, inner)
 
     @contextmanager
-    def _listening(self, roots: list[Any], count: int = sys.maxsize) -> Iterator[None]:
+    def _listening(
+        self, roots: list[Any], graph: Walk | None = None, line: Any = None
+    ) -> Iterator[None]:
+        recorder = None
         with ExitStack() as stack:
             try:
                 if self.timed:
                     stack.enter_context(self._timing(_nodes_below(roots)))
-                elif self.gradients or count <= self.few:
+                elif self.gradients or (graph is not None and len(graph) <= self.few):
                     recorder = TorchRecorder(
-                        roots, heard=self.heard, counted=self._counted, failed=self.failed
+                        roots,
+                        skeleton=graph,
+                        heard=self.heard,
+                        counted=self._counted,
+                        failed=self.failed,
+                        room=0 if line is None or self.anomalies else self._room_for(line),
                     )
                     stack.enter_context(recorder.listening())
             except Exception as error:  # of ours: the program goes on
                 self.failed(error)
             yield
+        if recorder is not None and line is not None:
+            self._holds[line] = recorder.holds
+            self._heard_all(recorder)
+
+    def _room_for(self, line: Any) -> int:
+        """How many bytes of gradients the next pass of a line may hold; those of its last one are let go."""
+        for ref in self._holds.pop(line, ()):
+            if (held := ref()) is not None:
+                held.tensor = None
+        held = sum(
+            one.tensor.nbytes
+            for refs in self._holds.values()
+            for ref in refs
+            if (one := ref()) is not None and one.tensor is not None
+        )
+        return max(0, MOST_HELD - held)
+
+    @_quietly
+    def _heard_all(self, recorder: TorchRecorder) -> None:
+        recorder.ended()
 
     @contextmanager
     def _timing(self, nodes: list[Any]) -> Iterator[None]:
