@@ -6,7 +6,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 from gradcli.engine.system.garbage import uncollected
@@ -17,30 +17,18 @@ from gradcli.graphs.of_torch.torch_tensors import node_of, readable
 from gradcli.graphs.traversal import Walk, walk
 
 
-class Held:
-    """A gradient that is counted up when it is asked for, if that is before the next pass of its line.
-
-    Counting takes longer than small operations do, and of a loop's passes only the last is looked at.
-    """
-
-    __slots__ = ("__weakref__", "count", "found", "tensor", "version")
-
-    def __init__(self, tensor: Any, count: Callable[[Any], Any]) -> None:
-        self.tensor, self.version, self.count = tensor, tensor._version, count
-        self.found: Any = None
-
-    def stats(self) -> Any:
-        """Its Stats; None where it was let go, or written in place."""
-        if self.tensor is not None:
-            if self.tensor._version == self.version:
-                self.found = self.count(self.tensor)
-            self.tensor = None
-        return self.found
+SMALL = 1 << 16  # bytes of a gradient that is held: memory for more is slower than counting
 
 
-def counted(grads: Iterable[Any]) -> tuple[Any, ...]:
-    """The Stats of gradients, some of which may be held."""
-    return tuple(grad.stats() if isinstance(grad, Held) else grad for grad in grads)
+def counted(grads: Iterable[Any], count: Callable[[Any], Any]) -> tuple[Any, ...]:
+    """The Stats of gradients, some of which are still tensors."""
+    plain = value_text.Stats
+    return tuple(
+        [
+            g if g is None or isinstance(g, plain) else count(g) if readable(g) else None
+            for g in grads
+        ]
+    )
 
 
 class TorchRecorder:
@@ -62,10 +50,12 @@ class TorchRecorder:
         """heard: is called with every step that has run. counted: what is kept of a gradient.
 
         failed: hears of a failure to look, while the pass goes on. room: so many bytes of gradients are held
-        and counted up later; then steps are heard of only if a leaf's gradient is not finite.
+        by the notes of their nodes, and counted up when they are asked for: that takes longer than small
+        operations do, and of a loop's passes only the last is looked at.
         """
-        self._room, self._late = room, room > 0
-        self.holds: list[weakref.ref[Held]] = []
+        self._room = room
+        self.holds: list[weakref.ref[Note]] = []
+        self.held = 0
         self._failed = failed
         self.heard, self._stats = heard, counted
         roots = [node for node in map(node_of, tensors) if node is not None]
@@ -92,7 +82,8 @@ class TorchRecorder:
                 if leaf or isinstance(node, own):
                     handles.append(node.register_prehook(self._before(node)))
                 if not leaf:
-                    handles.append(node.register_hook(self._after(node)))
+                    after = self._holding(node) if self._room else self._after(node)
+                    handles.append(node.register_hook(after))
             try:
                 yield
             finally:
@@ -102,8 +93,7 @@ class TorchRecorder:
     def _before(self, node: Any) -> Any:
         def hook(grads: tuple[Any, ...]) -> None:
             try:
-                now = hasattr(node, "variable") or not self._late
-                self._start(node, tuple([self._counted(grad, now) for grad in grads]))
+                self._start(node, tuple([self._counted(grad) for grad in grads]))
             except Exception as error:  # of ours: the program goes on
                 self._went_wrong(error)
 
@@ -120,9 +110,7 @@ class TorchRecorder:
         steps.append(step)
         self._open[node] = step
         self.reached[node] = next((grad for grad in grads if grad is not None), None)
-        note = note_of(node)
-        if note is None:
-            note = node.metadata[KEY] = Note(0, None, 0, -1, None)
+        note = _noted(node)
         TorchRecorder._turn += 1
         note.grads, note.turn = grads, TorchRecorder._turn
 
@@ -137,35 +125,49 @@ class TorchRecorder:
 
         return hook
 
+    def _holding(self, node: Any) -> Any:
+        """A hook that keeps what came and went as it is, as long as there is room."""
+        note = _noted(node)
+        self.holds.append(weakref.ref(note))
+        # What a leaf is to take is not held: PyTorch would copy it.
+        weights, edges = self._weights, self.skeleton.edges[self.skeleton.ids[node]]
+        now = [k for k, edge in enumerate(edges) if edge is not None and edge[0] in weights]
+
+        def hook(outgoing: tuple[Any, ...], incoming: tuple[Any, ...]) -> None:
+            sent, came = list(outgoing), list(incoming)
+            for k, grad in enumerate(outgoing):
+                if grad is not None:
+                    if (size := grad.nbytes) > SMALL or k in now or self.held > self._room:
+                        sent[k] = self._counted(grad)
+                    else:
+                        self.held += size
+            for k, grad in enumerate(incoming):
+                if grad is not None and grad.nbytes > SMALL:
+                    came[k] = self._counted(grad)
+            TorchRecorder._turn += 1
+            note.grads, note.sent, note.turn = came, sent, TorchRecorder._turn
+            note.count = self._stats
+
+        return hook
+
     def _end(self, node: Any, outgoing: tuple[Any, ...]) -> None:
         step = self._open.get(node)
         if step is None:
             return
-        if self._late:
-            # What a leaf is to take must not be held: PyTorch would copy it.
-            weights = self._weights
-            step.outgoing = tuple(
-                [
-                    self._counted(grad, edge[0] in weights)
-                    for grad, edge in zip(outgoing, node.next_functions, strict=False)
-                ]
-            )
-        else:
-            step.outgoing = tuple(map(self._counted, outgoing))
+        step.outgoing = tuple(map(self._counted, outgoing))
         note = note_of(node)
         if note is not None:
             note.sent = step.outgoing
-        if self.heard is not None and not self._late:
+        if self.heard is not None:
             self.heard(step)
 
     def ended(self) -> None:
-        """The pass has ended: steps are heard of now if a leaf's gradient is not finite."""
-        if self.heard is None or not self._late:
+        """The pass has ended: held steps are heard of now if a leaf's gradient is not finite."""
+        if self.heard is None or not self._room:
             return
         leaves = (step for step in self.steps if hasattr(step.node, "variable"))
         if any(grad is not None and grad.bad for step in leaves for grad in step.incoming):
-            for step in self.steps:
-                step.incoming, step.outgoing = counted(step.incoming), counted(step.outgoing)
+            for step in recorded(self.skeleton).steps:
                 self.heard(step)
 
     def arrived(self, leaves: list[Any], grads: Iterable[Any]) -> None:
@@ -178,19 +180,18 @@ class TorchRecorder:
         self.look()
 
     @cached_property
-    def _weights(self) -> set[Any]:
-        """Leaves, and what leads to one leaf alone: a weight turned or cast."""
-        found: set[Any] = set()
-        nodes, edges = self.skeleton.nodes, self.skeleton.edges
-        for i in range(len(nodes) - 1, -1, -1):
+    def _weights(self) -> set[int]:
+        """Leaves that are used once, and what leads to one alone: a weight turned or cast."""
+        found: set[int] = set()
+        edges = self.skeleton.edges
+        for i in range(len(self.skeleton) - 1, -1, -1):
             below = edges[i]
-            if not below or (
-                len(below) == 1 and below[0] is not None and nodes[below[0][0]] in found
-            ):
-                found.add(nodes[i])
+            through = len(below) == 1 and below[0] is not None and below[0][0] in found
+            if self.skeleton.uses[i] == 1 and (not below or through):
+                found.add(i)
         return found
 
-    def _counted(self, grad: Any, now: bool = False) -> Any:
+    def _counted(self, grad: Any) -> Any:
         """What is kept of a gradient; what one node sends often arrives at the next one as it is."""
         if grad is None or not readable(grad):
             return None
@@ -198,13 +199,7 @@ class TorchRecorder:
         version: int = grad._version
         if known is not None and known[0]() is grad and known[1] == version:
             return known[2]
-        found: Any
-        if self._room > 0 and not now and grad.device.type == "cpu" and grad.layout is _strided():
-            self._room -= grad.nbytes
-            found = Held(grad, self._stats)
-            self.holds.append(weakref.ref(found))
-        else:
-            found = self._stats(grad)
+        found = self._stats(grad)
         self._known[id(grad)] = weakref.ref(grad), version, found
         return found
 
@@ -217,9 +212,28 @@ class TorchRecorder:
                 return
 
 
-@cache
-def _strided() -> Any:
-    return sys.modules["torch"].strided
+def recorded(skeleton: Walk) -> TorchRecorder:
+    """The steps that the notes of a graph's nodes have kept, in order; what was held is counted up."""
+    recorder = TorchRecorder((), skeleton=skeleton)
+    steps = recorder.passes[0].steps
+    turns = [
+        (note.turn, node, note) for node in skeleton.nodes if (note := note_of(node)) and note.turn
+    ]
+    for number, (_, node, note) in enumerate(sorted(turns, key=lambda turn: turn[0]), 1):
+        if note.count is not None:
+            note.grads = counted(note.grads, note.count)
+            note.sent, note.count = counted(note.sent, note.count), None
+        steps.append(Step(number, node, note.grads, note.sent or ()))
+        recorder.reached[node] = next((g for g in note.grads if g is not None), None)
+    return recorder
+
+
+def _noted(node: Any) -> Note:
+    """The note of a node; a new one where nobody watched."""
+    note = note_of(node)
+    if note is None:
+        note = node.metadata[KEY] = Note(0, None, 0, -1, None)
+    return note
 
 
 def once_more(

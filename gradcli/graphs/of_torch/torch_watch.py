@@ -48,7 +48,7 @@ def _paths(*keys: str) -> tuple[str, ...]:
 _STANDARD = _paths("stdlib", "platstdlib")
 _INSTALLED = _paths("purelib", "platlib")
 MOST_STRETCHES = 200_000  # that are remembered: graphs of so long ago are gone
-MOST_HELD = 256 << 20  # bytes of gradients that are counted up later
+MOST_HELD = 64 << 20  # bytes of gradients that are counted up later
 MASKS = ("MaskedFill", "Where", "Triu", "Tril")  # infinities of theirs are meant
 _OURS = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..")) + os.sep
 __warningregistry__ = None  # warnings are remembered where `_warned` shows them, not here
@@ -118,7 +118,9 @@ class Watch:
         self._tells = torch_versions.tells()
         self._ended = False
         self._hears_nodes = hasattr(self.torch.autograd.graph, "node_creation_hook")
-        self._holds: dict[Any, list[Any]] = {}  # gradients that are held, by the line of their pass
+        self._holds: dict[
+            Any, tuple[int, list[Any]]
+        ] = {}  # gradients that are held, by the line of their pass
         self._stretches: list[tuple[int, int, str | None, int, int]] = []  # see `_later`
 
     # -- beginning and end -----------------------------------------------------------------------
@@ -569,21 +571,17 @@ class Watch:
                 self.failed(error)
             yield
         if recorder is not None and line is not None:
-            self._holds[line] = recorder.holds
+            self._holds[line] = recorder.held, recorder.holds
             self._heard_all(recorder)
 
     def _room_for(self, line: Any) -> int:
         """How many bytes of gradients the next pass of a line may hold; those of its last one are let go."""
-        for ref in self._holds.pop(line, ()):
-            if (held := ref()) is not None:
-                held.tensor = None
-        held = sum(
-            one.tensor.nbytes
-            for refs in self._holds.values()
-            for ref in refs
-            if (one := ref()) is not None and one.tensor is not None
-        )
-        return max(0, MOST_HELD - held)
+        _, refs = self._holds.pop(line, (0, ()))
+        for ref in refs:
+            if (note := ref()) is not None and note.count is not None:
+                note.grads = note.sent = note.count = None
+                note.turn = 0
+        return max(0, MOST_HELD - sum(held for held, _ in self._holds.values()))
 
     @_quietly
     def _heard_all(self, recorder: TorchRecorder) -> None:

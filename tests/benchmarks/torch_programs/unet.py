@@ -29,7 +29,9 @@ class UNet(nn.Module):
     def __init__(self):
         super().__init__()
         sizes = [WIDTH, 2 * WIDTH, 4 * WIDTH]
-        self.time = nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH), nn.SiLU(), nn.Linear(4 * WIDTH, 4 * WIDTH))
+        self.time = nn.Sequential(
+            nn.Linear(WIDTH, 4 * WIDTH), nn.SiLU(), nn.Linear(4 * WIDTH, 4 * WIDTH)
+        )
         self.begin = nn.Conv2d(3, WIDTH, 3, padding=1)
         self.down = nn.ModuleList(Block(a, b) for a, b in zip([WIDTH, *sizes], sizes))
         self.middle = Block(sizes[-1], sizes[-1])
