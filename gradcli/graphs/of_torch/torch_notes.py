@@ -17,7 +17,6 @@ class Note:
         *(
             "call",
             "calls",
-            "count",
             "file",
             "grads",
             "line",
@@ -41,7 +40,6 @@ class Note:
         self.grads: Any = None  # Stats of the gradients that came, by output
         self.sent: Any = None  # and of those that went out, by input
         self.turn = 0
-        self.count: Any = None  # what counts `grads` and `sent` up, while they are tensors
         self.packed = (
             True  # what it saved may have been packed by a hook; PyTorch 2.10 says it itself
         )

@@ -6,7 +6,6 @@ import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from typing import Any
 
 from gradcli.engine.system.garbage import uncollected
@@ -15,20 +14,6 @@ from gradcli.graphs.backward_steps import Pass, Step
 from gradcli.graphs.of_torch.torch_notes import KEY, Note, note_of
 from gradcli.graphs.of_torch.torch_tensors import node_of, readable
 from gradcli.graphs.traversal import Walk, walk
-
-
-SMALL = 1 << 16  # bytes of a gradient that is held: memory for more is slower than counting
-
-
-def counted(grads: Iterable[Any], count: Callable[[Any], Any]) -> tuple[Any, ...]:
-    """The Stats of gradients, some of which are still tensors."""
-    plain = value_text.Stats
-    return tuple(
-        [
-            g if g is None or isinstance(g, plain) else count(g) if readable(g) else None
-            for g in grads
-        ]
-    )
 
 
 class TorchRecorder:
@@ -45,17 +30,11 @@ class TorchRecorder:
         heard: Callable[[Step], None] | None = None,
         counted: Callable[[Any], Any] = value_text.stats_of,
         failed: Callable[[Exception], None] | None = None,
-        room: int = 0,
     ) -> None:
         """heard: is called with every step that has run. counted: what is kept of a gradient.
 
-        failed: hears of a failure to look, while the pass goes on. room: so many bytes of gradients are held
-        by the notes of their nodes, and counted up when they are asked for: that takes longer than small
-        operations do, and of a loop's passes only the last is looked at.
+        failed: hears of a failure to look, while the pass goes on.
         """
-        self._room = room
-        self.holds: list[weakref.ref[Note]] = []
-        self.held = 0
         self._failed = failed
         self.heard, self._stats = heard, counted
         roots = [node for node in map(node_of, tensors) if node is not None]
@@ -82,8 +61,7 @@ class TorchRecorder:
                 if leaf or isinstance(node, own):
                     handles.append(node.register_prehook(self._before(node)))
                 if not leaf:
-                    after = self._holding(node) if self._room else self._after(node)
-                    handles.append(node.register_hook(after))
+                    handles.append(node.register_hook(self._after(node)))
             try:
                 yield
             finally:
@@ -125,31 +103,6 @@ class TorchRecorder:
 
         return hook
 
-    def _holding(self, node: Any) -> Any:
-        """A hook that keeps what came and went as it is, as long as there is room."""
-        note = _noted(node)
-        self.holds.append(weakref.ref(note))
-        # What a leaf is to take is not held: PyTorch would copy it.
-        weights, edges = self._weights, self.skeleton.edges[self.skeleton.ids[node]]
-        now = [k for k, edge in enumerate(edges) if edge is not None and edge[0] in weights]
-
-        def hook(outgoing: tuple[Any, ...], incoming: tuple[Any, ...]) -> None:
-            sent, came = list(outgoing), list(incoming)
-            for k, grad in enumerate(outgoing):
-                if grad is not None:
-                    if (size := grad.nbytes) > SMALL or k in now or self.held > self._room:
-                        sent[k] = self._counted(grad)
-                    else:
-                        self.held += size
-            for k, grad in enumerate(incoming):
-                if grad is not None and grad.nbytes > SMALL:
-                    came[k] = self._counted(grad)
-            TorchRecorder._turn += 1
-            note.grads, note.sent, note.turn = came, sent, TorchRecorder._turn
-            note.count = self._stats
-
-        return hook
-
     def _end(self, node: Any, outgoing: tuple[Any, ...]) -> None:
         step = self._open.get(node)
         if step is None:
@@ -161,15 +114,6 @@ class TorchRecorder:
         if self.heard is not None:
             self.heard(step)
 
-    def ended(self) -> None:
-        """The pass has ended: held steps are heard of now if a leaf's gradient is not finite."""
-        if self.heard is None or not self._room:
-            return
-        leaves = (step for step in self.steps if hasattr(step.node, "variable"))
-        if any(grad is not None and grad.bad for step in leaves for grad in step.incoming):
-            for step in recorded(self.skeleton).steps:
-                self.heard(step)
-
     def arrived(self, leaves: list[Any], grads: Iterable[Any]) -> None:
         """The leaves' gradients, where the pass did not run their own nodes."""
         known = {id(n.variable): n for n in self.skeleton.nodes if hasattr(n, "variable")}
@@ -178,18 +122,6 @@ class TorchRecorder:
             if grad is not None and node not in self.reached:
                 self._start(node, (self._counted(grad),))
         self.look()
-
-    @cached_property
-    def _weights(self) -> set[int]:
-        """Leaves that are used once, and what leads to one alone: a weight turned or cast."""
-        found: set[int] = set()
-        edges = self.skeleton.edges
-        for i in range(len(self.skeleton) - 1, -1, -1):
-            below = edges[i]
-            through = len(below) == 1 and below[0] is not None and below[0][0] in found
-            if self.skeleton.uses[i] == 1 and (not below or through):
-                found.add(i)
-        return found
 
     def _counted(self, grad: Any) -> Any:
         """What is kept of a gradient; what one node sends often arrives at the next one as it is."""
@@ -213,16 +145,13 @@ class TorchRecorder:
 
 
 def recorded(skeleton: Walk) -> TorchRecorder:
-    """The steps that the notes of a graph's nodes have kept, in order; what was held is counted up."""
+    """The steps that the notes of a graph's nodes have kept, in order."""
     recorder = TorchRecorder((), skeleton=skeleton)
     steps = recorder.passes[0].steps
     turns = [
         (note.turn, node, note) for node in skeleton.nodes if (note := note_of(node)) and note.turn
     ]
     for number, (_, node, note) in enumerate(sorted(turns, key=lambda turn: turn[0]), 1):
-        if note.count is not None:
-            note.grads = counted(note.grads, note.count)
-            note.sent, note.count = counted(note.sent, note.count), None
         steps.append(Step(number, node, note.grads, note.sent or ()))
         recorder.reached[node] = next((g for g in note.grads if g is not None), None)
     return recorder

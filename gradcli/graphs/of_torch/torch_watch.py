@@ -48,7 +48,6 @@ def _paths(*keys: str) -> tuple[str, ...]:
 _STANDARD = _paths("stdlib", "platstdlib")
 _INSTALLED = _paths("purelib", "platlib")
 MOST_STRETCHES = 200_000  # that are remembered: graphs of so long ago are gone
-MOST_HELD = 64 << 20  # bytes of gradients that are counted up later
 MASKS = ("MaskedFill", "Where", "Triu", "Tril")  # infinities of theirs are meant
 _OURS = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..")) + os.sep
 __warningregistry__ = None  # warnings are remembered where `_warned` shows them, not here
@@ -118,9 +117,6 @@ class Watch:
         self._tells = torch_versions.tells()
         self._ended = False
         self._hears_nodes = hasattr(self.torch.autograd.graph, "node_creation_hook")
-        self._holds: dict[
-            Any, tuple[int, list[Any]]
-        ] = {}  # gradients that are held, by the line of their pass
         self._stretches: list[tuple[int, int, str | None, int, int]] = []  # see `_later`
 
     # -- beginning and end -----------------------------------------------------------------------
@@ -496,7 +492,7 @@ class Watch:
             try:
                 graph = self._begins(roots, frees, sys._getframe(1))
                 nodes = graph.nodes
-                with self._listening(roots, graph, self._where(sys._getframe(1))):
+                with self._listening(roots, graph):
                     found = run(tensors, *args, **kwargs)
                 if place == 1:
                     self._has_ended(nodes, frees)
@@ -549,10 +545,7 @@ class Watch:
             once_more(roots, seeds[0] if seeds else None, nodes, leaves, inner)
 
     @contextmanager
-    def _listening(
-        self, roots: list[Any], graph: Walk | None = None, line: Any = None
-    ) -> Iterator[None]:
-        recorder = None
+    def _listening(self, roots: list[Any], graph: Walk | None = None) -> Iterator[None]:
         with ExitStack() as stack:
             try:
                 if self.timed:
@@ -564,28 +557,11 @@ class Watch:
                         heard=self.heard,
                         counted=self._counted,
                         failed=self.failed,
-                        room=0 if line is None or self.anomalies else self._room_for(line),
                     )
                     stack.enter_context(recorder.listening())
             except Exception as error:  # of ours: the program goes on
                 self.failed(error)
             yield
-        if recorder is not None and line is not None:
-            self._holds[line] = recorder.held, recorder.holds
-            self._heard_all(recorder)
-
-    def _room_for(self, line: Any) -> int:
-        """How many bytes of gradients the next pass of a line may hold; those of its last one are let go."""
-        _, refs = self._holds.pop(line, (0, ()))
-        for ref in refs:
-            if (note := ref()) is not None and note.count is not None:
-                note.grads = note.sent = note.count = None
-                note.turn = 0
-        return max(0, MOST_HELD - sum(held for held, _ in self._holds.values()))
-
-    @_quietly
-    def _heard_all(self, recorder: TorchRecorder) -> None:
-        recorder.ended()
 
     @contextmanager
     def _timing(self, nodes: list[Any]) -> Iterator[None]:

@@ -33,10 +33,10 @@ class UNet(nn.Module):
             nn.Linear(WIDTH, 4 * WIDTH), nn.SiLU(), nn.Linear(4 * WIDTH, 4 * WIDTH)
         )
         self.begin = nn.Conv2d(3, WIDTH, 3, padding=1)
-        self.down = nn.ModuleList(Block(a, b) for a, b in zip([WIDTH, *sizes], sizes))
+        self.down = nn.ModuleList(Block(a, b) for a, b in zip([WIDTH, *sizes], sizes, strict=False))
         self.middle = Block(sizes[-1], sizes[-1])
         self.up = nn.ModuleList(
-            Block(a + b, b) for a, b in zip([sizes[-1], *sizes[:0:-1]], sizes[::-1])
+            Block(a + b, b) for a, b in zip([sizes[-1], *sizes[:0:-1]], sizes[::-1], strict=False)
         )
         self.norm, self.end = nn.GroupNorm(8, WIDTH), nn.Conv2d(WIDTH, 3, 3, padding=1)
 
