@@ -171,6 +171,7 @@ class TestInChromium:
         assert "2 shown" not in example.text("#tree")
 
     def test_a_click_shows_everything_of_a_node(self, example: Browser) -> None:
+        example.run("for (let i = 0; i < 11; i++) document.getElementById('next').click()")
         example.click('[data-key="n2"] .title')
         panel = example.text("#panel")
         for words in ("MulBackward0 z", "(y + b)*y", "float64", "204", "gradient408", "y = 12"):
