@@ -94,7 +94,7 @@ class Option:
     @property
     def may_be_bare(self) -> bool:
         """Whether its value may be left out, and is `-` then."""
-        return (self.metavar or "").startswith("[")
+        return re.fullmatch(r"\[[^][]*\]", self.metavar or "") is not None
 
     def split(self, written: str) -> tuple[list[str], str | None]:
         """The names, and what stands for the value."""
