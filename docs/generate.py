@@ -83,7 +83,7 @@ ATTRIBUTES = [("a tensor", "ones(2, 2)"), ("a node", "ones(1, requires_grad=True
               ("a dtype", "float64")]  # fmt: skip
 
 
-# Where the guide tells more about a command.
+# Where to learn more about a command.
 TOLD = {
     "eval": "guide/gradients.md", "grad": "guide/gradients.md", "graph": "guide/graphs.md",
     "diff": "guide/formulas.md", "simplify": "guide/formulas.md", "taylor": "guide/formulas.md",
@@ -114,7 +114,7 @@ def commands() -> Iterator[tuple[str, str]]:
                 "Every variable of EXPR is an option that takes its [value](../guide/values.md), as in "
                 "`--x 1,2,3`.\n"
             )
-        parts.append(f"The guide tells more: [{TOLD[name].partition('.')[0]}](../{TOLD[name]}).\n")
+        parts.append(f"Learn more: [{TOLD[name].partition('.')[0]}](../{TOLD[name]}).\n")
         examples = (command.epilog or "").replace("\b\nExamples:\n", "")
         parts.append(f"## Examples\n\n```sh\n{cleandoc(examples)}\n```\n")
         for title, records in command.records(ctx).items():

@@ -13,7 +13,7 @@ from pathlib import Path
 
 GRAPHS = Path(__file__).resolve().parents[1] / "gradcli" / "graphs"
 SOURCE, TARGET = GRAPHS / "layered_layout.py", GRAPHS / "page" / "layout.js"
-PUBLIC = "Box, Wire, layout, turned, curve"
+PUBLIC = "Box, Wire, layout, turned, curve, label_place"
 HEAD = """\
 // Written by docs/javascript.py from layered_layout.py; do not edit.
 const Layered = (() => {

@@ -8,6 +8,7 @@ if sys.argv[0].rpartition("/")[2].partition(".")[0] in ("gradcli", "__main__"):
     at_once()  # before anything else is imported
 
 import gc
+from functools import partial
 from typing import NoReturn
 
 # A start makes many objects and next to no garbage, and so do the graphs that a command shows.
@@ -28,7 +29,7 @@ def _command() -> None:
         from gradcli.commands.argv import run
         from gradcli.commands.command_errors import show
 
-        code = process.guarded(lambda: run(words), lambda error: show(error, words, {}))
+        code = process.guarded(partial(run, words), lambda error: show(error, words, {}))
     if code is None:
         from gradcli.cli import main as program
 

@@ -16,11 +16,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 import gradcli.engine.system.process as process
 from gradcli.commands import COMPLETION_VARIABLE
 from gradcli.commands.command_errors import show, usage
-from gradcli.commands.declarations import Option, declaration
+from gradcli.commands.declarations import Command, Option, declaration
 from gradcli.commands.output import Style
 from gradcli.commands.request import Request, is_known, normal, variables
 from gradcli.language.located_errors import LanguageError
@@ -92,6 +93,14 @@ def split(args: Iterable[str], declared: Mapping[str, Option]) -> Split:
         head, equals, attached = word.partition("=")
         option = declared.get(head)
         if option is not None and (head.startswith("--") or not equals):
+            point = attached or (rest[-1] if rest else "")
+            if option.binds and (
+                values := _point(point)
+            ):  # `--at x=2,y=3` gives the values as well
+                found.bindings += values
+                equals, word = "", head
+                if not attached:
+                    rest.pop()
             if option.is_flag or equals:
                 found.options.append(word)
                 found.take(head, option, attached)
@@ -102,36 +111,47 @@ def split(args: Iterable[str], declared: Mapping[str, Option]) -> Split:
                 # comes as a word of its own, which click takes whatever it is.
                 found.options.extend([f"{head}={value}"] if head[:2] == "--" else [head, value])
                 found.take(head, option, value)
+        elif word == "--at" and rest and (values := _point(rest[-1])):
+            found.bindings += values
+            rest.pop()
         elif match := _BINDING.fullmatch(word):
-            name = normal(match[1])
+            name = match[1] if match[1].isascii() else normal(match[1])
             found.bindings.append((name, take(f"--{match[1]}") if match[2] is None else match[2]))
         else:
             found.positionals.append(word)
     return found
 
 
+def _point(word: str) -> list[tuple[str, str]]:
+    """The values of `x=2,y=3,4`; none where it is something else."""
+    parts = re.split(r",(?=[^\W\d]\w*=)", word)
+    found = [re.fullmatch(r"([^\W\d]\w*)=(?!=)(.+)", part) for part in parts]
+    return [(normal(m[1]), m[2]) for m in found if m] if all(found) else []
+
+
 # -- plain lines ------------------------------------------------------------------------------------
 def run(words: list[str]) -> int | None:
     """The exit code of a plain line's command, once it is done; None, with nothing done, of any other."""
-    request = plain_request(words)
-    if request is None:
+    plain = plain_request(words)
+    if plain is None:
         return None
-    command = declaration(words[0])
+    command, request = plain
     with process.Context() as context:
         return process.shown(
-            lambda: command.run(context, request, command.defaults()),
+            partial(command.run, context, request, command.defaults()),
             lambda error: show(error, words, context.meta),
         )
 
 
-def plain_request(words: list[str]) -> Request | None:
-    """What a plain line asks for, as click would have it; None of a line that is not plain.
+def plain_request(words: list[str]) -> tuple[Command, Request] | None:
+    """The command of a plain line and what it asks for, as click would have it; None of any other line.
 
     What is an error, and in which words, is said in one place: click reads such a line from its start.
     """
     if words[:1] not in (["grad"], ["graph"]) or any(name in os.environ for name in _SETTINGS):
         return None
-    declared = declaration(words[0]).declared()
+    command = declaration(words[0])
+    declared = command.declared()
     found = split(words[1:], declared)
     if found.options or found.missing or len(found.positionals) != 1:
         return None
@@ -147,7 +167,8 @@ def plain_request(words: list[str]) -> Request | None:
         return None
     if any(f"--{n}" in declared or not is_known(program, n) for n in names if n not in texts):
         return None
-    return Request(program, texts, options=options, style=Style.of("text", None, "auto"))
+    style = Style.of("text", None, "auto")
+    return command, Request(program, texts, options=options, style=style)
 
 
 def _is_plain(value: str) -> bool:

@@ -95,6 +95,9 @@ def _named(results: list[Result], option: str) -> dict[str, Any]:
     found = {}
     for k, (name, value) in enumerate(results):
         word = name or ("value" if len(results) == 1 else f"value_{k}")
+        if output.is_sparse(value):  # whose picture has its places
+            found[word] = value
+            continue
         array = output.as_array(value)
         if array is not None and array.dtype.kind == "O":
             array = _integer(array)

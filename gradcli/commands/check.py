@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
+from gradcli.commands.answers import large_table
 from gradcli.commands.check_points import SHAPES, chosen
 from gradcli.commands.command_errors import usage
-from gradcli.commands.compiled_evaluation import large_table
 from gradcli.commands.declarations import BY_ROWS, LIKE, OPEN, Option, Options, declare
 from gradcli.commands.diff import FORMULA
 from gradcli.commands.progress import Bar

@@ -119,14 +119,15 @@ class _Points:
     def _formula_shape(self, arrays: Mapping[str, Any]) -> Shape | None:
         """The shape of the formula's value at a point; None where it has no value."""
         from gradcli.engine.core.tensor import wrap
+        from gradcli.formulas.algebra.generic_points import quiet
         from gradcli.formulas.ask.formula_check import formula_at
         from gradcli.language.located_errors import OPERATION_ERRORS
 
         assert self.formula is not None
-        free = frozenset(self.formula.free_variables())
-        values = {n: wrap(a) for n, a in arrays.items() if n in free}
+        values = {**self.request.loaded, **{n: wrap(a) for n, a in arrays.items()}}
         try:
-            return tuple(formula_at(self.formula, {**self.request.loaded, **values}).shape)
+            with quiet():
+                return tuple(formula_at(self.formula, values, self.request.program).shape)
         except (*OPERATION_ERRORS, LanguageError):
             return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from gradcli.commands.command_errors import usage
 from gradcli.commands.declarations import OPEN, Option, Options, declare
 from gradcli.commands.free_points import Point, note_guesses, point, wanted_names
 from gradcli.commands.request import Request, where_read
+from gradcli.commands.terminal import is_terminal
 from gradcli.language.located_errors import error_at
 from gradcli.language.rewritten_sources import check_no_equation
 from gradcli.language.scope_checks import free_names
@@ -69,7 +71,7 @@ FORMULA = (
         "grad, div, curl or laplacian of a field of numbers x, y, z or of a vector.",
         choices=OPERATORS,
     ),
-    Option("--at", "Print the derivative's value at the given point too."),
+    Option("--at", "Print the derivative's value at the given point too: --at x=2.", binds=True),
     Option("--show-steps", "Print the steps, as differentials, first."),
     Option(
         "--latex-style STYLE",
@@ -148,6 +150,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     if made.shared and not (options.cse or made.named):
         output.note("this is long: what occurs more than once has a name, as with --cse")
     values = _values(request, where, made) if options.at and form in ("text", "json") else {}
+    if form == "text" and not (options.at or unknown) and _has_a_value_to_show(where):
+        _note_values(request, where, made)
     if taken and form != "json":
         output.write("\n".join(_step_lines(taken, form)) + "\n")
     if form == "json":
@@ -295,6 +299,29 @@ def _values(request: Request, where: Point, made: Printed) -> dict[str, Any]:
         n: language.run(language.parse("\n".join([*made.lines, text])), names).value
         for n, text in made.by.items()
     }
+
+
+def _has_a_value_to_show(where: Point) -> bool:
+    """Whether each variable is given a number, and somebody reads: a program asks for a value by --at."""
+    numbers = (n in where.given and not v.ndim for n, v in where.arrays.items())
+    return bool(where.arrays) and all(numbers) and is_terminal(sys.stdout)
+
+
+def _note_values(request: Request, where: Point, made: Printed) -> None:
+    """Say the value at the given numbers, which the formula does not have: a variable stays a letter."""
+    from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
+
+    try:
+        values = _values(request, where, made)
+    except (LanguageError, *OPERATION_ERRORS):
+        return
+    if not all(output.is_finite(getattr(value, "array", value)) for value in values.values()):
+        return
+    point = ", ".join(f"{n} = {request.texts[n]}" for n in where.arrays if n in request.texts)
+    found = [output.to_text(value, request.style) for value in values.values()]
+    if len(found) > 1:
+        found = [f"{n}.grad = {text}" for n, text in zip(values, found, strict=True)]
+    output.note(f"at {point}: {', '.join(found)}; --at prints it beside the formula")
 
 
 def _write_text(

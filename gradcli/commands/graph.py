@@ -7,11 +7,10 @@ import sys
 from typing import TYPE_CHECKING, Any, cast
 
 from gradcli.commands import output
-from gradcli.commands.backward_passes import cotangent_of, explained, kinks_of
 from gradcli.commands.command_errors import usage
 from gradcli.commands.declarations import ANOMALY, DRAWN, SEED, Option, Options, declare
 from gradcli.commands.inspected import evaluate_watched, graph_of, raise_anomaly, raise_on_anomalies
-from gradcli.commands.request_evaluation import Evaluation, Look
+from gradcli.commands.request_evaluation import Evaluation, Look, cotangent_of, explained, kinks_of
 from gradcli.commands.terminal import is_terminal, speaks_unicode
 from gradcli.language.located_errors import OPERATION_ERRORS, did_you_mean, suggest
 
@@ -46,7 +45,7 @@ PAINTED = ("svg", "png", "pdf", "dot", "tikz")
 # Options that not every format has, and those that have them. All others mean the same everywhere.
 HAVE = {
     "legend": ("tree",),
-    "wide": ("tree",),
+    "wide": tuple(form for form in FORMATS if form != "json"),
     "collapse": tuple(form for form in FORMATS if form != "json"),
     "theme": (*PAINTED, "html"),
     "background": PAINTED,
@@ -55,7 +54,7 @@ HAVE = {
 REASONS = {
     "collapse": "JSON has every node of a chain",
     "legend": "the legend says what the tree's signs mean",
-    "wide": "pictures have boxes of a set width, JSON has every number",
+    "wide": "JSON has every number",
 }
 # What becomes of the graph: not what is shown of it, and how.
 _NOT_SHOWN = frozenset(
@@ -140,11 +139,11 @@ def _inputs(ctx: Any, args: list[str]) -> list[str]:
         name="places",
         choices=("own", "library"),
     ),
-    Option("--diagnose", "Show only what is wrong: the line, and what to do."),
+    Option("--diagnose", "Show only problems: the line, and what to do."),
     Option("--norms", "List sizes of gradients; mark where they vanish or explode."),
     Option("--sort", "Order of --norms.", choices=("depth", "grad", "ratio")),
     ANOMALY,
-    Option("--legend", "Explain the signs below the graph."),
+    Option("--legend", "Explain the symbols below the graph."),
     Option(
         "--format FORMAT",
         f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.",
@@ -186,6 +185,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     if options.time or options.open or options.fold:
         shown["by"] = "module"
     if options.torch is not None:
+        from gradcli.graphs.html_page import FEW_NODES
         from gradcli.graphs.value_text import norm_of, stats_of
 
         watched = {
@@ -196,6 +196,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             "timed": options.time,
             "lines": options.places or "own",
             "end": _end(options.steps, options.at),
+            "few": FEW_NODES if chosen == "html" else 0,
         }
         graph = _torch_graph(ctx, options.torch, seed, watched)
         _choose_modules(graph, shown, chosen)
@@ -300,6 +301,7 @@ def _torch_graph(
     if watched["anomalies"] and (found := ran.anomaly()) is not None:
         raise found
     graph = ran.graph(wanted)
+    graph.program = ran.title(wanted)
     if watched["gradients"] or watched["norms"]:
         try:
             graph.backpropagate()
@@ -312,8 +314,8 @@ def _torch_graph(
 
 def _choose_modules(graph: Graph, shown: dict[str, Any], form: str) -> None:
     """A picture of very many nodes is by module unless something else is asked for."""
-    if form in ("tree", "json") and shown["by"] is None:
-        return
+    if form in ("tree", "json", "html") and shown["by"] is None:
+        return  # the page has a switch
     if graph.modules is None and shown["by"] == "module" and form != "tree":
         raise usage("no module of PyTorch's has made these nodes", hint="leave out --by module")
     count = len(graph.skeleton)
@@ -321,7 +323,7 @@ def _choose_modules(graph: Graph, shown: dict[str, Any], form: str) -> None:
     if shown["by"] is None and graph.modules is not None and count > MANY_NODES and not narrowed:
         shown["by"] = "module"
         output.note(f"{count:,} nodes are drawn by module; --by node draws them all", "note")
-    if shown["by"] == "node":
+    if shown["by"] == "node" and form != "html":
         shown["by"] = None
 
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.commands.command_errors import usage
 from gradcli.commands.request import name_list, where_read
-from gradcli.commands.request_evaluation import Evaluation
 from gradcli.language.located_errors import OPERATION_ERRORS
 from gradcli.language.scope_checks import assigned_names
 
 if TYPE_CHECKING:
     from gradcli.commands.request import Request
+    from gradcli.commands.request_evaluation import Evaluation
     from gradcli.language.program import Program
 
 

@@ -62,7 +62,7 @@ def raise_at_orders(ctx: AnyContext, request: Request, order: int, cotangent: An
 
     cotangent: the text of the gradient that the first pass starts from; ones, where there is none.
     """
-    from gradcli.commands.backward_passes import cotangent_of
+    from gradcli.commands.request_evaluation import cotangent_of
     from gradcli.engine.core.backward_pass import grad
     from gradcli.engine.registry.table import resolve
     from gradcli.graphs import tracing

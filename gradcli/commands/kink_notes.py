@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
-from gradcli.commands.request_evaluation import Look
 
 if TYPE_CHECKING:
     from gradcli.commands.output import Style
     from gradcli.commands.request import Request
-    from gradcli.commands.request_evaluation import Evaluation
+    from gradcli.commands.request_evaluation import Evaluation, Look
     from gradcli.language.program import Program
     from gradcli.transforms.kinks import Found, Side, Watched
     from gradcli.transforms.other_systems import Like

@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import gradcli.engine.system.budget as budget
 from gradcli.columns.optimize.spaces import Compiled, Space
 from gradcli.commands import output
-from gradcli.commands.backward_passes import cotangent_array, note_not_finite
 from gradcli.commands.command_errors import usage
 from gradcli.commands.progress import Bar
+from gradcli.commands.question import (
+    ALONG,
+    GRADIENT,
+    VALUE,
+    Answer,
+    Question,
+    gradient_keys,
+    node_name,
+    value_keys,
+)
 from gradcli.commands.request import Request
-from gradcli.commands.request_evaluation import files_of, read_value, read_variable, set_up
+from gradcli.commands.request_evaluation import (
+    cotangent_array,
+    files_of,
+    not_finite,
+    note_not_finite,
+    read_value,
+    read_variable,
+    set_up,
+)
 from gradcli.language.located_errors import LanguageError, error_at
 
 if TYPE_CHECKING:
     from gradcli.columns.streaming.passes import Runner
     from gradcli.columns.streaming.running_sums import Column, Values, Work
-    from gradcli.commands.declarations import Options
     from gradcli.engine.system.process import AnyContext
     from gradcli.tables.parts import Parts
 
@@ -31,7 +47,7 @@ _WHOLE = "--whole reads the table into memory"
 _SHARE = 2  # of the memory that is free, what columns may take
 
 
-def runner(options: Options) -> Any:
+def runner(options: Any) -> Any:
     """Who runs the passes, as a context: this process, N others, or the workers of a scheduler."""
     workers, address = options.workers, options.cluster
     if workers is not None and address is not None:
@@ -56,7 +72,7 @@ class Table:
 
 def large_table(request: Request, wanted: bool | None) -> Table | None:
     """The table that is to be read by rows, if there is one; `wanted` where the command line says."""
-    if not any("@" in text for text in request.texts.values()):
+    if not request.has_files:
         raise usage("--by-rows: no variable is a column of a file", hint="as in --x @big.csv:x")
     from gradcli.language.option_values import file_reference, table_error
     from gradcli.tables import TableError
@@ -334,43 +350,58 @@ def cotangent_by_rows(text: str | None) -> Any:
     return seed
 
 
-def grad_by_rows(
-    ctx: AnyContext,
-    request: Request,
-    table: Table,
-    runner: Runner,
-    seed: str | None,
-    show_value: bool,
-    altered: Iterable[str],
-) -> None:
-    """What `gradcli grad` does of a table that is read by rows.
+def answer_by_rows(question: Question, table: Table) -> Answer:
+    """The answer of passes over the rows of a table."""
+    runs = question.ctx.with_resource(runner(question))
+    made = Passes(question.ctx, question.request, table)
+    return _ANSWERS[question.asked](question, made, runs)
 
-    altered: the options that were given and need the graph.
-    """
-    for option in altered:
-        raise usage(f"{option} does not go with --by-rows", hint="--whole reads the table at once")
-    made = Passes(ctx, request, table)
-    wrt = made.wrt()
+
+def _answer(
+    made: Passes,
+    work: Work,
+    found: tuple[Values, int | None],
+    runner: Runner,
+    lines: Iterable[tuple[str | None, Any]],
+    keys: Callable[[int | None], dict[str, Any]],
+    label: str = "value",
+    shown: bool = True,
+) -> Answer:
+    """An answer whose results have rows or not; label: what rows of the value are called, if `shown`."""
+    answer = Answer(made.request, None, [(n, v) for n, v in lines if v is not None], keys)
+    if rows_of(work, shown):
+        answer.rows = partial(made.write, work, *found, runner, value=shown, label=label)
+    return answer
+
+
+def _gradient(question: Question, made: Passes, runner: Runner) -> Answer:
+    request, wrt = made.request, made.wrt()
     if not wrt:
         raise _no_graph(request, "see --wrt and --no-grad")
-    shown = show_value or request.style.form == "json"
-    work = made.work(wrt, seed=cotangent_by_rows(seed), value=shown)
-    if work.trace.result.node is None:
+    shown = question.value or request.style.form == "json"
+    work = made.work(wrt, seed=cotangent_by_rows(question.seed), value=shown)
+    trace = work.trace
+    if trace.result.node is None:
         raise _no_graph(request, "the value does not depend on a variable that requires grad")
-    made.may_be_written(work, runner, value=show_value)
-    values, number = made.run(work, runner)
-    value, grads = work.results(values)
-    note_not_finite(grads)
-    if request.style.form == "json":
-        made.write(work, values, number, runner, value=show_value)
-        output.write_json(_grad_json(request, work, value, grads, seed))
-        return
-    results: list[tuple[str | None, Any]] = []
-    if show_value and value is not None:
-        results.append(("value", value))
-    results += [(f"{n}.grad", grads[n]) for n in wrt if n in grads]
-    _write(results, request.style, bool(rows_of(work, show_value)))
-    made.write(work, values, number, runner, value=show_value)
+    made.may_be_written(work, runner, value=question.value)
+    found = made.run(work, runner)
+    value, grads = work.results(found[0])
+    if wrong := not_finite(grads):
+        note_not_finite(wrong)
+    like = {n: trace.inputs[n] if g is None else g for n, g in trace.gradients.items()}
+
+    def keys(precision: int | None) -> dict[str, Any]:
+        every = {n: grads.get(n) for n in like}
+        wrt = gradient_keys(every, like, question.seed, precision, passes=1)
+        return {"grad_fn": node_name(trace.result), **wrt, "retained": {}}
+
+    lines = [
+        *[("value", value)] * question.value,
+        *((f"{n}.grad", grads[n]) for n in wrt if n in grads),
+    ]
+    answer = _answer(made, work, found, runner, lines, keys, shown=question.value)
+    answer.value, answer.like = value, trace.value
+    return answer
 
 
 def _no_graph(request: Request, hint: str) -> LanguageError:
@@ -379,135 +410,62 @@ def _no_graph(request: Request, hint: str) -> LanguageError:
     return error_at(NoGradientError(), source=request.source, hint=hint)
 
 
-def _write(results: list[tuple[str | None, Any]], style: output.Style, rows: bool) -> None:
-    """Results without rows, where they go; as text, where the file of -o has the rows of others."""
-    if not rows:
-        output.write_results(results, style)
-    elif results:
-        form = style.form if style.form in ("text", "plain") else "text"
-        apart = output.Style(form, style.precision, style.summarise, style.colour)
-        output.write_results(results, apart)
-
-
-def _grad_json(
-    request: Request, work: Work, value: Any, grads: Mapping[str, Any], seed: str | None
-) -> dict[str, Any]:
-    precision = request.style.precision
-    found = work.trace
-    made: dict[str, Any] = {}
-    for name, g in found.gradients.items():
-        like = found.inputs[name] if g is None else g
-        grad = grads.get(name)
-        made[name] = {
-            "grad": None if grad is None else output.to_json(grad, precision),
-            "shape": list(like.shape),
-            "dtype": like.dtype.name,
-        }
-    node = found.result.grad_fn
-    return {
-        "expression": request.source,
-        **_described(work, value, precision),
-        "grad_fn": None if node is None else node.name(),
-        "seed": 1.0 if seed is None else seed,
-        "passes": 1,
-        "wrt": made,
-        "grads": made,  # the name of 0.1.0
-        "retained": {},
-    }
-
-
-def _described(work: Work, value: Any, precision: int | None) -> dict[str, Any]:
-    """The value's keys; of one with rows only its shape."""
-    if value is not None:
-        return output.described(value, precision)
-    found = work.trace.value
-    return {"value": None, "shape": list(found.shape), "dtype": found.dtype.name}
-
-
-def eval_by_rows(ctx: AnyContext, request: Request, table: Table, runner: Runner) -> None:
-    """What `gradcli eval` does of a table that is read by rows."""
-    made = Passes(ctx, request, table)
+def _value(question: Question, made: Passes, runner: Runner) -> Answer:
     work = made.work(made.wrt(), backward=False)
     made.may_be_written(work, runner)
-    values, number = made.run(work, runner)
-    value, _ = work.results(values)
-    style = request.style
-    if style.form == "json":
-        made.write(work, values, number, runner)
-        result = work.trace.result
-        node = result.grad_fn
-        more = {
-            "requires_grad": bool(result.requires_grad),
-            "grad_fn": None if node is None else node.name(),
-        }
-        described = _described(work, value, style.precision)
-        output.write_json({"expression": request.source, **described, **more})
-        return
-    if value is not None:
-        _write([(None, value)], style, False)
-    made.write(work, values, number, runner)
+    found = made.run(work, runner)
+    value, _ = work.results(found[0])
+    keys = lambda precision: value_keys(work.trace.result, precision)  # noqa: E731
+    answer = _answer(made, work, found, runner, [(None, value)], keys)
+    answer.value, answer.like = value, work.trace.value
+    return answer
 
 
-def jvp_by_rows(
-    ctx: AnyContext,
-    request: Request,
-    table: Table,
-    runner: Runner,
-    vectors: Sequence[str],
-    show_value: bool,
-) -> None:
-    """What `gradcli jvp` does of a table that is read by rows."""
+def _along(question: Question, made: Passes, runner: Runner) -> Answer:
     import numpy as np
 
     from gradcli.columns.streaming.mapped_program import direction
     from gradcli.commands import vector_option
 
-    made = Passes(ctx, request, table)
-    wrt = made.wrt()
+    request, wrt = made.request, made.wrt()
     if not wrt:
         raise vector_option.nothing_to_differentiate_by()
-    if not vectors:
+    if not question.vector:
         raise vector_option.no_direction(wrt)
-    columns, shared = dict(table.columns), dict(made.shared)
-    names = vector_option.vector_texts(vectors, wrt)
-    for name, value in names.items():
+    columns, shared = dict(made.table.columns), dict(made.shared)
+    names = vector_option.vector_texts(question.vector, wrt)
+    for name, text in names.items():
         if name not in wrt:
             raise vector_option.no_variable(name, wrt)
-        way = _direction(made, name, value)
+        way = _direction(made, name, text)
         if hasattr(way, "columns"):
             columns[direction(name)] = way
         else:
             shared[direction(name)] = way
     work = made.work(None, directions=list(names), columns=columns, shared=shared)
     made.may_be_written(work, runner)
-    as_json = request.style.form == "json"
-    whole = made.work(None) if show_value or as_json else None
+    whole = made.work(None) if question.value or request.style.form == "json" else None
     at = None if whole is None else whole.results(made.run(whole, runner)[0])[0]
-    values, number = made.run(work, runner)
-    found, _ = work.results(values)
-    if as_json:
-        made.write(work, values, number, runner, label="jvp")
-        assert whole is not None
-        precision = request.style.precision
+    found = made.run(work, runner)
+    product, _ = work.results(found[0])
+
+    def keys(precision: int | None) -> dict[str, Any]:
         given = {n: shared.get(direction(n)) for n in names}
-        vectors_json = {
+        vectors = {
             n: None if v is None else output.to_json(np.asarray(v)[()], precision)
             for n, v in given.items()
         }
-        output.write_json(
-            {
-                "expression": request.source,
-                **_described(whole, at, precision),
-                "jvp": None if found is None else output.to_json(found, precision),
-                "wrt": {n: {"vector": v} for n, v in vectors_json.items()},
-                "vector": vectors_json,  # the name of 0.1.0
-            }
-        )
-        return
-    results: list[tuple[str | None, Any]] = [("value", at), ("jvp", found)]
-    shown = [(n, v) for n, v in results if v is not None]
-    _write(shown, request.style, bool(work.written()))
-    made.write(work, values, number, runner, label="jvp")
+        wrt = {n: {"vector": v} for n, v in vectors.items()}
+        # vector: the name of 0.1.0
+        return {"jvp": output.to_json(product, precision), "wrt": wrt, "vector": vectors}
+
+    lines = [("value", at), ("jvp", product)]
+    answer = _answer(made, work, found, runner, lines, keys, label="jvp")
+    answer.value, answer.like = at, None if whole is None else whole.trace.value
+    return answer
+
+
+_ANSWERS = {VALUE: _value, GRADIENT: _gradient, ALONG: _along}
 
 
 def _direction(made: Passes, name: str, value: str) -> Any:
@@ -591,6 +549,8 @@ class PassObjective(Compiled):
 
     space: the variables that move, none of which is a column.
     """
+
+    costly = True
 
     def __init__(self, made: Passes, space: Space, runner: Runner) -> None:
         super().__init__(_never, space.size)

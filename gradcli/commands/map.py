@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     Argument("TABLE"),
     Option(
         "--columns 'x=x1,x2'",
-        "The columns of a variable that is called otherwise; several make a vector.",
+        "Columns to use for a variable; several columns make a vector.",
         many=True,
     ),
     Option(
@@ -500,6 +500,11 @@ def say(tally: Tally, bad_rows: str, source: str) -> None:
         output.note(f"{counted(tally.bad, 'bad row')} {what}; the first: {tally.first_bad}")
     if tally.left_out:
         output.note(f"{counted(tally.left_out, 'row')} left out for a number that is missing")
+    if tally.not_finite:
+        output.note(
+            f"{counted(tally.not_finite, 'row')} with NaN or infinity; the first: "
+            f"{tally.first_not_finite}; --detect-anomaly treats such rows as bad"
+        )
     if tally.kinked:
         where = ""
         if tally.kink is not None:

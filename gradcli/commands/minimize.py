@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
+from gradcli.commands.answers import large_table, rows_wanted
 from gradcli.commands.command_errors import usage
-from gradcli.commands.compiled_evaluation import large_table, rows_wanted
 from gradcli.commands.declarations import BY_ROWS, CLUSTER, EXPRESSION, Option, Options, declare
 from gradcli.commands.fit import BOUNDS, bounds_of
 from gradcli.commands.pictures import PLOT, PLOTTED, Canvas
@@ -91,7 +91,9 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         canvas.draw(_picture(request.source, space, objective, found))
     if not found.converged:
         words = f"no minimum after {found.iterations} iterations: this is the last point"
-        if found.kind != "no minimum":
+        if found.kind.startswith("not known"):
+            words = f"whether this is a minimum is {found.kind}"
+        elif found.kind != "no minimum":
             words = f"this is not a minimum ({found.kind.removeprefix('no minimum: ')})"
         hint = "start elsewhere; if there may be none, see --bounds; see also --method"
         raise LanguageError(words, kind="value", usage=False, hint=hint)
@@ -157,6 +159,7 @@ def _picture(label: str, space: Space, objective: Compiled, found: Minimum) -> C
     """The objective around the way to the minimum, and the way."""
     import numpy as np
 
+    from gradcli.commands.plots.axes import Axis
     from gradcli.commands.plots.curves import limits
     from gradcli.commands.plots.pictures import GRID, Contours, Curves, Line
 
@@ -172,7 +175,7 @@ def _picture(label: str, space: Space, objective: Compiled, found: Minimum) -> C
         way = np.array([objective.value_and_gradient(p)[0] for p in path])
         lines = [Line(axes[0], values, label), Line(path[:, 0], way, "iterations", points=True)]
         y = limits([(axes[0], values)], way)
-        return Curves(lines, (axes[0][0], axes[0][-1]), y, names[0])
+        return Curves(lines, Axis((axes[0][0], axes[0][-1]), names[0]), Axis(y, label))
     one, other = (part.reshape(GRID, GRID) for part in slopes.T)
     grid = values.reshape(GRID, GRID)
     return Contours(axes[0], axes[1], grid, (one, other), (names[0], names[1]), label, path)

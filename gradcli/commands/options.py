@@ -152,10 +152,10 @@ class ExpressionCommand(HelpfulCommand):
                 for o in found.options
             ]
         reading = None
-        if text and text.strip() and self.declaration.puts_in and not lenient:
-            reading = _formula(found, text, self.declaration.puts_in)
-            text = reading.source
         try:
+            if text and text.strip() and self.declaration.puts_in and not lenient:
+                reading = _formula(found, text, self.declaration.puts_in)
+                text = reading.source
             program, names = variables(text, lenient)
         except LanguageError as error:
             _also_mathematics(error, text or "", declared)
@@ -216,6 +216,9 @@ def _source(found: Split, lenient: bool, declaration: Command) -> str | None:
                 return None
             raise usage("no program", hint="write gradcli run FILE, or - for standard input")
         path = found.positionals[0]
+        if declaration.table_alone is not None and not lenient and _is_table_alone(path, found):
+            found.positionals.insert(0, declaration.table_alone)
+            return declaration.table_alone
         if declaration.operand == "EXPR" and path != "-":
             second = (
                 found.positionals[1] if declaration.operands > 1 < len(found.positionals) else path
@@ -235,6 +238,18 @@ def _source(found: Split, lenient: bool, declaration: Command) -> str | None:
         return None if path == "-" else read_text(path)
     except LanguageError:
         return None
+
+
+def _is_table_alone(word: str, found: Split) -> bool:
+    """Whether the first word is a table, with no expression before it."""
+    named = re.fullmatch(r"(?:.*/)?([^/]*)\.(\w+)", word)
+    return (
+        named is not None
+        and named[2] != "py"
+        and named[1] not in found.bound()
+        and os.path.isfile(word)
+        and all(map(_is_table, found.positionals))
+    )
 
 
 def _check_file(text: str, found: Split, command: Command, declared: Declared) -> None:
@@ -750,6 +765,11 @@ def _style(params: dict[str, Any]) -> Style:
         return Style.of(form, precision, colour, names=not bare)
     from gradcli.commands.array_output import form_of, write_arrays
 
+    if params.get("trace"):  # a table of texts, with its own formats
+        from gradcli.commands.step_output import steps_form
+
+        form = steps_form(form, path)
+        return Style.of(form, precision, colour, path=path)
     if path is not None:
         chosen, form = form, form_of(path)
         if chosen not in ("text", form):

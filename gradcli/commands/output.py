@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any
 
 import gradcli.engine.system.budget as budget
-from gradcli.commands.terminal import colour_wanted, echo, is_terminal, painted, width
+from gradcli.commands.terminal import echo, how_seen, painted, width
 from gradcli.engine.system.interrupts import begin, held, unfinished
 from gradcli.engine.system.visible import visible
 
@@ -50,6 +50,11 @@ class Style:
         self.summarise, self.colour = summarise, colour
         self.arrays: Callable[[list[Any], Style], None] | None = None
 
+    def as_text(self) -> Style:
+        """The style of what is printed beside a file of arrays."""
+        form = self.form if self.form in ("text", "plain") else "text"
+        return Style(form, self.precision, self.summarise, self.colour)
+
     @classmethod
     def of(
         cls,
@@ -59,8 +64,7 @@ class Style:
         **facts: Any,
     ) -> Style:
         """The style for standard output as it is now."""
-        coloured = colour_wanted(sys.stdout, colour)
-        return cls(form, precision, is_terminal(sys.stdout), coloured, **facts)
+        return cls(form, precision, *how_seen(sys.stdout, colour), **facts)
 
 
 # -- numbers --------------------------------------------------------------------------------------
@@ -75,6 +79,11 @@ def as_array(value: Any) -> Any:
         # An integer of any size stays what it is.
         return np.asarray(value, dtype=object if type(value) is int else None)
     return None
+
+
+def is_sparse(value: Any) -> bool:
+    """Whether a value is a matrix without its zeros, which has `indices` as some named tuples do."""
+    return hasattr(value, "indices") and not isinstance(value, tuple)
 
 
 def parts(array: Any, precision: int | None = None) -> list[Any]:
@@ -347,8 +356,15 @@ def _shaped(items: list[Any], shape: tuple[int, ...]) -> Any:
     return items
 
 
-def described(value: Any, precision: int | None = None, name: str = "value") -> dict[str, Any]:
-    """{NAME, "shape", "dtype"} of a tensor or number; shape and dtype are null for other values."""
+def described(
+    value: Any, precision: int | None = None, name: str = "value", like: Any = None
+) -> dict[str, Any]:
+    """{NAME, "shape", "dtype"} of a tensor or number; shape and dtype are null for other values.
+
+    like: what has the shape and the dtype of a value that is not there.
+    """
+    if value is None and like is not None:
+        return {name: None, "shape": list(like.shape), "dtype": like.dtype.name}
     array = as_array(value)
     tensor = hasattr(value, "requires_grad")
     return {
@@ -395,8 +411,9 @@ def labelled(name: str | None, text: str, style: Style) -> str:
     """`name = text` through the gate, the name in colour; the text alone where there is no name."""
     if name is None:
         return visible(text)
-    shown = visible(name)
-    return f"{painted(shown, 'cyan') if style.colour else shown} = {visible(text)}"
+    if not style.colour:
+        return visible(f"{name} = {text}")
+    return f"{painted(visible(name), 'cyan')} = {visible(text)}"
 
 
 def object_text(found: Mapping[str, Any]) -> str:
@@ -406,7 +423,21 @@ def object_text(found: Mapping[str, Any]) -> str:
     made = {**found, "notes": _notes()}
     if read := _read():
         made["read"] = read
-    return json.dumps(made, ensure_ascii=False, allow_nan=False)
+    try:
+        return json.dumps(made, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError):  # NumPy's scalars, and numbers for which JSON has no numeral
+        return json.dumps(_in_json(made), ensure_ascii=False, allow_nan=False)
+
+
+def _in_json(value: Any) -> Any:
+    """An object in what JSON has: NumPy's scalars as numbers, nan and inf as strings."""
+    if isinstance(value, Mapping):
+        return {key: _in_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_in_json(item) for item in value]
+    if not isinstance(value, str | bytes) and hasattr(value, "tolist"):
+        value = value.tolist()
+    return _number(value) if isinstance(value, float) else value
 
 
 def write_json(found: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ from gradcli.commands.command_errors import usage
 
 if TYPE_CHECKING:
     from gradcli.commands.output import Style
+    from gradcli.language.located_errors import LanguageError
     from gradcli.language.program import Program
     from gradcli.language.rewritten_sources import Reading
     from gradcli.tables import Reader
@@ -81,6 +82,17 @@ class Request:
     def source(self) -> str:
         """The text of the expression."""
         return self.program.source
+
+    @property
+    def has_files(self) -> bool:
+        """Whether a value may be that of a file."""
+        return any("@" in text for text in self.texts.values())
+
+    def error_for(self, error: Exception, hint: str | None = None) -> LanguageError:
+        """An error of the engine's about the value."""
+        from gradcli.language.located_errors import error_at
+
+        return error_at(error, source=self.source, span=self.program.value_span, hint=hint)
 
     @property
     def tables(self) -> Tables:

@@ -1,23 +1,26 @@
-"""From a request to a value: variables read, told to require grad or not, and the program run."""
+"""From a request to a value and back: variables read and told to require grad or not, the program run, and
+backward passes over it, with the errors that PyTorch's users know, and remedies.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
-from gradcli.language.located_errors import OPERATION_ERRORS, error_at
+from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError, error_at
 
 if TYPE_CHECKING:
     from gradcli.commands.cut_variables import Cut
+    from gradcli.commands.kink_notes import Kinks, Others
     from gradcli.commands.request import Request
     from gradcli.engine.system.process import AnyContext
     from gradcli.language import Machine
-    from gradcli.language.located_errors import LanguageError
     from gradcli.tables import Reader
+    from gradcli.transforms.removable import Remarks
 
 NO_GRAD_DTYPES = "Only Tensors of floating point and complex dtype can require gradients"
 LONGEST_INTEGER = 400_000  # digits; the language's integers end at 2**20 bits
@@ -26,13 +29,15 @@ LONGEST_INTEGER = 400_000  # digits; the language's integers end at 2**20 bits
 class Evaluation:
     """A program's value, and the tensors that it was made from.
 
-    names: every name that the program bound, and the variables. integers: the variables that would have
-    to require grad, if their dtype could.
+    request: the command line's or the verb's, which have the program, `loaded` and `error_for`. names: every
+    name that the program bound, and the variables. integers: the variables that would have to require grad,
+    if their dtype could. plan: what --plan prints. differentiated: whether the gradients are there already,
+    for the program was compiled.
     """
 
     def __init__(
         self,
-        request: Request,
+        request: Any,
         variables: dict[str, Any],
         value: Any,
         names: dict[str, Any],
@@ -40,9 +45,10 @@ class Evaluation:
     ) -> None:
         self.request, self.variables, self.value = request, variables, value
         self.names, self.integers = names, integers
-        self.drawn: Any = (
-            None  # the random numbers to come when the program began; None: from the seed
-        )
+        # The random numbers to come when the program began; None: from the seed.
+        self.drawn: Any = None
+        self.plan: list[str] | None = None
+        self.differentiated = False
 
     @property
     def leaves(self) -> dict[str, Any]:
@@ -54,6 +60,10 @@ class Evaluation:
                 found[name] = tensor
                 seen.add(id(tensor))
         return found
+
+    def tensors(self) -> dict[str, Any]:
+        """The variables without their graph, for the program to run again."""
+        return {n: t.detach() for n, t in self.variables.items()}
 
     def arrays(self) -> dict[str, Any] | None:
         """The variables as they were when the program began; None if it wrote into them."""
@@ -70,23 +80,18 @@ class Evaluation:
     @property
     def is_wrong(self) -> bool:
         """Whether a gradient of a leaf is not finite."""
-        from gradcli.commands.output import is_finite
-
-        grads = [t.grad for t in self.leaves.values()]
-        return any(g is not None and not is_finite(g.array) for g in grads)
-
-    @property
-    def span(self) -> tuple[int, int] | None:
-        """Where the source has the expression whose value it is."""
-        return self.request.program.value_span
+        return bool(not_finite({n: t.grad for n, t in self.leaves.items()}))
 
     def error_for(self, error: Exception, hint: str | None = None) -> LanguageError:
         """An error of the engine's about the value."""
-        return error_at(error, source=self.request.source, span=self.span, hint=hint)
+        found: LanguageError = self.request.error_for(error, hint)
+        return found
 
     def tensor(self, purpose: str) -> Any:
         """The value, if it is a tensor; else the error that says why there is no `purpose`."""
-        if hasattr(self.value, "requires_grad"):
+        from gradcli.engine.core.tensor import Tensor
+
+        if isinstance(self.value, Tensor):
             return self.value
         from gradcli.language.runtime_errors import no_tensor
 
@@ -193,11 +198,11 @@ def drawn() -> Any:
 
 def run(request: Request, variables: dict[str, Any], integers: Iterable[str] = ()) -> Evaluation:
     """Run the program on these variables."""
-    from gradcli import language
+    from gradcli.language.interpreter import run as run_program
 
     before = drawn()
     with apart(request):
-        result = language.run(request.program, {**request.loaded, **variables})
+        result = run_program(request.program, {**request.loaded, **variables})
     found = Evaluation(request, variables, result.value, result.names, list(integers))
     found.drawn = before
     return found
@@ -213,27 +218,7 @@ def prepare(ctx: AnyContext, dtype: str, manual_seed: int | None) -> None:
     if ctx.meta.setdefault("gradcli.prepared", False):
         return
     ctx.meta["gradcli.prepared"] = True
-    from gradcli.engine.core.modes import told
-
-    told.set(output.note)
-    ctx.call_on_close(lambda: told.set(None))
-    import warnings
-
-    import numpy as np
-
-    sys.set_int_max_str_digits(LONGEST_INTEGER)
-
-    from gradcli.engine.system import dtypes
-
-    # inf and nan are results like others, as in PyTorch; what is worth a warning is one line of ours.
-    ctx.with_resource(np.errstate(all="ignore"))
-    ctx.with_resource(warnings.catch_warnings())
-    warnings.showwarning = _once()
-    # A leak is none in a process that ends.
-    warnings.filterwarnings("ignore", r"Using backward\(\) with create_graph=True")
-    before = dtypes.get_default_dtype()
-    ctx.call_on_close(lambda: dtypes.set_default_dtype(before))
-    dtypes.set_default_dtype(getattr(dtypes, dtype))
+    ctx.with_resource(_prepared(dtype))
     if manual_seed is not None:
         from gradcli.engine.registry.table import resolve
 
@@ -241,6 +226,33 @@ def prepare(ctx: AnyContext, dtype: str, manual_seed: int | None) -> None:
             resolve("manual_seed")(manual_seed)
         except OPERATION_ERRORS as error:
             raise usage(f"--manual-seed: {error}") from error
+
+
+@contextmanager
+def _prepared(dtype: str) -> Iterator[None]:
+    """What holds of the process while a command runs."""
+    import warnings
+
+    import numpy as np
+
+    from gradcli.engine.core.modes import told
+    from gradcli.engine.system import dtypes
+
+    sys.set_int_max_str_digits(LONGEST_INTEGER)
+    told.set(output.note)
+    # inf and nan are results like others, as in PyTorch; what is worth a warning is one line of ours.
+    with (
+        np.errstate(all="ignore"),
+        warnings.catch_warnings(),
+        dtypes.as_default(getattr(dtypes, dtype)),
+    ):
+        warnings.showwarning = _once()
+        # A leak is none in a process that ends.
+        warnings.filterwarnings("ignore", r"Using backward\(\) with create_graph=True")
+        try:
+            yield
+        finally:
+            told.set(None)
 
 
 def _once() -> Callable[..., None]:
@@ -260,11 +272,10 @@ def _once() -> Callable[..., None]:
 
 def read_value(text: str, option: str, dtype: Any = None, files: Reader | None = None) -> Any:
     """The value of an option; what is wrong with it says which option's it is."""
-    from gradcli import language
-    from gradcli.language.located_errors import LanguageError
+    from gradcli.language.option_values import read_value as read
 
     try:
-        return language.read_value(text, stdin=sys.stdin, dtype=dtype, files=files)
+        return read(text, stdin=sys.stdin, dtype=dtype, files=files)
     except LanguageError as error:
         error.message = f"{option}: {error.message}"
         raise
@@ -293,7 +304,7 @@ def read_variable(request: Request, name: str, files: Reader | None) -> Any:
     if name in request.tensors:
         return request.tensors[name].detach().clone()
     value = read_value(request.texts[name], request.options[name].rstrip("="), files=files)
-    if value.grad_fn is not None:
+    if value.node is not None:
         value = value.detach()  # `tensor([1.], requires_grad=True)*2`: the option's value is a leaf
     return value
 
@@ -301,12 +312,11 @@ def read_variable(request: Request, name: str, files: Reader | None) -> Any:
 def require_grad(request: Request, name: str, tensor: Any) -> bool:
     """Make the variable require grad, or not; False where its dtype cannot."""
     wanted = name not in request.no_grad and (request.wrt is None or name in request.wrt)
-    able = tensor.is_floating_point() or tensor.is_complex()
-    if wanted and not able:
+    if wanted and tensor.array.dtype.kind not in "fc":
         if request.wrt is not None:
             raise cannot_require_grad(request, name, tensor)
         return False
-    if tensor.requires_grad != wanted:
+    if wanted or tensor.requires_grad:
         tensor.requires_grad_(wanted)
     return True
 
@@ -324,4 +334,237 @@ def cannot_require_grad(request: Request, name: str, tensor: Any) -> LanguageErr
 
 
 def _is_tracked_leaf(value: Any) -> bool:
-    return getattr(value, "requires_grad", False) is True and value.is_leaf
+    from gradcli.engine.core.tensor import Tensor
+
+    return isinstance(value, Tensor) and value.node is not None and value.is_leaf
+
+
+# -- backward passes --------------------------------------------------------------------------------
+def cotangent_of(evaluation: Evaluation, text: str | None) -> Any:
+    """The cotangent of --seed; None for the implicit one."""
+    if text is None:
+        return None
+    if text.strip() == "ones":
+        from gradcli.engine.registry.table import resolve
+
+        return resolve("ones_like")(evaluation.tensor("gradient").detach())
+    return _read_seed(evaluation.tensor("gradient"), text)
+
+
+def cotangent_array(value: Any, text: str) -> Any:
+    """The cotangent as an array for the value of a trace; `ones` takes no memory."""
+    import numpy as np
+
+    if text.strip() == "ones":
+        return np.broadcast_to(value.array.dtype.type(1), value.array.shape)
+    return _read_seed(value, text).array
+
+
+def _read_seed(value: Any, text: str) -> Any:
+    able = value.is_floating_point() or value.is_complex()
+    return read_value(text, "--seed", value.dtype if able else None).detach()
+
+
+def backward(
+    evaluation: Evaluation,
+    seed: Any,
+    *,
+    passes: int = 1,
+    retain_graph: bool = False,
+    create_graph: bool = False,
+) -> None:
+    """Backpropagate `passes` times from the value, which is a tensor."""
+    for number in range(1, passes + 1):
+        try:
+            evaluation.value.backward(
+                seed, retain_graph=retain_graph or None, create_graph=create_graph
+            )
+        except OPERATION_ERRORS as error:
+            raise explained(evaluation, error, number) from error
+
+
+def explained(evaluation: Evaluation, error: Exception, number: int = 1) -> LanguageError:
+    """The error with the place and the remedy. number: of the backward pass that failed, from 1."""
+    from gradcli.engine.core import errors
+    from gradcli.language.error_remedies import remedy
+
+    if isinstance(error, LanguageError):
+        return error
+    if isinstance(error, errors.NoGradientError):
+        if evaluation.integers:
+            name = evaluation.integers[0]
+            return cannot_require_grad(evaluation.request, name, evaluation.variables[name])
+        found = evaluation.error_for(error, _nothing_requires_grad(evaluation))
+        if evaluation.leaves and (cut := evaluation.cut()) is not None:
+            found.span, found.hint = cut.span, cut.hint
+        return found
+    hint = remedy(error, "command")
+    if isinstance(error, errors.GraphFreedError) and number > 1:
+        hint = f"pass {number} found the graph freed; add --retain-graph to keep it between passes"
+    return evaluation.error_for(error, hint)
+
+
+def _nothing_requires_grad(evaluation: Evaluation) -> str:
+    request = evaluation.request
+    if not request.names:
+        return "the expression has no variables to differentiate with respect to"
+    if not evaluation.leaves:
+        return f"no variable ({', '.join(request.names)}) requires grad: see --no-grad and --wrt"
+    names = ", ".join(evaluation.leaves)
+    return f"no variable that requires grad ({names}) reaches the value: detached, or unused?"
+
+
+def not_finite(gradients: Mapping[str, Any]) -> list[str]:
+    """The names of the gradients that are not finite."""
+    import numpy as np
+
+    return [n for n, g in gradients.items() if g is not None and not np.isfinite(g.array).all()]
+
+
+def note_not_finite(wrong: Sequence[str], remedy: str = "") -> None:
+    """Say once, besides the results, which gradients are not finite; remedy: what finds out why."""
+    shown = ", ".join(wrong[:3]) + (", …" if len(wrong) > 3 else "")
+    what = "gradient is" if len(wrong) == 1 else "gradients are"
+    output.note(f"the {what} not finite ({shown}){remedy}")
+
+
+def retained(
+    evaluation: Evaluation, leaves: Collection[str], names: list[str], every: bool
+) -> dict[str, Any]:
+    """Make the named intermediates keep their gradients; `every` means all that can."""
+    if every:
+        names = [n for n, t in evaluation.names.items() if getattr(t, "grad_fn", None) is not None]
+    found: dict[str, Any] = {}
+    for name in names:
+        if name in leaves:
+            continue
+        tensor: Any = evaluation.names.get(name, evaluation.variables.get(name))
+        if not hasattr(tensor, "retain_grad"):
+            raise usage(f"--retain: {name} is not a tensor when the expression ends", kind="name")
+        try:
+            tensor.retain_grad()
+        except OPERATION_ERRORS as error:
+            raise evaluation.error_for(error, f"{name} does not depend on a variable") from error
+        found[name] = tensor
+    return found
+
+
+MOST_NODES = 2000  # that are looked at, of a graph
+
+
+def may_lose(value: Any) -> bool:
+    """Whether an operator with critical points made a tensor, among the first nodes of its graph.
+
+    Its rules may lose digits of slopes there: 1 - tanh(x)**2 is 0 from x = 19 on, the slope not to x = 370;
+    the gradient of det is 0 by rule where the matrix is singular, its cofactors are not.
+    """
+    first = getattr(value, "grad_fn", None)
+    stack, seen = [first] if first is not None else [], set[int]()
+    while stack and len(seen) < MOST_NODES:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        primitive = getattr(type(node), "_primitive", None)
+        if getattr(primitive, "critical", None) is not None:
+            return True
+        stack += [n for n, _ in node.next_functions if n is not None]
+    return False
+
+
+def tails(
+    evaluation: Evaluation, grads: Mapping[str, Any], seed: Any
+) -> tuple[dict[str, Any], Remarks | None]:
+    """Gradients with the digits that results have lost: the slope of tanh at 20, where it is 1.
+
+    Only those that are others than the tape's, and what is to be said of them.
+    """
+    if not grads or not may_lose(evaluation.value):
+        return {}, None
+    import numpy as np
+
+    from gradcli.engine.core.tensor import wrap
+    from gradcli.transforms import removable
+
+    request, given = evaluation.request, None if seed is None else seed.array
+    arrays = {n: g.array for n, g in grads.items()}
+    found, remarks = removable.slopes(
+        request.program, evaluation.tensors(), arrays, given, request.loaded
+    )
+    return {n: wrap(np.asarray(a)[()]) for n, a in found.items()}, remarks
+
+
+def nth(
+    evaluation: Evaluation, leaves: Mapping[str, Any], order: int, seed: Any, watch: Any
+) -> Any:
+    """The gradient's gradient, and so on; what is to be said of them.
+
+    From the second time on the gradient is summed up first, so elementwise functions give their
+    elementwise derivatives.
+    """
+    from gradcli.transforms import removable
+
+    request, value = evaluation.request, evaluation.value
+    try:
+        return removable.nth_gradients(
+            *(request.program, evaluation.tensors(), value, leaves, order, seed, request.loaded),
+            watch.critical or watch.bent,
+        )
+    except OPERATION_ERRORS as error:
+        raise request.error_for(error) from error
+
+
+def again(evaluation: Evaluation, start: Any, derivative: Any, by: Any, *how: Any) -> Any:
+    """The derivative of a program that has run, and runs once more from the same start."""
+    request = evaluation.request
+    start.again()
+    try:
+        return derivative(request.program, evaluation.tensors(), by, request.loaded, *how)
+    except OPERATION_ERRORS as error:
+        raise request.error_for(error) from error
+
+
+def check_scalar(evaluation: Evaluation, matrix: str) -> None:
+    """Refuse the Hessian of what is not a scalar; matrix: what has the derivative of that."""
+    value = evaluation.value
+    if value.numel() != 1:
+        shape = tuple(value.shape)
+        hint = f"the value has shape {shape}: take its sum(), or see {matrix}"
+        raise evaluation.request.error_for(RuntimeError("the Hessian is that of a scalar"), hint)
+
+
+def tell(remarks: Remarks) -> None:
+    """The remarks on results, each as a note."""
+    for line in remarks.lines():
+        output.note(line)
+
+
+# -- points without a derivative ----------------------------------------------------------------
+def kinks_of(
+    evaluation: Evaluation,
+    look: Look,
+    seed: Any = None,
+    *,
+    wrong: Collection[str] | None = None,
+    like: Others | None = None,
+    hooked: bool = False,
+    order: int = 1,
+    rows: bool = False,
+) -> Kinks | None:
+    """What there is to say of points without a derivative; None for nothing, at no cost.
+
+    seed: the cotangent of --seed. wrong: the leaves whose gradients are not finite, if that is known.
+    like: asks what other systems have. hooked: whether gradients are what a hook made of them. order, rows:
+    of higher derivatives, of a Jacobian.
+    """
+    if look.compiled and not (hooked or look.met):
+        look.again(evaluation)
+    if hooked or not (like or look.met or (evaluation.is_wrong if wrong is None else wrong)):
+        return None
+    from gradcli.commands.kink_notes import Kinks
+
+    found = Kinks(evaluation, look, seed, order, rows)
+    found.tell()
+    if like:
+        found.ask(like)
+    return found

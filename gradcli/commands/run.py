@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradcli.commands import output
-from gradcli.commands.compiled_evaluation import large_table, rows_wanted
+from gradcli.commands.answers import large_table, rows_wanted
 from gradcli.commands.declarations import (
     BY_ROWS,
     CLUSTER,

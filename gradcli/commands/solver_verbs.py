@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.commands.verbs import Call, Names, Values, verb
+from gradcli.commands.verbs import Names, Values, VerbRequest, verb
 from gradcli.engine.core.tensor import wrap
 from gradcli.engine.system import dtypes
 from gradcli.language import as_tensor, parse
@@ -124,14 +124,14 @@ def _space(source: str, values: Any, variables: Mapping[str, Any], wrt: Names) -
     """(the program, the variables to move, as a space) in double precision."""
     from gradcli.columns.optimize.spaces import Space
 
-    call = Call(source, values, variables, wrt)
+    call = VerbRequest(source, values, variables, wrt)
     call.leaves()
     for name in call.open:
         raise LanguageError(f"no value for {name}", kind="name", hint=f"pass {name}=…")
     moved = {n: np.asarray(call.tensors[n].detach().array, np.float64) for n in call.wanted}
     fixed = {n: t.double() if t.is_floating_point() else t for n, t in call.tensors.items()}
     fixed = {n: t.detach() for n, t in fixed.items() if n not in moved}
-    return call.program, Space(moved, {**call.names, **fixed})
+    return call.program, Space(moved, {**call.loaded, **fixed})
 
 
 @verb

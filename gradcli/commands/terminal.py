@@ -21,6 +21,11 @@ def is_dumb() -> bool:
     return os.environ.get("TERM", "").lower() in ("dumb", "unknown")
 
 
+def how_seen(stream: Any, choice: str = "auto") -> tuple[bool, bool]:
+    """Whether somebody is looking, and whether colour is wanted: see `colour_wanted`."""
+    return is_terminal(stream), colour_wanted(stream, choice)
+
+
 def echo(text: str, stream: Any) -> None:
     """Write a line and flush the stream."""
     stream.write(f"{text}\n")

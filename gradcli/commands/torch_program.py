@@ -34,6 +34,10 @@ class Ran:
         self.returned: list[Any] | None = None  # by a module that was called alone
         self.code = 0  # what the program itself would have ended with
 
+    def title(self, wanted: str | None) -> str:
+        """The file's name, with what was asked for."""
+        return os.path.basename(self.path) + (f":{wanted}" if wanted else "")
+
     def graph(self, wanted: str | None) -> Graph:
         """The graph of NAME, or of NAME,NAME; else of what `backward()` was called on last, or `loss`."""
         from gradcli.graphs.inspection import torch_graph

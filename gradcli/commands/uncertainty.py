@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from gradcli.commands.command_errors import usage
 
 if TYPE_CHECKING:
-    from gradcli.commands.declarations import Options
     from gradcli.commands.output import Style
     from gradcli.commands.request import Request
     from gradcli.commands.request_evaluation import Evaluation
@@ -154,7 +153,7 @@ class Uncertainties:
     hidden: the variables whose gradients are needed for it and were not asked for.
     """
 
-    def __init__(self, request: Request, options: Options, altered: Iterable[str]) -> None:
+    def __init__(self, request: Request, options: Any, altered: Iterable[str]) -> None:
         self.request, self.budget = request, options.budget
         self.texts = all_uncertainties(request, options.uncertainty, request.names)
         self.covariances = all_covariances(request, options.covariance, request.names)
@@ -241,12 +240,11 @@ class Uncertainties:
             if self.budget
         }
 
-    def to_json(self, found: dict[str, Any]) -> dict[str, Any]:
-        """The object of `grad` with the uncertainty, and with the budget if it is asked for."""
+    def to_json(self) -> dict[str, Any]:
+        """The keys of the uncertainty, and of the budget if it is asked for."""
         from gradcli.commands import output
 
-        grads = {name: grad for name, grad in found["grads"].items() if name not in self.hidden}
-        made = {**found, "wrt": grads, "grads": grads, "uncertainty": output.to_json(self.error)}
+        made: dict[str, Any] = {"uncertainty": output.to_json(self.error)}
         if self.budget:
             made["budget"] = {
                 name: {"contribution": output.to_json(root), "share": output.to_json(share)}

@@ -21,19 +21,21 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import numpy as np
 
 from gradcli.engine.core.tensor import Tensor, wrap
+from gradcli.engine.system import dtypes
 from gradcli.language import as_tensor, parse, run
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError, did_you_mean, suggest
 from gradcli.language.option_values import in_python
 
 if TYPE_CHECKING:
+    from gradcli.commands.request_evaluation import Evaluation
     from gradcli.formulas.ask.composed_derivatives import Asked
     from gradcli.formulas.derive.differentiate import Derivatives
     from gradcli.formulas.print.printed_text import Formula, Printed
     from gradcli.graphs import Graph
     from gradcli.language.program import Program
     from gradcli.language.rewritten_sources import Reading
+    from gradcli.transforms.gradient_checks import Row
     from gradcli.transforms.tolerances import Comparison
-    from gradcli.transforms.verdicts import Verdict
 
 # pytest shows the line of the test, not these frames.
 __tracebackhide__ = True
@@ -60,15 +62,15 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
     return called
 
 
-class Call:
-    """A verb's source and what was given with it.
+class VerbRequest:
+    """A verb's source and what was given with it: what `Request` is of a command line.
 
-    tensors: the values of its variables, detached copies. names: what else the program may read.
+    tensors: the values of its variables, detached copies. loaded: what else the program may read.
     wanted: the variables to differentiate by. single: whether the result is that of one variable.
     constant: whether a program without variables may be differentiated, by what is not in it.
     """
 
-    __slots__ = ("names", "open", "program", "single", "tensors", "wanted")
+    __slots__ = ("loaded", "open", "program", "single", "tensors", "wanted")
 
     def __init__(
         self,
@@ -82,12 +84,15 @@ class Call:
             raise TypeError(f"the source must be a str, not {type(source).__name__}")
         self.program = parse(source)
         given = {**(values or {}), **variables}
-        self.names = {n: v for n, v in given.items() if callable(v) and not _is_tensor(v)}
+        self.loaded = {n: v for n, v in given.items() if callable(v) and not _is_tensor(v)}
         free = _free(self.program)
         for name in given:
             if name not in free:
-                raise _no_variable(name, free, source)
-        self.tensors = {n: _tensor(n, given[n]) for n in free if n in given and n not in self.names}
+                known = [n for n in free if n in given or _stands_open(self.program, n)]
+                raise _no_variable(name, [n for n in known if n not in self.loaded], source)
+        values = {n: given[n] for n in free if n in given and n not in self.loaded}
+        wide = dtypes.float64 if any(map(_is_double, values.values())) else None
+        self.tensors = {n: _tensor(n, v, wide) for n, v in values.items()}
         self.open = [n for n in free if n not in given and _stands_open(self.program, n)]
         if constant and wrt and not free:
             self.open = [wrt] if isinstance(wrt, str) else list(wrt)
@@ -125,17 +130,19 @@ class Call:
             raise LanguageError("nothing to differentiate with respect to", kind="usage", hint=what)
         return {n: self.tensors[n].requires_grad_() for n in self.wanted if n in self.tensors}
 
-    def run(self, purpose: str) -> tuple[Tensor, dict[str, Any]]:
-        """(the value, the names of tensors that the program left); the value must be a tensor."""
-        found = run(self.program, {**self.names, **self.tensors})
+    def evaluated(self, purpose: str) -> Evaluation:
+        """The program's run, whose value must be a tensor."""
+        from gradcli.commands.request_evaluation import Evaluation
+
+        found = run(self.program, {**self.loaded, **self.tensors})
         if isinstance(found.value, Tensor):
-            return found.value, dict(found.names)
+            return Evaluation(self, self.tensors, found.value, dict(found.names), [])
         kind = type(found.value).__name__
         raise self.error_for(
             TypeError(f"the value is a {kind}, not a tensor: there is no {purpose}")
         )
 
-    def error_for(self, error: Exception) -> LanguageError:
+    def error_for(self, error: Exception, hint: str | None = None) -> LanguageError:
         """The engine's error, with the place of the value and a remedy in Python."""
         from gradcli.language.error_remedies import remedy
 
@@ -144,7 +151,7 @@ class Call:
             kind="type" if isinstance(error, TypeError) else "runtime",
             source=self.source,
             span=self.program.value_span,
-            hint=remedy(error, "python"),
+            hint=hint or remedy(error, "python"),
             usage=False,
         )
         found.__cause__ = error
@@ -177,10 +184,23 @@ def _is_floating(tensor: Tensor) -> bool:
     return tensor.is_floating_point() or tensor.is_complex()
 
 
-def _tensor(name: str, value: Any) -> Tensor:
-    """A copy of the value as a tensor without a graph, so that no program writes into the caller's."""
+def _is_double(value: Any) -> bool:
+    """Whether a value is an array or a tensor of double precision."""
+    return str(getattr(value, "dtype", "")).rpartition(".")[2] in ("float64", "complex128")
+
+
+def _tensor(name: str, value: Any, wide: Any) -> Tensor:
+    """A copy of the value as a tensor without a graph, so that no program writes into the caller's.
+
+    wide: the dtype of numbers, where one of the values is in double precision.
+    """
     try:
-        found = value if isinstance(value, Tensor) else as_tensor(value)
+        if isinstance(value, Tensor):
+            found = value
+        else:
+            single = getattr(value, "dtype", None) == np.float32
+            with dtypes.as_default(wide):
+                found = as_tensor(value, dtypes.float32 if single else None)
     except LanguageError as error:
         error.message = f"{name}: {error.message}"
         raise
@@ -230,73 +250,31 @@ def grad(
     gradient that is not finite or that a rule misses, what it is. No `.grad` of a tensor that was given
     changes. Raises LanguageError.
     """
+    from gradcli.commands.request_evaluation import nth, tails
     from gradcli.transforms.higher_orders import gradients
+    from gradcli.transforms.removable import Watch
 
-    call = Call(source, values, variables, wrt)
+    call = VerbRequest(source, values, variables, wrt)
     leaves = call.leaves()
     explained = _explained(call, explain)
+    with Watch() as watch:
+        evaluation = call.evaluated("gradient")
+    try:
+        start = None if seed is None else as_tensor(seed, evaluation.value.dtype).detach()
+        found = {} if order > 1 else gradients(evaluation.value, leaves, start)
+    except OPERATION_ERRORS as error:
+        raise call.error_for(error) from error
     if order > 1:
-        return _nth(call, leaves, seed, order, explained)
-    value, _ = call.run("gradient")
-    try:
-        start = None if seed is None else as_tensor(seed, value.dtype).detach()
-        found = gradients(value, leaves, start)
-    except OPERATION_ERRORS as error:
-        raise call.error_for(error) from error
-    explained(None if start is None else start.array, order, False)
-    return call.result(_with_tails(call, found, start, value))
-
-
-def _with_tails(call: Call, found: dict[str, Any], start: Any, value: Any) -> dict[str, Any]:
-    """Gradients with the digits that results have lost: the slope of tanh at 20, where it is 1."""
-    from gradcli.commands.backward_passes import may_lose
-
-    given = {n: g for n, g in found.items() if g is not None}
-    if not given or not may_lose(value):
-        return found
-    from gradcli.transforms import removable
-
-    tensors = {n: t.detach() for n, t in call.tensors.items()}
-    seed = None if start is None else start.array
-    own, _ = removable.slopes(
-        call.program, tensors, {n: g.array for n, g in given.items()}, seed, call.names
-    )
-    return found | {n: wrap(np.asarray(a)[()]) for n, a in own.items()}
-
-
-def _nth(
-    call: Call,
-    leaves: dict[str, Tensor],
-    seed: Any,
-    order: int,
-    explained: Callable[[Any, int, bool], None],
-) -> Any:
-    """A gradient's gradient, and so on."""
-    from gradcli.transforms import removable
-
-    with removable.Watch() as watch:
-        value, _ = call.run("gradient")
-    try:
-        start = None if seed is None else as_tensor(seed, value.dtype).detach()
-        given = {n: t.detach() for n, t in call.tensors.items()}
-        found, remarks = removable.nth_gradients(
-            call.program,
-            given,
-            value,
-            leaves,
-            order,
-            start,
-            call.names,
-            watch.critical or watch.bent,
-        )
-    except OPERATION_ERRORS as error:
-        raise call.error_for(error) from error
-    _warn(remarks)
+        found, remarks = nth(evaluation, leaves, order, start, watch)
+        _warn(remarks)
+    else:
+        own, _ = tails(evaluation, {n: g for n, g in found.items() if g is not None}, start)
+        found |= own
     explained(None if start is None else start.array, order, False)
     return call.result(found)
 
 
-def _explained(call: Call, wanted: bool) -> Callable[[Any, int, bool], None]:
+def _explained(call: VerbRequest, wanted: bool) -> Callable[[Any, int, bool], None]:
     """What warns of points without a derivative, once the call has run: of (seed, order, rows).
 
     It is made before, for the program draws the same random numbers again.
@@ -307,7 +285,7 @@ def _explained(call: Call, wanted: bool) -> Callable[[Any, int, bool], None]:
     from gradcli.transforms.kinks import ERRORS, Watched, derivative_of
     from gradcli.transforms.verdicts import function_of
 
-    function = function_of(call.program, call.names)
+    function = function_of(call.program, call.loaded)
     arrays = {n: np.array(t.array) for n, t in call.tensors.items()}
 
     def explained(seed: Any, order: int, rows: bool) -> None:
@@ -319,7 +297,7 @@ def _explained(call: Call, wanted: bool) -> Callable[[Any, int, bool], None]:
                 return
             found = notes(watched, call.source, order)
             if order == 1 and not rows:
-                found += explanations_of(watched, call.program, call.names, found)
+                found += explanations_of(watched, call.program, call.loaded, found)
         for note in found:
             warnings.warn(note.text, UserWarning, stacklevel=4)
 
@@ -351,7 +329,7 @@ def diff(*args: Any, **kwargs: Any) -> Any:
     return resolve("diff")(*args, **kwargs)
 
 
-def _declared(call: Call, shapes: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
+def _declared(call: VerbRequest, shapes: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
     """The shapes that variables without values are given."""
     for n in shapes:
         if n not in call.open:
@@ -408,7 +386,7 @@ def _read(
     wrt: Names = None,
     of: str | None = None,
     along: str | None = None,
-) -> tuple[Call, Reading]:
+) -> tuple[VerbRequest, Reading]:
     """The call of a program in which texts are put in for variables, and how it was read."""
     from gradcli.formulas.algebra.unknown_functions import unknowns
     from gradcli.language.rewritten_sources import read
@@ -422,11 +400,11 @@ def _read(
         (names,) = reading.wrt
     rest = {n: v for n, v in given.items() if n not in reading.put_in}
     known = {**unknowns(reading.functions), **rest}
-    return Call(reading.source, None, known, names, constant=True), reading
+    return VerbRequest(reading.source, None, known, names, constant=True), reading
 
 
 def _formula(
-    call: Call,
+    call: VerbRequest,
     shapes: Mapping[str, Sequence[int]] | None,
     assume: str | Sequence[str],
     form: str,
@@ -434,7 +412,6 @@ def _formula(
     asked: Asked | None = None,
 ) -> tuple[Derivatives, Printed]:
     """What is asked for, and as text, proved if `verify`; asked: None for the value."""
-    from gradcli.engine.system import dtypes
     from gradcli.formulas.ask.composed_derivatives import simplification
     from gradcli.formulas.ask.proof import Unproved, proved
     from gradcli.formulas.derive.assumptions import read
@@ -445,7 +422,7 @@ def _formula(
         raise ValueError(
             f'form must be "text", "latex", "python", "numpy" or "torch", not {form!r}'
         )
-    program, names, declared = call.program, call.names, _declared(call, shapes or {})
+    program, names, declared = call.program, call.loaded, _declared(call, shapes or {})
     given = {n: t.detach().array for n, t in call.tensors.items()}
     with dtypes.as_default(dtypes.float64):  # the points of the command
         arrays, guessed = made_up(program, given, declared, call.open, names)
@@ -516,10 +493,10 @@ def taylor(
     from gradcli.formulas.print.printed_text import Formula
 
     texts = {n: str(v) for n, v in {**(values or {}), **variables}.items()}
-    call = Call(source, None, {})
+    call = VerbRequest(source, None, {})
     try:
         arrays = dict.fromkeys(call.open, np.asarray(0.5))
-        found = taylor(call.program, arrays, texts, order, call.names)
+        found = taylor(call.program, arrays, texts, order, call.loaded)
         return Formula.of(found.text(form), lambda: [found.text("latex")])
     except NoExpression as error:
         raise call.error_for(error) from error
@@ -546,22 +523,17 @@ def jacobian(
     them. mode: "forward" (by columns) or "reverse" (by rows); None takes the fewer. explain: as of `grad`.
     Raises LanguageError.
     """
+    from gradcli.commands.request_evaluation import again
     from gradcli.transforms import removable, traced_matrices
 
     if mode not in (None, "forward", "reverse"):
         raise ValueError(f'mode must be "forward", "reverse" or None, not {mode!r}')
-    call = Call(source, values, variables, wrt)
+    call = VerbRequest(source, values, variables, wrt)
     call.leaves()
     start = traced_matrices.Start()
     explained = _explained(call, explain)
-    call.run("Jacobian")
-    start.again()
-    try:
-        found, remarks = removable.jacobian(
-            call.program, call.tensors, call.wanted, call.names, mode
-        )
-    except OPERATION_ERRORS as error:
-        raise call.error_for(error) from error
+    evaluation = call.evaluated("Jacobian")
+    found, remarks = again(evaluation, start, removable.jacobian, call.wanted, mode)
     _warn(remarks)
     explained(None, 1, True)
     return call.result({n: wrap(array) for n, array in found.by.items()})
@@ -582,22 +554,16 @@ def hessian(
     Returns a tensor of the variable's shape twice; with several variables `hessian(…)["x"]["y"]` is
     differentiated by x, then by y. explain: as of `grad`. Raises LanguageError.
     """
+    from gradcli.commands.request_evaluation import again, check_scalar
     from gradcli.transforms import removable, traced_matrices
 
-    call = Call(source, values, variables, wrt)
+    call = VerbRequest(source, values, variables, wrt)
     call.leaves()
     start = traced_matrices.Start()
     explained = _explained(call, explain)
-    value, _ = call.run("Hessian")
-    if value.numel() != 1:
-        error = call.error_for(RuntimeError("the Hessian is that of a scalar"))
-        error.hint = f"the value has shape {tuple(value.shape)}: take its sum(), or see jacobian"
-        raise error
-    start.again()
-    try:
-        found, remarks = removable.hessian(call.program, call.tensors, call.wanted, call.names)
-    except OPERATION_ERRORS as error:
-        raise call.error_for(error) from error
+    evaluation = call.evaluated("Hessian")
+    check_scalar(evaluation, "jacobian")
+    found, remarks = again(evaluation, start, removable.hessian, call.wanted)
     _warn(remarks)
     explained(None, 2, True)
     blocks = {n: ByName({m: wrap(b) for m, b in row.by.items()}) for n, row in found.items()}
@@ -615,32 +581,29 @@ class Check:
 
     by: name -> the gradient both ways (`analytical`, `numerical`, `error`, `ok`). second: the same of
     the second derivatives, where they were asked for. blame: the name of the operation whose gradient
-    is wrong, if one is known.
+    is wrong, if one is known. rows: the same in words, by `transforms.gradient_checks`.
     """
 
-    __slots__ = ("blame", "by", "ok", "second")
+    __slots__ = ("blame", "by", "ok", "rows", "second")
 
-    def __init__(self, found: Sequence[Verdict]) -> None:
-        self.ok = all(verdict.ok for verdict in found)
-        self.by = found[0].by
-        self.second = found[1].by if len(found) > 1 else {}
-        self.blame = None if found[0].part is None else found[0].part.name
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows = rows
+        self.ok = all(row.ok for row in rows)
+        second = [row for row in rows if row.what.endswith("second derivative")]
+        self.by: dict[str, Row] = {}
+        for row in rows:  # of a gradient that is compared twice, what is wrong
+            if row not in second and (row.name not in self.by or self.by[row.name].ok):
+                self.by[row.name] = row
+        self.second = {row.name: row for row in second}
+        self.blame = next((row.part for row in rows if row.part is not None), None)
 
     def __bool__(self) -> bool:
         return self.ok
 
     def __repr__(self) -> str:
-        lines = []
-        for what, by in (("gradient", self.by), ("second derivative", self.second)):
-            for name, one in by.items():
-                if one.ok:
-                    lines.append(f"ok: {what} by {name} (max error {one.error:.1e}, {one.method})")
-                    continue
-                at = f"[{', '.join(map(str, one.index))}]" if one.index else ""
-                lines.append(
-                    f"wrong {what}: {name}{at}: analytical {one.analytical[one.index]:.9g}, "
-                    f"numerical {one.numerical[one.index]:.9g} (relative error {one.error:.1e})"
-                )
+        from gradcli.transforms.gradient_checks import line_of
+
+        lines = [line for row in self.rows for line in line_of(row)]
         if self.blame is not None:
             lines.append(f"  to blame: {self.blame}")
         return "\n".join(lines)
@@ -648,13 +611,13 @@ class Check:
 
 @verb
 def check(
-    source: str,
+    source: str | Callable[..., Any],
     values: Values = None,
     /,
     *,
     wrt: Names = None,
     second_order: bool = False,
-    against: str | None = None,
+    against: Any = None,
     order: int = 1,
     jacobian: bool = False,
     rtol: float | None = None,
@@ -665,38 +628,64 @@ def check(
 
     `assert check("sum(sin(x))", x=[1, 2])`. against: a formula for the derivative by `wrt`, of this `order`
     or the `jacobian`, which is compared with the true one instead: `check("x**2", against="2*x", x=3)`; what
-    differs has a likely `mistake`. rtol: relative to each element (1e-6 if None, 1e-9 with against). atol:
-    absolute (at most 1e-8 of the largest element if None). In tests
-    `gradcli.transforms.assertions.assert_gradients`
-    says more, and takes functions. Raises LanguageError.
-    """
-    from gradcli.commands.check_points import double
-    from gradcli.engine.system import dtypes
-    from gradcli.transforms.tolerances import NotFinite
-    from gradcli.transforms.verdicts import verdicts
+    differs has a likely `mistake`. rtol: relative to each element (1e-6 if None, 1e-9 with a formula). atol:
+    absolute (at most 1e-8 of the largest element if None).
 
+    The source may be a function of NumPy's, PyTorch's or JAX's arrays, and `against` an array, a function or
+    a mapping of them by name: see `gradcli.testing.assert_gradients`, which says more in tests. Raises
+    LanguageError.
+    """
+    from gradcli.transforms.tolerances import NotFinite
+
+    if callable(source) or not (against is None or isinstance(against, str)):
+        from gradcli.transforms.gradient_checks import checked_gradients
+
+        given = {**(values or {}), **variables}
+        how: dict[str, Any] = {"atol": atol, "second_order": second_order}
+        how["rtol"] = 1e-6 if rtol is None else rtol
+        return Check(list(checked_gradients(source, given, against, wrt=wrt, **how)))
     with dtypes.as_default(dtypes.float64):
-        call = Call(source, values, variables, wrt)
+        call = VerbRequest(source, values, variables, wrt)
         call.leaves()
         if call.open:  # the program says which value is missing
-            call.run("gradient")
-        arrays = {n: double(t.detach().array) for n, t in call.tensors.items()}
-        how: dict[str, Any] = {"rtol": rtol, "atol": atol, "second_order": second_order}
+            call.evaluated("gradient")
         try:
             if against is not None:
-                return _compared(call, arrays, against, order, jacobian, rtol, atol)
-            with np.errstate(all="ignore"):
-                found = verdicts(call.program, arrays, call.wanted, call.names, **how)
+                return _compared(call, against, order, jacobian, rtol, atol)
+            return Check(_verdicts(call, rtol, atol, second_order))
         except NotFinite as error:
             raise call.error_for(RuntimeError(f"{error}: no gradient can be checked")) from error
         except OPERATION_ERRORS as error:
             raise call.error_for(error) from error
-    return Check(found)
+
+
+def _double(call: VerbRequest) -> dict[str, Any]:
+    from gradcli.commands.check_points import double
+
+    return {n: double(t.detach().array) for n, t in call.tensors.items()}
+
+
+def _verdicts(
+    call: VerbRequest, rtol: float | None, atol: float | None, second_order: bool
+) -> list[Row]:
+    from gradcli.transforms.finite_differences import RTOL
+    from gradcli.transforms.gradient_checks import rows_of
+    from gradcli.transforms.verdicts import verdicts
+
+    how: dict[str, Any] = {"rtol": rtol, "atol": atol, "second_order": second_order}
+    with np.errstate(all="ignore"):
+        found = verdicts(call.program, _double(call), call.wanted, call.loaded, **how)
+    part = None if found[0].part is None else found[0].part.name
+    tolerances = (RTOL if rtol is None else rtol, atol)
+    return [
+        row
+        for what, verdict in zip(("gradient", "second derivative"), found, strict=False)
+        for row in rows_of(what, verdict.by, tolerances, part if what == "gradient" else None)
+    ]
 
 
 def _compared(
-    call: Call,
-    arrays: Mapping[str, Any],
+    call: VerbRequest,
     against: str,
     order: int,
     jacobian: bool,
@@ -714,7 +703,9 @@ def _compared(
     how: dict[str, Any] = {"order": order, "jacobian": jacobian, "atol": atol, "says": True}
     how["rtol"] = RTOL if rtol is None else rtol
     with np.errstate(all="ignore"):
-        return compare_formula(call.program, against, arrays, call.wanted[0], call.names, **how)
+        return compare_formula(
+            call.program, against, _double(call), call.wanted[0], call.loaded, **how
+        )
 
 
 @verb
@@ -726,11 +717,11 @@ def graph(source: str, values: Values = None, /, *, wrt: Names = None, **variabl
     """
     from gradcli.graphs import inspect
 
-    call = Call(source, values, variables, wrt)
+    call = VerbRequest(source, values, variables, wrt)
     call.leaves()
-    value, left = call.run("graph")
-    tensors = {n: t for n, t in {**left, **call.tensors}.items() if isinstance(t, Tensor)}
-    return inspect(value, source=source, names=tensors)
+    found = call.evaluated("graph")
+    tensors = {n: t for n, t in {**found.names, **call.tensors}.items() if isinstance(t, Tensor)}
+    return inspect(found.value, source=source, names=tensors)
 
 
 __all__ = ["Check", "check", "diff", "grad", "graph", "hessian", "jacobian", "simplify", "taylor"]

@@ -46,6 +46,7 @@ class StepListener:
         self.passes: list[Pass] = []
         self.reached: dict[Any, Any] = {}
         self._open: dict[Any, Step] = {}
+        self._before: Any = None  # a leaf's `.grad`, until the gradient is added to it
 
     def __call__(self, event: tuple[str, Any, Any]) -> None:
         kind, node, data = event
@@ -85,8 +86,11 @@ class StepListener:
         kind, before, after = data
         self._note(node, Note(kind, _copies(before), _copies(after)))
 
-    def _accumulate(self, node: Any, data: tuple[Any, Any]) -> None:
-        self._note(node, Note("accumulate", _copy(data[0]), _copy(data[1])))
+    def _add(self, node: Any, before: Any) -> None:
+        self._before = _copy(before)
+
+    def _accumulate(self, node: Any, after: Any) -> None:
+        self._note(node, Note("accumulate", self._before, _copy(after)))
 
     def _retain(self, node: Any, grad: Any) -> None:
         self._note(node, Note("retain", None, _copy(grad)))

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from gradcli.graphs import saved_fields, value_text, vjp_text
 from gradcli.graphs.labels import plural, shorten, title_of
 from gradcli.graphs.of_torch.module_view import Modules
-from gradcli.graphs.pictures import Options, detail_lines, saved_lines
+from gradcli.graphs.pictures import Options, detail_lines, numbers_of, saved_lines
 from gradcli.graphs.styles import ACCENTS, accent
 from gradcli.graphs.traversal import Describer, Edge, Record, Totals, Walk
 from gradcli.graphs.value_text import Stats
@@ -20,6 +20,9 @@ from gradcli.graphs.view import Fold, Selection, View
 PRECISION = 6
 WIDEST = 38  # what fits a card
 FLOW_WIDTH = 24
+MOST_TEXT = 4_000_000  # characters of such arrays in a page
+FEW_NODES = 300  # a graph of PyTorch's with so many plays with numbers unasked
+BY_MODULE = 100  # nodes: from so many on the page opens by module
 SCRIPTS = (
     *("layout.js", "state.js", "graph.js", "unfold.js", "draw.js", "steps.js"),
     *("panel.js", "select.js", "view.js", "export.js", "events.js", "start.js"),
@@ -32,6 +35,7 @@ class Graph(Protocol):
     """What the page shows: the graph that `inspect` makes."""
 
     source: str | None
+    program: str | None
     tensors: tuple[Any, ...]
     skeleton: Walk
     describer: Describer
@@ -56,7 +60,8 @@ def graph_to_html(graph: Graph, *, title: str | None = None, **options: Any) -> 
     data = page_data(
         graph, Options(**{"default_dtype": graph.describer.probe.default_dtype(), **options})
     )
-    name = title or (shorten(graph.source, 80) if graph.source else "Backward graph")
+    of = graph.source or graph.program
+    name = title or (shorten(of, 80) if of else "Backward graph")
     parts = {
         "title": escape(f"{name} · gradcli"),
         "style": _asset("page.css"),
@@ -88,12 +93,13 @@ def _asset(name: str) -> str:
 
 
 def _try_gradients(graph: Graph) -> None:
-    if graph.describer.probe.foreign:
-        return  # whose hooks cannot be seen: `--grads` asks for them
+    if graph.describer.probe.foreign and len(graph.skeleton) > FEW_NODES:
+        return  # a pass may take long
     if graph.describer.grads is not None or len(graph.tensors) != 1 or graph.totals.freed:
         return
     hooked = any(getattr(node, "_hooks", None) is not None for node in graph.skeleton.nodes)
-    hooked |= any(getattr(leaf, "hooks", None) for leaf in _leaves(graph))
+    names = ("hooks", "_backward_hooks", "_post_accumulate_grad_hooks")
+    hooked |= any(getattr(leaf, name, None) for leaf in _leaves(graph) for name in names)
     if hooked or not len(graph.skeleton):
         return
     try:
@@ -116,8 +122,10 @@ def page_data(graph: Graph, options: Options) -> dict[str, Any]:
     view = View(describer.skeleton, Selection(options.only, None, False, options.forward), labels)
     ids = {i: k for k, i in enumerate(view.ids())}
     chosen = [describer.record(i) for i in ids]
+    numbers = _Numbers()
     return {
         "source": graph.source,
+        "program": graph.program,
         "roots": [ids[i] for i in describer.skeleton.roots if i in ids]
         if view.whole
         else _tops(view, ids),
@@ -133,17 +141,23 @@ def page_data(graph: Graph, options: Options) -> dict[str, Any]:
             one.to_json() | {"place": str(one.place or "")} for one in graph.diagnosis().findings
         ],
         "text": str(graph.tree(collapse=folded, values=True, **asked)),
-        "nodes": [_node(record, forward.get(record.id), options, ids) for record in chosen],
+        "nodes": [
+            _node(record, forward.get(record.id), options, ids, numbers) for record in chosen
+        ],
         "steps": _steps(graph, describer, ids),
         **_groups(graph, options, ids),
     }
 
 
 def _groups(graph: Graph, options: Options, ids: Mapping[int, int]) -> dict[str, Any]:
-    """The calls of modules, for `--by module`: outermost first, those open that show others."""
+    """The calls of modules, to fold the nodes into: outermost first, those open that show others."""
     modules = graph.modules
-    if options.by is None or modules is None:
+    if modules is None or not modules.parts or (options.collapse and options.by is None):
         return {}
+    whole = options.only is None and options.depth is None
+    by_module = options.by == "module" or (
+        options.by is None and whole and len(graph.skeleton) >= BY_MODULE
+    )
     folded = set(modules.folded(options).values())
     chains = modules.chains()
     members: dict[int, list[int]] = {}
@@ -165,7 +179,8 @@ def _groups(graph: Graph, options: Options, ids: Mapping[int, int]) -> dict[str,
                 "members": [ids[i] for i in members[call]],
             }
         )
-    return {"groups": groups, "grouped": [[numbers[c] for c in chains.get(i, ())] for i in ids]}
+    grouped = [[numbers[c] for c in chains.get(i, ())] for i in ids]
+    return {"groups": groups, "grouped": grouped, "by_module": by_module}
 
 
 def _before(chain: list[int], folded: set[int]) -> list[int]:
@@ -184,7 +199,25 @@ def _folded(graph: Graph) -> bool | None:
     return None if len(graph.skeleton) > WHOLE_TREE else False
 
 
-def _node(record: Record, value: Any, options: Options, ids: Mapping[int, int]) -> dict[str, Any]:
+class _Numbers:
+    """All numbers of arrays, for the panel, as long as there is room in the page."""
+
+    def __init__(self) -> None:
+        self.left = MOST_TEXT
+
+    def of(self, known: Stats | None, shown: str | None) -> str | None:
+        """All of an array, a row a line; None where the short text has them, or there are too many."""
+        whole = None if known is None else numbers_of(known, PRECISION)
+        text = (whole or "").replace("], [", "],\n [")
+        if not text or text == shown or len(text) > self.left:
+            return None
+        self.left -= len(text)
+        return text
+
+
+def _node(
+    record: Record, value: Any, options: Options, ids: Mapping[int, int], numbers: _Numbers
+) -> dict[str, Any]:
     known = None if value is None else value_text.stats_of(value)
     grad = None if record.grad is None else value_text.stats_of(record.grad)
     found = {
@@ -202,10 +235,12 @@ def _node(record: Record, value: Any, options: Options, ids: Mapping[int, int]) 
         "module": record.module,
         "place": None if record.place is None else str(record.place),
         "sequence": record.sequence_nr,
-        "value": _text(known),
+        "value": _text(known, options),
+        "value_all": numbers.of(known, _text(known, options)),
         "value_range": _range(known),
         "odd": bool(known and known.bad),
-        "grad": _text(grad),
+        "grad": _text(grad, options),
+        "grad_all": numbers.of(grad, _text(grad, options)),
         "grad_range": _range(grad),
         "bad": bool(grad and grad.bad),
         "saved": [item for name, entry in record.saved.items() for item in _saved(name, entry)],
@@ -221,8 +256,12 @@ def _edge(edge: Edge | None, ids: Mapping[int, int]) -> Edge | None:
     return None if edge is None or edge[0] not in ids else (ids[edge[0]], edge[1])
 
 
-def _text(value: Any) -> str | None:
-    return None if value is None else value_text.brief(value, PRECISION, WIDEST)
+def _text(value: Any, options: Options) -> str | None:
+    if value is None:
+        return None
+    if options.wide and (whole := numbers_of(value, PRECISION)) is not None:
+        return whole
+    return value_text.brief(value, PRECISION, value_text.room_of(value, WIDEST, PRECISION))
 
 
 def _range(known: Stats | None) -> str | None:
@@ -277,4 +316,6 @@ def _steps(graph: Graph, describer: Describer, numbers: Mapping[int, int]) -> li
 
 
 def _flow(grad: Any) -> str | None:
-    return None if grad is None else value_text.brief(grad, PRECISION, FLOW_WIDTH)
+    if grad is None:
+        return None
+    return value_text.brief(grad, PRECISION, value_text.room_of(grad, FLOW_WIDTH, PRECISION))

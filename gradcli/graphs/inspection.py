@@ -59,6 +59,7 @@ class Graph:
             None  # gradcli.graphs.of_torch.torch_facts.Facts of the program that made it
         )
         self.error: str | None = None  # what ended that program
+        self.program: str | None = None  # the name of its file, with the tensor or module asked for
         self.recorder: Any = None
         # What the reader of the last picture will not show of it, and what to do.
         self.note: str | None = None

@@ -25,6 +25,7 @@ MOST_LANES, MOST_COLUMNS = 8, 16
 MANY = 5_000  # boxes; there is time for less
 REFERENCE_HEIGHT = 24.0
 SLIDE = (1280.0, 720.0)
+ONE_WAY = 40  # boxes: such a graph is read in one direction, however long it is
 READABLE, WORTH = 0.8, 1.15  # of its full size; how much larger a column more has to make it
 MOST_SLACK = 46.0  # between rows, where a column is shorter than others
 
@@ -151,7 +152,7 @@ def _cut(boxes: list[Box], wires: Sequence[Wire], window: Point) -> int:
         passing[k + 1] += passing[k]
     best: list[int] = []
     largest = _scale(heights, widths, best, window)
-    if largest >= READABLE:
+    if largest >= READABLE or len(boxes) <= ONE_WAY:
         return 1
     for count in range(2, min(MOST_COLUMNS, depth) + 1):
         cuts = _cuts(heights, passing, count)
@@ -613,6 +614,21 @@ def bends(wire: Wire, sideways: bool = False) -> list[tuple[float, ...]]:
             found.append((x, (y + ny) / 2, nx, (y + ny) / 2, nx, ny))
         x, y = nx, ny
     return found
+
+
+def label_place(wire: Wire, target: Box, width: float, *, sideways: bool, mirrored: bool) -> Point:
+    """The centre of a label on the rim of a wire's target, beside the tip that it arrives with.
+
+    On the side away from the target's middle it covers no other wire of its step.
+    """
+    if sideways:
+        edge = target.height / 2 if wire.index % 2 == 1 else -target.height / 2
+        return target.x - target.width / 2 + width / 2 + 8.0, target.y + edge
+    (x, y), above = wire.points[-1], wire.points[-2][1]
+    if mirrored:
+        (x, y), above = wire.points[0], wire.points[1][1]
+    beside = x - width / 2 - 8.0 if x < target.x - 1.0 else x + width / 2 + 8.0
+    return beside, y - 4.0 if above < y else y + 4.0
 
 
 def _along(a: Point, b: Point) -> Point:

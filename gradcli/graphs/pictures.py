@@ -5,6 +5,7 @@ SVG, TikZ, DOT and Mermaid draw the same `Picture`, so an option has the same ef
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +23,7 @@ WIDEST_NAME = 24
 LEAVES_IN_FOLD = 3
 KINDS_IN_FOLD = 2
 MOST_SAVED = 8  # lines
+MOST_NUMBERS = 1_000  # of an array that is written whole
 MARGIN, PAD = 24.0, 14.0
 TITLE_SIZE, DETAIL_SIZE = 13.0, 11.0
 TITLE_HEIGHT, LINE_HEIGHT = 18.0, 15.0
@@ -45,11 +47,17 @@ class Options:
     open: str | None = None  # modules, separated by commas
     fold: str | None = None
     forward: bool = False
+    wide: bool = False  # arrays of up to so many numbers as MOST_NUMBERS, and sources, at length
     precision: int | None = 4
     direction: str = "down"  # or "right"
     theme: str = "auto"  # or "light", "dark"
     background: str = "auto"  # or "none", "white"
     title: str | None = None
+
+    @property
+    def line(self) -> int:
+        """How long a line may be."""
+        return sys.maxsize if self.wide else WIDEST_LINE
 
     @property
     def selection(self) -> Selection:
@@ -175,7 +183,7 @@ class Picture:
         title, name = title_of(record, forward=options.forward)
         kind = "leaf" if record.is_input else "named" if name else "node"
         name = None if name is None else shorten(name, WIDEST_NAME)
-        card = Card(i, kind, shorten(title, WIDEST_LINE - 8), name, node=i)
+        card = Card(i, kind, shorten(title, options.line - 8), name, node=i)
         card.lines += [("detail", line) for line in detail_lines(record, options)]
         if options.values and i in self.forward:
             self._array(card, "value", "= ", self.forward[i])
@@ -193,6 +201,9 @@ class Picture:
     def _array(self, card: Card, role: str, sign: str, value: Any) -> None:
         known = value_text.stats_of(value)
         precision = self.options.precision
+        if self.options.wide and (whole := numbers_of(known, precision)) is not None:
+            card.lines.append((f"{role} bad" if known.bad else role, sign + whole))
+            return
         room = value_text.room_of(known, WIDEST_LINE - len(sign), precision)
         text = value_text.brief(known, precision, room)
         role = f"{role} bad" if known.bad else role
@@ -282,12 +293,22 @@ def detail_lines(record: Record, options: Options) -> list[str]:
     if record.place is not None and not record.is_input:
         lines.append("  ".join(part for part in parts if part))
         if record.module:
-            lines.append(shorten(record.module, WIDEST_LINE))
+            lines.append(shorten(record.module, options.line))
         parts = [str(record.place)]
     used = sum(len(part) + 2 for part in parts if part)
     if record.source and not record.is_input:
-        parts.append(shorten(record.source, max(12, min(32, WIDEST_LINE - used))))
-    return [*lines, shorten("  ".join(part for part in parts if part), WIDEST_LINE)]
+        room = options.line if options.wide else max(12, min(32, options.line - used))
+        parts.append(shorten(record.source, room))
+    return [*lines, shorten("  ".join(part for part in parts if part), options.line)]
+
+
+def numbers_of(known: value_text.Stats, precision: int | None) -> str | None:
+    """All numbers of an array on one line; None where they are too many, or were not kept."""
+    if known.shape == () or known.size > MOST_NUMBERS:
+        return None
+    if known.whole is None and known.size > len(known.some):
+        return None
+    return value_text.text(value_text.elements(known), precision, summarise=None)
 
 
 def saved_lines(record: Record, options: Options) -> list[str]:
@@ -295,7 +316,7 @@ def saved_lines(record: Record, options: Options) -> list[str]:
     lines = [
         line for name, entry in record.saved.items() for line in _saved_lines(name, entry, options)
     ]
-    if len(lines) > MOST_SAVED:
+    if len(lines) > MOST_SAVED and not options.wide:
         more = len(lines) - MOST_SAVED + 1
         lines = [*lines[: MOST_SAVED - 1], f"… and {more} more"]
     return lines
@@ -309,8 +330,12 @@ def _saved_lines(name: str, entry: Entry, options: Options) -> list[str]:
     if isinstance(entry, Freed):
         return [f"{name}  (freed)"]
     if not isinstance(entry, SavedTensor):
-        return [shorten(f"{name}  {entry.value}", WIDEST_LINE)]
+        return [shorten(f"{name}  {entry.value}", options.line)]
     head = f"{name}  {shorten(entry.variable, 16)} = " if entry.variable else f"{name}  "
     tail = f"  {value_text.shape_text(entry.shape)} {value_text.bytes_text(entry.nbytes)}"
+    if options.wide:
+        whole = numbers_of(value_text.stats_of(entry.tensor), options.precision)
+        if whole is not None:
+            return [head + whole + tail]
     room = max(8, WIDEST_LINE - len(head) - len(tail))
     return [head + value_text.brief(entry.tensor, options.precision, room) + tail]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from gradcli.graphs import value_text
+from gradcli.graphs import value_text, vjp_text
+from gradcli.graphs.layered_layout import Layout
 from gradcli.graphs.pictures import Picture
-from gradcli.graphs.svg import Frame, picture_to_svg
-from gradcli.graphs.traversal import Walk, class_name
+from gradcli.graphs.svg import Frame, label_of, picture_to_svg
+from gradcli.graphs.traversal import LEAF, Walk, class_name
 
 FLOW_WIDTH = 24
 
@@ -25,18 +26,46 @@ def frames(picture: Picture, graph: StepFrames) -> Iterator[str]:
     layout = picture.layout()
     steps = [] if graph.recorder is None else list(graph.recorder.steps)
     steps = [step for step in steps if step.node in graph.skeleton.ids]
+    flows = [_flows(step, picture.options.precision) for step in steps]
+    room = _room(picture, layout, steps, flows, graph.skeleton)
     count = len(steps)
-    yield picture_to_svg(picture, Frame(caption=f"0 / {count}"), layout)
+    yield picture_to_svg(picture, Frame(caption=f"0 / {count}", room=room), layout)
     done: set[int] = set()
-    for number, step in enumerate(steps, 1):
+    for number, (step, sent) in enumerate(zip(steps, flows, strict=True), 1):
         i = graph.skeleton.ids[step.node]
-        flows = {
-            k: value_text.brief(grad, picture.options.precision, FLOW_WIDTH)
-            for k, grad in enumerate(step.outgoing)
-            if grad is not None
-        }
         name = picture.describer.label(i)
         words = f"{number} / {count}   {class_name(step.node)}{f' {name}' if name else ''}"
-        frame = Frame(set(done), i, flows, words)
+        words = "   ".join([words, *_rules(step.node, sent)])
+        yield picture_to_svg(picture, Frame(set(done), i, sent, words, room), layout)
         done.add(i)
-        yield picture_to_svg(picture, frame, layout)
+
+
+def _flows(step: Any, precision: int | None) -> dict[int, str]:
+    """The gradients that a step sends, by the number of the input."""
+    return {
+        k: value_text.brief(grad, precision, value_text.room_of(grad, FLOW_WIDTH, precision))
+        for k, grad in enumerate(step.outgoing)
+        if grad is not None
+    }
+
+
+def _rules(node: Any, sent: dict[int, str]) -> list[str]:
+    """The rules of a step's gradients, for its caption; a leaf adds what arrives."""
+    if not sent:
+        return ["adds what arrives"] if class_name(node) == LEAF else []
+    texts = vjp_text.rules_by_edge(node)
+    return list(dict.fromkeys(text for k in sent if k < len(texts) and (text := texts[k])))
+
+
+def _room(
+    picture: Picture, layout: Layout, steps: list[Any], flows: list[dict[int, str]], skeleton: Walk
+) -> tuple[float, float]:
+    """How far labels of any step reach beyond the picture, at the left and at the right."""
+    left = right = 0.0
+    sent = {skeleton.ids[s.node]: flow for s, flow in zip(steps, flows, strict=True)}
+    for made, wire in zip(picture.wires, layout.wires, strict=True):
+        text = sent.get(picture.cards[made.source].node or 0, {}).get(made.index)
+        if text is not None and picture.cards[made.source].node is not None:
+            x, _, width = label_of(picture, layout, wire, text)
+            left, right = max(left, width / 2 - x), max(right, x + width / 2 - layout.width)
+    return left, right

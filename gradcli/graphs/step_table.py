@@ -15,7 +15,7 @@ from gradcli.graphs.styles import ASCII, UNICODE, Line, Signs, fold, length, pad
 from gradcli.graphs.traversal import LEAF, Describer, class_name, walk
 
 WIDEST_SOURCE = 28  # in the table; a block has the whole
-WIDEST_RULE = 44
+WIDEST_RULE = 96
 PRECISION = 6
 HEADINGS = ("step", "node", "source", "grad in", "rule", "grad out")
 NARROWEST = 8  # what a block's values are folded to, however narrow the terminal
@@ -51,7 +51,7 @@ def table(
     signs = ASCII if ascii else UNICODE
     told = [
         [_entry(step, describer, signs) for step in one.steps]
-        for one, describer in ((one, known or _describer(one, source)) for one in passes)
+        for one, describer in ((one, known or describer_of_pass(one, source)) for one in passes)
     ]
     rows = [[row for entry in entries for row in _rows(entry, signs)] for entries in told]
     if not any(rows):
@@ -64,7 +64,8 @@ def table(
     return _titled(_blocks(told, width))
 
 
-def _describer(one: Pass, source: str | None) -> Describer:
+def describer_of_pass(one: Pass, source: str | None) -> Describer:
+    """Who describes the nodes of a pass."""
     return Describer(walk([one.root]), source)
 
 
@@ -163,7 +164,7 @@ def _hanging(name: tuple[str, str], column: int, value: Line, width: int) -> lis
 def _entry(step: Step, describer: Describer, signs: Signs) -> _Entry:
     node = step.node
     name = class_name(node)
-    label = _label(node, describer)
+    label = label_of(node, describer)
     title: Line = [(name, "leaf" if name == LEAF else "function")]
     if label:
         title += [(" ", "guide"), (label, "variable" if name == LEAF else "label")]
@@ -185,15 +186,17 @@ def _entry(step: Step, describer: Describer, signs: Signs) -> _Entry:
     if any(note.kind == "free" for note in step.notes):
         sent.append(_Sent("free", "", [(_freed(node), "note")]))
     incoming = [_grad(grad, signs) for grad in step.incoming]
-    return _Entry(str(step.number), title, _source(step, describer), incoming, sent)
+    return _Entry(str(step.number), title, source_of(step, describer), incoming, sent)
 
 
-def _label(node: Any, describer: Describer) -> str | None:
+def label_of(node: Any, describer: Describer) -> str | None:
+    """The program's name for a node."""
     i = describer.id_of(node)
     return getattr(node, "label", None) if i is None else describer.label(i)
 
 
-def _source(step: Step, describer: Describer) -> str:
+def source_of(step: Step, describer: Describer) -> str:
+    """The piece of the program that made a step's node."""
     i = describer.id_of(step.node)
     if i is None or class_name(step.node) == LEAF:
         return ""
@@ -215,7 +218,7 @@ def _grad(grad: Any, signs: Signs) -> Line:
 def _where(edge: tuple[Any, int], signs: Signs, describer: Describer) -> Line:
     node, number = edge
     name = class_name(node)
-    label = _label(node, describer)
+    label = label_of(node, describer)
     line: Line = [(f" {signs.to} ", "guide")]
     if label:
         line.append((label, "variable" if name == LEAF else "label"))
@@ -250,7 +253,7 @@ def pass_to_json(
     one: Pass, number: int, source: str | None, known: Describer | None = None
 ) -> list[dict[str, Any]]:
     """Return the steps of a pass as JSON objects."""
-    describer = known or _describer(one, source)
+    describer = known or describer_of_pass(one, source)
     return [_step_to_json(step, number, describer) for step in one.steps]
 
 
@@ -291,4 +294,6 @@ def _note_to_json(note: Note) -> dict[str, Any]:
         return None if value is None else value_text.to_json(value)
 
     found = {"kind": note.kind, "before": convert(note.before), "after": convert(note.after)}
+    if note.kind == "accumulate":
+        return found  # nothing was there before the first
     return {key: value for key, value in found.items() if value is not None}

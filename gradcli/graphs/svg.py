@@ -33,6 +33,8 @@ PAINT = {
     "wire flow": {"fill": "none", "stroke": "mark-rim"},
     "wire now": {"fill": "none", "stroke": "grad"},
     "tip": {"fill": "wire"},
+    "tip flow": {"fill": "mark-rim"},
+    "label": {"fill": "card", "stroke": "mark-rim"},
     "ink": {"fill": "ink"},
     "leaf-ink": {"fill": "leaf-ink"},
     **{name: {"fill": name} for name in ("muted", "name", "grad", "saved", "bad")},
@@ -52,6 +54,7 @@ class Frame:
     active: int | None = None
     flows: dict[int, str] = field(default_factory=dict)  # number of the input -> the gradient
     caption: str = ""
+    room: tuple[float, float] = (0.0, 0.0)  # at the left and right edges, for labels of any step
 
 
 KEY = "\0"  # stands for what tells a picture from others until its text is known
@@ -69,6 +72,18 @@ def picture_to_svg(
     return _Svg(picture, frame, layout or picture.layout()).text()
 
 
+def label_of(
+    picture: Picture, layout: layered_layout.Layout, wire: layered_layout.Wire, text: str
+) -> tuple[float, float, float]:
+    """Where the label of a gradient over a wire stands: its centre, and how wide it is."""
+    width = columns(text) * 6.8 + 10
+    target = wire.reference or layout.boxes[wire.target]
+    sideways = picture.options.direction == "right"
+    mirrored = picture.options.forward
+    place = layered_layout.label_place(wire, target, width, sideways=sideways, mirrored=mirrored)
+    return *place, width
+
+
 def _class(what: str) -> str:
     """The classes of one thing that is painted, in names that no page has."""
     return " ".join(f"gc-{word}" for word in what.split())
@@ -84,7 +99,7 @@ class _Svg:
         self.palette = DARK if dark else LIGHT
         self.auto = self.options.theme == "auto" and self.options.background != "white"
         self.sideways = self.options.direction == "right"
-
+        self.left = -MARGIN
         self.painted = {what: self._paint(what) for what in PAINT}
 
     def _paint(self, what: str) -> str:
@@ -98,7 +113,9 @@ class _Svg:
         return self.painted[what]
 
     def text(self) -> str:
-        width, height = self.found.width + 2 * MARGIN, self.found.height + 2 * MARGIN
+        room = self.frame.room if self.frame else (0.0, 0.0)
+        width, height = self.found.width + 2 * MARGIN + sum(room), self.found.height + 2 * MARGIN
+        self.left = -MARGIN - room[0]
         caption = self.frame.caption if self.frame else ""
         if caption:
             height += 30
@@ -108,7 +125,7 @@ class _Svg:
         text = "\n".join(
             [
                 f'<svg xmlns="http://www.w3.org/2000/svg"{own} width="{width:.0f}"'
-                f' height="{height:.0f}" viewBox="{-MARGIN:.0f} {-MARGIN:.0f} {width:.0f}'
+                f' height="{height:.0f}" viewBox="{self.left:.0f} {-MARGIN:.0f} {width:.0f}'
                 f' {height:.0f}" role="img" aria-labelledby="{KEY}-title">',
                 f'<title id="{KEY}-title">{escape(self.picture.heading)}</title>',
                 *self.style(),
@@ -143,7 +160,7 @@ class _Svg:
     def markers(self) -> Iterator[str]:
         colours = {f"{KEY}-tip": "tip"}
         if self.frame is not None:
-            colours[f"{KEY}-now"] = "grad"
+            colours |= {f"{KEY}-flow": "tip flow", f"{KEY}-now": "grad"}
         for name, paint in colours.items():
             yield (
                 f'<defs><marker id="{name}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7"'
@@ -152,7 +169,7 @@ class _Svg:
             )
 
     def paper(self) -> Iterator[str]:
-        at = f'x="{-MARGIN:.0f}" y="{-MARGIN:.0f}" width="100%" height="100%"'
+        at = f'x="{self.left:.0f}" y="{-MARGIN:.0f}" width="100%" height="100%"'
         if self.options.background == "white":
             yield f'<rect fill="#ffffff" {at}/>'
         elif self.options.background != "none":
@@ -167,7 +184,7 @@ class _Svg:
                 if self.frame.active in members:
                     kind, tip, width = "wire now", "now", 2.2
                 elif self.frame.done.intersection(members):
-                    kind = "wire flow"
+                    kind, tip = "wire flow", "flow"
             yield (
                 f'<path {self.paint(kind)} stroke-width="{width}" d="{path}"'
                 f' marker-end="url(#{KEY}-{tip})"/>'
@@ -252,15 +269,12 @@ class _Svg:
             text = self.frame.flows.get(made.index)
             if text is None or card.node is None or card.node != self.frame.active:
                 continue
-            (x1, y1), (x2, y2) = wire.points[0], wire.points[1]
-            along = 0.5 if made.count < 2 else 0.35 + 0.3 * (made.index % 2)
-            x, y = x1 + (x2 - x1) * along, y1 + (y2 - y1) * along
-            width = columns(text) * 6.8 + 10
+            x, y, width = label_of(self.picture, self.found, wire, text)
             yield (
-                f'<rect {self.paint("paper")} x="{x - width / 2:.1f}" y="{y - 9:.1f}" rx="5"'
+                f'<rect {self.paint("label")} x="{x - width / 2:.1f}" y="{y - 9:.1f}" rx="5"'
                 f' width="{width:.1f}" height="18"/>'
                 + self.words("grad", text, x, y + 4, 11, MONO, ' text-anchor="middle"')
             )
 
     def caption(self, text: str, height: float) -> str:
-        return self.words("ink", text, 0, height - MARGIN - 12, 13, SANS)
+        return self.words("ink", text, self.left + MARGIN, height - MARGIN - 12, 13, SANS)

@@ -291,7 +291,7 @@ def room_of(value: Any, usual: int, precision: int | None = None) -> int:
     known = stats_of(value)
     if known.size > FEW or known.shape == ():
         return usual
-    written = [text(_reshaped(known), p) for p in (precision, NARROWEST_PRECISION, 2)]
+    written = [text(elements(known), p) for p in (precision, NARROWEST_PRECISION, 2)]
     if len(written[0]) <= usual:
         return usual
     return max(usual, next((len(one) for one in written[1:] if len(one) <= FEW_ROOM), usual))
@@ -302,7 +302,7 @@ def _briefs(known: Stats, precision: int | None) -> Iterable[str]:
     digits = dict.fromkeys((precision, short))
     if known.size <= FEW:
         for p in (*digits, 2):
-            yield number(known.some[0], p) if known.shape == () else text(_reshaped(known), p)
+            yield number(known.some[0], p) if known.shape == () else text(elements(known), p)
     else:
         for p in digits:
             first, second, last = (number(x, p) for x in known.some)
@@ -314,7 +314,8 @@ def _briefs(known: Stats, precision: int | None) -> Iterable[str]:
             yield f"‖{number(known.norm, p)}‖"
 
 
-def _reshaped(known: Stats) -> Any:
+def elements(known: Stats) -> Any:
+    """The elements of an array that is kept whole, or has so few that all are kept."""
     import numpy as np
 
     if known.whole is not None:

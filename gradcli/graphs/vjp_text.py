@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import copy
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 from gradcli.engine.core.primitive import Primitive
+from gradcli.graphs import saved_fields
 
 
 def rules_of(primitive: Primitive) -> dict[str, str]:
@@ -31,11 +33,57 @@ def rules_by_edge(node: Any) -> list[str]:
     for targets, rule in zip(primitive.targets, primitive.vjps.values(), strict=True):
         for position in targets:
             texts[position] = rule_text(rule, primitive.node)
+    if any(" if " in text for text in texts.values()):
+        told = _Decided(dict(_options_of(node)))
+        texts = {k: told.of(text) if " if " in text else text for k, text in texts.items()}
     ordered = [texts.get(position, "") for position in primitive.differentiated]
     if len(ordered) == len(edges):
         return ordered
     # An argument that is a list of tensors has one rule for many edges.
     return ordered * len(edges) if len(ordered) == 1 else [""] * len(edges)
+
+
+def _options_of(node: Any) -> Iterator[tuple[str, Any]]:
+    """What a node has saved besides tensors: numbers, words, None."""
+    for name, value in saved_fields.fields(node):
+        if value is None or isinstance(value, int | float | str):
+            yield name, value
+
+
+class _Decided(ast.NodeTransformer):
+    """Leaves of a rule what applies to one node: conditions on its options are known."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.options = options
+
+    def of(self, text: str) -> str:
+        """A rule's text."""
+        return ast.unparse(self.visit(ast.parse(text, mode="eval").body))
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        self.generic_visit(node)
+        truth = self._truth(node.test)
+        return node if truth is None else node.body if truth else node.orelse
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        ones = [isinstance(one, ast.Constant) and one.value == 1 for one in (node.left, node.right)]
+        if isinstance(node.op, ast.Mult) and any(ones):
+            return node.right if ones[0] else node.left
+        return node.left if isinstance(node.op, ast.Div) and ones[1] else node
+
+    def _truth(self, test: ast.expr) -> bool | None:
+        if isinstance(test, ast.Name):
+            found = self.options.get(test.id)
+            return found if isinstance(found, bool) else None
+        if not (isinstance(test, ast.Compare) and isinstance(test.left, ast.Name)):
+            return None
+        name, other = test.left.id, test.comparators[0]
+        if name not in self.options or len(test.ops) > 1 or not isinstance(other, ast.Constant):
+            return None
+        if isinstance(test.ops[0], ast.Is):
+            return self.options[name] is other.value
+        return self.options[name] == other.value if isinstance(test.ops[0], ast.Eq) else None
 
 
 @lru_cache(1024)
@@ -45,9 +93,13 @@ def rule_text(rule: Any, node: str | None) -> str:
     node: of the operator, after which a function in its class is called: `pow_backward(grad, …)`.
     """
     if isinstance(rule, Primitive):
-        return f"{rule.name.removeprefix('_')}({', '.join(['grad', *rule.names[1:]])})"
+        call = f"{rule.name.removeprefix('_')}({', '.join(['grad', *rule.names[1:]])})"
+        return _opened(call, {rule.name.removeprefix("_"): rule})
     if not isinstance(rule, FunctionType):
         return ""
+    if said := _formula(rule):
+        names = rule.__code__.co_varnames[: rule.__code__.co_argcount]
+        return _called(said, [ast.Name(name) for name in ("grad", *names[1:])], rule) or ""
     code = rule.__code__
     first, *rest = code.co_varnames[: code.co_argcount] or ("",)
     found, name = None, code.co_name.removeprefix("_")
@@ -59,7 +111,65 @@ def rule_text(rule: Any, node: str | None) -> str:
         found = _bodies(code.co_filename).get((code.co_firstlineno, code.co_name))
     if found is None:
         return "" if name == "<lambda>" else f"{name}({', '.join(['grad', *rest])})"
-    return re.sub(rf"(?<![\w.]){re.escape(first)}(?!\w)", "grad", found) if first else found
+    if first:
+        found = re.sub(rf"(?<![\w.]){re.escape(first)}(?!\w)", "grad", found)
+    return _opened(found, rule.__globals__)
+
+
+def _formula(callee: Any) -> str:
+    """What a derivative's primitive or function computes, as an expression of its parameters, if it says so.
+
+    A primitive by its symbolic fact, or as functions do: the docstring ends in the expression in backticks.
+    """
+    if isinstance(callee, Primitive):
+        symbolic = callee.symbolic if isinstance(callee.symbolic, str) else ""
+        if re.search(r"[*/()]", symbolic) and ":" not in symbolic:
+            return symbolic
+        said = callee.doc
+    else:
+        said = callee.__doc__
+    found = re.search(r"`([^`]+)`\.$", " ".join((said or "").split()))
+    return found[1] if found else ""
+
+
+def _called(formula: str, given: list[ast.expr], callee: Any) -> str | None:
+    """A formula with the arguments of a call in the place of its parameters; None where they do not fit."""
+    if isinstance(callee, Primitive):
+        names, defaults = list(callee.names), {}
+    else:
+        code = callee.__code__
+        names = list(code.co_varnames[: code.co_argcount])
+        last = callee.__defaults__ or ()
+        defaults = dict(zip(names[len(names) - len(last) :], map(ast.Constant, last), strict=True))
+    if len(given) > len(names):
+        return None
+    arguments = {**defaults, **dict(zip(names, given, strict=False))}
+    tree = _Swap(arguments).visit(ast.parse(formula, mode="eval").body)
+    return ast.unparse(tree).replace("1 * (grad @", "(grad @").removeprefix("1 * ")
+
+
+def _opened(text: str, known: dict[str, Any]) -> str:
+    """A rule with the calls of derivatives' own primitives and functions spelled out."""
+    return ast.unparse(_Open(known).visit(ast.parse(text, mode="eval").body)) if text else text
+
+
+class _Open(ast.NodeTransformer):
+    """Puts formulas in the place of calls of what is known by name."""
+
+    def __init__(self, known: dict[str, Any]) -> None:
+        self.known = known
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        callee = self.known.get(name, self.known.get(f"_{name}"))
+        if not isinstance(callee, (Primitive, FunctionType)) or node.keywords:
+            return node
+        if not ("backward" in name or name.startswith("mm_mat")):
+            return node
+        formula = _formula(callee)
+        found = _called(formula, node.args, callee) if formula else None
+        return node if found is None else ast.parse(found, mode="eval").body
 
 
 Found = dict[tuple[int, str], str]
@@ -142,6 +252,8 @@ class _Plain(ast.NodeTransformer):
         self.generic_visit(node)
         if name in _SILENT:
             return node.args[0]
+        if name == "shared":
+            return ast.BinOp(node.args[0], ast.Div(), node.args[1])
         if name in _METHODS:
             return ast.Call(ast.Attribute(node.args[0], _METHODS[name]), node.args[1:], [])
         if known is None or node.keywords or len(known[0]) != len(node.args):

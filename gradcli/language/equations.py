@@ -21,11 +21,6 @@ def _kind(program: Program, row: int) -> str:
     return tree_kinds.KINDS[program.rows[4 * row - 4]]
 
 
-def is_value(program: Program) -> bool:
-    """Whether a program ends with an expression that is neither an equation nor an inequality."""
-    return _kind(program, len(program) - 2) not in ("", *RELATIONS)
-
-
 def sides(program: Program, kinds: tuple[str, ...] = EQUATION) -> tuple[Program, list[str]]:
     """(the program whose value is (left, right, left, right, …) instead, what stood between them).
 
@@ -49,17 +44,38 @@ def sides(program: Program, kinds: tuple[str, ...] = EQUATION) -> tuple[Program,
             else f"write left == right{more}",
         )
     relations.reverse()
-    words = [tree_kinds.KINDS[program.rows[4 * row - 4]] for row in relations]
-    left_out = {at for row in relations[:-1] for at in (row, row - 1)}
-    last, block = relations[-1], len(program) - 1
+    return _paired(program, relations)
+
+
+def all_sides(program: Program) -> tuple[Program, list[str]]:
+    """The same, where a value is to be 0: `x - 1; y == 2` is (x - 1, y, 2) with the words "" and eq."""
+    wanted: list[int] = []
+    end = len(program) - 2
+    while (kind := _kind(program, end)) and kind not in RELATIONS[1:]:
+        wanted.append(end)
+        end = program.subtree(end) - 1
+    if not wanted:
+        return sides(program)  # which refuses it
+    wanted.reverse()
+    return _paired(program, wanted)
+
+
+def _paired(program: Program, statements: list[int]) -> tuple[Program, list[str]]:
+    """The program whose value is a tuple of the sides of its last statements."""
+    words = [_kind(program, row) for row in statements]
+    words = [word if word in RELATIONS else "" for word in words]
+    count = sum(2 if word else 1 for word in words)
+    left_out = set(statements)
+    left_out |= {row - 1 for row, word in zip(statements, words, strict=True) if word}
+    last, block = statements[-1], len(program) - 1
     rows = array("i")
     for row in range(len(program)):
-        if row in left_out:
-            continue
         kind, operand, start, stop = program.rows[4 * row : 4 * row + 4]
-        if row == last - 1:
-            kind, operand = _TUPLE, 2 * len(relations)
+        if row == last:
+            rows.extend((_TUPLE, count, *program.rows[4 * row - 2 : 4 * row]))
+        elif row in left_out:
+            continue
         elif row == block:
-            operand -= len(relations) - 1
+            operand -= len(statements) - 1
         rows.extend((kind, operand, start, stop))
     return Program(program.source, rows, program.words, program.constants, []), words

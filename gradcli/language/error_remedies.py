@@ -47,7 +47,7 @@ REMEDIES: dict[type[Exception], Remedy] = {
     ),
     errors.NoGradientError: Remedy(
         "no variable that this was computed from requires grad",
-        None,  # what is said depends on the options (see `commands/backward_passes.py`)
+        None,  # what is said depends on the options (see `commands/request_evaluation.py`)
         "no variable reaches the value: detached, or unused?",
     ),
     errors.SeedShapeError: Remedy(

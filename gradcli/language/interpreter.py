@@ -96,8 +96,7 @@ class Machine:
         """Run a program on the machine's names; returns the value of its last expression."""
         self.value = None
         if program.straight:  # its rows are instructions as they are
-            rows = zip(program.kinds, program.operands, range(len(program)), strict=True)
-            code = Code(program, "", [rows])
+            code = program.code()
         else:
             from gradcli.language import control_flow, lowering
 
@@ -521,10 +520,11 @@ def run(
     from gradcli.engine.core import modes
 
     machine = Machine(variables, write=write, max_steps=max_steps)
-    enabled = modes.is_grad_enabled()
+    local = modes.local
+    enabled = local.state is None or local.state.enabled
     try:
         machine.run(program)
     finally:
-        if modes.is_grad_enabled() is not enabled:
+        if (local.state is None or local.state.enabled) is not enabled:
             modes.change(enabled=enabled)
     return Result(machine.value, machine.names)

@@ -389,7 +389,8 @@ class _Lexicon:
             if "'" in bare or '"' in bare:
                 return self._string(bare)
             if bare[-1] != "=":
-                return tree_kinds.NAME, self._word(tk.name(bare))
+                plain = bare.isascii() and bare not in tk.KEYWORDS
+                return tree_kinds.NAME, self._word(bare if plain else tk.name(bare))
             index = self._word(tk.name(bare.rstrip("=: \t\f")))
             return self._number["NAME_WALRUS" if bare[-2] == ":" else "NAME_EQ"], index
         if first == "." and len(bare) > 1:

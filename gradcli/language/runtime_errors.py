@@ -265,7 +265,8 @@ def _translation(
     from gradcli.language import translations
     from gradcli.language.parser import parses
 
-    bound = {name: callable(value) for name, value in visible.items()}
+    modules = (known.Constants, known.ModulePath)  # `np.array(…)` calls no method of a value
+    bound = {n: callable(value) for n, value in visible.items() if not isinstance(value, modules)}
     start, _ = program.span(
         len(program) - 1
     )  # of a session the source has all texts up to this one

@@ -143,10 +143,11 @@ def _check_places(program: Program) -> None:
 
 def free_names(program: Program) -> list[str]:
     """The names that are read before the program binds them, in order of first appearance."""
-    words, kinds = program.words, program.kinds
+    words, rows = program.words, program.rows
+    kinds = bytes(rows[0::4].tolist())
     if any(kind in kinds for kind in (*_BINDERS, *_SCOPES)):
         return list(free_reads(program))
-    pairs = zip(kinds, program.operands, strict=True)
+    pairs = zip(kinds, rows[1::4], strict=True)
     reads = (operand for kind, operand in pairs if kind == tree_kinds.NAME)
     return [words[word] for word in dict.fromkeys(reads)]
 

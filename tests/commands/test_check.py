@@ -24,6 +24,8 @@ class WrongSquare(torch.autograd.Function):
 square = WrongSquare.apply
 """
 
+NET = "h = tanh(W1@x); y = W2@h; sum((y-t)**2)"
+
 
 @pytest.fixture
 def wrong(tmp_path: Path) -> str:
@@ -457,3 +459,18 @@ def test_no_gradient_of_a_value_that_is_nan() -> None:
 def test_the_error_of_one_triangle_is_that_of_symmetric_changes() -> None:
     found = json.loads(run("check", "cholesky(A).sum()", "--A", "2,1;1,3", "--json").stdout)
     assert found["ok"] and found["wrt"]["A"]["max_error"] < 1e-9
+
+
+@pytest.mark.parametrize(
+    "program, formula, wrt, says",
+    [
+        (NET, "2*W1.T@(W2.T@(y-t)*(1-h**2))", "x", "ok: x"),
+        (NET, "2*outer(W2.T@(y-t)*(1-h**2), x)", "W1", "ok: W1"),
+        (NET, "2*W1.T@(W2.T@(y-t)*(1-h))", "x", "wrong gradient: x"),
+        ("x = 2*x; sum(x**2)", "8*x", "x", "ok: x"),  # a variable is what it was given
+    ],
+)
+def test_a_formula_may_use_the_names_that_the_program_assigns(program, formula, wrt, says):
+    result = run("check", program, "--against", formula, "--wrt", wrt)
+    assert result.stdout.startswith(says), result.output
+    assert "warning" not in result.stderr

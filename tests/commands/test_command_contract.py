@@ -134,7 +134,7 @@ def test_an_unexpected_exception_is_one_line(monkeypatch):
     def fail(*_, **__):
         raise KeyError("three\nlines\nlong")
 
-    monkeypatch.setattr("gradcli.commands.eval.results", fail)
+    monkeypatch.setattr("gradcli.commands.answers.results", fail)
     result = run("eval", "1")
     assert result.exit_code == 1
     assert result.stdout == ""
@@ -144,7 +144,7 @@ def test_an_unexpected_exception_is_one_line(monkeypatch):
     assert shown.exit_code == 1
     assert "Traceback" in shown.stderr
     for error, words in ((MemoryError(), "out of memory"), (OSError(28, "No space"), "No space")):
-        monkeypatch.setattr("gradcli.commands.eval.results", _raiser(error))
+        monkeypatch.setattr("gradcli.commands.answers.results", _raiser(error))
         assert words in run("eval", "1").stderr
 
 
@@ -158,7 +158,7 @@ def _raiser(error):
 def test_ctrl_c():
     monkeypatched = pytest.MonkeyPatch()
     with monkeypatched.context() as patch:
-        patch.setattr("gradcli.commands.eval.results", _raiser(KeyboardInterrupt()))
+        patch.setattr("gradcli.commands.answers.results", _raiser(KeyboardInterrupt()))
         result = run("eval", "1")
     assert result.exit_code == 130
     assert result.stdout == ""

@@ -161,7 +161,7 @@ def test_collapse_edges_and_legend():
     [
         (["--legend"], "dot"),
         (["--legend"], "json"),
-        (["--wide"], "svg"),
+        (["--wide"], "json"),
         (["--collapse"], "json"),
         (["--theme", "dark"], "tree"),
         (["--theme", "dark"], "mermaid"),

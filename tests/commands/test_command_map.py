@@ -885,3 +885,27 @@ def test_a_column_may_be_an_index(tmp_path):
     rows = "value,b.grad[0],b.grad[1],b.grad[2]\n10,2,0,0\n21,0,0,3\n"
     assert found[1] == rows, found[2]
     assert run("map", "b[k]*x", str(path), "--b", "5,6,7")[1].startswith("k,x,value,x.grad\n")
+
+
+@pytest.mark.parametrize(
+    "expression, options, note",
+    [
+        ("log(S/K)", [], "1 row with NaN or infinity; the first: s.csv, line 3: value is nan (S = -1, K = 2)"),
+        ("sqrt(S - 1)", [], "2 rows with NaN or infinity; the first: s.csv, line 2: S.grad is inf (S = 1)"),
+        ("log(S/K)", ["--detect-anomaly", "--bad-rows", "nan"], "1 bad row nan; the first: s.csv, line 3"),
+        ("log(S/K)", ["--where", "S > 0"], None),
+        ("K/(S + 2)", [], None),
+    ],
+)  # fmt: skip
+def test_rows_that_are_not_finite_are_said(tmp_path, monkeypatch, expression, options, note):
+    monkeypatch.chdir(tmp_path)
+    Path("s.csv").write_text("S,K\n1,2\n-1,2\n3,1\n", encoding="utf-8")
+    code, _, said = run("map", expression, "s.csv", *options)
+    assert code == 0
+    assert (note in said) if note else said == ""
+
+
+def test_a_number_that_is_missing_is_no_anomaly(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("s.csv").write_text("x,y\n1,2\n,2\n3,1\n", encoding="utf-8")
+    assert run("map", "1/x", "s.csv", "--missing", "nan")[2] == ""

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 import gradcli
 from gradcli.cli import main
 from tests.commands.running import run
+from tests.commands.terminal import in_terminal
 from tests.sweep import sweep
 
 LERP = (
@@ -700,3 +701,29 @@ def test_a_constant_has_the_derivative_0(argv: list[str], shown: str) -> None:
     assert "note: nothing in the expression depends on x" in result.stderr
     with pytest.warns(UserWarning, match="nothing in the expression depends on x"):
         assert gradcli.diff("4", wrt="x") == "0"
+
+
+@pytest.mark.parametrize(
+    "argv, lines",
+    [
+        (["x**3", "--at", "x=2"], ["3*x**2 = 12"]),
+        (["x**3", "--x", "2", "--at"], ["3*x**2 = 12"]),
+        (["--at", "x**3", "--x", "2"], ["3*x**2 = 12"]),
+        (["x**3*y", "--at", "x=2,y=3"], ["x.grad = 3*x**2*y = 36", "y.grad = x**3 = 8"]),
+        (["sum(x**3)", "--at=x=1,2,3"], ["3*x**2 = [3, 12, 27]"]),
+    ],
+)
+def test_at_gives_a_point_and_prints_the_value_there(argv, lines):
+    result = run("diff", *argv)
+    assert (result.stderr, result.stdout.splitlines()) == ("", lines)
+
+
+def test_at_binds_variables_of_every_command():
+    assert run("grad", "x**2*y", "--at", "x=2,y=1").stdout == "x.grad = 4\ny.grad = 4\n"
+    assert run("eval", "at*2", "--at", "3").stdout == "6\n"  # a variable of this name
+
+
+def test_a_number_that_is_given_has_its_value_said_on_a_terminal():
+    _, screen = in_terminal("diff", "x**3", "--x", "2", NO_COLOR="1")
+    assert "note: at x = 2: 12; --at prints it beside the formula" in screen
+    assert run("diff", "x**3", "--x", "2").stderr == ""

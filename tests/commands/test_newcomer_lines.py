@@ -39,6 +39,7 @@ def test_one_step(line: str, works: str, first: str) -> None:
         # An unknown option hides nothing that is wrong with the expression, and offers no option given.
         (["eval", "ln(x)", "--x", "1", "--foo", "2"], "no function is called `ln`"),
         (["eval", "np.exp(x)", "--x", "1", "--no-such"], "here it is written exp(x)"),
+        (["eval", "import numpy as np\nnp.array([[1.,2.]])"], "here it is written tensor([[1., 2.]])"),
         (["eval", "e*x", "--x", "1"], "add --e VALUE; Euler's number is torch.e"),
         (["eval", "x*y", "--x", "1", "--z", "2"], "did you mean `--y`?"),
         # A function that torch has under this name too, with other arguments, keeps its namespace.
@@ -78,7 +79,6 @@ def test_what_is_said(argv: list[str], words: str) -> None:
         ("eval x^2 --x 3", "**2; --math reads it as it stands", "eval x^2 --math --x 3"),
         ("graph net.py", "gradcli graph --torch net.py", "graph x**2 --x 2"),
         ("eval net.py", "gradcli run net.py", "run net.py"),
-        ("plot decay.csv", "gradcli plot EXPR decay.csv", "plot 'y == 3*t' decay.csv"),
         ("map decay.csv", "gradcli map EXPR decay.csv", "map t*2 decay.csv"),
         ("eval decay.csv", "--x @decay.csv:COLUMN", "eval sin(x) --x @decay.csv:t"),
         ("eval sin(x) --x 1 2", "--x '1,2'", "eval sin(x) --x '1,2'"),

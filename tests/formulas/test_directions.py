@@ -170,6 +170,10 @@ def test_latex_keeps_every_index(line: str, latex: str) -> None:
     [
         ("A@x --wrt x --along V --shape A=m,n --shape x=n,k", "A@V\n"),
         ("F.conv2d(x,w) --wrt w --along V --shape x=1,1,4,4 --shape w=1,1,2,2", "conv2d(x, V)\n"),
+        # one of several results of a call
+        ("sort(x)[0] --along V --shape x=3", "gather(V, -1, sort(x)[1])\n"),
+        ("topk(x,2)[0] --along V --shape x=3", "gather(V, -1, topk(x, k=2)[1])\n"),
+        ("sort(A,1)[0] --along V --shape A=2,3", "gather(V, 1, sort(A, 1)[1])\n"),
         ("x**2 --along 1,1,1 --x 1,2", "its direction tensor([1,1,1]) has shape (3,)"),
         ("x**2 --along ones(2,2) --x 1,2", "x has shape (2,), and its direction ones(2,2) has"),
     ],

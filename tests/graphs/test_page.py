@@ -42,6 +42,18 @@ window.Blob = blob;
 HTMLAnchorElement.prototype.click = click;
 return made;
 """
+# The size of the smallest letters in the window; whether the map covers nothing of the graph.
+SMALLEST = """
+const scale = document.getElementById("view").getCTM().a;
+const sizes = [...document.querySelectorAll("#view text")].filter((one) => one.getBBox().width)
+  .map((one) => parseFloat(getComputedStyle(one).fontSize) * scale);
+return Math.min(...sizes);
+"""
+BESIDE = """
+const map = document.getElementById("map").getBoundingClientRect();
+const graph = document.getElementById("graph").getBoundingClientRect();
+return map.left >= graph.right || map.top >= graph.bottom;
+"""
 PINCH = """
 const graph = document.getElementById("graph"), { left, top, width, height } = graph.getBoundingClientRect();
 graph.setPointerCapture = () => {};
@@ -204,6 +216,33 @@ class TestInChromium:
             "s.dispatchEvent(new Event('input'))"
         )
         assert example.run(read) == "grad 408"
+
+    def test_space_plays_wherever_the_keyboard_is(self, example: Browser) -> None:
+        for target in ("#graph", "#steps", ".node"):
+            example.run("document.activeElement.blur()")
+            example.type(target, " ")
+            assert example.text("#count") != "0 / 11", target
+            example.run("document.getElementById('first').click()")
+            if example.run("return document.getElementById('play').ariaPressed") == "true":
+                example.click("#play")
+            example.run("document.getElementById('first').click()")
+
+    @pytest.mark.parametrize("width", [1280, 400])
+    def test_at_first_sight_there_is_the_result_and_letters_are_readable(
+        self, width: int, browser: Browser, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "page.html"
+        path.write_text(tensors.chain(60).to_html(), encoding="utf-8")
+        try:
+            browser.resize(width, 800)
+            browser.open(path)
+            assert browser.run(SMALLEST) >= 11
+            top = "return document.querySelector('[data-key=n0] .card').getBoundingClientRect().top"
+            assert 0 < browser.run(top) < 400
+            assert browser.text("#view .node .grad") == ""  # none before the first step
+        finally:
+            browser.resize(1280, 800)
+        assert browser.console() == []
 
     def test_play_runs_to_the_end(self, example: Browser) -> None:
         example.run("document.getElementById('speed').value = '120'")
@@ -424,9 +463,15 @@ class TestInChromium:
                 browser.open(path)
                 assert browser.run(height, "#graph") > 400
                 assert browser.run(height, "#source") < 60
-                # Where there is room it stands in columns, all in sight; else there is the map.
-                assert browser.run("return document.getElementById('map').hidden") == (width > 400)
+                # What is not in sight is on the map, which stands beside the graph.
+                assert not browser.run("return document.getElementById('map').hidden")
+                assert browser.run(BESIDE)
+                assert browser.run(SMALLEST) >= 11
+                # Gradients that were asked for are there, as they are after the last step.
+                assert browser.text("#count").startswith("120 / 120")
                 assert browser.text("#view .node .grad").startswith("grad 1")
+                browser.click("#first")
+                assert browser.text("#view .node .grad") == ""
         finally:
             browser.resize(1280, 800)
         assert browser.console() == []

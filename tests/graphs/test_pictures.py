@@ -249,10 +249,13 @@ def test_no_two_boxes_overlap_and_edges_run_between_them(name: str) -> None:
 
 
 def test_what_is_tall_stands_in_columns_as_wide_as_a_slide() -> None:
-    for size in (20, 100, 500):
+    for size in (40, 100, 500):
         found = lay_out(fakes.additions(size)[0])
         assert found.columns > 1 and 1 < found.width / found.height < 2.5
-    assert lay_out(fakes.additions(4)[0]).columns == 1
+    # What has up to 40 boxes is read in one direction, however long it is.
+    for size in (4, 10, 15):
+        assert len(lay_out(fakes.additions(size)[0]).boxes) <= layered_layout.ONE_WAY
+        assert lay_out(fakes.additions(size)[0]).columns == 1
 
 
 def test_a_tree_has_no_crossing() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 from collections.abc import Callable
@@ -13,7 +14,7 @@ import tensors
 
 from gradcli.engine.core.tensor import wrap
 from gradcli.engine.registry import table
-from gradcli.graphs import find_anomaly, inspect, tracing, watching
+from gradcli.graphs import find_anomaly, inspect, step_files, tracing, watching
 from gradcli.graphs.backward_steps import StepListener
 from gradcli.graphs.step_table import HEADINGS
 from gradcli.graphs.styles import fold
@@ -100,7 +101,69 @@ def test_json() -> None:
         "grad": 3.0,
     }
     assert second["label"] == "x"
-    assert second["events"] == [{"kind": "accumulate", "before": 6.0, "after": 6.0}]
+    # Before the first gradient there is none; the second finds what the first has left.
+    assert second["events"] == [{"kind": "accumulate", "before": None, "after": 6.0}]
+    with tracing("x*x") as again:
+        (x * x).backward()
+    assert again.to_json()[1]["events"] == [{"kind": "accumulate", "before": 6.0, "after": 12.0}]
+
+
+SPELLED = {
+    "sigmoid(x)": "grad * result * (1 - result)",
+    "tanh(x)": "grad * (1 - result * result)",
+    "relu(x)": "where(result > 0, grad, 0)",
+    "x**3": "grad * exponent * self ** (exponent - 1)",
+    "softmax(x, 0)": "result * (grad - (grad * result).sum(dim, True))",
+    "log_softmax(x, 0)": "grad - exp(result) * grad.sum(dim, True)",
+    "mse_loss(x, x.detach()*2)": "2 * (self - target) * grad / self.numel()",
+    "mse_loss(x, x.detach()*2, reduction='sum')": "2 * (self - target) * grad",
+    "huber_loss(x, x.detach()*2)": "clamp(self - target, -delta, delta) * grad / self.numel()",
+    "x.mean(0)": "grad.unsqueeze(dim).expand(self_sym_sizes) * grad.numel() / self_sym_numel",
+    "logsumexp(x, 0)": "grad.unsqueeze(dim) * exp(self - result.unsqueeze(dim))",
+    "silu(x)": "grad * sigmoid(self) * (1 + self * (1 - sigmoid(self)))",
+    "softplus(x)": "grad * sigmoid(beta * self)",
+    "cumsum(x, 0)": "flip(cumsum(flip(grad, [dim]), dim), [dim])",
+    "x[1]": "select_scatter(zeros(self_sym_sizes), grad, dim, index)",
+    "x.max(0)[0]": "scatter(zeros(self_sym_sizes), dim, indices, grad)",
+}
+
+
+@sweep(("expression", "rule"), list(SPELLED.items()), parts=1)
+def test_rules_are_spelled_out_and_true(expression: str, rule: str) -> None:
+    """The text of a rule, computed with what its node has saved, is the gradient."""
+    import gradcli as torch
+    from gradcli.graphs import saved_fields
+
+    x = torch.tensor([0.3, 1.2, 0.7], dtype=torch.float64, requires_grad=True)
+    names = {name: getattr(torch, name, None) for name in ("sigmoid", "tanh", "relu", "softmax")}
+    names |= {n: getattr(torch, n) for n in ("log_softmax", "cumsum", "logsumexp", "flip")}
+    names["zeros"] = lambda sizes: torch.zeros(sizes, dtype=torch.float64)
+    names |= {n: getattr(torch, n) for n in ("where", "exp", "clamp", "select_scatter")}
+    names |= {n: getattr(torch.nn.functional, n) for n in ("mse_loss", "huber_loss", "silu")}
+    names["softplus"] = torch.nn.functional.softplus
+    names["scatter"] = torch.scatter
+    y = eval(expression, names | {"x": x})
+    assert rules_by_edge(y.grad_fn)[0] == rule
+    grad = torch.linspace(1, 2, y.numel(), dtype=torch.float64).reshape(y.shape)
+    fields = dict(saved_fields.fields(y.grad_fn))
+    if isinstance(fields.get("dim"), tuple):
+        (fields["dim"],) = fields["dim"]
+    found = eval(rule, names | fields | {"grad": grad})
+    (wanted,) = torch.autograd.grad(y, x, grad)
+    assert np.allclose(found.array, wanted.array, rtol=1e-12)
+
+
+@sweep("form", ["csv", "tex", "html"], parts=1)
+def test_files_hold_a_row_for_each_gradient(form: str) -> None:
+    x = tensors.leaf([1.0, 2.0], "x")
+    with tracing("(x*x).sum()") as trace:
+        (x * x).sum().backward()
+    text = getattr(step_files, f"to_{form}")(trace)
+    assert text.count("MulBackward0") == (3 if form == "csv" else 2)
+    if form == "csv":
+        rows = list(csv.DictReader(io.StringIO(text)))
+        assert [row["to"] for row in rows] == ["MulBackward0", "x", "x", "x.grad"]
+        assert rows[1]["rule"] == "grad * other" and rows[3]["grad out"] == "[2, 4]"
 
 
 @pytest.mark.parametrize("width", [50, 80, 120])

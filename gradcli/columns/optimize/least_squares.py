@@ -8,7 +8,7 @@ singular values of the Jacobian with columns of length 1.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +27,11 @@ _EXACT = 1e-10  # of the data: residuals that are smaller are rounding
 _HUGE = 1e100  # in place of a residual that is not finite, so that no method steps there
 _EPS = np.finfo(float).eps
 _SCALES = 4  # robust fits, each with the scale of the one before
+_TRIES = 32  # starts in place of one from where no residual depends on some parameter
+_DECADES = 3.0  # powers of ten that these are from the given start
+_BETTER = 0.9  # of the sum of squares there, what another start has to reach
+_EQUALS = 4  # of them that come to the same: it is the lowest
+_PROBE = 0.01  # of a standard error, how far one looks for a lower sum of squares
 _MAD = 1.4826  # of a normal distribution, its deviation by the median absolute one
 
 
@@ -66,7 +71,9 @@ class Fit(NamedTuple):
     values: the parameters, flat. covariance: theirs; nan where the data do not tell. chi2: the sum of
     squared (weighted) residuals. undetermined: the parameters that could have other values with the same
     residuals. bounded: those that ended at a bound, which the covariance holds fixed. evaluations: how
-    often the residuals were computed.
+    often the residuals were computed. still: those of the undetermined on which no residual depends at all
+    there. begun: where it began, if that was another start. absolute: whether residuals come in units of
+    their uncertainties.
     """
 
     values: Array
@@ -78,6 +85,16 @@ class Fit(NamedTuple):
     converged: bool
     undetermined: list[int]
     bounded: list[int]
+    still: Sequence[int] = ()
+    begun: Array | None = None
+    absolute: bool = False
+
+    @property
+    def probability(self) -> float:
+        """Of a chi2 as large or larger, where the uncertainties are right; nan where there are none."""
+        if not self.absolute or self.dof <= 0:
+            return float("nan")
+        return float(scipy("special").chdtrc(self.dof, self.chi2))
 
     @property
     def errors(self) -> Array:
@@ -102,9 +119,29 @@ class _Point:
         """Both, as they are."""
         key = np.asarray(x, np.float64).tobytes()
         if key != self.key:
-            self.found = self.at(np.array(x, np.float64))
+            self.found = self._at(np.array(x, np.float64))
             self.key, self.evaluations = key, self.evaluations + 1
         return self.found
+
+    def _at(self, x: Array) -> tuple[Array, Array]:
+        """Both. A derivative that is not finite where the residual is, by differences.
+
+        `1/(1 + exp(-b*x))` is flat where exp is infinite, and its derivative ∞/∞ there.
+        """
+        r, jac = self.at(x)
+        if np.isfinite(jac).all():
+            return r, jac
+        jac = np.array(jac)
+        bad = ~np.isfinite(jac) & np.isfinite(r)[:, None]
+        for k in np.flatnonzero(bad.any(0)):
+            sides = []
+            for side in (1, -1):
+                there = np.array(x)
+                there[k] += side * np.cbrt(_EPS) * (abs(x[k]) or 1.0)
+                sides.append((self.at(there)[0], there[k]))
+            slope = (sides[0][0] - sides[1][0]) / (sides[0][1] - sides[1][1])
+            jac[bad[:, k], k] = slope[bad[:, k]]
+        return r, jac
 
     def residuals(self, x: Array) -> Array:
         """Finite ones."""
@@ -150,7 +187,88 @@ def fit(
     else:
         best = _least(point, ways, start, loss=loss, **options)
     precision = float(np.sqrt(_EPS) if sums else _EPS)
-    return _described(best, point, rows, absolute, (loss, scale), size, precision)
+
+    def described(found: Any) -> Fit:
+        return _described(found, point, rows, absolute, (loss, scale), size, precision)
+
+    def least(begin: Array) -> Any:
+        return _least(point, ways[:1], begin, **options)
+
+    made = described(best)
+    if sums or loss != "linear":
+        return _warranted(made)
+    if lower_point := _lower(point, best, made, (lower, upper)):
+        best = _least(point, ways, lower_point[0], **options)
+        made = described(best)
+        if _lower(point, best, made, (lower, upper)):
+            made = made._replace(converged=False)
+    if made.undetermined or not made.converged:
+        made = _from_elsewhere(made, best.cost, described, start, (lower, upper), least)
+    return _warranted(made)
+
+
+def _warranted(made: Fit) -> Fit:
+    """The fit, without errors where it ended at no minimum: there they mean nothing."""
+    if made.still or not made.converged:
+        return made._replace(covariance=np.full_like(made.covariance, np.nan))
+    return made
+
+
+def _from_elsewhere(
+    made: Fit,
+    cost: float,
+    described: Callable[[Any], Fit],
+    start: Array,
+    bounds: tuple[Array, Array],
+    least: Callable[[Array], Any],
+) -> Fit:
+    """The best fit from other starts, if it is determined and much better; else the one that there is."""
+    equals = 0
+    for begin in _other_starts(start, *bounds):
+        try:
+            found = least(begin)
+        except ValueError:
+            continue
+        if found.cost < _BETTER * cost:
+            other = described(found)
+            if other.converged and not other.undetermined:
+                cost, made = found.cost, other._replace(begun=begin)
+        equals += abs(found.cost - cost) <= 1e-6 * cost
+        if equals > _EQUALS:  # `a*b*x` has none that is better
+            break
+    return made
+
+
+def _other_starts(start: Array, lower: Array, upper: Array) -> Iterable[Array]:
+    """Starts that are some powers of ten away."""
+    random = np.random.default_rng(0)
+    for _ in range(_TRIES):
+        powers = 10.0 ** random.uniform(-_DECADES, _DECADES, len(start))
+        begin = np.where(start == 0, random.choice([-1.0, 1.0], len(start)), start) * powers
+        with np.errstate(all="ignore"):
+            inside = np.clip(begin, lower, upper)
+            middle = np.where(np.isfinite(lower + upper), (lower + upper) / 2, inside)
+        yield np.where((inside == lower) | (inside == upper), middle, inside)
+
+
+def _lower(
+    point: _Point, best: Any, made: Fit, bounds: tuple[Array, Array]
+) -> tuple[Array] | tuple[()]:
+    """(a point with a lower sum of squares close by,) or nothing.
+
+    A minimum has none a hundredth of a standard error away, along the axes of its ellipsoid.
+    """
+    spread = made.covariance
+    if not (made.converged and np.isfinite(spread).all() and np.isfinite(made.chi2)):
+        return ()
+    values, vectors = lapack.eigh(spread)
+    for move in (vectors * np.sqrt(np.maximum(values, 0.0))).T * _PROBE:
+        for there in (best.x + move, best.x - move):
+            there = np.clip(there, *bounds)
+            r = point.residuals(there)
+            if r @ r < made.chi2 * (1 - 1e-10):
+                return (there,)
+    return ()
 
 
 def _least(point: _Point, ways: Sequence[str], start: Array, **options: Any) -> Any:
@@ -181,11 +299,16 @@ def _described(
     """What the minimum says. precision: of the Jacobian's elements, next to the largest."""
     r, jac = point.here(best.x)
     p = jac.shape[1]
+    if not (np.isfinite(r).all() and np.isfinite(jac).all()):
+        nothing = np.full((p, p), np.nan)
+        chi2, count = float(r @ r), int(best.njev or best.nfev)
+        return Fit(best.x, nothing, chi2, rows - p, count, point.evaluations, False, [], [])
     bounded = np.flatnonzero(best.active_mask[:p])
     inside = np.setdiff1d(np.arange(p), bounded)
     weight, curvature = _rho(r, *loss)
     covariance = np.zeros((p, p))
     undetermined: list[int] = []
+    still_of: list[int] = []
     converged = bool(best.success)
     dof = rows - len(inside)
     chi2 = float(r @ r)
@@ -197,6 +320,7 @@ def _described(
         null = s <= s[0] * max(inner.shape) * precision
         loose = (np.abs(vt[null]) > 0.1).any(0) | ~(inner != 0).any(0)
         undetermined = inside[loose].tolist()
+        still_of = inside[~(inner != 0).any(0)].tolist()
         root = (vt[~null] / s[~null, None]).T / lengths[:, None]
         spread = root @ root.T
         step = root @ (u[:, ~null].T @ (weight * r / np.sqrt(curvature)))
@@ -208,13 +332,13 @@ def _described(
         errors = np.sqrt(np.diagonal(spread))
         still = np.abs(step) <= _STEP * errors
         still |= np.abs(step) <= 1e-9 * np.abs(best.x[inside])
-        converged = bool(still[~loose].all()) or np.sqrt(chi2) <= _EXACT * size
+        converged = bool(still[~loose].all() or np.sqrt(chi2) <= _EXACT * size)
         spread[loose], spread[:, loose] = np.nan, np.nan
         covariance[np.ix_(inside, inside)] = spread
     count = best.njev or best.nfev
     return Fit(
         best.x, covariance, chi2, dof, int(count), point.evaluations, converged, undetermined,
-        bounded.tolist(),
+        bounded.tolist(), still_of, None, absolute,
     )  # fmt: skip
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from gradcli.columns.optimize.least_squares import TOLERANCE, Array, scipy
-from gradcli.columns.optimize.spaces import Compiled
+from gradcli.columns.optimize.spaces import Compiled, Differences
 from gradcli.columns.streaming.mapped_program import Rows
+from gradcli.language import as_tensor
 from gradcli.language.located_errors import LanguageError
 from gradcli.operators.primitives import lapack
 
 GRID = 20_000  # pieces of an interval: roots that are closer than two of them may be missed
 _STEP = 1e-7  # of a point, a step of Newton's that is smaller is none
-_OFF = 1e-10  # a difference that no step changes
+_SMALL = 1e-6  # of the differences at the start, those at a root
+_ROUNDED = 1e-10  # of the sides, the same
+_EPS = 16 * float(np.finfo(float).eps)  # of the numbers, what rounding moves them by
+_STEEP = 1e-2  # of the values around, that at a root so steep that rounding is all of it
 _POLISH = 3  # steps of Newton's at the end
 
 
@@ -37,6 +42,7 @@ def root(system: Compiled, start: Array) -> Root:
             usage=False,
             hint="as many are wanted: --no-grad NAME keeps a variable, minimize takes a sum of squares",
         )
+    scale = np.nan_to_num(np.abs(system.value(start)), nan=0.0, posinf=0.0)
     best: Root | None = None
     for method, options in (
         ("hybr", {"xtol": TOLERANCE}),
@@ -45,7 +51,7 @@ def root(system: Compiled, start: Array) -> Root:
         found = scipy("optimize").root(
             system.value, start, jac=system.jacobian, method=method, options=options
         )
-        made = _polished(system, np.asarray(found.x, np.float64))
+        made = _polished(system, np.asarray(found.x, np.float64), scale)
         if best is None or made.converged or made.residual < best.residual:
             best = made
         if best.converged:
@@ -54,8 +60,13 @@ def root(system: Compiled, start: Array) -> Root:
     return best
 
 
-def _polished(system: Compiled, x: Array) -> Root:
-    """The point after a few steps of Newton's that make it better, and whether one more would move it."""
+def _polished(system: Compiled, x: Array, scale: Array) -> Root:
+    """The point after a few steps of Newton's that make it better, and whether it is a root.
+
+    It is one where another step would not move it and the sides are equal: next to their differences at the
+    start (`scale`), to the sides themselves, or to what the rounding of the numbers makes of them. A short
+    step alone says nothing: `asin(x) == 2` has short ones at 1, where the derivative is infinite.
+    """
     here = system.value(x)
     for _ in range(_POLISH):
         if not np.isfinite(here).all():
@@ -66,10 +77,15 @@ def _polished(system: Compiled, x: Array) -> Root:
             break
         x, here = x - step, there
     residual = float(np.abs(here).max())
-    converged = False
-    if np.isfinite(residual):
+    converged = residual == 0
+    if np.isfinite(residual) and not converged:
         step, off = _newton(system, x, here)
-        converged = bool((np.abs(step) <= _STEP * (1 + np.abs(x))).all()) and off <= _OFF
+        rounding = _EPS * (np.nan_to_num(np.abs(system.jacobian(x)), posinf=0) @ np.abs(x))
+        allowed = np.maximum(_SMALL * scale, rounding)
+        if isinstance(system.function, Differences):
+            allowed = np.maximum(allowed, _ROUNDED * system.function.sizes(as_tensor(x)).array)
+        still = bool((np.abs(step) <= _STEP * (1 + np.abs(x))).all())
+        converged = still and bool((np.abs(here) <= allowed).all()) and off <= allowed.max()
     return Root(x, residual, system.evaluations, converged)
 
 
@@ -89,7 +105,7 @@ def all_roots(system: Compiled, low: float, high: float) -> tuple[list[float], f
     """(the roots of one equation of one number in an interval, how close two may be to be told apart).
 
     Where the sides' difference changes its sign, and where its derivative does beside zero: a grid finds
-    them, Brent's method makes them exact. A change of sign at a pole is not a root.
+    them, Brent's method makes them exact. A change of sign at a pole or a jump is not a root.
     """
     x = np.linspace(low, high, GRID + 1)
     found = Rows(lambda x: system.function(x.reshape((1,))).reshape(()), {}, ["x"])(
@@ -110,8 +126,9 @@ def all_roots(system: Compiled, low: float, high: float) -> tuple[list[float], f
             at = brent(function, x[k], x[k + 1], xtol=1e-300, rtol=4 * np.finfo(float).eps)
         except (RuntimeError, ValueError):  # at a pole
             return
-        scale = max(abs(f[k]), abs(f[k + 1]))
-        if abs(value(at)) <= (scale if function is value else 1e-9 * scale):
+        if function is value and not _meets(value, derivative, at, x[k + 1] - x[k]):
+            return
+        if function is value or abs(value(at)) <= 1e-9 * max(abs(f[k]), abs(f[k + 1])):
             roots.append(float(at))
 
     with np.errstate(all="ignore"):
@@ -123,3 +140,15 @@ def all_roots(system: Compiled, low: float, high: float) -> tuple[list[float], f
         if np.sign(f[k]) * slope[k] < 0:  # towards zero, and away from it
             add(derivative, int(k))
     return sorted(set(roots)), (high - low) / GRID
+
+
+def _meets(
+    value: Callable[[float], float], slope: Callable[[float], float], at: float, width: float
+) -> bool:
+    """Whether a function whose sign changes at a number is 0 there, and does not jump over it."""
+    here = abs(value(at))
+    around = [abs(value(at + side * width / 4)) for side in (-1, 1)]
+    near = min([one for one in around if np.isfinite(one)], default=0.0)
+    if here <= _SMALL * near:
+        return True
+    return here <= _STEEP * near and here <= _EPS * abs(slope(at) * at)

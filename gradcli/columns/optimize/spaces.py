@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
@@ -13,7 +14,7 @@ from gradcli.columns.optimize.least_squares import Array
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.table import resolve
 from gradcli.language import as_tensor, parse, run
-from gradcli.language.equations import EQUATION, RELATIONS, is_value, sides
+from gradcli.language.equations import EQUATION, RELATIONS, all_sides, sides
 from gradcli.language.located_errors import LanguageError, error_at
 from gradcli.language.program import Program
 from gradcli.torch import func
@@ -77,9 +78,9 @@ class Space:
 
     def differences(self, program: Program, kinds: tuple[str, ...] = EQUATION) -> Differences:
         """The sides of a program's equations; any other value, the `x**2 - 2` of a root, is to be 0."""
-        if kinds == EQUATION and is_value(program):
-            return Differences(self, program, [])
-        return Differences(self, *sides(program, kinds))
+        return Differences(
+            self, *(all_sides(program) if kinds == EQUATION else sides(program, kinds))
+        )
 
     def relations(self, texts: Iterable[str]) -> list[tuple[str, Compiled]]:
         """Constraints, `x + y == 1` or `x >= 0`: each relation, and the difference of its sides."""
@@ -100,7 +101,7 @@ class Space:
 
 
 class Differences:
-    """`left - right` of all equations, one after the other, as a vector; without one, the value."""
+    """`left - right` of all equations, and values that are to be 0, one after the other, as a vector."""
 
     def __init__(self, space: Space, program: Program, relations: list[str]) -> None:
         self.space, self.program, self.relations = space, program, relations
@@ -113,17 +114,28 @@ class Differences:
         """Those of one of them."""
         return self.parts(x)[number]
 
+    def sizes(self, x: Any) -> Any:
+        """|left| + |right|, beside which a difference of theirs is rounding."""
+        return resolve("cat")(self._made(x, lambda one, other: one.abs() + other.abs()))
+
     def parts(self, x: Any) -> list[Any]:
         """Those of each equation."""
+        return self._made(x, operator.sub)
+
+    def _made(self, x: Any, of: Callable[[Any, Any], Any]) -> list[Any]:
+        """What is made of the sides of each equation, as vectors."""
         space = self.space
         value = run(self.program, {**space.fixed, **space.shaped(x)}, write=_silent).value
-        if not self.relations:
-            return [tensor_of(value).reshape((-1,))]
-        found = []
-        for left, right in zip(value[::2], value[1::2], strict=True):
-            one, other = tensor_of(left), tensor_of(right)
+        found, rest = [], iter(value)
+        for word in self.relations:
+            left = next(rest)
+            if not word:
+                if left is not None:  # what a print gives is no equation
+                    found.append(tensor_of(left).reshape((-1,)))
+                continue
+            one, other = tensor_of(left), tensor_of(next(rest))
             try:
-                found.append((one - other).reshape((-1,)))
+                found.append(of(one, other).reshape((-1,)))
             except RuntimeError as error:
                 raise error_at(
                     error, source=self.program.source, span=self.program.value_span
@@ -153,6 +165,8 @@ class Compiled:
 
     evaluations: how often the value was computed; those at one point are one.
     """
+
+    costly = False  # whether a value is a pass over a table
 
     def __init__(self, function: Callable[[Any], Any], size: int) -> None:
         self.function, self.size, self.evaluations = function, size, 0

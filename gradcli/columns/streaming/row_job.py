@@ -49,13 +49,18 @@ class Tally:
 
     left_out: rows left out because a number is missing. bad: rows that cannot be read or computed.
     first_bad: the first of these, in words. alone: why rows ran one by one. kinked: rows that lie on a kink
-    or a jump; kink: the operation that makes the first, and its place in the source.
+    or a jump; kink: the operation that makes the first, and its place in the source. not_finite: rows of
+    numbers that give NaN or infinity; first_not_finite: the first of these, in words.
     """
 
-    __slots__ = ("alone", "bad", "first_bad", "kink", "kinked", "left_out")
+    __slots__ = (
+        *("alone", "bad", "first_bad", "first_not_finite"),
+        *("kink", "kinked", "left_out", "not_finite"),
+    )
 
     def __init__(self) -> None:
-        self.left_out = self.bad = self.kinked = 0
+        self.left_out = self.bad = self.kinked = self.not_finite = 0
+        self.first_not_finite: str | None = None
         self.kink: tuple[str, tuple[int, int] | None] | None = None
         self.first_bad: str | None = None
         self.alone: str | None = None
@@ -66,6 +71,8 @@ class Tally:
         self.bad += other.bad
         self.first_bad = self.first_bad or other.first_bad
         self.alone = self.alone or other.alone
+        self.not_finite += other.not_finite
+        self.first_not_finite = self.first_not_finite or other.first_not_finite
         self.kinked += other.kinked
         self.kink = self.kink or other.kink
 
@@ -201,6 +208,8 @@ class RowJob:
         bad.update({int(places[row]): error for row, error in results.refused.items()})
         if self.detect_anomaly:
             bad.update(_anomalies(columns, places, results))
+        else:
+            self._count_not_finite(table, columns, batch, places)
         self._refuse(table, bad)
         self._count(table, bad, missing)
         keep = ~skipped
@@ -576,6 +585,25 @@ class RowJob:
             words = found.message.partition("\n")[0]
             counted.first_bad = words if words.startswith(at) else f"{at}: {words}"
         counted.bad += len(bad)
+
+    def _count_not_finite(
+        self, table: Table, columns: list[Column], batch: Mapping[str, Any], places: Any
+    ) -> None:
+        """Count the rows whose numbers are finite and whose results are not."""
+        odd = [(n, a) for n, a in columns if a.dtype.kind in "fc" and not np.isfinite(a).all()]
+        if not odd:
+            return
+        known = np.ones(len(places), bool)
+        for array in batch.values():
+            known &= np.isfinite(array).reshape(len(places), -1).all(1)
+        rows = np.any([~np.isfinite(array) for _, array in odd], axis=0) & known
+        self.counted.not_finite += int(rows.sum())
+        if self.counted.first_not_finite is None and rows.any():
+            row = int(rows.argmax())
+            name, value = next((n, a[row]) for n, a in odd if not np.isfinite(a[row]))
+            given = ", ".join(f"{n} = {a[row]:.6g}" for n, a in batch.items() if a.ndim == 1)
+            at = table.where(int(places[row]), -1)["at"]
+            self.counted.first_not_finite = f"{at}: {name} is {value}" + f" ({given})" * bool(given)
 
     def _read(self) -> set[int]:
         """The columns that are read besides those of variables."""

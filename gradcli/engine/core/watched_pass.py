@@ -309,9 +309,9 @@ def _given_up(g: Any) -> Any:
 
 def _tell(kind: str, node: Node, data: Any) -> None:
     """Pass a step to the observer, if there is one: see core.observers."""
-    observer = modes.current().observer
-    if observer is not None:
-        observer((kind, node, data))
+    state = modes.local.state
+    if state is not None and state.observer is not None:
+        state.observer((kind, node, data))
 
 
 def _rare(node: Node) -> bool:
@@ -333,8 +333,9 @@ def _run_leaf(node: AccumulateGrad, grad: Any, now: Pass) -> None:
     if node._hooks is not None and node._hooks.pre:
         grad = _call_prehooks(node, grad, now.create)
     with accumulating:
+        _tell("add", node, variable._grad)
         add_to_grad(variable, grad)
-        _tell("accumulate", node, (grad, variable._grad))
+        _tell("accumulate", node, variable._grad)
         if variable.post_hooks:
             for hook in list(variable.post_hooks.values()):
                 _check_post_hook(hook(variable), variable)

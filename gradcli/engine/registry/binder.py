@@ -26,6 +26,7 @@ from gradcli.engine.registry.schema import (
     Target,
     Unfit,
     said,
+    signatures,
     starred,
     words,
 )
@@ -69,7 +70,7 @@ class Parser:
     @cached_property
     def signatures(self) -> list[Signature]:
         """The parsed signatures."""
-        return [Signature(text) for text in self.texts]
+        return signatures(self.texts)
 
     def function(
         self, first: int = 0, *, numbers: bool = False, suffix: str = ""
@@ -159,7 +160,7 @@ class Binder:
         if all("|method" in text for text in texts):
             first = 1  # PyTorch has only the method
         self.first, self.suffix, self.overlap = first, suffix, "any any"
-        read = [Signature(text, first) for text in texts]
+        read = signatures(texts, first)
         form = _FORMS[first]
         kept = [s for s in read if form in s.forms and (s.has_input or not first)]
         kept.sort(key=lambda s: s.hidden)
@@ -261,20 +262,8 @@ class Binder:
 
     def _straight(self, k: int, s: Signature, slots: list[str], spread: bool) -> list[str]:
         """The lines that call a signature's target if all arguments have the usual classes."""
-        tests = [
-            f"({a} is missing or {t})" if p.optional else t
-            for a, p in zip(slots, s.positional, strict=False)
-            if (t := p.quick(a, self.numbers) or f"{a} is not missing" * (not p.optional))
-        ]
-        tests += [f"{a} is missing" for a in slots[len(s.positional) :]]
-        place = {p.name: a for a, p in zip(slots, s.positional, strict=False)}
-        values = []
-        for p in s.passed:
-            a, default = place.get(p.name), f"{_name(p)}{k}"
-            given = default if a is None else p.passed(a)
-            values.append(
-                f"{default} if {a} is missing else {given}" if a and p.optional else given
-            )
+        defaults = [f"{_name(p)}{k}" for p in s.passed]
+        tests, values = s.straight(slots, defaults, self.numbers)
         if spread:
             tests.append("not more")
         call = "t{}(({},))" if self._long(k) else "t{}({})"

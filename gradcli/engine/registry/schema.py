@@ -41,7 +41,7 @@ for the usual classes of arguments, `Parser.general` for all others.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -312,6 +312,29 @@ class Signature:
         one = self.positional[first:]
         self.spread = len(one) == 1 and one[0].kind == "int[]"
 
+    def straight(
+        self, slots: list[str], defaults: list[str], numbers: bool
+    ) -> tuple[list[str], list[str]]:
+        """(tests that the variables `slots` have the usual classes, what is passed on of them then).
+
+        defaults: the variables that hold the defaults. numbers: accept Python numbers as tensors.
+        """
+        tests = [
+            f"({a} is missing or {t})" if p.optional else t
+            for a, p in zip(slots, self.positional, strict=False)
+            if (t := p.quick(a, numbers) or f"{a} is not missing" * (not p.optional))
+        ]
+        tests += [f"{a} is missing" for a in slots[len(self.positional) :]]
+        place = {p.name: a for a, p in zip(slots, self.positional, strict=False)}
+        values = []
+        for p, default in zip(self.passed, defaults, strict=True):
+            a = place.get(p.name)
+            given = default if a is None else p.passed(a)
+            values.append(
+                f"{default} if {a} is missing else {given}" if a and p.optional else given
+            )
+        return tests, values
+
     def bind(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], first: int, numbers: bool = False
     ) -> dict[str, Any]:
@@ -399,6 +422,11 @@ class Signature:
         """`name(input, dim=None, *, dtype=None)`."""
         parts = starred(self.passed, lambda p: f"{p.name}={p.default!r}" if p.optional else p.name)
         return f"({', '.join(parts)})"
+
+
+def signatures(texts: Iterable[str], first: int = 0) -> list[Signature]:
+    """The signatures that texts declare; first: 1 for a method's."""
+    return [Signature(text, first) for text in texts]
 
 
 def starred(parameters: list[Parameter], text: Callable[[Parameter], str]) -> list[str]:

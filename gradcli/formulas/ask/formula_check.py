@@ -16,6 +16,7 @@ from gradcli.formulas.ask.proof import tape_gradients
 from gradcli.language import parse, run
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
+from gradcli.language.scope_checks import assigned_names, free_names
 from gradcli.transforms import traced_matrices
 from gradcli.transforms.tolerances import RTOL, Comparison, NotFinite, allowed
 
@@ -39,7 +40,8 @@ def compare_formula(
 
     order: of the derivative; the second of an array is the Hessian. jacobian: the matrix of a value that
     is not a scalar, which otherwise is summed first, as in `gradcli diff`. says: whether the program's
-    `print` writes. Raises NotFinite if the value is not finite.
+    `print` writes. The formula may read the names that the program assigns, as they are at its end.
+    Raises NotFinite if the value is not finite.
     """
     formula, others = parse(text), names or {}
 
@@ -47,7 +49,8 @@ def compare_formula(
         return _true(program, arrays, name, others, order, jacobian, says)
 
     def given_at(arrays: Mapping[str, Any]) -> Any:
-        given = formula_at(formula, {**others, **{n: wrap(np.array(a)) for n, a in arrays.items()}})
+        own = {**others, **{n: wrap(np.array(a)) for n, a in arrays.items()}}
+        given = formula_at(formula, own, program)
         shape = derivative_shape(program, arrays, name, others, order, jacobian)
         return np.broadcast_to(given.reshape(()), shape) if given.size == 1 else given
 
@@ -119,8 +122,11 @@ def _true(
     return tape_gradients(value, {name: leaves[name]}, order=order)[name]
 
 
-def formula_at(formula: Program, values: Mapping[str, Any]) -> Any:
-    """A formula's value as an array."""
+def formula_at(formula: Program, values: Mapping[str, Any], program: Program) -> Any:
+    """A formula's value as an array. It may read what the program assigns, as it is at the program's end."""
+    if not values.keys() >= set(free_names(formula)):
+        made = run(program, dict(values), write=lambda text: None).names
+        values = {**made, **{n: values[n] for n in values.keys() - set(assigned_names(program))}}
     given = run(formula, values).value
     return np.asarray(given.array if isinstance(given, Tensor) else given)
 

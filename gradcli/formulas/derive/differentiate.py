@@ -486,7 +486,7 @@ def _as_multiplied(program: Program, words: list[str]) -> list[str]:
 
 def _pairs(program: Program) -> Iterator[tuple[str, str]]:
     """(c, x) for every product `c*f(x)` whose first factor is a name."""
-    rows = list(program.walk())
+    rows = program.walk()
     names = sorted((span[0], word) for kind, word, _, span in rows if kind == "name")
     starts = [start for start, _ in names]
     words = dict(names)

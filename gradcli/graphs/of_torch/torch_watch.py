@@ -72,7 +72,8 @@ class Watch:
     models: their parts are named by paths below them. values: what is kept of the result of every
     operation, see `value_text`; None for nothing.
     program: backward passes that run meanwhile keep their graphs, and where they began is remembered.
-    gradients: what reaches the nodes in them is counted up; norms: no more than the norm.
+    gradients: what reaches the nodes in them is counted up; norms: no more than the norm; few: in passes
+    over so many nodes or fewer, unasked.
     anomalies: the first NaN is found, and kept as `first` (`first_inf` for an infinity, which may be
     meant). timed: the seconds of every operation are added up by module. lines: "own" are those of
     the program, "library" those nearest to PyTorch. end: where the program is stopped.
@@ -85,6 +86,7 @@ class Watch:
         program: bool = False,
         gradients: bool = False,
         norms: bool = False,
+        few: int = 0,
         anomalies: bool = False,
         timed: bool = False,
         lines: str = "own",
@@ -96,12 +98,12 @@ class Watch:
             self.calls.add_root(model, "" if len(models) == 1 else None)
         self.values, self.program, self.gradients = values, program, gradients or norms
         self._counted = value_text.norm_of if norms and not gradients else value_text.stats_of
-        self.anomalies, self.timed, self.end = anomalies, timed, end
+        self.anomalies, self.timed, self.end, self.few = anomalies, timed, end, few
         self._torch_path = os.path.realpath(self.torch.__path__[0]) + os.sep
         self._own_lines = lines == "own"
         self.first: Found | None = None
         self.first_inf: Found | None = None
-        self.facts = Facts(self._where)
+        self.facts = Facts(self._where, self.failed)
         self.doing = ""  # the name of the function of PyTorch's that has just run
         self._bare: dict[int, Found] = {}  # by the address of a result without a gradient
         self.last: Any = None  # the tensor that a backward pass began at last
@@ -489,7 +491,7 @@ class Watch:
             begun = self.clock()
             try:
                 nodes = self._begins(roots, frees, sys._getframe(1))
-                with self._listening(roots):
+                with self._listening(roots, len(nodes)):
                     found = run(tensors, *args, **kwargs)
                 if place == 1:
                     self._has_ended(nodes, frees)
@@ -542,12 +544,12 @@ class Watch:
             once_more(roots, seeds[0] if seeds else None, nodes, leaves, inner)
 
     @contextmanager
-    def _listening(self, roots: list[Any]) -> Iterator[None]:
+    def _listening(self, roots: list[Any], count: int = sys.maxsize) -> Iterator[None]:
         with ExitStack() as stack:
             try:
                 if self.timed:
                     stack.enter_context(self._timing(_nodes_below(roots)))
-                elif self.gradients:
+                elif self.gradients or count <= self.few:
                     recorder = TorchRecorder(
                         roots, heard=self.heard, counted=self._counted, failed=self.failed
                     )

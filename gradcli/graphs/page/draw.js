@@ -83,7 +83,7 @@ function draw() {
     if (!drawn.wiresOf.has(wire.node)) drawn.wiresOf.set(wire.node, []);
     drawn.wiresOf.get(wire.node).push(wire);
   }
-  view.replaceChildren(groups.lines, groups.labels, groups.cards);
+  view.replaceChildren(groups.lines, groups.cards, groups.labels);
   if (items.size < CULL_ABOVE) makeAll();
   else cull();
   showStep(true);
@@ -117,7 +117,7 @@ function drawWire(wire, lines, labels, cards) {
   const [[x, y], [, beyond]] = data.forward ? wire.points.slice(-2).reverse() : wire.points, side = beyond < y ? -6 : 13;
   const words = [state.edges && wire.count > 1 ? `${wire.index}` : "", wire.output ? `output ${wire.output}` : ""].filter(Boolean).join(", ");
   if (words) lines.append(element("text", { class: "small", x: x + 6, y: y + side }, words));
-  wire.label = element("g", { class: "label" });
+  wire.label = element("g", { class: "label", "pointer-events": "none" });
   labels.append(wire.label);
   if (wire.reference) cards.append((wire.chip = drawFar(wire)));
 }

@@ -84,7 +84,7 @@ function press(name) {
   if (name === "chains" && state.chains) chains.forEach((chain) => (chain.open = Boolean(chain.begins)));
   $(name).setAttribute("aria-pressed", state[name]);
   draw();
-  fit(0.35);
+  fit(READABLE);
 }
 
 function unfoldAll() {
@@ -94,7 +94,7 @@ function unfoldAll() {
   state.chains = state.shared = false;
   for (const name of ["chains", "shared"]) $(name).setAttribute("aria-pressed", "false");
   draw();
-  fit(0.35);
+  fit(READABLE);
 }
 
 function theme() {
@@ -104,7 +104,7 @@ function theme() {
 }
 
 const keys = {
-  n: () => go(state.step + 1), b: () => go(state.step - 1), p: play, t: () => $("text").showModal(),
+  n: () => go(state.step + 1), b: () => go(state.step - 1), p: play, " ": play, t: () => $("text").showModal(),
   "?": () => $("help").showModal(), "/": () => $("find").focus(), c: () => press("chains"), s: () => press("shared"), e: () => press("edges"), x: exportView, Home: () => go(0), End: () => go(steps.length),
   u: unfoldAll, "+": () => zoom(1.25), "=": () => zoom(1.25), "-": () => zoom(0.8), 0: () => fit(),
   f: () => toggle(state.selected), Escape: () => select(null),
@@ -114,7 +114,10 @@ const keys = {
 function keyboard() {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-    const typing = event.target.matches("input, select, textarea"), action = keys[event.key];
+    // A button that has the focus is pressed by Space; from anywhere else it plays.
+    const space = event.key === " ", slider = event.target.matches('input[type="range"]'), action = keys[event.key];
+    const typing = event.target.matches("input, select, textarea") && !(space && slider);
+    if (space && event.target.matches("button")) return;
     if (typing) {
       if (event.key === "Escape") event.target.blur();
       return;
@@ -129,7 +132,7 @@ function keyboard() {
   });
   graph.addEventListener("keydown", (event) => {
     const key = itemAt(event.target);
-    if ((event.key === "Enter" || event.key === " ") && key) {
+    if (event.key === "Enter" && key) {
       event.preventDefault();
       if (key[0] === "c") toggle(key);
       else select(key);
@@ -152,7 +155,7 @@ function controls() {
     state.depth = $("depth").value === "" ? Infinity : +$("depth").value;
     state.opened.clear();
     draw();
-    fit(0.35);
+    fit(READABLE);
   }, "input");
   on("theme", theme);
   on("map", moveByMap, "pointerdown");
@@ -176,6 +179,6 @@ function controls() {
   }, "submit");
   new ResizeObserver(() => {
     measureFrame();
-    fit(SMALLEST);
+    fit(READABLE);
   }).observe(graph);
 }

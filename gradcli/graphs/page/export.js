@@ -30,7 +30,7 @@ function pictureOf() {
     return to;
   };
   for (const tip of made.querySelectorAll("marker path")) tip.setAttribute("fill", getComputedStyle(graph.querySelector(`#${tip.parentNode.id} path`)).fill);
-  for (const group of [drawn.groups.lines, drawn.groups.labels, drawn.groups.cards]) made.append(copy(group));
+  for (const group of [drawn.groups.lines, drawn.groups.cards, drawn.groups.labels]) made.append(copy(group));
   return new XMLSerializer().serializeToString(made);
 }
 

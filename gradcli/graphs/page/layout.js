@@ -32,6 +32,7 @@ const Layered = (() => {
   const MANY = 5000;
   const REFERENCE_HEIGHT = 24.0;
   const SLIDE = [1280.0, 720.0];
+  const ONE_WAY = 40;
   const [READABLE, WORTH] = [0.8, 1.15];
   const MOST_SLACK = 46.0;
 
@@ -157,7 +158,7 @@ const Layered = (() => {
     }
     best = [];
     largest = _scale(heights, widths, best, window);
-    if ((largest >= READABLE)) {
+    if (((largest >= READABLE) || (boxes.length <= ONE_WAY))) {
       return 1;
     }
     for (let count of range(2, (min(MOST_COLUMNS, depth) + 1))) {
@@ -695,6 +696,20 @@ const Layered = (() => {
     return found;
   }
 
+  function label_place(wire, target, width, sideways, mirrored) {
+    let above, x, y, beside, edge;
+    if (sideways) {
+      edge = (((wire.index % 2) === 1) ? (target.height / 2) : (-target.height / 2));
+      return [(((target.x - (target.width / 2)) + (width / 2)) + 8.0), (target.y + edge)];
+    }
+    [[x, y], above] = [wire.points.at(-1), wire.points.at(-2)[1]];
+    if (mirrored) {
+      [[x, y], above] = [wire.points[0], wire.points[1][1]];
+    }
+    beside = ((x < (target.x - 1.0)) ? ((x - (width / 2)) - 8.0) : ((x + (width / 2)) + 8.0));
+    return [beside, ((above < y) ? (y - 4.0) : (y + 4.0))];
+  }
+
   function _along(a, b) {
     let length, part;
     length = max(abs((b[0] - a[0])), abs((b[1] - a[1])));
@@ -709,5 +724,5 @@ const Layered = (() => {
     return (`M${x.toFixed(1)} ${y.toFixed(1)}` + pieces.map((piece) => `C${piece}`).join(""));
   }
 
-  return { Box, Wire, layout, turned, curve };
+  return { Box, Wire, layout, turned, curve, label_place };
 })();

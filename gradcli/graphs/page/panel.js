@@ -22,10 +22,12 @@ function showPanel(i) {
   definition(list, "shape", node.shape);
   definition(list, "dtype", node.dtype);
   definition(list, "device", node.device);
-  definition(list, "value", node.value, node.odd ? "mono bad" : "mono");
+  definition(list, "value", node.value_all ?? node.value, node.odd ? "mono all bad" : "mono all");
   definition(list, "", node.value_range, "range");
-  if (data.grads) definition(list, "gradient", node.grad === null ? "None" : node.grad, node.bad ? "mono bad" : "mono grad");
-  if (data.grads) definition(list, "", node.grad_range, "range");
+  const came = turn.has(i) && turn.get(i) < state.step;
+  if (data.grads && came) definition(list, "gradient", node.grad === null ? "None" : node.grad_all ?? node.grad, node.bad ? "mono all bad" : "mono all grad");
+  if (data.grads && came) definition(list, "", node.grad_range, "range");
+  if (data.grads && !came && turn.has(i)) definition(list, "gradient", `comes in step ${turn.get(i) + 1}`, "range");
   definition(list, "module", node.module);
   definition(list, "line", node.place);
   definition(list, "step", turn.has(i) ? `${turn.get(i) + 1} of ${steps.length}` : null);
@@ -49,7 +51,7 @@ function showSaved(node) {
   for (const { field, variable, text, detail } of node.saved) {
     const value = html("dd", "");
     if (variable) value.append(html("b", variable), " = ");
-    value.append(html("span", text, "mono kept"));
+    value.append(html("span", text, "mono all kept"));
     if (detail) value.append(" ", html("small", detail));
     list.append(html("dt", field), value);
   }
@@ -94,10 +96,10 @@ function showOverview() {
 }
 
 function showSource(span) {
-  const text = data.source || "", box = $("source"), room = 1500;
+  const text = data.source || data.program || "", box = $("source"), room = 1500;
   box.hidden = !text;
   $("source-view").hidden = !text.trim().includes("\n");
-  if (!span) return box.replaceChildren(short(text, 2 * room));
+  if (!span || !data.source) return box.replaceChildren(short(text, 2 * room));
   const [start, end] = span, mark = html("mark", short(text.slice(start, end), 2 * room));
   const before = text.slice(Math.max(0, start - room), start), after = text.slice(end, end + room);
   box.replaceChildren(start > room ? `…${before}` : before, mark, end + room < text.length ? `${after}…` : after);

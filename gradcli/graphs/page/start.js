@@ -2,7 +2,7 @@
 $("tree").textContent = data.text;
 $("steps").max = steps.length;
 $("chains").setAttribute("aria-pressed", state.chains);
-if (data.groups) Object.assign($("chains"), { textContent: "Fold modules", title: "Fold the modules (c)" });
+if (data.groups) Object.assign($("chains"), { textContent: "By module", title: "By module, or every node (c)" });
 $("edges").setAttribute("aria-pressed", state.edges);
 $("depth").value = data.depth ?? "";
 $("chains").disabled = !chains.length;
@@ -14,7 +14,7 @@ keyboard();
 controls();
 measureFrame();
 draw();
-fit(SMALLEST);
+fit(READABLE);
 showOverview();
-linked();
+if (!linked() && data.show_grads && data.grads) begin(steps.length);
 document.documentElement.dataset.ready = performance.now().toFixed(0);

@@ -42,6 +42,13 @@ function remember(k) {
 function linked() {
   const found = /^#step=(\d+)$/.exec(location.hash);
   if (found) go(+found[1]);
+  return found !== null;
+}
+
+// The pass stands after a step when the page opens, and the window where it is.
+function begin(k) {
+  state.step = k;
+  showStep(true);
 }
 
 function showReached(item, k, active) {
@@ -51,20 +58,16 @@ function showReached(item, k, active) {
   item.card.classList.toggle("done", last !== null);
   item.card.classList.toggle("active", active);
   if (!item.grad) return;
-  // Asked for, gradients are there from the beginning; else each comes with its step.
-  const shown = last ?? (data.show_grads && !k ? ids[0] : null);
-  item.grad.textContent = shown === null || !data.grads ? "" : gradText(nodes[shown].grad);
-  item.grad.classList.toggle("bad", shown !== null && nodes[shown].bad);
+  item.grad.textContent = last === null || !data.grads ? "" : gradText(nodes[last].grad);
+  item.grad.classList.toggle("bad", last !== null && nodes[last].bad);
 }
 
 function showFlow(wire, text) {
   wire.label.replaceChildren();
   if (!text) return;
   const said = short(text, EDGE_TEXT), width = measure(said, MONO) + 10;
-  // Labels of neighbouring edges stand at different heights.
-  const along = wire.count < 2 ? 0.5 : 0.4 + 0.3 * (wire.index % 2);
-  const [x1, y1] = wire.points[0], [x2, y2] = wire.points[1];
-  const x = x1 + (x2 - x1) * along, y = y1 + (y2 - y1) * along;
+  const target = wire.reference || drawn.items.get(wire.to).box;
+  const [x, y] = Layered.label_place(wire, target, width, false, Boolean(data.forward));
   wire.label.append(
     element("rect", { x: x - width / 2, y: y - 9, width, height: 18, rx: 5 }),
     element("text", { class: "grad", x, y: y + 4, "text-anchor": "middle" }, said),
@@ -82,7 +85,7 @@ function html(name, text, kind) {
 
 function story(step) {
   if (!steps.length) return ["Nothing to run."];
-  if (!step) return [`The backward pass has ${steps.length} steps. `, data.grads ? "" : "Gradients were not computed; this is the order."];
+  if (!step) return [`The backward pass has ${steps.length} steps. `, data.grads ? "" : "Gradients were not computed (--grads does); this is the order."];
   const node = nodes[step.node], parts = [html("b", titleOf(node))];
   if (step.in) parts.push(" received ", html("span", step.in, node.bad ? "grad bad" : "grad"));
   if (node.variable !== null || node.leaf) parts.push(step.in ? ` and adds it to ${node.variable || "the leaf"}.grad` : ` adds to ${node.variable || "the leaf"}.grad`);

@@ -77,12 +77,13 @@ function fit(least = 0) {
   const { width: w, height: h } = frame, margin = 56;
   const scale = Math.max(least, Math.min(1.25, (w - margin) / Math.max(drawn.width, 1), (h - 2 * margin) / Math.max(drawn.height, 1)));
   const root = roots.length ? drawn.items.get(keyOf(roots[0])) : null;
-  const whole = drawn.height * scale <= h - margin;
+  const whole = drawn.height * scale <= h - margin, low = h - drawn.height * scale - margin / 2;
   // What is too wide shows its root, and no empty ground beside it.
   const last = w - drawn.width * scale - margin / 2, beside = last >= margin / 2;
   const x = beside ? (last + margin / 2) / 2 : Math.max(last, Math.min(margin / 2, w / 2 - (root ? root.box.x : 0) * scale));
-  // Never below the buttons.
-  move(x, whole ? Math.max(margin, (h - drawn.height * scale) / 2) : margin, scale);
+  // The root is in sight: at the top, never below the buttons, or at the bottom where all is read forward.
+  const at = root ? (root.box.y - root.box.height / 2) * scale : 0;
+  move(x, whole ? Math.max(margin, (h - drawn.height * scale) / 2) : Math.min(margin, Math.max(low, margin - at)), scale);
 }
 
 function reveal({ x, y, width, height }, always = false) {

@@ -573,6 +573,8 @@ class select:
 
 @primitive("SelectBackwardBackward0", "linear", sizes="input_sizes", symbolic="select_scatter")
 class select_backward:
+    """`select_scatter(zeros(input_sizes), grad_output, dim, index)`."""
+
     def forward(grad_output: Array, input_sizes: Any, dim: int, index: int) -> Array:
         made = new_zeros(grad_output, input_sizes)
         made[_at(dim % len(input_sizes), index)] = grad_output
@@ -614,6 +616,8 @@ def part(value: Any, dim: int, start: Any, end: Any) -> Any:
 
 @primitive("SliceBackwardBackward0", "linear", sizes="input_sizes", symbolic="slice_scatter")
 class slice_backward:
+    """`slice_scatter(zeros(input_sizes), grad_output, dim, start, end, step)`."""
+
     def forward(
         grad_output: Array, input_sizes: Any, dim: int, start: int, end: int, step: int
     ) -> Array:
@@ -694,6 +698,8 @@ class diagonal:
     symbolic="diagonal_scatter",
 )
 class diagonal_backward:
+    """`diagonal_scatter(zeros(input_sizes), grad_output, offset, dim1, dim2)`."""
+
     def forward(grad_output: Array, input_sizes: Any, offset: int, dim1: int, dim2: int) -> Array:
         made = new_zeros(grad_output, input_sizes)
         diagonal.kernel(made, offset, dim1, dim2)[...] = grad_output

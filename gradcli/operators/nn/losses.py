@@ -179,6 +179,8 @@ def _mse_double(g: Any, self: Any, reduction: int) -> Any:
 
 @_slope("MseLossBackwardBackward0")
 class mse_loss_backward:
+    """`2 * (self - target) * grad_output / (self.numel() if reduction == 1 else 1)`."""
+
     def forward(grad_output: Array, self: Array, target: Array, reduction: int) -> Array:
         scale = 2.0 / max(self.size, 1) if reduction == MEAN else 2.0
         return scale * (self - target) * grad_output
@@ -226,6 +228,10 @@ def _smooth_l1_double(g: Any, self: Any, target: Any, reduction: int, beta: floa
 
 @_slope("SmoothL1LossBackwardBackward0")
 class smooth_l1_loss_backward:
+    """`clamp((self - target) / beta, -1, 1) * grad_output
+    / (self.numel() if reduction == 1 else 1)`.
+    """
+
     def forward(
         grad_output: Array, self: Array, target: Array, reduction: int, beta: float
     ) -> Array:
@@ -276,6 +282,10 @@ def _huber_double(g: Any, self: Any, target: Any, reduction: int, delta: float) 
 
 @_slope("HuberLossBackwardBackward0")
 class huber_loss_backward:
+    """`clamp(self - target, -delta, delta) * grad_output
+    / (self.numel() if reduction == 1 else 1)`.
+    """
+
     def forward(
         grad_output: Array, self: Array, target: Array, reduction: int, delta: float
     ) -> Array:
@@ -452,6 +462,10 @@ def _nll_rows(node: str, name: str) -> tuple[Any, Any]:
     forward_p: Any
 
     class backward:
+        """`-grad_output * one_hot(target) * (1 if weight is None else weight[target])
+        / (total_weight if reduction == 1 else 1)`.
+        """
+
         grad_output = lambda g, target, weight, reduction, ignore_index: forward_p(
             g, target, weight, reduction, ignore_index
         )[0]
@@ -615,6 +629,10 @@ _EPSILON = 1e-12
 
 @_slope("BinaryCrossEntropyBackwardBackward0", symbolic="slope of binary_cross_entropy")
 class binary_cross_entropy_backward:
+    """`(self - target) / (self * (1 - self)) * (1 if weight is None else weight) * grad_output
+    / (self.numel() if reduction == 1 else 1)`.
+    """
+
     def forward(
         grad_output: Array, self: Array, target: Array, weight: Array | None, reduction: int
     ) -> Array:

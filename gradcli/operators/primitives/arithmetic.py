@@ -332,6 +332,7 @@ class pow_number:
         return _pow(self, dtypes.checked(exponent, self.dtype))
 
     def self(g: Any, self: Any, exponent: Any) -> Any:
+        """`g * exponent * self ** (exponent - 1)`."""
         if exponent == 0:
             return zeros_like(g)
         if exponent == 0.5:  # 1/sqrt, which keeps the sign at -0
@@ -362,6 +363,7 @@ class pow_tensors:
     )
 
     def exponent(g: Any, self: Any, exponent: Any, result: Any) -> Any:
+        """`g * result * log(self)`."""
         if is_complex(exponent):
             still = (self == 0) & (
                 (exponent.real > 0) | ((exponent.real == 0) & (exponent.imag == 0))

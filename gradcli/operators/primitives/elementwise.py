@@ -487,6 +487,8 @@ def _softplus_double_backward(g: Any, self: Any, beta: Any, threshold: Any) -> A
     jet=lambda s, grad_output, self, beta: grad_output * s.sigmoid(self * float(beta)),
 )
 class softplus_backward:
+    """`grad_output * sigmoid(beta * self)`."""
+
     def forward(grad_output: Array, self: Array, beta: Any, threshold: Any) -> Array:
         scaled = self * beta
         z = np.exp(np.minimum(scaled, threshold))
@@ -534,6 +536,7 @@ class silu:
     forward = lambda self: self / (1 + np.exp(-self))
 
     def self(g: Any, self: Any) -> Any:
+        """`g * sigmoid(self) * (1 + self * (1 - sigmoid(self)))`."""
         s = sigmoid(self)
         return g * s * (1 + self * (1 - s))
 

@@ -133,7 +133,9 @@ def shared_evenly(g: Any, self: Any, result: Any) -> Any:
 
 
 def selected_backward(g: Any, self_sym_sizes: Any, dim: int, indices: Any, keepdim: bool) -> Any:
-    """The gradient of selected values, scattered to their indices."""
+    """The gradient of selected values, scattered to their indices:
+    `scatter(zeros(self_sym_sizes), dim, indices, g)`.
+    """
     if not keepdim and self_sym_sizes:
         g, indices = unsqueeze(g, dim), unsqueeze(indices, dim)
     return scatter(g, self_sym_sizes, dim, indices)

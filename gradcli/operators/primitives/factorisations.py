@@ -154,6 +154,7 @@ class inv_ex:
         return inverse, info
 
     def A(g: Any, inverse: Any) -> Any:
+        """`-inverse.mT @ g @ inverse.mT`."""
         h = mH(inverse)
         return -matmul(h, matmul(g, h))
 
@@ -425,6 +426,7 @@ class det_p:
         return result, lu, pivots
 
     def A(g: Any, A: Any, LU: Any, pivots: Any, result: Any) -> Any:
+        """`g * result * inv(A).mT`."""
         if unrecorded(g):
             scale = g * conj(result)
             scale = np.asarray(scale) if isinstance(scale, np.generic) else scale

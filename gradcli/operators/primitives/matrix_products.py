@@ -189,6 +189,7 @@ def _column_major(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
 
 
 def _mm_mat1(g: Any, mat2: Any, sizes: Any, strides: Any, alpha: Any = 1) -> Any:
+    """`alpha * (g @ mat2.T)`."""
     if isinstance(g, ARRAYS):
         return _scaled(matrices_dot(g, _t(conj(mat2))), alpha)
     if _column_major(sizes, strides):
@@ -197,6 +198,7 @@ def _mm_mat1(g: Any, mat2: Any, sizes: Any, strides: Any, alpha: Any = 1) -> Any
 
 
 def _mm_mat2(g: Any, mat1: Any, sizes: Any, strides: Any, alpha: Any = 1) -> Any:
+    """`alpha * (mat1.T @ g)`."""
     if isinstance(g, ARRAYS):
         made = rows_product(mat1, g) if suits_product(mat1, g) else _t(conj(mat1)).dot(g)
         return _scaled(made, alpha)
@@ -892,6 +894,7 @@ class trace:
         return self.trace(dtype=np.int64 if self.dtype.kind in "biu" else self.dtype)
 
     def self(g: Any, self_sym_sizes: tuple[int, ...]) -> Any:
+        """`g * eye(*self_sym_sizes)`."""
         n, m = self_sym_sizes
         diagonal = constant(np.arange(min(n, m)) * (m + 1), g)
         return resolve("index_fill")(new_zeros(g, (n * m,)), 0, diagonal, g).reshape((n, m))

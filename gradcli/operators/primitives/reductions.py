@@ -93,7 +93,9 @@ def _mean(self: Array, *, dtype: Any = None) -> Array:
 def mean_backward(
     g: Any, self_sym_sizes: tuple[int, ...], dim: Any, self_sym_numel: int, keepdim: bool
 ) -> Any:
-    """The gradient of a mean along dimensions."""
+    """The gradient of a mean along dimensions:
+    `(g if keepdim else g.unsqueeze(dim)).expand(self_sym_sizes) * g.numel() / self_sym_numel`.
+    """
     n = count(self_sym_sizes, dim) if dim else self_sym_numel
     return shared(sum_backward(g, self_sym_sizes, dim, keepdim), n)
 

@@ -63,6 +63,7 @@ def _reversed_cumsum(value: Any, dim: int) -> Any:
 
 
 def _cumsum_backward(g: Any, dim: int, self_dtype: Any) -> Any:
+    """`flip(cumsum(flip(g, [dim]), dim), [dim])`."""
     g = cast(g, self_dtype)
     if data(g).size <= 1 or g.shape[dim] == 1:
         return g

@@ -83,6 +83,9 @@ class logsumexp_p:
         return found[()] if not found.ndim else afresh(found, self)
 
     def self(g: Any, self: Any, result: Any, dim: Any, keepdim: bool) -> Any:
+        """`(g if keepdim else g.unsqueeze(dim))
+        * exp(self - (result if keepdim else result.unsqueeze(dim)))`.
+        """
         if not keepdim and self.ndim:
             g, result = unsqueeze_dims(g, dim, self.ndim), unsqueeze_dims(result, dim, self.ndim)
         shifted = self - result
@@ -143,6 +146,8 @@ def _log_softmax(self: Array, dim: int) -> Array:
     symbolic="slope of softmax",
 )
 class softmax_backward_data:
+    """`output * (grad_output - (grad_output * output).sum(dim, True))`."""
+
     def forward(grad_output: Array, output: Array, dim: int) -> Array:
         product = grad_output * output
         return product - output * total(product, dim, True)
@@ -162,6 +167,8 @@ class softmax_backward_data:
     symbolic="slope of log_softmax",
 )
 class log_softmax_backward_data:
+    """`grad_output - exp(output) * grad_output.sum(dim, True)`."""
+
     def forward(grad_output: Array, output: Array, dim: int) -> Array:
         return grad_output - np.exp(output) * total(grad_output, dim, True)
 

@@ -76,6 +76,7 @@ def _squares(values: Any) -> Any:
 
 
 def _var_backward(g: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
+    """`2 * (self - mean(self, dim, True)) / (n - correction) * g`."""
     correction = 1 if correction is None else correction
     if not self.ndim or dim is None:
         degrees = data(self).size - correction

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from gradcli.columns.optimize.evidence import BY_VALUES, FALLS
 from gradcli.columns.optimize.minima import Minimum, minimize
 from gradcli.columns.optimize.roots import all_roots, root
 from gradcli.columns.optimize.spaces import Compiled, Space
@@ -112,6 +113,27 @@ KINDS = [
     ("x[0]**2 + x[1]**2", [4, 5], {"low": 3.0}, [3, 3], "minimum"),
     ("x[0]**2 + x[1]**2", [4, 5], {"low": 3.0, "method": "SLSQP"}, [3, 3], "minimum"),
     ("sum((x - 1)**2) + 3", [5] * 300, {}, [1] * 300, "not known"),
+    # A bound that holds nothing.
+    ("cos(x[0])", [0], {"low": 0.0}, [0], "maximum"),
+    ("-x[0]**2", [0], {"low": 0.0}, [0], "maximum"),
+    ("x[0]**2 - x[1]**2", [0, 0], {"low": 0.0}, [0, 0], "saddle point"),
+    ("x[0]*x[1]", [0, 0], {"low": 0.0}, [0, 0], "minimum"),
+    ("x[0]**2 - 4*x[0]*x[1] + x[1]**2", [0, 0], {"low": 0.0}, [0, 0], "saddle point"),
+    ("x[0]**2", [0], {"subject": ["x[0] >= 0"]}, [0], "minimum"),
+    ("-x[0]**2", [0], {"subject": ["x[0] >= 0"]}, [0], "maximum"),
+    # A curvature that the values do not bear out.
+    ("x[0]**3 + x[1]**2", [100, 100], {}, [0, 0], FALLS),
+    ("x[0]**2 - abs(x[0])", [0], {}, [0], FALLS),
+    ("-abs(x[0])", [0], {}, [0], FALLS),
+    # Where no value is at the bound, and at kinks.
+    ("x[0] - log(x[0])", [3], {"low": 0.0}, [1], "minimum"),
+    ("(x[0] - 1)**2 - log(x[0])/9", [300], {"low": 0.0}, [1.052770798392567], "minimum"),
+    ("abs(x[0])", [3], {}, [0], BY_VALUES),
+    ("sqrt(abs(x[0]))", [3], {}, [0], BY_VALUES),
+    ("sqrt(abs(x[0]))", [1.7], {}, [0], BY_VALUES),
+    ("abs(x[0] - 1) + 2*abs(x[1]) + x[0]**2/9", [5, 7], {}, [1, 0], BY_VALUES),
+    ("abs(x*sin(x) + 0.1*x).sum()", [2.5, -2], {}, [3.2417600747, -0.1001674211], BY_VALUES),
+    ("abs(x[0] - 1)", [3], {"low": 2.0}, [2], "minimum"),
 ]  # fmt: skip
 
 
@@ -130,6 +152,21 @@ def test_what_has_no_minimum_says_so(source: str) -> None:
     assert not made.converged or made.value < 1e-8
 
 
+@pytest.mark.parametrize(
+    ("source", "subject"),
+    [("exp(x[0])", "x[0] <= 2"), ("x[0]**3", "x[0] <= 200"), ("1/x[0]", "x[0] >= 1"), ("-x[0]", "x[0] >= 0")],
+)  # fmt: skip
+def test_what_has_none_under_constraints_says_so(source: str, subject: str) -> None:
+    made = found(source, [1.5], subject=[subject])
+    assert not made.converged and made.kind.startswith("no minimum")
+
+
+def test_a_ridge_that_falls_is_no_minimum() -> None:
+    """Bukin's sixth function: along a parabola of kinks it falls to (-10, 1)."""
+    made = found("100*sqrt(abs(x[1] - 0.01*x[0]**2)) + 0.01*abs(x[0] + 10)", [-8.0, 3.0])
+    assert made.value < 1e-6 or not made.converged
+
+
 def system(source: str, start: Any) -> tuple[Compiled, Any]:
     space = Space({"x": np.asarray(start, float)}, {})
     return Compiled(space.differences(parse(source)), space.size), space.flat()
@@ -143,6 +180,12 @@ ROOTS = [
     ("x**2 == 0", 1.0, [0]),
     ("x**3 == tensor([8., 27.])", [1, 1], [2, 3]),
     ("exp(x) == 5", 1.0, [np.log(5)]),
+    ("x**3 - 8", 2.0, [2]),
+    ("x**2 - 2", 2**0.5, [2**0.5]),
+    ("sqrt(x)", 1.0, [0]),
+    ("x[0] - 1; x[1] - 2", [0, 0], [1, 2]),
+    ("x[0] - 1; x[1] == 2", [0, 0], [1, 2]),
+    ("a = 3; x[0] == a; x[1] - 2", [0, 0], [3, 2]),
 ]  # fmt: skip
 
 
@@ -153,9 +196,13 @@ def test_roots(source: str, start: Any, at: list[float]) -> None:
     assert made.x == pytest.approx(np.array(at), rel=1e-12, abs=1e-6)
 
 
-@pytest.mark.parametrize("source", ["x**2 == -1", "exp(x) == 0", "abs(x) == -1", "x == x + 1"])
+@pytest.mark.parametrize(
+    "source",
+    ["x**2 == -1", "exp(x) == 0", "abs(x) == -1", "x == x + 1", "asin(x/2) == 2", "sqrt(x/9) == -1",
+     "acosh(1 + x) == -1", "asin(x/2) + 1e6 == 1e6 + 2", "1e-12*(x**2 + 1)"],
+)  # fmt: skip
 def test_what_has_no_root_says_so(source: str) -> None:
-    for start in (0.0, 1.0):
+    for start in (0.0, 0.5, 1.0):
         assert not root(*system(source, start)).converged
 
 
@@ -171,6 +218,12 @@ def test_as_many_equations_as_numbers() -> None:
         ("(x - 1)**2*(x - 2) == 0", 0.1, 3, [1, 2]),
         ("sin(1/x) == 0", 0.05, 1, [1 / (k * np.pi) for k in range(6, 0, -1)]),
         ("1/x == 0", -1, 1, []),
+        ("1/(x - 0.3)", 0, 1, []),
+        ("1/(x - 0.31)**3", 0, 1, []),
+        ("floor(x) - 0.5", 0.1, 3, []),
+        ("sign(x - pi/10)", 0, 1, []),
+        ("(x - 0.5)*sign(x - pi/10)", 0, 1, [0.5]),
+        ("tanh(1e12*(x - 0.31))", 0, 1, [0.31]),
         ("x**2 + 1 == 0", -1, 1, []),
         ("x == 0", 0, 1, [0]),
     ],

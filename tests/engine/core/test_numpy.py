@@ -45,6 +45,8 @@ def untyped(said: str) -> str:
 
 def answered(call: str) -> bool:
     """Whether this release of NumPy answers the call for arrays, and as the one that was recorded."""
+    if call.startswith("np.fix(") and np.lib.NumpyVersion(np.__version__) < "2.4.0":
+        return False  # it made an array of every argument; since then it is `trunc`
     said = answer(call, spaces(lambda numbers, kind: np.array(numbers, kind)))
     return untyped(said) == untyped(SAID[call])
 

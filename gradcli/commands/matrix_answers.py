@@ -1,0 +1,232 @@
+"""The tape's answers about matrices: Jacobians, Hessians, derivatives along a direction.
+
+The program runs, is looked at, and runs again in `transforms.removable`, whose power series have what the
+tape misses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gradcli.commands import output
+from gradcli.commands.command_errors import usage
+from gradcli.commands.plots import FORMATS
+from gradcli.commands.progress import Bar
+from gradcli.commands.question import ALONG, HESSIAN, JACOBIAN, Answer, Question
+from gradcli.commands.request_evaluation import (
+    Look,
+    again,
+    cannot_require_grad,
+    check_scalar,
+    kinks_of,
+    read_value,
+    read_variables,
+    run,
+    tell,
+)
+from gradcli.commands.vector_option import (
+    no_direction,
+    no_variable,
+    nothing_to_differentiate_by,
+    vector_texts,
+)
+
+if TYPE_CHECKING:
+    from gradcli.transforms.removable import Remarks
+
+Found = Mapping[str, Any]  # results by the names of their variables
+Lines = Sequence[tuple[str | None, Any]]
+
+
+class Again:
+    """A run of the program whose value is to be differentiated by running it again.
+
+    wanted: the variables that require grad. tensors: all variables, for the program to run again as it
+    ran before. Raises LanguageError where the value has no such derivative.
+    """
+
+    def __init__(self, question: Question) -> None:
+        from gradcli.transforms.traced_matrices import Start
+
+        request = question.request
+        variables, integers = read_variables(question.ctx, request)
+        self.start, self.asked, self.request = Start(), question.asked, request
+        with Look() as self.look:
+            self.evaluation = evaluation = run(request, variables, integers)
+        self.value = evaluation.tensor(question.asked)
+        if question.asked == HESSIAN:
+            check_scalar(evaluation, "gradcli jacobian")
+        self.tensors = evaluation.tensors()
+        self.wanted = [n for n, t in evaluation.variables.items() if t.requires_grad]
+        if not self.wanted:
+            for name in evaluation.integers:
+                raise cannot_require_grad(request, name, evaluation.variables[name])
+            raise nothing_to_differentiate_by()
+
+    def find(self, derivative: Callable[..., Any], by: Any, *how: Any) -> Any:
+        """The derivative of this run, for which the program runs once more."""
+        with Bar(None, ""):
+            return again(self.evaluation, self.start, derivative, by, *how)
+
+    def filled(self, results: Found, remarks: Remarks) -> Found:
+        """Results that are not finite, from the formula that `diff` proves."""
+        if not (remarks.open or remarks.undecided):
+            return {}
+        from gradcli.commands.formula_values import fill
+
+        program, order = self.request.program, 2 if self.asked == HESSIAN else 1
+        return fill(
+            results, remarks, program, self.tensors, self.wanted, self.request.loaded, order
+        )
+
+    def answer(self, lines: Lines, **keys: Any) -> Answer:
+        """The answer with these lines, and with these keys in JSON."""
+        order = 2 if self.asked == HESSIAN else 1
+        if self.request.style.form not in FORMATS:
+            lines = [result for line in lines for result in _elements(*line)]
+        found = Answer(self.request, self.value, lines, lambda p: _to_json(keys, p))
+        found.kinks = kinks_of(self.evaluation, self.look, order=order, rows=True)
+        return found
+
+
+def jacobian(question: Question) -> Answer:
+    """The Jacobian by every variable, or its product with a vector."""
+    from gradcli.transforms import removable, traced_matrices
+
+    mode = None if question.mode == "auto" else question.mode
+    _check_sparse(question, "--mode forward" * (mode == "forward"))
+    question.raise_on_anomalies(1)
+    run = Again(question)
+    if question.vector:
+        vectors = _vectors(question.vector, run)
+        (_, product), remarks = run.find(removable.jvp, vectors)
+        tell(remarks)
+        return run.answer([("jvp", product)], jvp=product, wrt=_each("vector", vectors))
+    if question.sparse:
+        found = run.find(traced_matrices.sparse_jacobian, run.wanted)
+    else:
+        found, remarks = run.find(removable.jacobian, run.wanted, mode)
+        filled = run.filled({f"{n}.jacobian": a for n, a in found.by.items()}, remarks)
+        found.by.update((n.rpartition(".")[0], a) for n, a in filled.items())
+        tell(remarks)
+    _note_slow(found.slow)
+    lines = [(f"{n}.jacobian", j) for n, j in found.by.items()]
+    return run.answer(lines, wrt=_each("jacobian", found.by), method=found.method)
+
+
+def hessian(question: Question) -> Answer:
+    """The Hessian by every pair of variables, or its product with a vector."""
+    from gradcli.transforms import removable
+
+    _check_sparse(question)
+    question.raise_on_anomalies(2)
+    run = Again(question)
+    if question.vector:
+        products, remarks = run.find(removable.hvp, _vectors(question.vector, run))
+        tell(remarks)
+        lines = [(f"{n}.hvp", v) for n, v in products.items()]
+        # hvp: the name of 0.1.0
+        return run.answer(lines, wrt=_each("hvp", products), hvp=products)
+    found, remarks = run.find(removable.hessian, run.wanted, question.sparse)
+    several = len(found) > 1
+    called = {
+        f"{n}.{m}.hessian" if several else f"{n}.hessian": (n, m) for n in found for m in found
+    }
+    if not question.sparse:
+        filled = run.filled({name: found[n].by[m] for name, (n, m) in called.items()}, remarks)
+        for name, block in filled.items():
+            n, m = called[name]
+            found[n].by[m] = block
+    tell(remarks)
+    _note_slow(name for row in found.values() for name in row.slow)
+    blocks = {n: row.by for n, row in found.items()}  # the name of 0.1.0
+    lines = [(name, blocks[n][m]) for name, (n, m) in called.items()]
+    return run.answer(lines, wrt=_each("hessian", blocks), blocks=blocks)
+
+
+def along(question: Question) -> Answer:
+    """The derivative along a direction, in forward mode."""
+    from gradcli.transforms import removable
+
+    question.raise_on_anomalies(1)
+    run = Again(question)
+    if not question.vector:
+        raise no_direction(run.wanted)
+    vectors = _vectors(question.vector, run)
+    (value, product), remarks = run.find(removable.jvp, vectors)
+    tell(remarks)
+    lines = [*[("value", value)] * question.value, ("jvp", product)]
+    # vector: the name of 0.1.0
+    return run.answer(lines, jvp=product, wrt=_each("vector", vectors), vector=vectors)
+
+
+ANSWERS = {JACOBIAN: jacobian, HESSIAN: hessian, ALONG: along}
+
+
+def _each(key: str, found: Found) -> dict[str, Found]:
+    return {name: {key: value} for name, value in found.items()}
+
+
+def _check_sparse(question: Question, other: str = "") -> None:
+    """Refuse what --sparse does not go with: arrays, which have all elements, vectors, another mode."""
+    style = question.request.style
+    if not question.sparse:
+        return
+    if style.form not in ("text", "plain", "json", *FORMATS):
+        option = f"-o {style.path}" if style.path is not None else f"--{style.form}"
+        raise usage(f"--sparse does not go with {option}", hint="--plain or --json have the places")
+    if question.vector or other:
+        other = "--vector" if question.vector else other
+        raise usage(f"--sparse does not go with {other}", hint="leave one of them out")
+
+
+def _vectors(texts: Iterable[str], run: Again) -> Found:
+    """The vectors of --vector, of their variables' shapes and dtypes."""
+    evaluation = run.evaluation
+    vectors: dict[str, Any] = {}
+    for name, text in vector_texts(texts, run.wanted).items():
+        if name not in run.wanted:
+            if name in evaluation.integers:
+                raise cannot_require_grad(run.request, name, evaluation.variables[name])
+            raise no_variable(name, run.wanted)
+        tensor = run.tensors[name]
+        if text.strip() == "ones":
+            from gradcli.engine.registry.table import resolve
+
+            vector = resolve("ones_like")(tensor)
+        else:
+            vector = read_value(text, "--vector").to(tensor.dtype).detach()
+        if vector.shape != tensor.shape:
+            shapes = f"has shape {tuple(tensor.shape)}, and its vector {tuple(vector.shape)}"
+            raise usage(f"--vector: {name} {shapes}", kind="shape")
+        vectors[name] = vector
+    return vectors
+
+
+def _note_slow(names: Iterable[str]) -> None:
+    """Say which operators ran entry by entry, where all could have been done at once."""
+    for name in dict.fromkeys(names):
+        output.note(f"{name} has no form for many seeds at once: it ran once for each")
+
+
+def _to_json(value: Any, precision: int | None) -> Any:
+    """Dicts of values; of a sparse matrix its shape, the places of its elements, and they."""
+    if isinstance(value, dict):
+        return {name: _to_json(one, precision) for name, one in value.items()}
+    if not output.is_sparse(value):
+        return output.to_json(value, precision)
+    values = output.to_json(value.values, precision)
+    return {"shape": list(value.shape), "indices": value.indices.tolist(), "values": values}
+
+
+def _elements(name: str | None, found: Any) -> list[tuple[str | None, Any]]:
+    """The elements of a sparse matrix as results of their own: `x.jacobian[0, 1]`; others as they are."""
+    if not output.is_sparse(found):
+        return [(name, found)]
+    if not len(found.values):
+        output.note(f"{name}: every element is zero")
+    return [
+        (f"{name}[{', '.join(map(str, place))}]" if place else name, value)
+        for place, value in zip(found.indices.tolist(), found.values, strict=True)
+    ]
