@@ -6,6 +6,7 @@ What the tape found is looked at by `transforms.removable`: where digits are los
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from gradcli.commands.request import Request
     from gradcli.commands.request_evaluation import Evaluation
     from gradcli.graphs import Trace
+    from gradcli.transforms.removable import Remarks
 
 Found = Mapping[str, Any]  # results by the names of their variables
 Lines = Sequence[tuple[str | None, Any]]
@@ -223,11 +225,15 @@ def gradient(question: Question) -> Answer:
     leaves = evaluation.leaves
     kept = retained(evaluation, leaves, names, every) if names or every else {}
     seed = None if question.seed is None else cotangent_of(evaluation, question.seed)
-    trace = None if evaluation.differentiated else _passed(question, evaluation, seed, watched)
-    grads = {n: t.grad for n, t in leaves.items()}
+    with others.rules() if others else nullcontext():
+        trace = None if evaluation.differentiated else _passed(question, evaluation, seed, watched)
+        grads = {n: t.grad for n, t in leaves.items()}
+        better: Found = {}
+        remarks: Remarks | None = None
+        if not question.of_one_tape:
+            given = {n: g for n, g in grads.items() if n in evaluation.variables and g is not None}
+            better, remarks = tails(evaluation, given, seed)
     if not question.of_one_tape:
-        given = {n: g for n, g in grads.items() if n in evaluation.variables and g is not None}
-        better, remarks = tails(evaluation, given, seed)
         for name, grad in better.items():
             leaves[name].grad = grads[name] = grad
         if remarks is not None:
@@ -329,7 +335,8 @@ def _higher(question: Question) -> Answer:
         evaluation = evaluate(question.ctx, question.request)
     value, leaves = evaluation.tensor("gradient"), evaluation.leaves
     seed = cotangent_of(evaluation, question.seed)
-    found, remarks = nth(evaluation, leaves, order, seed, watch)
+    with others.rules() if others else nullcontext():
+        found, remarks = nth(evaluation, leaves, order, seed, watch)
     tell(remarks)
     note_of_sums([n for n, t in leaves.items() if t.shape])
     lines = [*[("value", value)] * question.value, *((f"{n}.grad", g) for n, g in found.items())]

@@ -324,6 +324,7 @@ LARGE = (
     Option("--plan/--no-plan", "Show in which blocks large arrays are computed, or use no blocks."),
     *(NATIVE, BY_ROWS, *CLUSTER),
 )
+DRAWS = Option("--monte-carlo N", "Take the uncertainty from N draws of the inputs.", least=2)
 UNCERTAINTY = (
     Option(
         "--uncertainty x=VALUE", "Standard uncertainty of an input, as in --x 3±0.1.", many=True

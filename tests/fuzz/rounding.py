@@ -30,11 +30,8 @@ SIZES = (1e-8, 1e-5, 1e-2, 0.7, 3.0, 40.0, 700.0, 1e8)
 NEAR = (0.95, 0.957, 0.971, 0.989, 0.997, 1.009, 1.021, 1.04)  # a few, for two may be lucky
 POINTS = np.array([sign * size * near for size in SIZES for sign in (1, -1) for near in NEAR])
 GROUP = len(NEAR)  # points of one size and sign
-DIGITS = (
-    60,
-    400,
-    900,
-)  # the second, far from the first: 1 + exp(-700) is 1 in 60 digits, and in 130
+DIGITS = (60, 130, 400)
+FAR, FAR_DIGITS = 100, (60, 400, 900)  # 1 + exp(-700) is 1 in 60 digits, and in 130
 Jet = tuple[Decimal, Decimal, Decimal]
 
 

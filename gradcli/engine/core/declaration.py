@@ -229,6 +229,11 @@ class Declaration(Facts):
         """The fields that a node shows as `_saved_FIELD`."""
         return tuple(sorted(f for f in self.saved_fields + self.option_fields if _shown(f)))
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether somebody may want to know of its calls: see `core.switch.watching`."""
+        return not (self.switch is None and self.critical is None and self.bends is None)
+
     @cached_property
     def batching_rule(self) -> Any:
         """The batching rule, where it is none of `core.batching_rules.BATCHING_WAYS`."""

@@ -251,7 +251,7 @@ class Primitive(Declaration):
         except ValueError as error:
             raise shape_error(error, self.arrays(values)) from None
         results = (result,) if self.returns_one else tuple(result)
-        if watching and self.switch is not None:
+        if watching and self.is_watched:
             watching[-1](self, self.arrays(values), results)
         if self.view:
             base = values[0]

@@ -117,6 +117,9 @@ class ComposedClaim(Claim):
 
     found: Composed
 
+    def limits(self, arrays: Arrays) -> dict[str, Any] | None:
+        return None  # series know derivatives, not what is made of them
+
     def of_value(self, value: Any, leaves: Mapping[str, Tensor]) -> dict[str, Any]:
         found = self.found
         if found.kind == "value":

@@ -72,13 +72,14 @@ class Derivatives:
     the program has some. assumed: the assumptions under which they hold (`symbolic.assumptions`).
     raw: the gradients of numbers that are differentiated again, as they were recorded: with the tape's
     digits. alone: the only shapes for which they hold, in words ("for x of shape (3,) alone"); "" if no
-    others are known to fail.
+    others are known to fail. limits: numbers at the user's point by label, where the text has others or
+    none.
     """
 
     kind = "gradient"
 
     __slots__ = (
-        *("alone", "assumed", "beyond", "branched", "by", "lower"),
+        *("alone", "assumed", "beyond", "branched", "by", "limits", "lower"),
         *("named", "program", "raw", "real", "shape", "sized", "value", "variables"),
     )
 
@@ -100,6 +101,7 @@ class Derivatives:
         self.real = True
         self.alone = ""
         self.raw: dict[str, Expression] = {}
+        self.limits: Mapping[str, Any] = {}
 
     @property
     def whole(self) -> Expression:
