@@ -146,7 +146,7 @@ class Digits:
                 (self.error(own, k), self.error(new, k)) for k in group if np.isfinite(own[k])
             ]
             worst, found = map(max, zip(*errors, strict=True)) if errors else (0.0, 0.0)
-            if found > (max(LOST / 4, ALIKE * worst) if worst <= LOST else WORSE * worst):
+            if found > (max(LOST / 2, ALIKE * worst) if worst <= LOST else WORSE * worst):
                 return False
         return True
 

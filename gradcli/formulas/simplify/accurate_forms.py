@@ -9,9 +9,11 @@ from __future__ import annotations
 from gradcli.formulas.algebra import algebra as alg
 from gradcli.formulas.algebra.exact_check import is_leaf
 from gradcli.formulas.algebra.exact_numbers import ONE, ZERO, Number
-from gradcli.formulas.algebra.expressions import Expression, is_call
+from gradcli.formulas.algebra.expressions import Expression, is_call, order
 from gradcli.formulas.algebra.rewriting import rewrite
 
+CANCELLING = frozenset("exp log erf tanh sigmoid".split())  # beside numbers
+BOUNDED = frozenset("sinh expm1".split())  # in quotients
 ACCURATE = ("expm1", "log1p", "erfc")  # what `accurate` writes
 
 
@@ -21,7 +23,15 @@ def accurate(root: Expression) -> Expression:
     Beside other terms as well: `exp(-x) + 1 - tanh(x)**2` has no digits left at 40, as its ones cancel.
     Calls that are not looked into, as logaddexp(x, log(1 + x)), stay: a check takes each for a variable.
     """
-    return rewrite(root, _accurate, is_leaf)
+    return rewrite(root, _accurate, is_leaf) if _may_change(root) else root
+
+
+def _may_change(root: Expression) -> bool:
+    """Whether it has a function and, for most of them, a number beside it in a sum."""
+    nodes = order([root], is_leaf)
+    words = {n.data[0] for n in nodes if n.op == "call"}
+    beside = any(n.op == "sum" and n.data[1] != ZERO for n in nodes)
+    return bool(words & BOUNDED) or (beside and bool(words & CANCELLING))
 
 
 def _accurate(node: Expression) -> Expression:

@@ -148,12 +148,15 @@ def _most_accurate(
     most = found[best] + NEARBY
     near = [best, *(c for c in shorter if c is not best and found[c] <= most)][: MOST_NEAR + 1]
     for made in map(accurate, list(near)):
-        if made not in found:
-            found[made] = length(made)
+        if made not in near:
             near.append(made)
+            found.setdefault(made, length(made))
     near.sort(key=found.__getitem__)
     for _ in range(MOST_GAINED):
-        forms = [c for c in near if c is not best and found[c] <= found[best] + NEARLY]
+        own = accurate(best)
+        forms = [
+            c for c in near if c is own or (c is not best and found[c] <= found[best] + NEARLY)
+        ]
         gained = next(filter(check.accepts, digits.better(best, forms[:MOST_NEAR])), best)
         if gained is best:
             break
