@@ -46,7 +46,7 @@ from gradcli.commands.request_evaluation import (
 if TYPE_CHECKING:
     from gradcli.commands.inspected import Values
     from gradcli.commands.kink_notes import Others
-    from gradcli.commands.large_columns import Table
+    from gradcli.commands.large_columns import RowsTable
     from gradcli.commands.request import Request
     from gradcli.commands.request_evaluation import Evaluation
     from gradcli.graphs import Trace
@@ -109,7 +109,7 @@ def _propagate(question: Question, held: list[str]) -> None:
     question.errors = Uncertainties(request, question, [*given, *altered])
 
 
-def _table(question: Question, wanted: bool | None) -> Table | None:
+def _table(question: Question, wanted: bool | None) -> RowsTable | None:
     """The table that the variables are columns of, where it is read by rows.
 
     Raises LanguageError for what does not go with that, if the command line asks for it.
@@ -140,7 +140,7 @@ def rows_wanted(options: Any) -> bool | None:
     return True
 
 
-def large_table(request: Request, wanted: bool | None) -> Table | None:
+def large_table(request: Request, wanted: bool | None) -> RowsTable | None:
     """The table that is to be read by rows, if there is one: see `large_columns.large_table`."""
     if not wanted and (wanted is False or not request.has_files):
         return None

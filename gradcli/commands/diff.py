@@ -101,7 +101,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     in --json "general" is then false.
     """
     from gradcli.formulas.algebra.unknown_functions import Unknown
-    from gradcli.formulas.ask.composed_derivatives import Asked
+    from gradcli.formulas.ask.composed_derivatives import AskedDerivative
     from gradcli.formulas.lift.lifting import NoExpression
 
     if request.style.form == "json":
@@ -117,7 +117,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         wanted.sort()
         said = f"{options.operator} by {', '.join(wanted)}, in this order"
         output.note(f"{said}; say another with --wrt")
-    asked = Asked(
+    asked = AskedDerivative(
         *(options.order, options.jacobian, options.of),
         *(reading.along, reading.elements, options.operator),
     )

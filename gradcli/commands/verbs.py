@@ -28,12 +28,12 @@ from gradcli.language.option_values import in_python
 
 if TYPE_CHECKING:
     from gradcli.commands.request_evaluation import Evaluation
-    from gradcli.formulas.ask.composed_derivatives import Asked
+    from gradcli.formulas.ask.composed_derivatives import AskedDerivative
     from gradcli.formulas.derive.differentiate import Derivatives
     from gradcli.formulas.print.printed_text import Formula, Printed
     from gradcli.graphs import Graph
     from gradcli.language.program import Program
-    from gradcli.language.rewritten_sources import Reading
+    from gradcli.language.rewritten_sources import FormulaReading
     from gradcli.transforms.gradient_checks import Row
     from gradcli.transforms.tolerances import Comparison
 
@@ -366,13 +366,13 @@ def _derivative(
     verify: bool = True,
     **variables: Any,
 ) -> Any:
-    from gradcli.formulas.ask.composed_derivatives import Asked
+    from gradcli.formulas.ask.composed_derivatives import AskedDerivative
     from gradcli.language.rewritten_sources import check_no_equation
 
     call, reading = _read(source, values, variables, wrt, of, along)
     check_no_equation(call.program)
     call.leaves()
-    asked = Asked(order, jacobian, of, reading.along, reading.elements, operator)
+    asked = AskedDerivative(order, jacobian, of, reading.along, reading.elements, operator)
     found, made = _formula(call, shapes, assume, form, verify, asked)
     if made.code:
         return made.code
@@ -387,7 +387,7 @@ def _read(
     wrt: Names = None,
     of: str | None = None,
     along: str | None = None,
-) -> tuple[VerbRequest, Reading]:
+) -> tuple[VerbRequest, FormulaReading]:
     """The call of a program in which texts are put in for variables, and how it was read."""
     from gradcli.formulas.algebra.unknown_functions import unknowns
     from gradcli.language.rewritten_sources import read
@@ -410,7 +410,7 @@ def _formula(
     assume: str | Sequence[str],
     form: str,
     verify: bool,
-    asked: Asked | None = None,
+    asked: AskedDerivative | None = None,
 ) -> tuple[Derivatives, Printed]:
     """What is asked for, and as text, proved if `verify`; asked: None for the value."""
     from gradcli.formulas.ask.composed_derivatives import simplification

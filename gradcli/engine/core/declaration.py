@@ -102,6 +102,10 @@ class Facts:
     # its parameters that it names (float tensors are series, others arrays); without one what is linear,
     # bilinear or elementwise is derived from the VJP rules, and kernels are taken apart.
     jet: Any = None
+    # Its product with a tangent: a function of the tangent of its one differentiated parameter, then of
+    # parameters and results that it names; it gives None where it does not hold. Without one the product
+    # follows from the VJP rules.
+    tangent: Any = None
     # A function of parameters, and of `result`: where its derivatives by rules lose digits or are masked, so
     # that higher ones are to be taken by power series.
     critical: Any = None

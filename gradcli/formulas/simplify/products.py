@@ -51,7 +51,7 @@ SQUARES = {
 }
 
 
-class Reading(threading.local):
+class ReadingState(threading.local):
     """How formulas are read, and the generators found so far.
 
     squares: the functions whose squares are replaced. tangents: whether tan(u) is read as sin(u)/cos(u).
@@ -85,7 +85,7 @@ class Reading(threading.local):
         self.factors: dict[Key, dict[Key, int]] = {}
 
 
-reading = Reading()
+reading = ReadingState()
 
 
 def generator(*entry: Any) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from math import pi, sqrt
 from typing import Any
 
@@ -39,7 +38,6 @@ from gradcli.operators.primitives.elementwise import silu as silu_p
 
 FAMILY = "nn"
 
-Call = Callable[..., Any]
 _ANY = ("(randn(2,3))", "(randn(()))", "(randn(0))")
 
 
