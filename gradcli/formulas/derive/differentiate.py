@@ -182,14 +182,12 @@ def reading(
         n: np.asarray(v)[()] if np.ndim(v) == 0 else np.asarray(v) for n, v in variables.items()
     }
     single = {v.dtype for v in arrays.values() if v.dtype.kind == "f"} <= {np.dtype(np.float32)}
-    before = dtypes.get_default_dtype()
     if single:  # numbers are written to all digits
         arrays = {n: v.astype(np.float64) if v.dtype.kind == "f" else v for n, v in arrays.items()}
-        dtypes.set_default_dtype(dtypes.float64)
     token = exact.set(not any(isinstance(c, (float, complex)) for c in program.constants))
     kinds = alg.kinds.set({n: v.dtype.kind for n, v in arrays.items()})
     try:
-        with as_exact_as(arrays):
+        with dtypes.as_default(dtypes.float64 if single else None), as_exact_as(arrays):
             yield arrays, list(arrays) if wrt is None else list(wrt)
     except NoExpression as error:
         raise error.within(program) from error
@@ -198,7 +196,6 @@ def reading(
     finally:
         alg.kinds.reset(kinds)
         exact.reset(token)
-        dtypes.set_default_dtype(before)
 
 
 def released(node: Expression) -> Expression:
