@@ -147,16 +147,15 @@ def _most_accurate(
     """
     most = found[best] + NEARBY
     near = [best, *(c for c in shorter if c is not best and found[c] <= most)][: MOST_NEAR + 1]
-    for made in map(accurate, list(near)):
+    first = accurate(best)
+    for made in (first, *map(accurate, near[1:])):
         if made not in near:
             near.append(made)
             found.setdefault(made, length(made))
     near.sort(key=found.__getitem__)
-    for _ in range(MOST_GAINED):
-        own = accurate(best)
-        forms = [
-            c for c in near if c is own or (c is not best and found[c] <= found[best] + NEARLY)
-        ]
+    for _ in range(MOST_GAINED if len(near) > 1 else 0):
+        most = found[best] + NEARLY
+        forms = [c for c in near if c is not best and (c is first or found[c] <= most)]
         gained = next(filter(check.accepts, digits.better(best, forms[:MOST_NEAR])), best)
         if gained is best:
             break
