@@ -17,8 +17,10 @@ from gradcli.commands.declarations import Argument, Option
 if TYPE_CHECKING:
     from gradcli.columns.optimize.stated_uncertainties import Stated
     from gradcli.columns.streaming.row_formulas import RowFormula
+    from gradcli.commands.plots.axes import Dates
     from gradcli.commands.request import Request
     from gradcli.tables.named_columns import Cells, Table
+    from gradcli.tables.reading_options import Reading
 
     Tables = list[Table]
 
@@ -44,10 +46,14 @@ class DataRows:
         tables: Sequence[str],
         where: str | None = None,
         by: str | None = None,
+        loaded: Mapping[str, Any] | None = None,
     ) -> None:
         from gradcli.tables.record_batches import Stream
 
         self.request = request
+        self.loaded = dict(
+            request.loaded if loaded is None else loaded
+        )  # what formulas read besides
         # as files are written behind a variable: @data.csv
         self.files = [t[1:] if t[:1] == "@" and not os.path.exists(t) else t for t in tables]
         if len(set(self.files)) < len(self.files):
@@ -115,16 +121,17 @@ class DataRows:
         for name in free_names(program):
             if (place := self.column(name)) is not None:
                 places[name] = place
-            elif name not in known and name not in self.request.loaded:
+            elif name not in known and name not in self.loaded:
+                before = f"{option}: " if option else ""
                 raise usage(
-                    f"{option}: {name} is not a column of {self.table}",
+                    f"{before}{name} is not a column of {self.table}",
                     hint=did_you_mean(suggest(name, self.names))
                     or f"its columns are {', '.join(self.names)}",
                     kind="name",
                 )
         if option == "--where" and not places:
             raise usage("--where: no column decides", hint="as in --where 'T > 0'")
-        return RowFormula(text, places, self.request.loaded)
+        return RowFormula(text, places, self.loaded)
 
     def stated(self, text: str, option: str = "--sigma") -> Stated:
         """An uncertainty: a number, a column, `3%`, or a formula of columns."""
@@ -241,6 +248,26 @@ class DataRows:
         more = f", … ({len(said)} in all)" if len(said) > _SHOWN else ""
         output.note(f"{SET} {', '.join(said[:_SHOWN])}{more}")
 
+    # -- axes ------------------------------------------------------------------------------------
+    def heading(self, name: str, columns: Mapping[str, Sequence[int]]) -> str:
+        """What an axis says of a variable: the heading of its column, with its unit."""
+        if name not in columns or len(columns[name]) > 1:
+            return name
+        return self.heading_of(columns[name][0])
+
+    def heading_of(self, place: int) -> str:
+        """The heading of a column, with its unit."""
+        heading = self.names[place]
+        units = self.request.tables.found.get(self.table, {}).get("units") or {}
+        unit = units.get(heading)
+        return f"{heading} [{unit}]" if unit and unit not in heading else heading
+
+    def dates(self, name: str, columns: Mapping[str, Sequence[int]]) -> Dates | None:
+        """How the numbers of a variable are times; None where they are none."""
+        if name not in columns:
+            return None
+        return dates_of(self.request.tables, self.names[columns[name][0]])
+
     def numbers(self, cells: Mapping[int, Cells]) -> dict[int, Any]:
         """The numbers of columns, real ones as float64."""
         import numpy as np
@@ -249,6 +276,17 @@ class DataRows:
             i: c.numbers if c.numbers.dtype.kind == "c" else c.numbers.astype(np.float64)
             for i, c in cells.items()
         }
+
+
+def dates_of(reading: Reading, heading: str) -> Dates | None:
+    """How the numbers of a column are times; None where they are none."""
+    clock = reading.clocks.get(heading)
+    if clock is None or heading not in reading.origins:
+        return None
+    from gradcli.commands.plots.axes import Dates
+    from gradcli.tables.times import UNITS
+
+    return Dates(reading.origins[heading][0], UNITS[clock.unit], clock.is_date)
 
 
 def several(table: str, more: Sequence[str]) -> list[str]:

@@ -21,8 +21,8 @@ from gradcli.commands.declarations import (
     Options,
     declare,
 )
-from gradcli.commands.large_columns import Table, large, runner
-from gradcli.commands.pictures import PLOT, PLOTTED, Canvas
+from gradcli.commands.large_columns import RowsTable, large, runner
+from gradcli.commands.pictures import AXES, PLOT, PLOTTED, Canvas, View
 from gradcli.commands.progress import Bar
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import files_of, read_value, read_variable, set_up
@@ -61,13 +61,17 @@ BOUNDS = Option(
     ),
     Option(
         "--columns 'x=x1,x2'",
-        "The columns of a variable that is called otherwise; several make a vector.",
+        "Columns to use for a variable; several columns make a vector.",
         many=True,
     ),
     Option("--budget", "Print how much each source adds to a parameter's variance."),
     Option("--max-iterations N", "Stop after N iterations.", least=1, default=5000),
     Option("-o FILE", "Write the table with two more columns: fitted, residual.", name="path"),
     Option(PLOT, f"Draw data, curve and residuals {PLOTTED}"),
+    Option(
+        "--band LEVEL", "Confidence of the band about the curve, as 0.95; 0 for none.", type=float
+    ),
+    *AXES,
     *(NATIVE, BY_ROWS, *CLUSTER),
     examples=(
         'gradcli fit "y == b1*(1 - exp(-b2*x))" data.csv --b1 500 --b2 0.0001',
@@ -86,7 +90,13 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     table, path = options.table, options.path
     if table is None:
         raise usage("no table", hint="write gradcli fit EQUATION FILE, or - for standard input")
-    canvas = None if options.plot is None else Canvas(options.plot, request.style, "--plot")
+    canvas = view = None
+    if options.plot is not None:
+        view = View(options)
+        canvas = Canvas(
+            options.plot, request.style, "--plot",
+            theme=options.theme, wide=options.width, high=options.height,
+        )  # fmt: skip
     if path in output.STANDARD_OUTPUT:
         raise usage(
             "-o: the parameters go to standard output already", hint="name a file: -o FILE.csv"
@@ -107,8 +117,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             found, shares = asked.fitted(options.robust or "linear", options.max_iterations)
         if path is not None:
             asked.write(found, options)
-        if canvas is not None:
-            canvas.draw(_picture(asked, found))
+        if canvas is not None and view is not None:
+            canvas.draw(_picture(asked, found, view, options.band))
     report(request, asked.rows, found, shares if options.budget else {})
 
 
@@ -296,7 +306,7 @@ class Asked:
             )  # fmt: skip
 
     # -- in passes -----------------------------------------------------------------------------------
-    def large(self, by_rows: bool | None) -> Table | None:
+    def large(self, by_rows: bool | None) -> RowsTable | None:
         """The table that is to be read in passes, if it is one."""
         from gradcli.tables.columns import quoted
         from gradcli.tables.source import STANDARD_INPUT
@@ -310,7 +320,7 @@ class Asked:
         wanted = {n: ",".join(quoted(self.names[i]) for i in c) for n, c in self.columns.items()}
         return large(self.table, wanted, self.request, bool(by_rows))
 
-    def by_passes(self, table: Table, runs: Any, limit: int) -> Fit:
+    def by_passes(self, table: RowsTable, runs: Any, limit: int) -> Fit:
         """The fit by the normal equations of all rows."""
         from gradcli.columns.optimize.equation_rows import PassSums
         from gradcli.columns.optimize.fits import fit_in_passes
@@ -374,18 +384,78 @@ class Asked:
         return self.data.read_tables
 
 
-def _picture(asked: Asked, found: Fit) -> Curves:
-    from gradcli.columns.optimize.fits import drawn
+def _picture(asked: Asked, found: Fit, view: View, level: float | None) -> Curves:
+    import numpy as np
+
+    from gradcli.columns.optimize.fits import FINE, drawn
     from gradcli.commands.plots.curves import limits
     from gradcli.commands.plots.pictures import Curves, Line
 
-    labels, x, observed, curve, residual, bars = drawn(
-        asked.rows, found, asked.batch, asked.spreads
-    )
-    data = Line(x, observed, labels[1], points=True, bars=bars)
-    lines = [data, Line(curve[0], curve[1], "fit")]
-    residuals = Line(x, residual, "residual", points=True, bars=bars)
-    return Curves(lines, limits([], x), limits([curve], data.ends()), labels[0], residuals)
+    factor = _factor(level, found)
+    low, high = view.limits["x"]
+
+    def fine(x: Any) -> Any:
+        begin, end = (float(e) if said is None else said
+                      for e, said in zip((x.min(), x.max()), (low, high), strict=True))  # fmt: skip
+        if view.log("x"):
+            begin = begin if begin > 0 else float(x[x > 0].min(initial=np.inf))
+            return np.geomspace(begin, end, FINE) if 0 < begin < end else np.linspace(begin, end, 2)
+        return np.linspace(begin, end, FINE)
+
+    name, made = drawn(asked.rows, found, asked.batch, asked.spreads, fine, asked.data.sets)
+    response = asked.rows.response_text()
+    headings = [asked.data.heading(one.label, asked.columns) for one in made]
+    single = len(made) == 1
+    lines, residuals = [], []
+    for k, one in enumerate(made):
+        colour = 0 if single else k
+        x, y, spread = one.curve
+        band = None
+        if spread is not None and factor and (spread > 0).any():
+            band = y - factor * spread, y + factor * spread
+        said = ("fit" if band is None else f"fit, {_level(level)} band") if single else ""
+        lines.append(
+            Line(one.x, one.observed, headings[k], points=True, bars=one.bars, colour=colour)
+        )
+        lines.append(Line(x, y, said, colour=1 if single else k, band=band))
+        residuals.append(
+            Line(one.x, one.residual, "residual", points=True, bars=one.bars, colour=colour)
+        )
+    curves = [(line.x, line.y) for line in lines if not line.points]
+    points = np.concatenate([line.ends() for line in lines if line.points])
+    x = np.concatenate([one.x for one in made])
+    view.note_hidden("x", x)
+    view.note_hidden("y", np.concatenate([one.observed for one in made]))
+    across = view.axis(
+        "x", limits([], x, view.log("x")), asked.data.heading(name, asked.columns),
+        asked.data.dates(name, asked.columns),
+    )  # fmt: skip
+    up = view.axis("y", limits(curves, points, view.log("y")), headings[0] if single else response)
+    return Curves(lines, across, up, residuals, view.title, _remark(found))
+
+
+def _factor(level: float | None, found: Fit) -> float:
+    """How many standard uncertainties a band of that confidence goes to each side."""
+    if level is None:
+        return 1.0
+    if not 0 <= level < 1:
+        raise usage(f"--band: {level:g} is no confidence", hint="as in --band 0.95")
+    from gradcli.columns.optimize.least_squares import scipy
+
+    if found.absolute or found.dof <= 0:
+        return float(scipy("special").ndtri((1 + level) / 2))
+    return float(scipy("special").stdtrit(found.dof, (1 + level) / 2))
+
+
+def _level(level: float | None) -> str:
+    return "±1σ" if level is None else f"{100 * level:g}%"
+
+
+def _remark(found: Fit) -> str:
+    """How good the fit is, in a few letters."""
+    if not found.absolute or found.dof <= 0:
+        return ""
+    return f"χ²/dof = {found.chi2:.3g}/{found.dof}, p = {found.probability:.2g}"
 
 
 def report(request: Request, rows: EquationRows, found: Fit, shares: Mapping[str, Any]) -> None:
@@ -443,6 +513,9 @@ def _lines(
     for name, number in numbers.items():
         if number == number:
             made.append((name, number if plain else float(f"{number:.6g}")))
+    if found.absolute and found.dof > 0:
+        for name, number in (("chi2_per_dof", found.chi2 / found.dof), ("p", found.probability)):
+            made.append((name, number if plain else float(f"{number:.4g}")))
     for one, other, related in strong_correlations(labels, found):
         made.append((f"correlation.{one}.{other}", related if plain else round(related, 4)))
     return [*made, ("iterations", found.iterations)]

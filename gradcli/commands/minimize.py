@@ -159,6 +159,7 @@ def _picture(label: str, space: Space, objective: Compiled, found: Minimum) -> C
     """The objective around the way to the minimum, and the way."""
     import numpy as np
 
+    from gradcli.commands.plots.axes import Axis
     from gradcli.commands.plots.curves import limits
     from gradcli.commands.plots.pictures import GRID, Contours, Curves, Line
 
@@ -174,7 +175,7 @@ def _picture(label: str, space: Space, objective: Compiled, found: Minimum) -> C
         way = np.array([objective.value_and_gradient(p)[0] for p in path])
         lines = [Line(axes[0], values, label), Line(path[:, 0], way, "iterations", points=True)]
         y = limits([(axes[0], values)], way)
-        return Curves(lines, (axes[0][0], axes[0][-1]), y, names[0])
+        return Curves(lines, Axis((axes[0][0], axes[0][-1]), names[0]), Axis(y, label))
     one, other = (part.reshape(GRID, GRID) for part in slopes.T)
     grid = values.reshape(GRID, GRID)
     return Contours(axes[0], axes[1], grid, (one, other), (names[0], names[1]), label, path)

@@ -38,7 +38,7 @@ from gradcli.language.located_errors import LanguageError
 
 if TYPE_CHECKING:
     from gradcli.language.program import Program
-    from gradcli.language.rewritten_sources import Reading
+    from gradcli.language.rewritten_sources import FormulaReading
 
 Declared = Mapping[str, Option]
 _CONSTANTS = frozenset(("pi", "inf", "nan"))
@@ -216,6 +216,9 @@ def _source(found: Split, lenient: bool, declaration: Command) -> str | None:
                 return None
             raise usage("no program", hint="write gradcli run FILE, or - for standard input")
         path = found.positionals[0]
+        if declaration.table_alone is not None and not lenient and _is_table_alone(path, found):
+            found.positionals.insert(0, declaration.table_alone)
+            return declaration.table_alone
         if declaration.operand == "EXPR" and path != "-":
             second = (
                 found.positionals[1] if declaration.operands > 1 < len(found.positionals) else path
@@ -235,6 +238,18 @@ def _source(found: Split, lenient: bool, declaration: Command) -> str | None:
         return None if path == "-" else read_text(path)
     except LanguageError:
         return None
+
+
+def _is_table_alone(word: str, found: Split) -> bool:
+    """Whether the first word is a table, with no expression before it."""
+    named = re.fullmatch(r"(?:.*/)?([^/]*)\.(\w+)", word)
+    return (
+        named is not None
+        and named[2] != "py"
+        and named[1] not in found.bound()
+        and os.path.isfile(word)
+        and all(map(_is_table, found.positionals))
+    )
 
 
 def _check_file(text: str, found: Split, command: Command, declared: Declared) -> None:
@@ -343,7 +358,7 @@ def _reading_of(found: Split) -> Any:
     return reading_of({o.name: given[o.name] for o in READING if o.name in given}, None)
 
 
-def _formula(found: Split, text: str, which: str) -> Reading:
+def _formula(found: Split, text: str, which: str) -> FormulaReading:
     """The text as a formula; what is put in for variables, and parts of them, is taken out of `found`."""
     from gradcli.language.rewritten_sources import read
 
@@ -358,7 +373,7 @@ def _formula(found: Split, text: str, which: str) -> Reading:
     return reading
 
 
-def _take_reading(request: Request, reading: Reading) -> None:
+def _take_reading(request: Request, reading: FormulaReading) -> None:
     """How the text was read, and the functions in it that nobody knows."""
     request.reading = reading
     if functions := [name for name in reading.functions if name not in request.loaded]:

@@ -3,18 +3,112 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.array_output import picture_form
 from gradcli.commands.command_errors import usage
+from gradcli.commands.declarations import Option, Options
 from gradcli.commands.terminal import speaks_unicode, width
 
 if TYPE_CHECKING:
+    from gradcli.commands.plots.axes import Axis, Dates
     from gradcli.commands.plots.pictures import Contours, Curves
 
 PLOT = "--plot [FILE]"
 PLOTTED = "on the terminal, or into FILE.svg, .png, .pdf."
+
+
+SIZES = (
+    Option(
+        "--theme light|dark",
+        "Colours of the picture in a file.",
+        choices=("light", "dark"),
+        default="light",
+    ),
+    Option("--width N", "Width in characters; in a file, in tenths of inches.", least=20, most=500),
+    Option("--height N", "Height in lines; in a file, in tenths of inches.", least=5, most=500),
+)
+AXES = (
+    Option("--log x|y|x,y", "Logarithmic axes.", choices=("x", "y", "x,y")),
+    Option("--title TEXT", "A title above the picture."),
+    Option("--xlabel TEXT", "The label of the horizontal axis."),
+    Option("--ylabel TEXT", "The label of the vertical axis."),
+    Option("--xlim LOW:HIGH", "What the horizontal axis shows; one may be left out."),
+    Option("--ylim LOW:HIGH", "What the vertical axis shows; one may be left out."),
+    *SIZES,
+)
+
+
+class View:
+    """What a command line says of the axes of a picture."""
+
+    def __init__(self, options: Options) -> None:
+        self.logs = (options.log or "").split(",")
+        self.labels = {"x": options.xlabel, "y": options.ylabel}
+        self.title = options.title or ""
+        self.limits = {which: _limits(which, getattr(options, f"{which}lim")) for which in "xy"}
+        for which, (low, _) in self.limits.items():
+            if self.log(which) and low is not None and low <= 0:
+                raise usage(
+                    f"--{which}lim: a logarithmic axis begins above 0, not at {low:g}",
+                    hint=f"as in --{which}lim 0.1:",
+                )
+
+    def log(self, which: str) -> bool:
+        """Whether an axis, x or y, is logarithmic."""
+        return which in self.logs
+
+    def axis(
+        self, which: str, ends: tuple[float, float], label: str, dates: Dates | None = None
+    ) -> Axis:
+        """An axis that would show `ends` if nobody says another thing."""
+        from gradcli.commands.plots.axes import Axis
+
+        low, high = (
+            end if said is None else said
+            for end, said in zip(ends, self.limits[which], strict=True)
+        )
+        if not low < high:
+            raise usage(f"--{which}lim: there is nothing between {low:g} and {high:g}")
+        if self.log(which) and not low > 0:
+            raise usage(
+                f"--log {which}: the axis begins at {low:g}, and a logarithmic one above 0",
+                hint=f"as in --{which}lim 0.1:",
+            )
+        said = self.labels[which]
+        if said is not None:
+            label = said
+        return Axis((low, high), label, self.log(which), dates)
+
+    def inside(self, x: Any, y: Any) -> tuple[Any, Any]:
+        """What of a curve lies where --xlim lets see it."""
+        low, high = self.limits["x"]
+        there = (x >= (x[0] if low is None else low)) & (x <= (x[-1] if high is None else high))
+        return (x[there], y[there]) if there.sum() > 1 else (x, y)
+
+    def note_hidden(self, which: str, numbers: Any) -> None:
+        """Say how many numbers a logarithmic axis has no place for."""
+        import numpy as np
+
+        if self.log(which) and (count := int(np.count_nonzero(~(np.asarray(numbers) > 0)))):
+            many = len(numbers)
+            output.note(f"--log {which}: {count} of {many} points are not above 0, and not drawn")
+
+
+def _limits(which: str, text: str | None) -> tuple[float | None, float | None]:
+    if text is None:
+        return None, None
+    low, colon, high = text.partition(":")
+    if not colon:
+        raise usage(f"--{which}lim wants LOW:HIGH, not {text!r}", hint=f"as in --{which}lim 0:10")
+    from gradcli.commands.request_evaluation import read_value
+
+    ends = [
+        float(read_value(end, f"--{which}lim ").item()) if end.strip() else None
+        for end in (low, high)
+    ]
+    return ends[0], ends[1]
 
 
 class Canvas:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.command_errors import reading_table, usage
+from gradcli.commands.data_rows import BY, MORE, WHERE, several
 from gradcli.commands.declarations import (
     EXPRESSION,
     OUTPUTS,
@@ -18,16 +18,19 @@ from gradcli.commands.declarations import (
     Options,
     declare,
 )
-from gradcli.commands.pictures import Canvas
+from gradcli.commands.pictures import AXES, Canvas, View
 from gradcli.language.located_errors import LanguageError
 
 if TYPE_CHECKING:
     from gradcli.commands.plots.pictures import Line
+    from gradcli.commands.plotted_rows import Points
     from gradcli.commands.request import Request
     from gradcli.engine.system.process import AnyContext
 
     Interval = tuple[float, float]
 
+_EVEN = 3000  # points of a curve over a logarithmic axis
+_UNSAID_LOG = (0.1, 10.0)  # the same of a logarithmic axis
 _UNSAID = (-10.0, 10.0)  # where a variable runs that nobody said anything of
 _DASHES = ((1, 0), (3, 3), (1, 3), (5, 2))
 
@@ -36,6 +39,7 @@ _DASHES = ((1, 0), (3, 3), (1, 3), (5, 2))
     "plot",
     *EXPRESSION,
     Argument("[TABLE]", name="table", complete="files"),
+    MORE,
     Option(
         "--order N",
         "Highest derivative drawn: 1 (default); 0 for none.",
@@ -47,29 +51,30 @@ _DASHES = ((1, 0), (3, 3), (1, 3), (5, 2))
     Option("--surface", "Draw two variables as a surface."),
     Option("--descend RATE", "Draw the path of gradient descent with this step size.", type=float),
     Option("--steps N", "Steps of --descend.", least=1, most=100_000, default=50),
+    Option("--over COLUMN", "The column that those of a table are drawn over; else the first."),
+    WHERE,
+    BY,
+    Option("--sigma EXPR", "Error bars of a table's points: a column, 0.1, 3%, 0.03*y."),
+    Option("--hist", "Draw how often values of a table's columns occur."),
+    Option("--bins N", "Blocks of --hist.", least=1, most=10_000),
     Option("--csv", "Print the points as a table.", section=OUTPUTS),
     Option("-o FILE", "Draw into FILE.svg, .png or .pdf.", name="path", complete="files"),
-    Option(
-        "--theme light|dark",
-        "Colours of the picture in a file.",
-        choices=("light", "dark"),
-        default="light",
-    ),
-    Option("--width N", "Width in characters; in a file, in tenths of inches.", least=20, most=500),
-    Option("--height N", "Height in lines; in a file, in tenths of inches.", least=5, most=500),
+    *AXES,
     examples=(
         'gradcli plot "x*sin(x)" --x -10:10',
         'gradcli plot "(1-x)**2 + 100*(y-x**2)**2" --x -2:2 --y -1:3 --descend 0.001 --at x=-1,y=2',
         'gradcli plot "y == a*exp(-t/2)" data.csv --a 3 -o fit.svg',
+        "gradcli plot U data.csv --log y",
     ),
     open_variables=True,
     operands=2,
+    table_alone="...",
 )
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """Draw EXPR and its derivative over an interval: --x FROM:TO.
 
     Two variables with intervals give a contour plot with arrows along the gradient. With a TABLE,
-    `y == EXPR` draws the column y and the curve.
+    `y == EXPR` draws the column y and the curve, `U, I` columns alone, and no EXPR all of them.
     """
     from gradcli.commands.request_evaluation import set_up
 
@@ -89,23 +94,31 @@ class Plot:
     def __init__(self, request: Request, options: Options) -> None:
         from gradcli.commands.request_evaluation import files_of, read_variable
 
-        self.request, self.options = request, options
+        self.request, self.options, self.view = request, options, View(options)
         self.canvas = Canvas(
             options.path, request.style, "-o",
             theme=options.theme, wide=options.width, high=options.height,
         )  # fmt: skip
-        self.data: tuple[str, Any, Any] | None = None  # the column's name, where, its values
         self.source, self.runs = _with_a_value(request.source), self._intervals()
-        if options.table is not None:
-            with reading_table(options.table):
-                self._read(options.table)
         files = files_of(request)
         tensors = {n: read_variable(request, n, files) for n in request.names if n not in self.runs}
         self.shared = {name: tensor.detach().array for name, tensor in tensors.items()}
+        self.points: Points | None = None
+        for name in ("over", "where", "by", "sigma", "hist", "bins"):
+            if options.table is None and getattr(options, name):
+                raise usage(f"--{name} is of a table", hint='as in gradcli plot "y" data.csv')
+        if options.table is not None:
+            with reading_table(options.table):
+                self._read(several(options.table, options.more))
+        if self.points is not None and self.points.curve is None:
+            return
         for name in request.open_variables:
             if name not in self.runs and name not in request.loaded:
-                self.runs[name] = _UNSAID
-                output.note(f"{name} goes from -10 to 10; another range: --{name} FROM:TO")
+                low, high = _UNSAID if not self.view.log("x") else _UNSAID_LOG
+                self.runs[name] = low, high
+                output.note(
+                    f"{name} goes from {low:g} to {high:g}; another range: --{name} FROM:TO"
+                )
         if not self.runs:
             hint = f"as in --{[*request.names, 'x'][0]} -10:10"
             raise usage("no variable has a range to draw over", hint=hint)
@@ -117,9 +130,11 @@ class Plot:
 
     def draw(self) -> None:
         """Draw it, where it is wanted."""
-        if len(self.runs) == 1:
+        if self.points is not None and self.points.curve is None:
+            self._table()
+        elif len(self.runs) == 1:
             self._curves()
-        elif self.data is not None:
+        elif self.points is not None:
             raise usage("a table is drawn over one variable", hint="give the others a value")
         else:
             self._contours()
@@ -143,51 +158,51 @@ class Plot:
             found[name] = (low, high)
         return found
 
-    def _read(self, table: str) -> None:
-        """Take in a table: the column of the equation's left side, over that of the variable that runs."""
-        import numpy as np
-
+    def _read(self, tables: list[str]) -> None:
+        """Take in a table: what of it is drawn, and the curve that goes with it."""
+        from gradcli.commands.plotted_rows import Points
         from gradcli.language.parser import parses
         from gradcli.language.rewritten_sources import split_equation
-        from gradcli.tables import Reader
-        from gradcli.tables.column_reading import split
-        from gradcli.tables.source import STANDARD_INPUT
 
-        request = self.request
+        table, request = tables[0], self.request
+        if not os.path.exists(table.removeprefix("@")) and table != "-" and parses(table):
+            several = f"{request.source}, {table}"
+            raise usage(
+                f"there is no table {table}",
+                hint=f'several curves are one expression: gradcli plot "{several}"',
+            )
+        loaded = {**request.loaded, **self.shared}
+        self.points = Points(request, tables, self.options, loaded)
         try:
             before, left, right, after = split_equation(request.source)
         except LanguageError:
-            if not os.path.exists(table) and parses(table):
-                several = f"{request.source}, {table}"
-                raise usage(
-                    f"there is no table {table}",
-                    hint=f'several curves are one expression: gradcli plot "{several}"',
-                ) from None
+            self.points.take_columns(self.source, list(request.open_variables))
+            return
+        if self.options.hist:
             raise usage(
-                "which column of the table belongs to the curve?",
-                hint=f'say it by an equation: gradcli plot "COLUMN == {request.source}" {table}',
-            ) from None
+                "--hist is of columns, and no equation", hint=f"as in gradcli plot '{left}' …"
+            )
         self.source = f"{before}{right}{after}"
-        stdin = sys.stdin if table in STANDARD_INPUT else None
-        reader = Reader(stdin, request.missing, tell=output.note, reading=request.tables)
-        names = reader.tables(table)[0].names
-        from gradcli.language import parse
-        from gradcli.language.scope_checks import free_names
+        name = self.points.take_equation(left, self.source)
+        where = self.points.x
+        self.runs.setdefault(name, (float(where.min()), float(where.max())))
+        own = {name, *self.points.read}
+        request.open_variables = [n for n in request.open_variables if n not in own]
 
-        open_names = [
-            n for n in free_names(parse(self.source)) if n not in request.texts and n in names
-        ]
-        if len(open_names) != 1:
-            known = ", ".join(open_names) or "none"
-            raise usage(f"one variable of the curve must be a column of {table}, not {known}",
-                        hint=f"its columns are: {', '.join(names)}")  # fmt: skip
-        name = open_names[0]
-        reader.references = [split(f"{table}:{n}") for n in (name, left)]
-        where, values = (np.asarray(reader.value(f"{table}:{n}"), float) for n in (name, left))
-        order = np.argsort(where, kind="stable")
-        self.data = (left, where[order], values[order])
-        self.runs[name] = (float(where.min()), float(where.max()))
-        request.open_variables = [n for n in request.open_variables if n not in (name, left)]
+    def _table(self) -> None:
+        """Draw columns of a table alone."""
+        points = self.points
+        assert points is not None
+        form = self.request.style.form
+        if form in ("json", "csv", "plain"):
+            if self.options.hist:
+                points.write_blocks(self.request, form)
+            else:
+                self._write(points.name, points.lines(), form)
+            return
+        self.canvas.draw(
+            points.histogram(self.view) if self.options.hist else points.picture(self.view)
+        )
 
     def _functions(self) -> list[tuple[str, Callable[..., Any]]]:
         """The functions to draw, with their names: several where the value is a tuple or a short vector."""
@@ -230,12 +245,18 @@ class Plot:
         from gradcli.commands.plots.pictures import Curves, Line
 
         name, (low, high) = next(iter(self.runs.items()))
-        order = 0 if self.data is not None and self.options.order == 1 else self.options.order
+        points, view = self.points, self.view
+        order = 0 if points is not None and self.options.order == 1 else self.options.order
         lines: list[Line] = []
         functions = self._functions()
         for label, function in functions:
             columns = curves.columns_of(function, name, self.shared, max(order, 1))
-            x, found = curves.sample(columns, low, high)
+            if view.log("x"):
+                view.axis("x", (low, high), name)  # which refuses what is not above 0
+                x = np.geomspace(low, high, _EVEN)
+                found = columns(x)
+            else:
+                x, found = curves.sample(columns, low, high)
             for k, y in enumerate(found[: order + 1]):
                 lines.append(Line(x, y, _derivative(label, name, k), _DASHES[min(k, 3)]))
             if self.options.at is not None:
@@ -249,18 +270,29 @@ class Plot:
         if form in ("json", "csv", "plain"):
             self._write(name, lines, form)
             return
-        shown = [(line.x, line.y) for line in lines if len(line.x) > 2]
-        residuals, points = None, ()
-        if self.data is not None:
-            left, where, values = self.data
-            lines.append(Line(where, values, left, points=True))
-            points = values
-            curve = curves.columns_of(functions[0][1], name, self.shared, 0)(where)[0]
-            residuals = Line(where, values - curve, "residual", points=True)
-            spread = float(np.sqrt(np.nanmean(residuals.y**2)))
-            output.note(f"the points are {spread:.4g} from the curve (root of the mean square)")
-        y = curves.limits(shown, points)
-        self.canvas.draw(Curves(lines, (low, high), y, name, residuals))
+        shown = [view.inside(line.x, line.y) for line in lines if len(line.x) > 2]
+        label = lines[0].label if len(lines) == 1 else ""
+        if points is None:
+            ends = curves.limits(shown, log=view.log("y"))
+            across, up = view.axis("x", (low, high), name), view.axis("y", ends, label)
+            self.canvas.draw(Curves(lines, across, up, title=view.title))
+            return
+        first = curves.columns_of(functions[0][1], name, self.shared, 0)
+        data, residuals = points.with_residuals(lambda x: first(x)[0])
+        colour = len(data)
+        lines = [
+            *data, *[line._replace(colour=colour + k) for k, line in enumerate(lines)]
+        ]  # fmt: skip
+        drawn = np.concatenate([line.ends() for line in data])
+        ends = curves.limits(shown, drawn, view.log("y"))
+        view.note_hidden("y", points.values())
+        if (
+            name not in self.request.texts
+        ):  # its ends are those of the data, which are to be seen whole
+            low, high = curves.limits([], points.x, view.log("x"))
+        across = view.axis("x", (low, high), points.heading(name), points.dates())
+        up = view.axis("y", ends, data[0].label if len(data) == 1 else points.label)
+        self.canvas.draw(Curves(lines, across, up, residuals, view.title))
 
     def _tangent(self, columns: Any, name: str, ends: Interval, label: str) -> Line:
         """The line through the point of --at with the slope that the function has there."""
@@ -331,6 +363,7 @@ class Plot:
                 label,
                 path,
                 self.options.surface,
+                self.view.title,
             )
         )
 

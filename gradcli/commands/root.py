@@ -99,6 +99,7 @@ def _interval(request: Request) -> tuple[float, float]:
 def _picture(space: Any, system: Any, roots: list[Any], interval: Any) -> Curves:
     import numpy as np
 
+    from gradcli.commands.plots.axes import Axis
     from gradcli.commands.plots.curves import limits, sample
     from gradcli.commands.plots.pictures import Curves, Line
 
@@ -106,4 +107,8 @@ def _picture(space: Any, system: Any, roots: list[Any], interval: Any) -> Curves
     low, high = interval or (places.min() - 1, places.max() + 1)
     x, (y,) = sample(lambda at: [np.array([system.value(a)[0] for a in at[:, None]])], low, high)
     lines = [Line(x, y, "left - right"), Line(places, 0 * places, "root", points=True)]
-    return Curves(lines, (low, high), limits([(x, y)], 0 * places), next(iter(space.start)))
+    return Curves(
+        lines,
+        Axis((low, high), next(iter(space.start))),
+        Axis(limits([(x, y)], 0 * places), "left - right"),
+    )

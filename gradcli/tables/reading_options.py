@@ -66,6 +66,7 @@ class Reading:
         self.how, self.tell = how or How(), tell
         self.found: dict[str, dict[str, Any]] = {}
         self.origins: dict[str, tuple[int, str]] = {}
+        self.clocks: dict[str, Any] = {}  # by column, how its times are numbers
         self._said: set[str] = set()
 
     def __getstate__(self) -> Any:
@@ -74,7 +75,7 @@ class Reading:
 
     def __setstate__(self, state: Any) -> None:
         self.how, self.origins = state
-        self.tell, self.found, self._said = None, {}, set()
+        self.tell, self.found, self._said, self.clocks = None, {}, set(), {}
 
     def origin(self, column: str, first: str, order: str) -> tuple[int, str]:
         """What the times of a column count from, and how it is shown: the first one of the first file."""

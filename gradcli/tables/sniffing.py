@@ -207,6 +207,7 @@ def _clock(title: str, cells: Sequence[str], name: str, reading: Reading) -> Any
 
     made = clock_of(title, cells, reading.how.date_order, reading.how.time_unit)
     if made is not None:
+        reading.clocks[title] = made
         made.tell = lambda words: reading.note(name, words)
         if made.order:
             made.origin, made.shown = reading.origin(title, cells[0], made.order)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -94,9 +95,21 @@ REFUSED = {
     "plot x --x 2:1": "--x 1:2",
     "plot x -o p.gif": "there are .svg, .png, .pdf",
     "plot log(-x**2) --x 1:2": "there is no number to draw",
-    "plot z==a*t {table} --a 1": "there is no column 'z'",
+    "plot z==a*t {table} --a 1": "z is not a column of",
     "plot word==a*t {table} --a 1": "`zz` is not a number",
-    "plot t*a {table} --a 1": 'plot "COLUMN == t*a"',
+    "plot t*q {table}": 'plot "COLUMN == t*q"',
+    "plot yy {table}": "did you mean `y`",
+    "plot 3 {table}": "no column of",
+    "plot t {table} --over q": "--over: 'q' is not a column",
+    "plot t,t*1j {table}": "is complex",
+    "plot y==a*t {table} --a 1 --hist": "--hist is of columns",
+    "plot sin(x) --hist": "--hist is of a table",
+    "plot sin(x) --where x>1": "--where is of a table",
+    "plot x --log x --x -1:1": "a logarithmic one above 0",
+    "plot x --x 0:1 --xlim 3": "--xlim wants LOW:HIGH",
+    "plot x --x 0:1 --ylim 3:2": "there is nothing between 3 and 2",
+    "plot x --x 1:2 --log y --ylim -1:": "a logarithmic axis begins above 0, not at -1",
+    "fit y==a*t {table} --a 1 --plot x.svg --band 2": "--band: 2 is no confidence",
     "plot y==a*t {table}.csv --a 1": "No such file",
     "plot outer(x*ones(2),x*ones(2)) --x 1:2": "a curve needs a number",
     "plot x+y --x 0:1 --y 0:1 --descend 0.1": "--at x=VALUE,y=VALUE",
@@ -115,6 +128,150 @@ def test_the_equation_may_follow_other_lines(tmp_path: Path) -> None:
     found = run("plot", "u = a*t\ny == exp(-u)", str(table), "--a", "1", "--json", "--order", "0")
     points = json.loads(found.stdout)["points"]
     assert np.allclose(points["exp(-u)"], np.exp(-np.array(points["t"])))
+
+
+DECAY = "t [s],U [V],dU,kind\n0,5.1,0.1,A\n1,3.2,0.1,A\n2,1.8,0.1,B\n3,1.2,0.1,B\n"
+
+
+@pytest.fixture
+def decay(tmp_path: Path) -> str:
+    path = tmp_path / "decay.csv"
+    path.write_text(DECAY, encoding="utf-8")
+    return str(path)
+
+
+# -- (arguments behind the table, what --csv prints) -----------------------------------------------------
+T, U = "0 1 2 3".split(), "5.1 3.2 1.8 1.2".split()
+COLUMNS = {
+    "U": {"t [s]": T, "U [V]": U},
+    "U, dU": {"t [s]": T, "U [V]": U, "dU": ["0.1"] * 4},
+    "": {"t [s]": T, "U [V]": U, "dU": ["0.1"] * 4},
+    "U/2": {"t [s]": T, "U/2": "2.55 1.6 0.9 0.6".split()},
+    "k*U --k 2": {"t [s]": T, "k*U": "10.2 6.4 3.6 2.4".split()},
+    "U --where t>0": {"t [s]": T[1:], "U [V]": U[1:]},
+    "t": {"row": "1 2 3 4".split(), "t [s]": T},
+    "dU --over U": {"U": U[::-1], "dU": ["0.1"] * 4},
+}
+
+
+@sweep("argv", COLUMNS, parts=1)
+def test_columns_are_drawn_over_the_first(argv: str, decay: str) -> None:
+    text, *options = argv.split(" --")
+    words = [
+        *([text] if text else []),
+        decay,
+        *f" --{' --'.join(options)}".split()[: 2 * len(options)],
+    ]
+    found = run("plot", *words, "--csv")
+    assert found.exit_code == 0, found.stderr
+    head, *rows = found.stdout.splitlines()
+    columns = zip(*[row.split(",") for row in rows], strict=True)
+    assert dict(zip(head.split(","), map(list, columns), strict=True)) == COLUMNS[argv]
+
+
+def test_a_histogram_counts(decay: str) -> None:
+    found = run("plot", "U", decay, "--hist", "--bins", "2", "--json")
+    assert json.loads(found.stdout)["counts"] == {"U [V]": [2, 2]}
+    drawn = run("plot", "U", decay, "--hist", "--width", "40", "--height", "6").stdout
+    assert "count" in drawn and "U [V]" in drawn
+
+
+def test_an_equation_may_have_a_formula_of_columns_on_its_left(decay: str) -> None:
+    found = run("plot", "log10(U) == c - t/4", decay, "--c", "0.7")
+    assert "the points are 0.0" in found.stderr and "log10(U)" in found.stdout
+
+
+LABELLED = {
+    "plot U {table}": ["U [V]", "t [s]"],
+    "plot U {table} --by kind": ["kind = A", "kind = B"],
+    "plot U {table} --title Decay --xlabel time --ylabel volts": ["Decay", "time", "volts"],
+    "plot U==5*exp(-t/2) {table}": ["U [V]", "t [s]", "residual", "5*exp(-t/2)"],
+    "fit U==a*exp(-t/b) {table} --sigma dU --plot": [
+        "U [V]",
+        "t [s]",
+        "±1σ band",
+        "χ²/dof = ",
+        "p = ",
+    ],
+    "fit U==a*exp(-t/b) {table} --plot --band 0.95": ["95% band"],
+    "fit U==a*exp(-t/b) {table} --plot --band 0": ["── fit\n"],
+    "fit U==a[set]*exp(-t/b) {table} --plot --by kind": ["kind = A", "kind = B"],
+}
+
+
+@sweep("line", LABELLED, parts=1)
+def test_axes_and_legends_say_what_is_drawn(line: str, decay: str) -> None:
+    found = run(*line.format(table=decay).split())
+    assert found.exit_code == 0, found.stderr
+    shown = found.stdout.partition("\nb = ")[0]
+    assert [piece for piece in LABELLED[line] if piece not in shown] == [], found.stdout
+
+
+DATES = {
+    "time,y\n2026-01-31 12:00,1\n2026-01-31 18:00,2\n": ["12:00", "14:00", "(2026-01-31)"],
+    "day,y\n2025-12-20,1\n2026-06-01,2\n": ["2026-01", "2026-05"],
+    "day,y\n2026-01-02,1\n2026-01-09,2\n": ["01-04", "(2026)"],
+    "day,y\n1990-01-02,1\n2026-01-09,2\n": ["2000", "2020"],
+    "clock,y\n12:30:01.5,1\n12:30:09,2\n": ["12:30:02", "12:30:08"],
+}
+
+
+@sweep("text", DATES, parts=1)
+def test_times_have_dates_on_their_axis(text: str, tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text(text, encoding="utf-8")
+    shown = run("plot", "y", str(tmp_path / "d.csv"), "--width", "80").stdout
+    assert [piece for piece in DATES[text] if piece not in shown] == [], shown
+
+
+@pytest.mark.parametrize("width", [37, 60, 80, 200])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "plot x*sin(x) --x -10:10",
+        "plot x*sin(x) --x 1e9:2e9",
+        "plot x --x 1:1000 --log x,y",
+        "plot x*y --x 0:1 --y 0:1",
+        "plot x*y --x 0:1 --y 0:1 --surface",
+        "plot U {table}",
+        "plot U==5*exp(-t/2) {table}",
+        "plot {table} --hist",
+    ],
+)
+def test_nothing_is_wider_than_is_asked(line: str, width: int, decay: str) -> None:
+    found = run(*line.format(table=decay).split(), "--width", str(width), "--height", "10")
+    assert found.exit_code == 0, found.stderr
+    # A legend has an item a line at least, and a sentence its words.
+    legend = re.compile(r"\s*(──|╌╌|••|▄▄) ")
+    lines = [text for text in found.stdout.splitlines() if not legend.match(text)]
+    assert max(map(len, lines)) <= width, found.stdout
+
+
+@pytest.mark.parametrize("height", [5, 6, 8, 10, 14, 30])
+@pytest.mark.parametrize("ends", [(-9.9, 9.9), (0.2, 0.9), (3.1, 3.9), (1, 999), (1e6, 1e6 + 3)])
+def test_an_axis_has_two_marks_at_least(ends: tuple[float, float], height: int) -> None:
+    from gradcli.commands.plots.axes import Axis
+
+    for log in (False, True):
+        if ends[0] > 0 or not log:
+            marks = Axis(ends, log=log).marks(max(height // 4, 2))
+            assert 2 <= len(marks) <= height and len({text for _, text in marks}) == len(marks)
+            assert all(ends[0] * (1 - 1e-9) <= n <= ends[1] * (1 + 1e-9) for n, _ in marks if n > 0)
+
+
+@pytest.mark.needs("matplotlib")
+def test_pictures_have_labels_and_colours(tmp_path: Path, decay: str) -> None:
+    """Of an SVG: its texts, and that data and residuals have one colour."""
+    path = tmp_path / "fit.svg"
+    found = run("fit", "U == a*exp(-t/b)", decay, "--sigma", "dU", "--plot", str(path))
+    assert found.exit_code == 0, found.stderr
+    text = path.read_text(encoding="utf-8")
+    words = re.findall(r"<!-- (.*?) -->", text)
+    for piece in ("U [V]", "t [s]", "residual", "fit, ±1σ band"):
+        assert piece in words, words
+    assert any(word.startswith("χ²/dof") for word in words)
+    residuals = text[text.index('id="axes_2"') :]
+    assert "#0072b2" in residuals and "#d55e00" not in residuals
+    assert "#d55e00" in text
 
 
 @sweep("line", REFUSED, parts=1)

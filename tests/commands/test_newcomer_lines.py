@@ -79,7 +79,6 @@ def test_what_is_said(argv: list[str], words: str) -> None:
         ("eval x^2 --x 3", "**2; --math reads it as it stands", "eval x^2 --math --x 3"),
         ("graph net.py", "gradcli graph --torch net.py", "graph x**2 --x 2"),
         ("eval net.py", "gradcli run net.py", "run net.py"),
-        ("plot decay.csv", "gradcli plot EXPR decay.csv", "plot 'y == 3*t' decay.csv"),
         ("map decay.csv", "gradcli map EXPR decay.csv", "map t*2 decay.csv"),
         ("eval decay.csv", "--x @decay.csv:COLUMN", "eval sin(x) --x @decay.csv:t"),
         ("eval sin(x) --x 1 2", "--x '1,2'", "eval sin(x) --x '1,2'"),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from gradcli.columns.streaming.passes import Runner
 from gradcli.language.located_errors import LanguageError
 from gradcli.tables.parts import Part
 
-_FINE = 400  # points of a curve
+FINE = 400  # points of a curve
 STRONG = 0.9  # a correlation that is worth a line
 
 
@@ -221,6 +221,8 @@ def to_json(rows: EquationRows, found: Fit, shares: Mapping[str, Array]) -> dict
         "chi2": number(found.chi2),
         "dof": found.dof,
         "residual_deviation": number(found.deviation),
+        "chi2_per_dof": number(found.chi2 / found.dof if found.dof > 0 else np.nan),
+        "p": number(found.probability),
         "iterations": found.iterations,
         "evaluations": found.evaluations,
         "converged": found.converged and not found.undetermined,
@@ -235,28 +237,102 @@ def to_json(rows: EquationRows, found: Fit, shares: Mapping[str, Array]) -> dict
     return made
 
 
+class Drawn(NamedTuple):
+    """One number of the equation over one data set, for a picture: the data, and the curve through them.
+
+    label: what the data are. bars: the uncertainties of x and of the response, or None. curve: x, y, and
+    the standard uncertainty of y by that of the parameters, or None.
+    """
+
+    label: str
+    x: Array
+    observed: Array
+    residual: Array
+    bars: tuple[Array | None, Array | None]
+    curve: tuple[Array, Array, Array | None]
+
+
 def drawn(
-    rows: EquationRows, found: Fit, batch: Batch, spreads: Mapping[str, Array]
-) -> tuple[Any, ...]:
-    """(labels, x, response, curve, residuals, their bars) for a picture of a fit, over the first column of
-    the model's side; over the rows where that has vectors alone."""
+    rows: EquationRows,
+    found: Fit,
+    batch: Batch,
+    spreads: Mapping[str, Array],
+    fine: Callable[[Array], Array],
+    sets: Sequence[str] = (),
+) -> tuple[str, list[Drawn]]:
+    """(the variable that is drawn over, what is drawn): over the first column of the model's side, or over
+    the rows where that has vectors alone.
+
+    fine: the points of a curve over data at x. sets: the names of the data sets, whose number is `set`.
+    """
     response = rows.look({n: a[0] for n, a in batch.items()})
-    inputs = [n for n, a in batch.items() if n not in response and a.ndim == 1]
-    name, made = [*inputs, "row"][0], rows.written(found.values, batch)
-    x = batch[name] if inputs else np.arange(1.0, len(made["fitted"]) + 1)
-    curve = x[order := np.argsort(x, kind="stable")], made["fitted"][order]
-    if len(inputs) == 1 and not any(a.ndim > 1 for a in batch.values()):
-        fine = np.linspace(x.min(), x.max(), _FINE)
-        others = {n: np.resize(a, _FINE) for n, a in batch.items()}
-        curve = fine, rows.written(found.values, {**others, name: fine})["fitted"]
-    own = [n for n in spreads if n in response]
+    inputs = [
+        n for n, a in batch.items() if n not in response and a.ndim == 1 and a.dtype.kind == "f"
+    ]
+    indices = [n for n, a in batch.items() if a.dtype.kind == "i" and a.ndim == 1]
+    count = len(next(iter(batch.values())))
+    name = [*inputs, "row"][0]
+    x = batch[name] if inputs else np.arange(1.0, count + 1)
+    written = rows.written(found.values, batch)
+    fitted, residual = (
+        rows.residual_parts(written[n]).reshape(count, -1) for n in ("fitted", "residual")
+    )
+    bar = _bars(rows, found, batch, spreads, response)
+    own = spreads.get(name)
+    keys = np.stack([batch[n] for n in indices], 1) if indices else np.zeros((count, 0), int)
+    groups = np.unique(keys, axis=0)
+    alone = len(inputs) == 1 and not any(a.ndim > 1 for a in batch.values())
+    made = []
+    for key in groups:
+        there = (keys == key).all(1)
+        at = np.flatnonzero(there)
+        curve: tuple[Array, Array, Array | None]
+        if alone:
+            points = fine(x[at])
+            others = {n: np.resize(a[at], len(points)) for n, a in batch.items()}
+            curves = _curves(rows, found, {**others, name: points})
+        else:
+            at = at[np.argsort(x[at], kind="stable")]
+            points, curves = x[at], [(column, None) for column in fitted[at].T]
+        of = [
+            sets[k] if n == "set" and len(sets) > k else f"{n} = {k}"
+            for n, k in zip(indices, key, strict=True)
+        ]
+        for k, text in enumerate(rows.component_texts()):
+            label = ", ".join([*([text] if not of or len(rows.components) > 1 else []), *of])
+            curve = (points, *curves[k])
+            bars = (None if own is None else own[at], None if bar is None else bar[at, k])
+            y = (fitted + residual)[at, k]
+            made.append(Drawn(label, x[at], y, residual[at, k], bars, curve))
+    return name, made
+
+
+def _bars(
+    rows: EquationRows, found: Fit, batch: Batch, spreads: Mapping[str, Array], response: set[str]
+) -> Array | None:
+    """The standard uncertainties of the response's numbers, a row each; None where none is known."""
+    count = len(next(iter(batch.values())))
     bar = spreads.get("")
-    if own:
+    if own := [n for n in spreads if n in response]:
         _, _, slopes = rows.residuals(found.values, batch, own)
-        bar = np.sqrt(sum(np.square(slopes[n] * spreads[n]) for n in own))
-    observed = made["fitted"] + made["residual"]
-    labels = name, rows.response_text()
-    return labels, x, observed, curve, made["residual"], (spreads.get(name), bar)
+        wide = {n: rows.spread_over(spreads[n], count) for n in own}
+        bar = np.sqrt(sum(np.square(slopes[n] * wide[n]) for n in own))
+        return bar.reshape(count, -1)
+    return None if bar is None else rows.spread_over(bar, count).reshape(count, -1)
+
+
+def _curves(rows: EquationRows, found: Fit, batch: Batch) -> list[tuple[Array, Array | None]]:
+    """The model's numbers at points, each with its standard uncertainty by that of the parameters."""
+    count = len(next(iter(batch.values())))
+    fitted = rows.residual_parts(rows.written(found.values, batch)["fitted"]).reshape(count, -1)
+    spread = None
+    if rows.split and np.isfinite(found.covariance).all():
+        _, jac, _ = rows.residuals(found.values, batch)
+        squares = ((jac @ found.covariance) * jac).sum(1)
+        spread = np.sqrt(np.maximum(squares, 0)).reshape(count, -1)
+    return [
+        (fitted[:, k], None if spread is None else spread[:, k]) for k in range(fitted.shape[1])
+    ]
 
 
 def _usage(message: str, hint: str | None = None) -> LanguageError:

@@ -31,7 +31,7 @@ _TRIES = 32  # starts in place of one from where no residual depends on some par
 _DECADES = 3.0  # powers of ten that these are from the given start
 _BETTER = 0.9  # of the sum of squares there, what another start has to reach
 _EQUALS = 4  # of them that come to the same: it is the lowest
-_PROBE = 0.01  # of a standard error, how far one looks for a lower sum of squares
+_PROBES = (0.01, 1.0, 2.0)  # of a standard error, how far one looks for a lower sum of squares
 _MAD = 1.4826  # of a normal distribution, its deviation by the median absolute one
 
 
@@ -72,7 +72,8 @@ class Fit(NamedTuple):
     squared (weighted) residuals. undetermined: the parameters that could have other values with the same
     residuals. bounded: those that ended at a bound, which the covariance holds fixed. evaluations: how
     often the residuals were computed. still: those of the undetermined on which no residual depends at all
-    there. begun: where it began, if that was another start.
+    there. begun: where it began, if that was another start. absolute: whether residuals come in units of
+    their uncertainties.
     """
 
     values: Array
@@ -86,6 +87,14 @@ class Fit(NamedTuple):
     bounded: list[int]
     still: Sequence[int] = ()
     begun: Array | None = None
+    absolute: bool = False
+
+    @property
+    def probability(self) -> float:
+        """Of a chi2 as large or larger, where the uncertainties are right; nan where there are none."""
+        if not self.absolute or self.dof <= 0:
+            return float("nan")
+        return float(scipy("special").chdtrc(self.dof, self.chi2))
 
     @property
     def errors(self) -> Array:
@@ -247,13 +256,16 @@ def _lower(
 ) -> tuple[Array] | tuple[()]:
     """(a point with a lower sum of squares close by,) or nothing.
 
-    A minimum has none a hundredth of a standard error away, along the axes of its ellipsoid.
+    A minimum has none a hundredth of a standard error away, along the axes of its ellipsoid, and errors mean
+    something where there is none within it.
     """
     spread = made.covariance
     if not (made.converged and np.isfinite(spread).all() and np.isfinite(made.chi2)):
         return ()
     values, vectors = lapack.eigh(spread)
-    for move in (vectors * np.sqrt(np.maximum(values, 0.0))).T * _PROBE:
+    axes = (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    random = np.random.default_rng(0).normal(size=(4 * len(axes), len(axes))) @ axes
+    for move in np.concatenate([*(far * axes for far in _PROBES), random]):
         for there in (best.x + move, best.x - move):
             there = np.clip(there, *bounds)
             r = point.residuals(there)
@@ -329,7 +341,7 @@ def _described(
     count = best.njev or best.nfev
     return Fit(
         best.x, covariance, chi2, dof, int(count), point.evaluations, converged, undetermined,
-        bounded.tolist(), still_of,
+        bounded.tolist(), still_of, None, absolute,
     )  # fmt: skip
 
 

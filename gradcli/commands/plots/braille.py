@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from gradcli.commands.plots.curves import limits, ticks
+from gradcli.commands.plots.axes import Axis
+from gradcli.commands.plots.curves import limits
 from gradcli.commands.plots.pictures import Contours, Curves, Line, sampled
 
 _DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
@@ -17,21 +19,19 @@ DIM = 90
 
 
 class Canvas:
-    """A picture of `width` by `height` characters over a range of x and of y."""
+    """A picture of `width` by `height` characters over an axis of x and one of y."""
 
-    def __init__(
-        self, width: int, height: int, x: tuple[float, float], y: tuple[float, float]
-    ) -> None:
+    def __init__(self, width: int, height: int, x: Axis, y: Axis) -> None:
         self.x, self.y = x, y
         self.dots = np.zeros((height, width), int)
         self.colours = np.zeros((height, width), int)
         self.signs = np.full((height, width), " ")
 
     def place(self, x: Any, y: Any) -> tuple[Any, Any]:
-        """Columns and rows of dots; far outside is just outside."""
+        """Columns and rows of dots; far outside is just outside, and nan what has no place."""
         height, width = self.dots.shape
-        across = (np.asarray(x, float) - self.x[0]) / (self.x[1] - self.x[0]) * (2 * width - 1)
-        down = (self.y[1] - np.asarray(y, float)) / (self.y[1] - self.y[0]) * (4 * height - 1)
+        across = self.x.share(x) * (2 * width - 1)
+        down = (1 - self.y.share(y)) * (4 * height - 1)
         return np.clip(across, -9e4, 9e4), np.clip(down, -9e4, 9e4)
 
     def dot(self, across: Any, down: Any, colour: int) -> None:
@@ -45,17 +45,24 @@ class Canvas:
 
     def line(self, line: Line, colour: int) -> None:
         """Draw a curve, or its points."""
-        there = np.isfinite(line.x) & np.isfinite(line.y)
-        across, down = self.place(np.where(there, line.x, 0), np.where(there, line.y, 0))
+        if line.blocks:
+            self._blocks(line, colour)
+            return
+        across, down = self.place(line.x, line.y)
+        there = np.isfinite(across) & np.isfinite(down)
         if line.points:
             for k, bar in enumerate(line.bars):
                 for at in np.flatnonzero(there) if bar is not None else ():
                     ends = [np.repeat(line.x[at], 2), np.repeat(line.y[at], 2)]
                     ends[k] = ends[k] + np.array([-1, 1]) * bar[at]
+                    axis = (self.x, self.y)[k]
+                    ends[k] = np.maximum(ends[k], axis.ends[0]) if axis.log else ends[k]
                     self.line(Line(ends[0], ends[1], ""), colour)
             for shift in ((0, 0), (1, 0), (0, 1), (1, 1)):
                 self.dot(across[there] + shift[0], down[there] + shift[1], colour)
             return
+        for end in line.band or ():
+            self.line(Line(line.x, end, "", (1, 3)), colour)
         drawn, left = line.dash
         walked = 0.0
         for i in np.flatnonzero(there[1:] & there[:-1]):
@@ -68,6 +75,19 @@ class Canvas:
             a = across[i] + t * (across[i + 1] - across[i])
             d = down[i] + t * (down[i + 1] - down[i])
             self.dot(a[lit], d[lit], colour)
+
+    def _blocks(self, line: Line, colour: int) -> None:
+        """Fill the blocks of a histogram from the low end up."""
+        height, width = self.dots.shape
+        columns = np.arange(2 * width)
+        edges = self.x.share(line.x) * (2 * width - 1)
+        block = np.searchsorted(edges, columns, side="right") - 1
+        block = np.where(columns == np.rint(edges[-1]), len(line.y) - 1, block)
+        for column in columns[(block >= 0) & (block < len(line.y))]:
+            top = self.place(0, line.y[block[column]])[1]
+            if np.isfinite(top) and line.y[block[column]] > 0:
+                rows = np.arange(max(int(np.rint(top)), 0), 4 * height)
+                self.dot(np.full(len(rows), column), rows, colour)
 
     def sign(self, point: Any, sign: str, colour: int) -> None:
         """Put a character at a place."""
@@ -96,37 +116,54 @@ class Canvas:
 
 def curves(picture: Curves, size: tuple[int, int], *, coloured: bool, plain: bool) -> str:
     """Curves over one variable, with axes and a legend, `size` characters wide and high."""
-    panels = [(picture.lines, picture.y, size[1])]
-    if picture.residuals is not None:
-        most = limits([], np.append(picture.residuals.ends(), 0.0))
-        panels.append(([picture.residuals], most, max(size[1] // 3, 5)))
-    framed = _framed(size[0], picture.x, [(y, height) for _, y, height in panels])
-    room = len(framed[0][0][0])
+    numbers = picture.colours()
+    panels = [(picture.lines, numbers, picture.y, size[1])]
+    if picture.residuals:
+        ends = np.concatenate([line.ends() for line in picture.residuals])
+        most = limits([], np.append(ends, 0.0))
+        first = next((n for n, line in zip(numbers, picture.lines, strict=True) if line.points), 0)
+        own = [first if line.colour is None else line.colour for line in picture.residuals]
+        panels.append((picture.residuals, own, Axis(most), max(size[1] // 3, 5)))
+    framed = _framed(size[0], picture.x, [(y, height) for _, _, y, height in panels])
+    room, wide = len(framed[0][0][0]), framed[0][1].dots.shape[1]
     rows: list[str] = []
-    for (lines, y, _), (labels, canvas) in zip(panels, framed, strict=True):
-        for zero, ends in ((picture.x, ([0, 0], y)), (y, (picture.x, [0, 0]))):
-            if zero[0] < 0 < zero[1]:
-                canvas.line(Line(np.array(ends[0]), np.array(ends[1]), "", (1, 3)), DIM)
-        for i, line in enumerate(lines):
-            canvas.line(line, _COLOURS[i % len(_COLOURS)])
+    for (lines, own, y, _), (labels, canvas) in zip(panels, framed, strict=True):
+        for axis, across in ((picture.x, True), (y, False)):
+            if axis.ends[0] < 0 < axis.ends[1] and axis.dates is None and not axis.log:
+                zero = np.zeros(2), np.array(y.ends)
+                flat = np.array(picture.x.ends), np.zeros(2)
+                x, up = zero if across else flat
+                canvas.line(Line(x, up, "", (1, 3)), DIM)
+        for number, line in zip(own, lines, strict=True):
+            canvas.line(line, _COLOURS[number % len(_COLOURS)])
         if rows:
             rows.append(f"{' ' * (room + 2)}{lines[0].label}")
         rows += _beside(canvas.lines(coloured, plain), labels, plain)
     samples = {(1, 0): "──", (3, 3): "╌╌"}
     legend = []
-    for i, line in enumerate(picture.lines):
-        mark = "••" if line.points else samples.get(line.dash, "··")
+    for number, line in zip(numbers, picture.lines, strict=True):
+        if not line.label:
+            continue
+        mark = "••" if line.points else "▄▄" if line.blocks else samples.get(line.dash, "··")
         mark = "--" if plain else mark
-        colour = f"\033[{_COLOURS[i % len(_COLOURS)]}m"
+        colour = f"\033[{_COLOURS[number % len(_COLOURS)]}m"
         legend.append(f"{colour}{mark}\033[0m {line.label}" if coloured else f"{mark} {line.label}")
-    below = _below(picture.x, picture.name, room, framed[0][1].dots.shape[1], plain)
-    return "\n".join([*_legend(legend, room, size[0]), *rows, *below])
+    if picture.remark:
+        legend.append(picture.remark)
+    label = picture.y.label
+    above = [f"{' ' * (room + 2)}{picture.title}"] if picture.title else []
+    above += _legend(legend, room, size[0])
+    if label and label not in [line.label for line in picture.lines]:
+        above.append(f"{' ' * room} {label}")
+    below = _below(picture.x, room, wide, size[0], plain)
+    return "\n".join([*above, *rows, *below])
 
 
 def contours(picture: Contours, size: tuple[int, int], *, coloured: bool, plain: bool) -> str:
     """Contour lines of a function of two variables with arrows uphill, and the path of a descent."""
     x, y = ((float(ends[0]), float(ends[-1])) for ends in (picture.x, picture.y))
-    ((labels, canvas),) = _framed(size[0], x, [(y, size[1])])
+    first = Axis(x, picture.names[0])
+    ((labels, canvas),) = _framed(size[0], first, [(Axis(y), size[1])])
     height, width = canvas.dots.shape
     down, across = np.meshgrid(
         1 - np.linspace(0, 1, 4 * height), np.linspace(0, 1, 2 * width), indexing="ij"
@@ -155,16 +192,19 @@ def contours(picture: Contours, size: tuple[int, int], *, coloured: bool, plain:
         canvas.sign(picture.path[-1], "x", _COLOURS[2])
     room, said = len(labels[0]), ", ".join(f"{level:.3g}" for level in levels)
     rows = _beside(canvas.lines(coloured, plain), labels, plain)
-    below = _below(x, picture.names[0], room, width, plain)
+    below = _below(first, room, width, size[0], plain)
     last = f"{picture.label}: contours at {said}"
-    return "\n".join([f"{' ' * room} {picture.names[1]}", *rows, *below, last])
+    above = [f"{' ' * (room + 2)}{picture.title}"] if picture.title else []
+    return "\n".join(
+        [*above, f"{' ' * room} {picture.names[1]}", *rows, *below, *_cut(last, size[0])]
+    )
 
 
 def surface(picture: Contours, size: tuple[int, int], *, coloured: bool, plain: bool) -> str:
     """A function of two variables as a net seen from above and the front; what lies behind is hidden."""
     low, high = picture.ends()
     height = (np.clip(picture.values, low, high) - low) / ((high - low) or 1.0)
-    canvas = Canvas(size[0], max(size[1] - 1, 5), (-0.7, 0.7), (-0.66, 0.66))
+    canvas = Canvas(size[0], max(size[1] - 1, 5), Axis((-0.7, 0.7)), Axis((-0.66, 0.66)))
     turn, tilt = np.radians(-60.0), np.radians(30.0)
 
     def seen(u: Any, v: Any, h: Any) -> tuple[Any, Any, Any]:
@@ -204,25 +244,29 @@ def surface(picture: Contours, size: tuple[int, int], *, coloured: bool, plain: 
         f"{picture.label}: {low:.4g} to {high:.4g}; {said[0]} to the right, {said[1]} to the back"
     )
     rows = [row for row in canvas.lines(coloured, plain) if _bare(row).strip()]
-    return "\n".join([*rows, last])
+    return "\n".join([*rows, *_cut(last, size[0])])
+
+
+_SHORT = 4  # letters of a variable's name that stand beside its axis
 
 
 def _framed(
-    width: int, x: tuple[float, float], panels: Sequence[tuple[tuple[float, float], int]]
+    width: int, x: Axis, panels: Sequence[tuple[Axis, int]]
 ) -> list[tuple[list[str], Canvas]]:
-    """For each panel, (the range of y, lines): the labels of its rows, all of one width, and the canvas
+    """For each panel, (its vertical axis, lines): the labels of its rows, all of one width, and the canvas
     that is left beside them."""
     panels = [(y, max(height, 5)) for y, height in panels]
-    marks = [ticks(*y, max(height // 4, 2)) for y, height in panels]
-    room = max(len(f"{mark:g}") for found in marks for mark in found)
+    marks = [y.marks(max(height // 4, 2)) for y, height in panels]
+    room = max((len(text) for found in marks for _, text in found), default=1)
+    beside = len(x.label) + 2 if 0 < len(x.label) <= _SHORT else 0
     made = []
     for (y, height), found in zip(panels, marks, strict=True):
-        canvas = Canvas(max(width - room - 2, 10), height, x, y)
+        canvas = Canvas(max(width - room - 2 - beside, 10), height, x, y)
         labels = [" " * room] * height
-        for mark in found:
-            row = int(canvas.place(x[0], mark)[1] // 4)
+        for mark, text in found:
+            row = int(canvas.place(x.ends[0], mark)[1] // 4)
             if 0 <= row < height:
-                labels[row] = f"{mark:g}".rjust(room)
+                labels[row] = text.rjust(room)
         made.append((labels, canvas))
     return made
 
@@ -236,18 +280,30 @@ def _beside(rows: list[str], labels: list[str], plain: bool) -> list[str]:
     ]
 
 
-def _below(x: tuple[float, float], name: str, room: int, width: int, plain: bool) -> list[str]:
-    """The horizontal axis and its numbers."""
+def _below(x: Axis, room: int, width: int, whole: int, plain: bool) -> list[str]:
+    """The horizontal axis, its numbers, and its label: beside it if it is short, else below."""
     corner, flat, up = "+-+" if plain else "└─┬"
     axis, below = [flat] * width, [" "] * (width + room + 3)
-    for mark in ticks(*x, max(width // 12, 2)):
-        at = min(int((mark - x[0]) / (x[1] - x[0]) * (width - 1) + 0.5), width - 1)
-        text = f"{mark:g}"
+    most = max(width // (12 if x.dates is None else 14), 2)
+    for mark, text in x.marks(most):
+        at = min(int(float(x.share(mark)) * (width - 1) + 0.5), width - 1)
         start = min(room + 2 + at - len(text) // 2, room + 2 + width - len(text))
+        start = max(start, 0)
         if not "".join(below[max(start - 1, 0) : start + len(text) + 1]).strip():
             below[start : start + len(text)] = text
             axis[at] = up
-    return [f"{' ' * room} {corner}{''.join(axis)}", f"{''.join(below).rstrip()}  {name}"]
+    label = x.full_label(most)
+    line = f"{' ' * room} {corner}{''.join(axis)}"
+    numbers = "".join(below).rstrip()
+    if len(label) <= _SHORT:
+        return [line, f"{numbers}  {label}".rstrip()]
+    at = room + 2 + max((width - len(label)) // 2, 0)
+    return [line, numbers, " " * max(min(at, whole - len(label)), 0) + label]
+
+
+def _cut(text: str, width: int) -> list[str]:
+    """A sentence below a picture, in lines."""
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
 
 
 def _bare(text: str) -> str:

@@ -65,36 +65,60 @@ def sample(columns: Callable[[Any], Columns], low: float, high: float) -> tuple[
         return x, [_cut(x, y, s, h) for (y, s), h in zip(_slopes(x, found), heights, strict=True)]
 
 
-def limits(curves: Iterable[tuple[Any, Any]], points: Any = ()) -> tuple[float, float]:
+def limits(
+    curves: Iterable[tuple[Any, Any]], points: Any = (), log: bool = False
+) -> tuple[float, float]:
     """What of the vertical axis is shown: all, or where poles tower over the rest, the rest.
 
-    curves: x and y of each. points: what has to be in the picture besides.
+    curves: x and y of each. points: what has to be in the picture besides. log: of a logarithmic axis,
+    which shows what is above 0.
     """
     even = [y[np.searchsorted(x, np.linspace(x[0], x[-1], _FIRST))] for x, y in curves]
     finite = np.concatenate([y[np.isfinite(y)] for y in even] or [np.zeros(0)])
     points = np.asarray(points, float)
+    points = points[np.isfinite(points)]
+    if log:
+        with np.errstate(all="ignore"):
+            finite, points = (np.log10(part[part > 0]) for part in (finite, points))
     if not len(finite):
         finite = points if len(points) else np.array([-1.0, 1.0])
     low, high = float(finite.min()), float(finite.max())
     bulk = np.quantile(finite, [0.05, 0.95])
     room = float(bulk[1] - bulk[0])
-    if high - low > 6 * room > 0:
+    if high - low > 6 * room > 0 and not log:
         low, high = max(low, float(bulk[0]) - room), min(high, float(bulk[1]) + room)
     low, high = min([low, *points]), max([high, *points])
     if low == high:
-        low, high = low - max(1, abs(low)) / 2, high + max(1, abs(high)) / 2
+        wide = 0.5 if log else max(1, abs(low)) / 2
+        low, high = low - wide, high + wide
     margin = (high - low) / 40
-    return low - margin, high + margin
+    low, high = low - margin, high + margin
+    return (10**low, 10**high) if log else (low, high)
 
 
 def ticks(low: float, high: float, most: int) -> list[float]:
-    """Round numbers from low to high, at most `most`: multiples of 1, 2 or 5 times a power of ten."""
+    """Round numbers from low to high, about `most`, two at least: multiples of 1, 2 or 5 times a power of
+    ten."""
     step = (high - low) / max(most, 1)
     power = 10.0 ** np.floor(np.log10(step))
-    step = next(m * power for m in (1, 2, 5, 10) if m * power >= step * (1 - 1e-9))
+    steps = [m * power for m in (10, 5, 2, 1, 0.5, 0.2, 0.1)]
+    first = max(i for i, m in enumerate(steps) if m >= step * (1 - 1e-9))
+    found: list[float] = []
+    for step in steps[first:]:
+        found = _multiples(step, low, high)
+        if len(found) >= 2:
+            break
+    return found
+
+
+def _multiples(step: float, low: float, high: float) -> list[float]:
     first = np.ceil(low / step - 1e-9)
     found = (first + np.arange(int((high - low) / step) + 2)) * step
-    return [float(round(t, 12)) + 0.0 for t in found if t <= high + step * 1e-9]
+    return [
+        float(round(t, 12 - int(np.floor(np.log10(step))))) + 0.0
+        for t in found
+        if t <= high + step * 1e-9
+    ]
 
 
 def _slopes(x: Any, found: Columns) -> list[tuple[Any, Any]]:

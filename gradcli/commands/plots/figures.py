@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from gradcli.commands.plots.axes import Axis
 from gradcli.commands.plots.pictures import Contours, Curves, Line
 
 # Okabe and Ito's colours, which those who are colour-blind tell apart; yellow only on dark.
@@ -56,30 +57,82 @@ def saved(found: Any, form: str) -> bytes:
 def curves(picture: Curves, form: str, theme: str, size: tuple[float, float]) -> bytes:
     """Curves over one variable; with residuals, these below."""
     with figure(theme, size) as (found, colours):
-        many = picture.residuals is not None
+        many = bool(picture.residuals)
         axes = found.subplots(2 if many else 1, sharex=True, squeeze=False,
                               gridspec_kw={"height_ratios": [3, 1] if many else [1]})[:, 0]  # fmt: skip
-        styles = {(1, 0): "-", (3, 3): "--"}
-        for i, line in enumerate(picture.lines):
-            colour = colours[i % len(colours)]
-            if line.points:
-                _points(axes[0], line, colour)
-            else:
-                style = styles.get(line.dash, ":")
-                axes[0].plot(line.x, line.y, style, color=colour, label=line.label)
-        axes[0].set_ylim(*picture.y)
-        axes[0].legend()
-        if picture.residuals is not None:
-            axes[1].axhline(0, linewidth=1, color=colours[0])
-            _points(axes[1], picture.residuals, colours[1])
-            axes[1].set_ylabel(picture.residuals.label)
-        axes[-1].set_xlabel(picture.name)
+        numbers = picture.colours()
+        handles = [
+            _line(axes[0], line, colours[number % len(colours)])
+            for number, line in zip(numbers, picture.lines, strict=True)
+        ]
+        _scale(axes[0].yaxis, picture.y, max(int(size[1]), 3))
+        _scale(axes[-1].xaxis, picture.x, max(int(size[0]), 3))
+        _legend(axes[0], handles, [line.label for line in picture.lines], picture.remark)
+        if any(line.blocks for line in picture.lines):
+            axes[0].yaxis.get_major_locator().set_params(integer=True)
+        axes[0].set_ylabel(picture.y.label)
+        own = [numbers[i] for i, line in enumerate(picture.lines) if line.points]
+        for k, line in enumerate(picture.residuals):
+            number = line.colour if line.colour is not None else [*own, 0][0]
+            _line(axes[1], line, colours[number % len(colours)])
+            if not k:
+                axes[1].margins(y=0.15)
+                axes[1].axhline(0, linewidth=1, color=_INK[theme][1], zorder=1)
+                axes[1].set_ylabel(line.label)
+        found.align_ylabels()
+        axes[-1].set_xlabel(picture.x.full_label(max(int(size[0]), 3)))
+        if picture.title:
+            found.suptitle(picture.title)
         return saved(found, form)
 
 
-def _points(axes: Any, line: Line, colour: str) -> None:
-    x, y = line.bars
-    axes.errorbar(line.x, line.y, y, x, ".", color=colour, elinewidth=0.8, label=line.label)
+_STYLES = {(1, 0): "-", (3, 3): "--"}
+
+
+def _line(axes: Any, line: Line, colour: str) -> Any:
+    """Draw a line: joined, with its band, or apart, with its bars, or as blocks. Give what a legend shows."""
+    if line.points:
+        x, y = line.bars
+        return axes.errorbar(line.x, line.y, y, x, ".", color=colour, elinewidth=0.8, zorder=3)
+    if line.blocks:
+        return axes.stairs(line.y, line.x, fill=True, color=colour, alpha=0.65)
+    if line.band is not None:
+        axes.fill_between(line.x, *line.band, color=colour, alpha=0.25, linewidth=0)
+    return axes.plot(line.x, line.y, _STYLES.get(line.dash, ":"), color=colour)[0]
+
+
+_TENS = 5  # decades from which on powers are written as such
+
+
+def _scale(of: Any, axis: Axis, most: int) -> None:
+    """Give an axis of matplotlib its ends, scale and marks."""
+    from matplotlib.ticker import NullFormatter
+
+    which = of.axis_name
+    if axis.log:
+        getattr(of.axes, f"set_{which}scale")("log")
+    getattr(of.axes, f"set_{which}lim")(*axis.ends)
+    few = axis.log and axis.ends[1] / axis.ends[0] < 10**_TENS
+    if few or axis.dates is not None:
+        marks = axis.marks(2 * most if few else most)
+        of.set_ticks([n for n, _ in marks], [text for _, text in marks])
+        of.set_minor_formatter(NullFormatter())
+
+
+def _legend(axes: Any, handles: Sequence[Any], labels: Sequence[str], remark: str) -> None:
+    """The legend above the axes, where it hides nothing."""
+    from matplotlib.lines import Line2D
+
+    said = [(h, t) for h, t in zip(handles, labels, strict=True) if t]
+    handles, labels = [h for h, _ in said], [t for _, t in said]
+    if remark:
+        handles, labels = [*handles, Line2D([], [], linestyle="none")], [*labels, remark]
+    wide = sum(map(len, labels)) + 6 * len(labels)
+    room = 14 * float(axes.figure.get_figwidth())  # letters of the legend's size beside each other
+    axes.legend(
+        handles, labels, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2, fontsize=9,
+        ncols=len(labels) if wide <= room else max(int(len(labels) * room / wide), 1),
+    )  # fmt: skip
 
 
 def contours(picture: Contours, form: str, theme: str, size: tuple[float, float]) -> bytes:
@@ -103,6 +156,8 @@ def contours(picture: Contours, form: str, theme: str, size: tuple[float, float]
         axes.set_ylim(y[0], y[-1])
         axes.set_xlabel(picture.names[0])
         axes.set_ylabel(picture.names[1])
+        if picture.title:
+            axes.set_title(picture.title)
         return saved(found, form)
 
 
@@ -118,6 +173,8 @@ def surface(picture: Contours, form: str, theme: str, size: tuple[float, float])
         axes.plot_surface(across, up, heights, rcount=80, ccount=80, cmap="viridis")
         axes.set_xlabel(picture.names[0])
         axes.set_ylabel(picture.names[1])
+        if picture.title:
+            axes.set_title(picture.title)
         return saved(found, form)
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradcli.commands.plots.axes import Axis
 from gradcli.commands.plots.curves import limits
 
 GRID = 121  # points of a function of two variables along either
@@ -16,15 +17,20 @@ _LEVELS = 12
 class Line(NamedTuple):
     """A curve: points joined, with gaps at NaN. dash: dots drawn and left out. label: for the legend.
 
-    bars: of points, the uncertainties of x and of y, or None.
+    points: whether the points stand apart; bars: of these, the uncertainties of x and of y, or None.
+    colour: its number among the theme's; None takes the next. band: the ends of what surrounds a curve.
+    blocks: whether it is a histogram, whose x are the edges of blocks as high as y.
     """
 
     x: Any
     y: Any
     label: str
     dash: tuple[int, int] = (1, 0)
-    points: bool = False  # apart, not joined
+    points: bool = False
     bars: tuple[Any, Any] = (None, None)
+    colour: int | None = None
+    band: tuple[Any, Any] | None = None
+    blocks: bool = False
 
     def ends(self) -> Any:
         """All of y that is to be seen: with bars, their ends."""
@@ -33,18 +39,26 @@ class Line(NamedTuple):
 
 
 class Curves(NamedTuple):
-    """Lines over one variable, `name`; residuals have a picture of their own below."""
+    """Lines over one variable; residuals have a picture of their own below, in the colours of their data.
+
+    remark: what the legend says besides, as how good a fit is.
+    """
 
     lines: Sequence[Line]
-    x: tuple[float, float]
-    y: tuple[float, float]
-    name: str
-    residuals: Line | None = None
+    x: Axis
+    y: Axis
+    residuals: Sequence[Line] = ()
+    title: str = ""
+    remark: str = ""
 
     @property
     def kind(self) -> str:
         """How it is drawn."""
         return "curves"
+
+    def colours(self) -> list[int]:
+        """The number of the colour of each line."""
+        return [i if line.colour is None else line.colour for i, line in enumerate(self.lines)]
 
 
 class Contours(NamedTuple):
@@ -61,6 +75,7 @@ class Contours(NamedTuple):
     label: str
     path: Any = None
     surface: bool = False
+    title: str = ""
 
     @property
     def kind(self) -> str:

@@ -69,7 +69,9 @@ def _trilinear(
 ) -> Array:
     n = i1.ndim + len(expand1)
     terms = [_letters(n, e) for e in (expand1, expand2, expand3)]
-    return np.einsum(f"{','.join(terms)}->{_letters(n, sumdim)}", i1, i2, i3, optimize=True)
+    return np.einsum(
+        f"{','.join(terms)}->{_letters(n, sumdim)}", i1, i2, i3, optimize=True, order="C"
+    )
 
 
 @primitive(_trilinear, "TrilinearBackward0", refuses={"C": "_trilinear"}, batching="trilinear")
