@@ -1,4 +1,4 @@
-"""Times `gradcli graph --torch` against the program alone: `-m tests.benchmarks.torch_programs [ROUNDS] [STEPS]`.
+"""Times `graph --torch` against the program alone: `-m tests.benchmarks.torch_programs [ROUNDS] [STEPS]`.
 
 CPU seconds of whole commands on one thread, in turns; the least of each. The ratios are written by program.
 """
