@@ -103,7 +103,8 @@ def _page(entry: Any, family: str) -> str:
 def _formula(entry: Any) -> str | None:
     """The derivative of an example as MathML, if it has a formula that holds for every size.
 
-    Of an array it is the derivative of the sum of its elements; where that is 0, as of a softmax, the Jacobian.
+    Of an array it is the derivative of the sum of its elements; where that is 0, as of a softmax, it is the
+    Jacobian.
     """
     from latex2mathml.converter import convert
 
