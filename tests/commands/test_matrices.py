@@ -254,3 +254,18 @@ def test_a_matrix_that_is_too_large_names_its_size() -> None:
     result = run("hessian", "sum(x**2)", "--x", "ones(3000000)")
     assert result.exit_code == 1
     assert "(3000000, 3000000) takes 65.5 TiB" in result.stderr and "--sparse" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "argv, shown",
+    [
+        (["jacobian", "[x*y, sin(x)]", "--x", "0", "--y", "2"], "x.jacobian = [2, 1]\ny.jacobian = [0, 0]\n"),
+        (["jacobian", "p = x*y; d = x**2; (p, d)", "--x", "1", "--y", "2"],
+         "x.jacobian = [2, 2]\ny.jacobian = [1, 0]\n"),
+        (["jacobian", "[1, x]", "--x", "3"], "x.jacobian = [0, 1]\n"),
+        (["jvp", "x*y, x", "--x", "1", "--y", "2", "--vector", "x=1"], "jvp = [2, 1]\n"),
+    ],
+)  # fmt: skip
+def test_a_list_of_numbers_is_a_vector(argv, shown):
+    result = run(*argv)
+    assert (result.stdout, result.stderr) == (shown, "")
