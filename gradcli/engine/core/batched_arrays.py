@@ -58,7 +58,7 @@ ITEM = (
 )
 _CONTROL_FLOW = (
     "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We "
-    "don't support that yet, please file an issue at https://github.com/pytorch/pytorch/issues ."
+    "don't support that yet; a branch by elements is `where(condition, a, b)`."
 )
 NO_STORAGE = "Cannot access data pointer of Tensor that doesn't have storage"
 INPLACE = (
