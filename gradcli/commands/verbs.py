@@ -28,12 +28,12 @@ from gradcli.language.option_values import in_python
 
 if TYPE_CHECKING:
     from gradcli.commands.request_evaluation import Evaluation
-    from gradcli.formulas.ask.composed_derivatives import Asked
+    from gradcli.formulas.ask.composed_derivatives import AskedDerivative
     from gradcli.formulas.derive.differentiate import Derivatives
     from gradcli.formulas.print.printed_text import Formula, Printed
     from gradcli.graphs import Graph
     from gradcli.language.program import Program
-    from gradcli.language.rewritten_sources import Reading
+    from gradcli.language.rewritten_sources import FormulaReading
     from gradcli.transforms.gradient_checks import Row
     from gradcli.transforms.tolerances import Comparison
 
@@ -130,13 +130,14 @@ class VerbRequest:
             raise LanguageError("nothing to differentiate with respect to", kind="usage", hint=what)
         return {n: self.tensors[n].requires_grad_() for n in self.wanted if n in self.tensors}
 
-    def evaluated(self, purpose: str) -> Evaluation:
-        """The program's run, whose value must be a tensor."""
+    def evaluated(self, purpose: str, leaves: Mapping[str, Tensor] | None = None) -> Evaluation:
+        """The program's run, whose value must be a tensor; leaves: tensors in place of its own."""
         from gradcli.commands.request_evaluation import Evaluation
 
-        found = run(self.program, {**self.loaded, **self.tensors})
+        tensors = {**self.tensors, **(leaves or {})}
+        found = run(self.program, {**self.loaded, **tensors})
         if isinstance(found.value, Tensor):
-            return Evaluation(self, self.tensors, found.value, dict(found.names), [])
+            return Evaluation(self, tensors, found.value, dict(found.names), [])
         kind = type(found.value).__name__
         raise self.error_for(
             TypeError(f"the value is a {kind}, not a tensor: there is no {purpose}")
@@ -365,13 +366,13 @@ def _derivative(
     verify: bool = True,
     **variables: Any,
 ) -> Any:
-    from gradcli.formulas.ask.composed_derivatives import Asked
+    from gradcli.formulas.ask.composed_derivatives import AskedDerivative
     from gradcli.language.rewritten_sources import check_no_equation
 
     call, reading = _read(source, values, variables, wrt, of, along)
     check_no_equation(call.program)
     call.leaves()
-    asked = Asked(order, jacobian, of, reading.along, reading.elements, operator)
+    asked = AskedDerivative(order, jacobian, of, reading.along, reading.elements, operator)
     found, made = _formula(call, shapes, assume, form, verify, asked)
     if made.code:
         return made.code
@@ -386,7 +387,7 @@ def _read(
     wrt: Names = None,
     of: str | None = None,
     along: str | None = None,
-) -> tuple[VerbRequest, Reading]:
+) -> tuple[VerbRequest, FormulaReading]:
     """The call of a program in which texts are put in for variables, and how it was read."""
     from gradcli.formulas.algebra.unknown_functions import unknowns
     from gradcli.language.rewritten_sources import read
@@ -409,7 +410,7 @@ def _formula(
     assume: str | Sequence[str],
     form: str,
     verify: bool,
-    asked: Asked | None = None,
+    asked: AskedDerivative | None = None,
 ) -> tuple[Derivatives, Printed]:
     """What is asked for, and as text, proved if `verify`; asked: None for the value."""
     from gradcli.formulas.ask.composed_derivatives import simplification
@@ -554,16 +555,24 @@ def hessian(
     Returns a tensor of the variable's shape twice; with several variables `hessian(…)["x"]["y"]` is
     differentiated by x, then by y. explain: as of `grad`. Raises LanguageError.
     """
-    from gradcli.commands.request_evaluation import again, check_scalar
+    from gradcli.commands.request_evaluation import check_scalar
     from gradcli.transforms import removable, traced_matrices
 
     call = VerbRequest(source, values, variables, wrt)
     call.leaves()
     start = traced_matrices.Start()
     explained = _explained(call, explain)
-    evaluation = call.evaluated("Hessian")
+    leaves = traced_matrices.leaves_of(call.tensors, call.wanted)
+    with removable.Watch() as watch:
+        evaluation = call.evaluated("Hessian", leaves)
     check_scalar(evaluation, "jacobian")
-    found, remarks = again(evaluation, start, removable.hessian, call.wanted)
+    recorded = removable.Recorded(evaluation.value, list(leaves.values()), watch, start)
+    try:
+        found, remarks = removable.hessian(
+            call.program, call.tensors, call.wanted, call.loaded, recorded=recorded
+        )
+    except OPERATION_ERRORS as error:
+        raise call.error_for(error) from error
     _warn(remarks)
     explained(None, 2, True)
     blocks = {n: ByName({m: wrap(b) for m, b in row.by.items()}) for n, row in found.items()}

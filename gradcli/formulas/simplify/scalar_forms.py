@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from gradcli.formulas.algebra import algebra as alg
 from gradcli.formulas.algebra.exact_check import Check, is_leaf
-from gradcli.formulas.algebra.exact_numbers import ONE, ZERO, Number
+from gradcli.formulas.algebra.exact_numbers import ONE, Number
 from gradcli.formulas.algebra.expression_text import to_text
 from gradcli.formulas.algebra.expressions import Expression, is_call, order
-from gradcli.formulas.algebra.kept_digits import Digits
+from gradcli.formulas.algebra.kept_digits import Digits, free
 from gradcli.formulas.simplify.accurate_forms import ACCURATE, accurate
 from gradcli.formulas.simplify.polynomials import (
     Monomial,
@@ -59,7 +59,9 @@ from gradcli.formulas.simplify.shortest_form import (
 BUDGET = 8_000
 MOST_WRITTEN = 1_000  # pieces, over all readings; then no further one is tried
 NEARLY = 1  # more operations than the shortest form has, for one that keeps more digits
+NEARBY = 4  # the same, for one that is first rewritten by `accurate`, which shortens
 MOST_NEAR = 6  # such forms
+MOST_GAINED = 3  # times that a form is exchanged for one that keeps more digits
 SHORT = 1  # operations of an expression that is short enough
 HEAVIEST = 5_000  # heavier sums are only taken out of, which is linear
 MOST_TRIED = 3  # generators by whose powers a numerator is taken apart
@@ -114,7 +116,7 @@ def _shortest(expression: Expression, assumed: frozenset[tuple[str, int]]) -> Ex
         return expression
     given, reading.signs = decimals(expression), dict(assumed)
     forms = candidates(expression, given)
-    if any(is_call(n, *ACCURATE) for n in order([expression], is_leaf)):
+    if any(n.op == "call" and is_call(n, *ACCURATE) for n in order([expression], is_leaf)):
         forms = map(accurate, forms)
     found = {c: cost(c, given) for c in forms if c.shape == expression.shape}
     shorter = [c for c, n in found.items() if n < least]
@@ -122,19 +124,63 @@ def _shortest(expression: Expression, assumed: frozenset[tuple[str, int]]) -> Ex
         shorter = [c for c in shorter if not _may_overflow(c)]
     shorter.sort(key=lambda c: (found[c], len(to_text(c))))
     check = Check(expression, reading.signs)
-    digits = Digits(expression, check.leaves, list(map(check.sign, check.leaves)))
+    leaves = free(check.leaves)
+    digits = Digits(expression, leaves, list(map(check.sign, leaves)))
     best = next((c for c in shorter if digits.keeps(c) and check.accepts(c)), expression)
-    most = found.get(best, least) + NEARLY
-    near = [accurate(best), *(c for c in shorter if c is not best and found[c] <= most)][:MOST_NEAR]
-    best = next(filter(check.accepts, digits.better(best, near)), best)
+    if best is expression:
+        found[best] = cost(best, given)
+    best = _most_accurate(best, shorter, found, partial(cost, given=given), check, digits)
     return shortest(best) if 2 * operations(best) < least else best  # then more readings are tried
+
+
+def _most_accurate(
+    best: Expression,
+    shorter: list[Expression],
+    found: dict[Expression, int],
+    length: Callable[[Expression], int],
+    check: Check,
+    digits: Digits,
+) -> Expression:
+    """A form about as short as `best` that keeps digits which that loses; `best` if there is none.
+
+    found: the lengths of forms.
+    """
+    most = found[best] + NEARBY
+    near = [best, *(c for c in shorter if c is not best and found[c] <= most)][: MOST_NEAR + 1]
+    first = accurate(best)
+    for made in (first, *map(accurate, near[1:])):
+        if made not in near:
+            near.append(made)
+            found.setdefault(made, length(made))
+    near.sort(key=found.__getitem__)
+    for _ in range(MOST_GAINED if len(near) > 1 else 0):
+        most = found[best] + NEARLY
+        forms = [c for c in near if c is not best and (c is first or found[c] <= most)]
+        gained = next(filter(check.accepts, digits.better(best, forms[:MOST_NEAR])), best)
+        if gained is best:
+            break
+        best = gained
+    return best
+
+
+def keeps_digits(expression: Expression, given: Expression) -> bool:
+    """Whether a form of `given` loses no digits that this has; True where it cannot be told."""
+    check = Check(given, dict(alg.signs.get()))
+    leaves = free(check.leaves)
+    if not {*free([expression])} <= {*leaves}:
+        return True
+    return Digits(given, leaves, list(map(check.sign, leaves))).keeps(expression)
 
 
 def _may_overflow(expression: Expression) -> bool:
     """Whether it has a function that grows without bound, but for 1/cosh(u), which vanishes."""
     nodes = order([expression], is_leaf)
     powers = (power for n in nodes if n.op == "product" for power in alg.powers_of(n))
-    below = {b for b, e in powers if is_call(b, "cosh") and isinstance(e, Number) and e.negative}
+    below = {
+        b
+        for b, e in powers
+        if b.op == "call" and is_call(b, "cosh") and isinstance(e, Number) and e.negative
+    }
     return any(n.op == "call" and n.data[0] in GROWING and n not in below for n in nodes)
 
 
@@ -238,7 +284,7 @@ def _summands(expression: Expression, made: Read) -> list[Product]:
     outer = Product(small(expression.data[0].value))
     terms: list[Product] = []
     for base, e in alg.powers_of(expression):
-        if e == ONE and base.op == "sum" and not terms:
+        if e.whole == 1 and base.op == "sum" and not terms:
             terms = [made[t].scaled(c.value) for t, c in _terms(base)]
         else:
             outer = outer.times(_power(made[base], e, made))
@@ -262,7 +308,7 @@ def _powers(node: Expression) -> list[Expression]:
     """The bases of powers in a product, and of denominators."""
     if node.op != "product":
         return []
-    return [b for b, e in zip(node.args, node.data[1], strict=True) if e != ONE]
+    return [b for b, e in zip(node.args, node.data[1], strict=True) if e.whole != 1]
 
 
 def _terms(total: Expression) -> list[tuple[Expression, Number]]:
@@ -271,7 +317,7 @@ def _terms(total: Expression) -> list[tuple[Expression, Number]]:
         return []
     coefficients, constant = total.data
     found = [*zip(total.args, coefficients, strict=True), (alg.one, constant)]
-    return [(term, c) for term, c in found if c != ZERO]
+    return [(term, c) for term, c in found if c.whole != 0]
 
 
 def _one_sign(total: Expression) -> Expression:
@@ -370,7 +416,7 @@ def _read(node: Expression, made: Read, inside: Read) -> Product:
 
 def _power(base: Product, e: Any, made: Read) -> Product:
     if isinstance(e, Number):
-        found = base if e == ONE else base.power(small(e.value))
+        found = base if e.whole == 1 else base.power(small(e.value))
         return conjugated(found) if reading.conjugates and e.value < 0 else found
     return exp(made[e].times(log(base)))
 
@@ -409,4 +455,4 @@ def _power_of(g: int, e: Rational) -> Monomial:
     return ((g, e),) if e else ()
 
 
-__all__ = ["expanded", "shortest"]
+__all__ = ["expanded", "keeps_digits", "shortest"]

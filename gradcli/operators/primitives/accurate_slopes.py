@@ -7,6 +7,8 @@ rearranged formula. docs/accuracy.md lists the gains, `test_accurate.py` the exa
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import factorial, pi, sqrt
 from typing import Any
 
@@ -15,10 +17,23 @@ import numpy as np
 from gradcli.engine.registry.rule_helpers import unrecorded, where
 from gradcli.engine.registry.table import Array
 
+# Not empty while derivatives are to be PyTorch's, with the digits that its formulas lose.
+as_stated: list[None] = []
+
+
+@contextmanager
+def pytorchs() -> Iterator[None]:
+    """Inside, derivatives are computed by the formulas that PyTorch states, on all threads."""
+    as_stated.append(None)
+    try:
+        yield
+    finally:
+        as_stated.pop()
+
 
 def is_real(self: Any) -> bool:
-    """Whether `self` is a real array, on which these formulas run."""
-    return unrecorded(self) and self.dtype.kind == "f"
+    """Whether `self` is a real array, on which these formulas run, and PyTorch's are not asked for."""
+    return not as_stated and unrecorded(self) and self.dtype.kind == "f"
 
 
 def circle(self: Array) -> Array:
@@ -47,6 +62,12 @@ def sinc_slope(self: Array) -> Array:
     with np.errstate(all="ignore"):
         far = (t * np.cos(t) - np.sin(t)) / (t * self)
     return where(np.abs(t) < 1, sinc_series(np.clip(self, -1 / pi, 1 / pi)), far)
+
+
+def sinc_terms(self: Any) -> Any:
+    """The same to 13 digits for |self| < 0.01, in terms that read well."""
+    t = pi * self
+    return -pi * t * (1 - t * t / 10 + t * t * t * t / 280) / 3
 
 
 def sinc_series(self: Any) -> Any:
