@@ -20,6 +20,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from gradcli.engine.core import modes
+from gradcli.engine.core.errors import BatchedBranchError
 from gradcli.engine.system.array_memory import ARRAYS, address, buffer_of, infer_shape, laid_out
 from gradcli.engine.system.cascaded_sums import add_reduce
 from gradcli.engine.system.threads import applied
@@ -58,7 +59,7 @@ ITEM = (
 )
 _CONTROL_FLOW = (
     "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We "
-    "don't support that yet; a branch by elements is `where(condition, a, b)`."
+    "don't support that yet, please file an issue at https://github.com/pytorch/pytorch/issues ."
 )
 NO_STORAGE = "Cannot access data pointer of Tensor that doesn't have storage"
 INPLACE = (
@@ -258,7 +259,7 @@ class BatchedArray(NDArrayOperatorsMixin):
     __float__ = __int__ = __index__ = __complex__ = item
 
     def __bool__(self) -> bool:
-        raise RuntimeError(_CONTROL_FLOW)
+        raise BatchedBranchError(_CONTROL_FLOW)
 
     def tolist(self) -> Any:
         """Raises RuntimeError: there are numbers for each entry."""
