@@ -20,7 +20,6 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from gradcli.engine.core import modes
-from gradcli.engine.core.errors import BatchedBranchError
 from gradcli.engine.system.array_memory import ARRAYS, address, buffer_of, infer_shape, laid_out
 from gradcli.engine.system.cascaded_sums import add_reduce
 from gradcli.engine.system.threads import applied
@@ -259,6 +258,8 @@ class BatchedArray(NDArrayOperatorsMixin):
     __float__ = __int__ = __index__ = __complex__ = item
 
     def __bool__(self) -> bool:
+        from gradcli.engine.core.errors import BatchedBranchError
+
         raise BatchedBranchError(_CONTROL_FLOW)
 
     def tolist(self) -> Any:
