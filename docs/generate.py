@@ -83,7 +83,7 @@ ATTRIBUTES = [("a tensor", "ones(2, 2)"), ("a node", "ones(1, requires_grad=True
               ("a dtype", "float64")]  # fmt: skip
 
 
-# Where the guide tells more about a command.
+# Where to learn more about a command.
 TOLD = {
     "eval": "guide/gradients.md", "grad": "guide/gradients.md", "graph": "guide/graphs.md",
     "diff": "guide/formulas.md", "simplify": "guide/formulas.md", "taylor": "guide/formulas.md",
@@ -114,7 +114,7 @@ def commands() -> Iterator[tuple[str, str]]:
                 "Every variable of EXPR is an option that takes its [value](../guide/values.md), as in "
                 "`--x 1,2,3`.\n"
             )
-        parts.append(f"The guide tells more: [{TOLD[name].partition('.')[0]}](../{TOLD[name]}).\n")
+        parts.append(f"Learn more: [{TOLD[name].partition('.')[0]}](../{TOLD[name]}).\n")
         examples = (command.epilog or "").replace("\b\nExamples:\n", "")
         parts.append(f"## Examples\n\n```sh\n{cleandoc(examples)}\n```\n")
         for title, records in command.records(ctx).items():
@@ -416,7 +416,10 @@ def accuracy() -> str:
         "its threshold by definition: `diff` writes its slope as a sigmoid, and as\n"
         "`where(beta*x > threshold, 1, …)` where that is another number, for a threshold below 18 and at\n"
         "points where the derivative of a higher order is 0. `log(erfc(x))` is the quotient of two numbers\n"
-        "that are 0 from 27 on: `special.log_ndtr` is the function for it."
+        "that are 0 from 27 on: `special.log_ndtr` is the function for it.\n\n"
+        "`--like torch` asks for PyTorch's own numbers: `grad`, `jacobian`, `hessian` and `jvp` then\n"
+        "compute by the formulas that it states, without what this page lists, and print the numbers of the\n"
+        "column PyTorch 2.13."
     )
     parts += _by_series(path.with_name("series.json"))
     parts.append(
@@ -429,6 +432,23 @@ def accuracy() -> str:
         "and subnormal numbers are as on the tape, and the bits do not depend on the number of threads."
     )
     return "\n".join([*parts, *_sums(path.with_name("sums.json"))]) + "\n"
+
+
+def _critical() -> list[tuple[str, str]]:
+    """The operators that series are asked about, with the conditions that they state."""
+    import inspect
+    import re
+
+    from gradcli.engine.registry.table import PRIMITIVES
+
+    found: dict[str, list[str]] = {}
+    for primitive in PRIMITIVES:
+        for fact in (primitive.critical, primitive.bends):
+            if fact is not None:
+                text = re.search(r"lambda [^:]*: (.*?),?\n", inspect.getsource(fact))
+                assert text is not None, primitive.name
+                found.setdefault(primitive.public_name, []).append(text[1].replace("|", "\\|"))
+    return [(name, ", ".join(found[name])) for name in sorted(found)]
 
 
 def _by_series(path: Path) -> Iterator[str]:
@@ -446,7 +466,11 @@ def _by_series(path: Path) -> Iterator[str]:
         "than four units in the last place, and a note says so. From the fourth order on series are taken\n"
         "at once, for they are faster. What stays: `grad` of the first order has PyTorch's NaN and its\n"
         "choice at kinks (with `--detect-anomaly`, which says where NaN comes from); `gradcli.func` and\n"
-        "`torch.autograd`'s functions have PyTorch's numbers.\n\n"
+        "`torch.autograd`'s functions have PyTorch's numbers. Complex programs, and matrices by more than\n"
+        "400 elements, stay on the tape, and a note says so.\n\n"
+        "Operators whose rules fail, and where:\n\n| operator | where |\n|---|---|\n"
+        + "".join(f"| `{name}` | `{where}` |\n" for name, where in _critical())
+        + "\n"
         "Series say `undecided` where a zero may be one by rounding (`sin(x)/x` at 1e-9,\n"
         "`(0.1 + 0.2 + x - 0.3)/x`), and where lines tell nothing about curves\n"
         "(`x**4*y/(x**8 + y**2)`); where they have no rule for an operator, what the formula of `diff`\n"

@@ -57,6 +57,7 @@ _HOME = {
         "gradcli.commands.verbs",
     ),
     **dict.fromkeys(["fit", "minimize", "root"], "gradcli.commands.solver_verbs"),
+    **dict.fromkeys(["jvp", "map", "plot"], "gradcli.commands.table_verbs"),
     "read_table": "gradcli.commands.table_reading",
 }
 # PyTorch's namespaces, which stand in the folder `torch`: `gradcli.linalg` is `gradcli.torch.linalg`.

@@ -6,6 +6,7 @@ What the tape found is looked at by `transforms.removable`: where digits are los
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
@@ -45,10 +46,11 @@ from gradcli.commands.request_evaluation import (
 if TYPE_CHECKING:
     from gradcli.commands.inspected import Values
     from gradcli.commands.kink_notes import Others
-    from gradcli.commands.large_columns import Table
+    from gradcli.commands.large_columns import RowsTable
     from gradcli.commands.request import Request
     from gradcli.commands.request_evaluation import Evaluation
     from gradcli.graphs import Trace
+    from gradcli.transforms.removable import Remarks
 
 Found = Mapping[str, Any]  # results by the names of their variables
 Lines = Sequence[tuple[str | None, Any]]
@@ -107,7 +109,7 @@ def _propagate(question: Question, held: list[str]) -> None:
     question.errors = Uncertainties(request, question, [*given, *altered])
 
 
-def _table(question: Question, wanted: bool | None) -> Table | None:
+def _table(question: Question, wanted: bool | None) -> RowsTable | None:
     """The table that the variables are columns of, where it is read by rows.
 
     Raises LanguageError for what does not go with that, if the command line asks for it.
@@ -138,7 +140,7 @@ def rows_wanted(options: Any) -> bool | None:
     return True
 
 
-def large_table(request: Request, wanted: bool | None) -> Table | None:
+def large_table(request: Request, wanted: bool | None) -> RowsTable | None:
     """The table that is to be read by rows, if there is one: see `large_columns.large_table`."""
     if not wanted and (wanted is False or not request.has_files):
         return None
@@ -223,11 +225,15 @@ def gradient(question: Question) -> Answer:
     leaves = evaluation.leaves
     kept = retained(evaluation, leaves, names, every) if names or every else {}
     seed = None if question.seed is None else cotangent_of(evaluation, question.seed)
-    trace = None if evaluation.differentiated else _passed(question, evaluation, seed, watched)
-    grads = {n: t.grad for n, t in leaves.items()}
+    with others.rules() if others else nullcontext():
+        trace = None if evaluation.differentiated else _passed(question, evaluation, seed, watched)
+        grads = {n: t.grad for n, t in leaves.items()}
+        better: Found = {}
+        remarks: Remarks | None = None
+        if not question.of_one_tape:
+            given = {n: g for n, g in grads.items() if n in evaluation.variables and g is not None}
+            better, remarks = tails(evaluation, given, seed)
     if not question.of_one_tape:
-        given = {n: g for n, g in grads.items() if n in evaluation.variables and g is not None}
-        better, remarks = tails(evaluation, given, seed)
         for name, grad in better.items():
             leaves[name].grad = grads[name] = grad
         if remarks is not None:
@@ -329,7 +335,8 @@ def _higher(question: Question) -> Answer:
         evaluation = evaluate(question.ctx, question.request)
     value, leaves = evaluation.tensor("gradient"), evaluation.leaves
     seed = cotangent_of(evaluation, question.seed)
-    found, remarks = nth(evaluation, leaves, order, seed, watch)
+    with others.rules() if others else nullcontext():
+        found, remarks = nth(evaluation, leaves, order, seed, watch)
     tell(remarks)
     note_of_sums([n for n, t in leaves.items() if t.shape])
     lines = [*[("value", value)] * question.value, *((f"{n}.grad", g) for n, g in found.items())]

@@ -90,11 +90,7 @@ class Option:
         if default is None:
             default = () if many else False if self.is_flag and "/" not in written else None
         self.default = default
-
-    @property
-    def may_be_bare(self) -> bool:
-        """Whether its value may be left out, and is `-` then."""
-        return (self.metavar or "").startswith("[")
+        self.may_be_bare = (self.metavar or "").startswith("[")  # its value is `-` then
 
     def split(self, written: str) -> tuple[list[str], str | None]:
         """The names, and what stands for the value."""
@@ -212,44 +208,40 @@ def _text(written: str, help: str, **facts: Any) -> Option:
 
 # Where a file's text has two readings these decide; their names are those of `tables.reading_options.How`.
 READING = (
-    _text("--skip-lines N", "Leave out the first N lines of a table.", least=0),
-    _text("--skip-footer N", "Leave out its last N lines.", least=0),
-    _text("--header N|none", "The line that has the names of its columns."),
-    _text("--no-header", "No line has names."),
-    _text("--units N|none", "The line that has units."),
+    _text("--skip-lines N", "Skip the first N lines of a table.", least=0),
+    _text("--skip-footer N", "Skip its last N lines.", least=0),
+    _text("--header N|none", "The line with the names of the columns."),
+    _text("--no-header", "The table has no line of names."),
+    _text("--units N|none", "The line with the units."),
     _text("--names t,U,I", "Names of all columns.", name="column_names"),
-    _text("--comment CHARS", "Characters that begin remarks."),
-    _text("--separator CHAR", "What separates cells: a character, tab, blank or fixed."),
-    _text("--decimal CHAR", "The decimal sign: a point or a comma.", choices=(".", ",")),
-    _text("--thousands CHAR", "What stands between thousands."),
-    _text("--encoding NAME", "The encoding of its letters, as in latin-1."),
-    _text("--missing-markers OL,-999", "Cells that say that a number is missing.", many=True),
-    _text("--block N", "The N-th of data sets with two blank lines between them.", least=1),
+    _text("--comment CHARS", "Characters that start a comment."),
+    _text("--separator CHAR", "Cell separator: a character, tab, blank or fixed."),
+    _text("--decimal CHAR", "Decimal separator: a point or a comma.", choices=(".", ",")),
+    _text("--thousands CHAR", "Thousands separator."),
+    _text("--encoding NAME", "Text encoding of a table, as in latin-1."),
+    _text("--missing-markers OL,-999", "Cells that mean a missing number.", many=True),
+    _text("--block N", "Read the N-th data set; two blank lines separate them.", least=1),
     _text(
         "--date-order dmy|mdy|ymd",
-        "What 01/02/2026 is: day, month and year in this order.",
+        "Order of day, month and year in 01/02/2026.",
         choices=("dmy", "mdy", "ymd"),
     ),
     _text(
         "--time-unit UNIT",
-        "The unit in which times are numbers: s (default), ms, us, ns, min, h, d.",
+        "Unit of times: s (default), ms, us, ns, min, h, d.",
         choices=("ns", "us", "ms", "s", "min", "h", "d"),
     ),
-    _text("--time-origin TIME", "What times are counted from: first (row), epoch, or a time."),
+    _text("--time-origin TIME", "Where times start: first (row), epoch, or a time."),
 )
-MANUAL_SEED = _input(
-    "--manual-seed N", "Start the random numbers of randn and its like at N.", type=int
-)
-LOAD = _input("--load FILE.py", "Use the functions of a Python file of yours.", many=True)
+MANUAL_SEED = _input("--manual-seed N", "Seed of the random numbers (randn, rand, …).", type=int)
+LOAD = _input("--load FILE.py", "Load functions from your Python file.", many=True)
 MAX_STEPS = Option("--max-steps N", "Stop after N loop turns and calls.", least=1)
 _WHEN = ("auto", "always", "never")
 COLOUR = _output(
     "--color WHEN", "Colours: auto (on a terminal), always or never.", choices=_WHEN, default="auto"
 )
 VARIABLES = (
-    _input(
-        "--let NAME=VALUE", "Give a value to a variable that is called like an option.", many=True
-    ),
+    _input("--let NAME=VALUE", "Set a variable whose name is also an option's name.", many=True),
     _input("--wrt NAMES", "Differentiate by these variables only.", many=True),
     _input(
         "--no-grad NAMES|all",
@@ -271,7 +263,7 @@ VARIABLES = (
 STYLE = (
     _output("--json", "Print one JSON object."),
     _output("--plain", "Print names and values in the form that options read."),
-    _output("--precision N", "At most N significant digits.", least=1, most=17),
+    _output("--precision N", "Print at most N significant digits.", least=1, most=17),
     COLOUR,
 )
 # EXPR, and the options of all commands that take one.
@@ -313,25 +305,26 @@ VALUE = Option("--value", "Print the value too.")
 ANOMALY = Option("--detect-anomaly", "Stop at the first NaN or infinity; say what made it.")
 LIKE = Option(
     "--like SYSTEM|all",
-    "Print what another system's rules give where there is no derivative: jax, torch-2.14, ….",
+    "Use another system's rules where there is no derivative: jax, torch-2.14, ….",
     complete="systems",
 )
 NATIVE = _input(
     "--native",
-    "Compute large arrays in C, by the compiler of this machine (CC, else cc).",
+    "Compute large arrays in C, with this machine's compiler ($CC, else cc).",
 )
 BY_ROWS = Option(
     "--by-rows/--whole",
     "Read a table piece by piece (the default where it would take half of the free memory), or at once.",
 )
 CLUSTER = (
-    Option("--workers N", "Share the parts of a table among N processes.", least=1),
+    Option("--workers N", "Split a table among N processes.", least=1),
     Option("--cluster ADDRESS", "Compute on a Dask cluster; ADDRESS as tcp://host:8786."),
 )
 LARGE = (
     Option("--plan/--no-plan", "Show in which blocks large arrays are computed, or use no blocks."),
     *(NATIVE, BY_ROWS, *CLUSTER),
 )
+DRAWS = Option("--monte-carlo N", "Take the uncertainty from N draws of the inputs.", least=2)
 UNCERTAINTY = (
     Option(
         "--uncertainty x=VALUE", "Standard uncertainty of an input, as in --x 3±0.1.", many=True

@@ -21,6 +21,7 @@ from gradcli.language.scope_checks import free_names
 if TYPE_CHECKING:
     from gradcli.engine.system.process import AnyContext
     from gradcli.formulas.ask.differential_steps import Step
+    from gradcli.formulas.ask.proof import Difference
     from gradcli.formulas.derive.assumptions import Assumptions
     from gradcli.formulas.derive.differentiate import Derivatives
     from gradcli.formulas.print.printed_text import Printed
@@ -100,7 +101,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     in --json "general" is then false.
     """
     from gradcli.formulas.algebra.unknown_functions import Unknown
-    from gradcli.formulas.ask.composed_derivatives import Asked
+    from gradcli.formulas.ask.composed_derivatives import AskedDerivative
     from gradcli.formulas.lift.lifting import NoExpression
 
     if request.style.form == "json":
@@ -116,7 +117,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         wanted.sort()
         said = f"{options.operator} by {', '.join(wanted)}, in this order"
         output.note(f"{said}; say another with --wrt")
-    asked = Asked(
+    asked = AskedDerivative(
         *(options.order, options.jacobian, options.of),
         *(reading.along, reading.elements, options.operator),
     )
@@ -149,9 +150,13 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     write_notes(found, made, where)
     if made.shared and not (options.cse or made.named):
         output.note("this is long: what occurs more than once has a name, as with --cse")
-    values = _values(request, where, made) if options.at and form in ("text", "json") else {}
+    values = (
+        _values(request, where, made, found.limits)
+        if options.at and form in ("text", "json")
+        else {}
+    )
     if form == "text" and not (options.at or unknown) and _has_a_value_to_show(where):
-        _note_values(request, where, made)
+        _note_values(request, where, made, found.limits)
     if taken and form != "json":
         output.write("\n".join(_step_lines(taken, form)) + "\n")
     if form == "json":
@@ -201,11 +206,29 @@ def printed_formula(
             "derivative's value, and --no-verify prints what was found",
         ) from error
     if singular is not None:
-        shown = f"{_shown(singular.found)} instead of {_shown(singular.expected)}"
-        output.note(f"at this point the expression does not give what {exact} gives: {shown}")
+        _note_apart(singular, exact, len(found.lower) + 1)
+        found.limits = singular.limits
     if not options.verify:
         _check_names(request, made, where)
     return found, made
+
+
+def _note_apart(singular: Difference, exact: str, order: int) -> None:
+    """Say what a formula does not give at the user's point."""
+    import numpy as np
+
+    if not singular.limits:
+        if exact != "grad" and not np.isfinite(singular.expected).all():
+            return  # the command has this formula's number there
+        shown = f"{_shown(singular.found)} instead of {_shown(singular.expected)}"
+        output.note(f"at this point the expression does not give what {exact} gives: {shown}")
+        return
+    if exact == "grad":
+        exact = f"grad --order {order}" if order > 1 else "jacobian"
+    says = (
+        "is not a number" if np.isnan(singular.found).any() else f"gives {_shown(singular.found)}"
+    )
+    output.note(f"at this point the formula {says}: {exact} gives {_shown(singular.expected)}")
 
 
 def _suits(request: Request, of: str | None) -> list[Callable[[Mapping[str, Any]], bool]]:
@@ -290,15 +313,30 @@ def write_notes(found: Derivatives, made: Printed, where: Point) -> None:
         )
 
 
-def _values(request: Request, where: Point, made: Printed) -> dict[str, Any]:
-    """The derivatives at the given point, by running what is printed."""
+def _values(
+    request: Request, where: Point, made: Printed, limits: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The derivatives at the given point, by running what is printed; limits where they are known."""
+    import numpy as np
+
     from gradcli import language
+    from gradcli.engine.core.tensor import wrap
+    from gradcli.language.located_errors import LanguageError
 
     names = {**request.loaded, **where.tensors}
-    return {
-        n: language.run(language.parse("\n".join([*made.lines, text])), names).value
-        for n, text in made.by.items()
-    }
+    found: dict[str, Any] = {}
+    for n, text in made.by.items():
+        known = limits.get(n)
+        if known is not None and np.isfinite(known).all():
+            found[n] = wrap(known)
+            continue
+        try:
+            found[n] = language.run(language.parse("\n".join([*made.lines, text])), names).value
+        except LanguageError:
+            if known is None:
+                raise
+            found[n] = wrap(known)
+    return found
 
 
 def _has_a_value_to_show(where: Point) -> bool:
@@ -307,12 +345,12 @@ def _has_a_value_to_show(where: Point) -> bool:
     return bool(where.arrays) and all(numbers) and is_terminal(sys.stdout)
 
 
-def _note_values(request: Request, where: Point, made: Printed) -> None:
+def _note_values(request: Request, where: Point, made: Printed, limits: Mapping[str, Any]) -> None:
     """Say the value at the given numbers, which the formula does not have: a variable stays a letter."""
     from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
 
     try:
-        values = _values(request, where, made)
+        values = _values(request, where, made, limits)
     except (LanguageError, *OPERATION_ERRORS):
         return
     if not all(output.is_finite(getattr(value, "array", value)) for value in values.values()):

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradcli.commands.answers import answer_to
-from gradcli.commands.declarations import ANOMALY, ARRAYS, LARGE, UNCERTAINTY, Options, declare
+from gradcli.commands.declarations import (
+    ANOMALY,
+    ARRAYS,
+    DRAWS,
+    LARGE,
+    UNCERTAINTY,
+    Options,
+    declare,
+)
 from gradcli.commands.question import VALUE, Question, write
 
 if TYPE_CHECKING:
@@ -15,7 +23,7 @@ if TYPE_CHECKING:
 
 @declare(
     "eval",
-    *(*ARRAYS, ANOMALY, *UNCERTAINTY, *LARGE),
+    *(*ARRAYS, ANOMALY, *UNCERTAINTY, DRAWS, *LARGE),
     examples=(
         'gradcli eval "(x+a).mean()" --x 3 --a 4,2',
         'gradcli eval "linalg.inv(m) @ v" --m "2,1;1,3" --v 1,0',

@@ -21,7 +21,7 @@ from gradcli.commands.declarations import (
     Options,
     declare,
 )
-from gradcli.commands.large_columns import Table, large, runner
+from gradcli.commands.large_columns import RowsTable, large, runner
 from gradcli.commands.pictures import AXES, PLOT, PLOTTED, Canvas, View
 from gradcli.commands.progress import Bar
 from gradcli.commands.request import Request
@@ -62,7 +62,7 @@ BOUNDS = Option(
     ),
     Option(
         "--columns 'x=x1,x2'",
-        "The columns of a variable that is called otherwise; several make a vector.",
+        "Columns to use for a variable; several columns make a vector.",
         many=True,
     ),
     Option("--starts N", "Fit from N starts, and take the best minimum.", least=1, most=100_000),
@@ -325,7 +325,7 @@ class Asked:
             )  # fmt: skip
 
     # -- in passes -----------------------------------------------------------------------------------
-    def large(self, by_rows: bool | None) -> Table | None:
+    def large(self, by_rows: bool | None) -> RowsTable | None:
         """The table that is to be read in passes, if it is one."""
         from gradcli.tables.columns import quoted
         from gradcli.tables.source import STANDARD_INPUT
@@ -339,7 +339,7 @@ class Asked:
         wanted = {n: ",".join(quoted(self.names[i]) for i in c) for n, c in self.columns.items()}
         return large(self.table, wanted, self.request, bool(by_rows))
 
-    def by_passes(self, table: Table, runs: Any, limit: int) -> Fit:
+    def by_passes(self, table: RowsTable, runs: Any, limit: int) -> Fit:
         """The fit by the normal equations of all rows."""
         from gradcli.columns.optimize.equation_rows import PassSums
         from gradcli.columns.optimize.fits import fit_in_passes

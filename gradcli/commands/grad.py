@@ -8,6 +8,7 @@ from gradcli.commands.answers import answer_to
 from gradcli.commands.declarations import (
     ANOMALY,
     ARRAYS,
+    DRAWS,
     LARGE,
     LIKE,
     SEED,
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     ANOMALY,
     Option("--trace", "Print a row for each step of the backward pass."),
     LIKE,
-    *(*UNCERTAINTY, *LARGE),
+    *(*UNCERTAINTY, DRAWS, *LARGE),
     examples=(
         'gradcli grad "2*dot(x,x)" --x 0,1,2,3',
         'gradcli grad "y = a*x; y + b" --x 3 --a 4 --b 5 --retain y --value',

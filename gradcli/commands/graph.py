@@ -139,11 +139,11 @@ def _inputs(ctx: Any, args: list[str]) -> list[str]:
         name="places",
         choices=("own", "library"),
     ),
-    Option("--diagnose", "Show only what is wrong: the line, and what to do."),
+    Option("--diagnose", "Show only problems: the line, and what to do."),
     Option("--norms", "List sizes of gradients; mark where they vanish or explode."),
     Option("--sort", "Order of --norms.", choices=("depth", "grad", "ratio")),
     ANOMALY,
-    Option("--legend", "Explain the signs below the graph."),
+    Option("--legend", "Explain the symbols below the graph."),
     Option(
         "--format FORMAT",
         f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.",
@@ -271,10 +271,10 @@ def _write_norms(graph: Graph, by: str, form: str, path: str | None, style: Styl
         text = output.object_text({"expression": graph.source, **found.to_json(by)})
         output.write_file(path or "-", f"{text}\n")
         return
-    from gradcli.graphs.gradient_norms import Table
+    from gradcli.graphs.gradient_norms import NormsTable
 
     to_file = path not in (None, "-")
-    table = Table(found, by, ascii=not (to_file or speaks_unicode(sys.stdout)))
+    table = NormsTable(found, by, ascii=not (to_file or speaks_unicode(sys.stdout)))
     if to_file:
         output.write_file(str(path), f"{table.plain()}\n")
     else:

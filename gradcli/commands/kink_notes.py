@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
@@ -318,6 +319,10 @@ class Others:
     def __bool__(self) -> bool:
         return bool(self.systems)
 
+    def rules(self) -> AbstractContextManager[None]:
+        """Where derivatives are computed: by PyTorch's rules alone, where its numbers are asked for."""
+        return nullcontext() if self.all else _rules_of(self.systems[0])
+
     def ask(
         self,
         program: Program,
@@ -335,17 +340,23 @@ class Others:
         from gradcli.transforms.other_systems import Like, like, recorded, recorded_gradients
 
         asked = [] if arrays is None else recorded(program, arrays, order)
+
+        def ruled(one: System) -> Like:
+            assert watched is not None
+            with _rules_of(one):
+                return like(watched, one, program.source)
+
         for one in self.systems:
             if any(one.id in q.answers for q in asked):
                 assert arrays is not None
                 made = recorded_gradients(asked, one, {n: arrays[n] for n in wanted})
                 if made.known and any(g is None for g in made.grads.values()) and watched:
-                    rest = like(watched, one, program.source).grads
+                    rest = ruled(one).grads
                     made.grads = {n: rest[n] if g is None else g for n, g in made.grads.items()}
             elif watched is None or order > 1:
                 made = Like(one, dict.fromkeys(wanted))
             else:
-                made = like(watched, one, program.source)
+                made = ruled(one)
             self.found.append(made)
 
     def beside(self, grads: Mapping[str, Any], style: Style) -> dict[str | None, str]:
@@ -406,6 +417,15 @@ class Others:
             return {}
         objects = [_object(one) for one in self.found]
         return {"like": objects if self.all else objects[0]}
+
+
+def _rules_of(one: System) -> AbstractContextManager[None]:
+    """Where derivatives are computed as a system does: PyTorch states its rules, and loses digits by some."""
+    if not one.id.startswith("torch"):
+        return nullcontext()
+    from gradcli.operators.primitives.accurate_slopes import pytorchs
+
+    return pytorchs()
 
 
 def _equal(own: Any, theirs: Any) -> bool:

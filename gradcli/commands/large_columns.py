@@ -61,7 +61,7 @@ def runner(options: Any) -> Any:
     return Cluster(workers, address)
 
 
-class Table:
+class RowsTable:
     """The table of a command line: its parts, and where the variables lie in it."""
 
     __slots__ = ("columns", "parts", "rows")
@@ -70,7 +70,7 @@ class Table:
         self.parts, self.columns, self.rows = parts, columns, rows
 
 
-def large_table(request: Request, wanted: bool | None) -> Table | None:
+def large_table(request: Request, wanted: bool | None) -> RowsTable | None:
     """The table that is to be read by rows, if there is one; `wanted` where the command line says."""
     if not request.has_files:
         raise usage("--by-rows: no variable is a column of a file", hint="as in --x @big.csv:x")
@@ -118,7 +118,7 @@ def _size(path: str) -> int:
 
 def large(
     pattern: str, wanted: Mapping[str, str | None], request: Request, forced: bool
-) -> Table | None:
+) -> RowsTable | None:
     """The table of a pattern, with the columns that each variable names (None: all of them); None where it
     need not be read in passes."""
     from gradcli.columns.streaming.running_sums import Column
@@ -145,7 +145,7 @@ def large(
     rows = parts.count(used, request.missing)
     if rows == 1:  # which of its axes is that of the rows nobody could say, nor want to know
         return None
-    return Table(parts, columns, rows)
+    return RowsTable(parts, columns, rows)
 
 
 class Passes:
@@ -154,7 +154,7 @@ class Passes:
     values: of the variables that are no columns, as tensors.
     """
 
-    def __init__(self, ctx: AnyContext, request: Request, table: Table) -> None:
+    def __init__(self, ctx: AnyContext, request: Request, table: RowsTable) -> None:
         set_up(ctx, request)
         self.request, self.table = request, table
         if request.loaded:
@@ -350,7 +350,7 @@ def cotangent_by_rows(text: str | None) -> Any:
     return seed
 
 
-def answer_by_rows(question: Question, table: Table) -> Answer:
+def answer_by_rows(question: Question, table: RowsTable) -> Answer:
     """The answer of passes over the rows of a table."""
     runs = question.ctx.with_resource(runner(question))
     made = Passes(question.ctx, question.request, table)
@@ -506,7 +506,7 @@ def _direction(made: Passes, name: str, value: str) -> Any:
 
 
 def check_by_rows(
-    ctx: AnyContext, request: Request, table: Table, runner: Runner, rtol: float | None
+    ctx: AnyContext, request: Request, table: RowsTable, runner: Runner, rtol: float | None
 ) -> Any:
     """`check`: the gradients by numbers against differences; columns are moved as a whole."""
     import numpy as np
@@ -601,7 +601,7 @@ def _never(x: Any) -> Any:
 
 
 def objective_by_rows(
-    ctx: AnyContext, request: Request, table: Table, runner: Runner
+    ctx: AnyContext, request: Request, table: RowsTable, runner: Runner
 ) -> tuple[Space, Compiled]:
     """What `gradcli minimize` moves, and the value of a table that is read by rows."""
     if request.wrt is None:
@@ -619,7 +619,7 @@ def objective_by_rows(
 
 
 def run_by_rows(
-    ctx: AnyContext, request: Request, table: Table, runner: Runner, max_steps: int | None
+    ctx: AnyContext, request: Request, table: RowsTable, runner: Runner, max_steps: int | None
 ) -> None:
     """What `gradcli run` does of a table that is read by rows."""
     from gradcli.columns.streaming.lazy_passes import NOT_CUT, LazyProgram

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     Argument("TABLE"),
     Option(
         "--columns 'x=x1,x2'",
-        "The columns of a variable that is called otherwise; several make a vector.",
+        "Columns to use for a variable; several columns make a vector.",
         many=True,
     ),
     Option(
@@ -109,7 +109,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             else Parts(table, request.tables)
         )
         stream = Stream(table, sys.stdin, request.tables)
-        asked = Asked(request, stream, options)
+        asked = RowQuestion(request, stream, options)
         asked.propagate(options.uncertainty, options.covariance, options.budget)
         asked.differentiate(options.order, options.jvp)
         asked.differentiate_twice(options.second)
@@ -159,7 +159,7 @@ def form_of(request: Request, form: str | None, path: str | None) -> str:
     return "table" if request.style.summarise and path is None else "csv"
 
 
-class Asked:
+class RowQuestion:
     """What the command line asks for a row: `job` is what is computed, and written."""
 
     def __init__(self, request: Request, stream: Stream, options: Options) -> None:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradcli.commands.answers import answer_to
-from gradcli.commands.declarations import ANOMALY, ARRAYS, BY_ROWS, VALUE, Option, Options, declare
+from gradcli.commands.declarations import (
+    ANOMALY,
+    ARRAYS,
+    BY_ROWS,
+    LIKE,
+    VALUE,
+    Option,
+    Options,
+    declare,
+)
 from gradcli.commands.question import ALONG, HESSIAN, JACOBIAN, Question, write
 
 if TYPE_CHECKING:
@@ -29,7 +38,7 @@ def _vector(help: str) -> Option:
         choices=("auto", "forward", "reverse"),
         default="auto",
     ),
-    *(SPARSE, ANOMALY),
+    *(SPARSE, ANOMALY, LIKE),
     examples=(
         'gradcli jacobian "sin(x)*sum(x)" --x 1,2,3',
         'gradcli jacobian "tanh(A@x)" --x 1,2 --A "1,2;3,4" --wrt x',
@@ -47,7 +56,7 @@ def jacobian(ctx: AnyContext, request: Request, options: Options) -> None:
     "hessian",
     *ARRAYS,
     _vector("The Hessian times this vector, without the matrix."),
-    *(SPARSE, ANOMALY),
+    *(SPARSE, ANOMALY, LIKE),
     examples=(
         'gradcli hessian "x[0]**2*x[1]" --x 2,3',
         'gradcli hessian "x@B@x" --x 1,2 --B "1,2;3,4" --wrt x',
@@ -66,7 +75,7 @@ def hessian(ctx: AnyContext, request: Request, options: Options) -> None:
     "jvp",
     *ARRAYS,
     _vector("The direction, of the variable's shape, or ones."),
-    *(VALUE, ANOMALY, BY_ROWS),
+    *(VALUE, ANOMALY, LIKE, BY_ROWS),
     examples=(
         'gradcli jvp "sin(x)" --x 0,1 --vector 1,0',
         'gradcli jvp "x*y" --x 2 --y 3 --vector x=1',

@@ -7,6 +7,7 @@ tape misses.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
@@ -49,6 +50,7 @@ class Again:
     def __init__(self, question: Question) -> None:
         from gradcli.transforms.traced_matrices import Start
 
+        self.like, self.rules = question.like, _rules(question.like)
         request = question.request
         variables, integers = read_variables(question.ctx, request)
         self.start, self.asked, self.request = Start(), question.asked, request
@@ -66,12 +68,12 @@ class Again:
 
     def find(self, derivative: Callable[..., Any], by: Any, *how: Any) -> Any:
         """The derivative of this run, for which the program runs once more."""
-        with Bar(None, ""):
+        with Bar(None, ""), self.rules:
             return again(self.evaluation, self.start, derivative, by, *how)
 
     def filled(self, results: Found, remarks: Remarks) -> Found:
         """Results that are not finite, from the formula that `diff` proves."""
-        if not (remarks.open or remarks.undecided):
+        if self.like is not None or not (remarks.open or remarks.undecided):
             return {}
         from gradcli.commands.formula_values import fill
 
@@ -105,6 +107,7 @@ def jacobian(question: Question) -> Answer:
         return run.answer([("jvp", product)], jvp=product, wrt=_each("vector", vectors))
     if question.sparse:
         found = run.find(traced_matrices.sparse_jacobian, run.wanted)
+        tell(removable.noted({f"{n}.jacobian": a for n, a in found.by.items()}))
     else:
         found, remarks = run.find(removable.jacobian, run.wanted, mode)
         filled = run.filled({f"{n}.jacobian": a for n, a in found.by.items()}, remarks)
@@ -159,6 +162,20 @@ def along(question: Question) -> Answer:
     lines = [*[("value", value)] * question.value, ("jvp", product)]
     # vector: the name of 0.1.0
     return run.answer(lines, jvp=product, wrt=_each("vector", vectors), vector=vectors)
+
+
+def _rules(word: str | None) -> AbstractContextManager[None]:
+    """The rules of --like: PyTorch's as they are stated; those of others are known for gradients."""
+    if word is None:
+        return nullcontext()
+    from gradcli.commands.kink_notes import Others
+
+    others = Others(word)
+    rules = others.rules()
+    if isinstance(rules, nullcontext):
+        hint = f"gradcli grad --like {word} has gradients"
+        raise usage("--like: matrices and directions are known of PyTorch alone", hint=hint)
+    return rules
 
 
 ANSWERS = {JACOBIAN: jacobian, HESSIAN: hessian, ALONG: along}

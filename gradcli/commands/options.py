@@ -38,7 +38,7 @@ from gradcli.language.located_errors import LanguageError
 
 if TYPE_CHECKING:
     from gradcli.language.program import Program
-    from gradcli.language.rewritten_sources import Reading
+    from gradcli.language.rewritten_sources import FormulaReading
 
 Declared = Mapping[str, Option]
 _CONSTANTS = frozenset(("pi", "inf", "nan"))
@@ -358,7 +358,7 @@ def _reading_of(found: Split) -> Any:
     return reading_of({o.name: given[o.name] for o in READING if o.name in given}, None)
 
 
-def _formula(found: Split, text: str, which: str) -> Reading:
+def _formula(found: Split, text: str, which: str) -> FormulaReading:
     """The text as a formula; what is put in for variables, and parts of them, is taken out of `found`."""
     from gradcli.language.rewritten_sources import read
 
@@ -373,7 +373,7 @@ def _formula(found: Split, text: str, which: str) -> Reading:
     return reading
 
 
-def _take_reading(request: Request, reading: Reading) -> None:
+def _take_reading(request: Request, reading: FormulaReading) -> None:
     """How the text was read, and the functions in it that nobody knows."""
     request.reading = reading
     if functions := [name for name in reading.functions if name not in request.loaded]:

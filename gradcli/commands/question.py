@@ -38,7 +38,7 @@ class Question:
 
     by_rows: bool | None = None
     plan: bool | None = None
-    cluster = like = seed = workers = None
+    cluster = like = monte_carlo = seed = workers = None
     covariance = hook = retain = uncertainty = vector = ()
     budget = create_graph = detect_anomaly = retain_graph = sparse = trace = value = False
     mode = "auto"
@@ -69,7 +69,7 @@ class Question:
     def is_uncertain(self) -> bool:
         """Whether a variable has an uncertainty, or the command line says something of one."""
         given = (self.request.uncertainties, self.uncertainty, self.covariance, self.budget)
-        return any(given)
+        return any(given) or self.monte_carlo is not None
 
     def raise_on_anomalies(self, order: int) -> None:
         """With --detect-anomaly: stop where a pass of the tape, up to an order, gives what is not finite."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gradcli.commands.output import Style
     from gradcli.language.located_errors import LanguageError
     from gradcli.language.program import Program
-    from gradcli.language.rewritten_sources import Reading
+    from gradcli.language.rewritten_sources import FormulaReading
     from gradcli.tables import Reader
     from gradcli.tables.reading_options import Reading as Tables
 
@@ -64,7 +64,7 @@ class Request:
     manual_seed: int | None = None
     shapes: Sequence[str] = ()
     files: Reader | None = None
-    reading: Reading | None = None
+    reading: FormulaReading | None = None
     how_read: Mapping[str, Any] = {}  # the options of tables
     _tables: Tables | None = None
 

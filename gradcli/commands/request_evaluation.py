@@ -147,7 +147,7 @@ class Look:
 
     def see(self, primitive: Any, operands: Sequence[Any], results: Sequence[Any]) -> None:
         """One call of an operator that has a switch."""
-        if self.met:
+        if self.met or primitive.switch is None:
             return
         import numpy as np
 

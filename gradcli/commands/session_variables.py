@@ -17,7 +17,7 @@ from gradcli.language.interpreter import UserFunction
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
 
 
-class Asked(NamedTuple):
+class GivenText(NamedTuple):
     """What a command is given: a text, and the names of the session, some of them as variables now.
 
     note: what is to be said of it; "" if nothing.
@@ -28,7 +28,7 @@ class Asked(NamedTuple):
     note: str = ""
 
 
-def asked(given: str, options: str, kept: Sequence[str], names: Mapping[str, Any]) -> Asked:
+def asked(given: str, options: str, kept: Sequence[str], names: Mapping[str, Any]) -> GivenText:
     """The expression after the lines that made its names of others, and what are its variables.
 
     kept: the inputs that ran, in order. It is the text alone where these lines do not give again what the
@@ -40,9 +40,9 @@ def asked(given: str, options: str, kept: Sequence[str], names: Mapping[str, Any
             shlex.split(given)[0] if given[0] in "\"'" else given
         )  # as it was pasted from a shell
         own = Known(text, kept, names, _named_in(options))
-        return own.by_numbers() or own.by_tensors() or Asked(given, names)
+        return own.by_numbers() or own.by_tensors() or GivenText(given, names)
     except (LanguageError, ValueError):
-        return Asked(given, names)
+        return GivenText(given, names)
 
 
 def _named_in(options: str) -> set[str]:
@@ -63,12 +63,12 @@ class Known:
         self.changed: set[str] = set()  # that the lines behind them do not give again
         self.functions = {n for n, v in names.items() if isinstance(v, UserFunction)}
 
-    def by_tensors(self) -> Asked | None:
+    def by_tensors(self) -> GivenText | None:
         """The variables are tensors; None where no line made the names of the text of others."""
         tensors, names = self.tensors, self.names
         lines = definitions.behind(self.text, self.kept, tensors | self.functions, self.chosen)
         if not lines:
-            return Asked(self.text, names, _stale(self.changed)) if self.changed else None
+            return GivenText(self.text, names, _stale(self.changed)) if self.changed else None
         whole = "\n".join(lines)
         own = {n: v.detach().clone() if n in tensors else v for n, v in names.items()}
         again, drawn = _run_again(whole, own)
@@ -77,10 +77,10 @@ class Known:
             _is_same(own[n], names[n]) for n in tensors
         )
         if same and not drawn:
-            return Asked(f"{whole}\n{self.text}", names)
-        return Asked(self.text, names, _stale(made))
+            return GivenText(f"{whole}\n{self.text}", names)
+        return GivenText(self.text, names, _stale(made))
 
-    def by_numbers(self) -> Asked | None:
+    def by_numbers(self) -> GivenText | None:
         """The variables are numbers; None where a tensor is one, or where numbers cannot be.
 
         It is tried: with tensors in their place, which require grad, the lines have to run, to give the
@@ -102,11 +102,11 @@ class Known:
         self.changed = changed
         return None
 
-    def _tried(self, lines: Sequence[str], variables: set[str]) -> Asked | None:
+    def _tried(self, lines: Sequence[str], variables: set[str]) -> GivenText | None:
         floats = {n for n in variables if isinstance(self.names[n], float)}
         for tried in (variables, floats):
             if tried and self._holds(lines, own := self._with_leaves(tried)):
-                return Asked("\n".join([*lines, self.text]), own, self._said(lines, tried))
+                return GivenText("\n".join([*lines, self.text]), own, self._said(lines, tried))
         return None
 
     def _with_leaves(self, variables: set[str]) -> dict[str, Any]:

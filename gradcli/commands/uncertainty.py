@@ -10,9 +10,11 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from gradcli.commands import output
 from gradcli.commands.command_errors import usage
 
 if TYPE_CHECKING:
+    from gradcli.columns.streaming.nonlinear_spread import Spread
     from gradcli.commands.output import Style
     from gradcli.commands.request import Request
     from gradcli.commands.request_evaluation import Evaluation
@@ -155,10 +157,12 @@ class Uncertainties:
 
     def __init__(self, request: Request, options: Any, altered: Iterable[str]) -> None:
         self.request, self.budget = request, options.budget
+        self.draws: int | None = options.monte_carlo
         self.texts = all_uncertainties(request, options.uncertainty, request.names)
         self.covariances = all_covariances(request, options.covariance, request.names)
         if not self.texts:
             what = "--covariance" if self.covariances else "--budget"
+            what = what if self.draws is None else "--monte-carlo"
             raise usage(
                 f"{what}: no variable has an uncertainty",
                 hint="write one behind a value, as in --x 0.994±0.002",
@@ -182,6 +186,7 @@ class Uncertainties:
             request.wrt = [*request.wrt, *self.hidden]
         self.squares: dict[str, float] = {}
         self.value = self.error = 0.0
+        self.spread: Spread | None = None
 
     def propagate(self, evaluation: Evaluation) -> None:
         """Work the uncertainty out, once the gradients are there."""
@@ -218,6 +223,33 @@ class Uncertainties:
             raise too_strong()
         self.squares = {name: float(square[0]) for name, square in parts.items()}
         self.value, self.error = float(value.item()), float(total(parts)[0])
+        self._beyond(evaluation, errors, covariances)
+
+    def _beyond(
+        self, evaluation: Evaluation, errors: dict[str, Any], covariances: dict[Any, Any]
+    ) -> None:
+        """Take another uncertainty where the first order does not tell it, or a sample is asked for."""
+        from gradcli.commands.spread_of_programs import spread_of
+
+        variables = {n: evaluation.variables[n] for n in errors}
+        fixed = {n: t for n, t in evaluation.variables.items() if n not in errors}
+        found = spread_of(
+            self.request,
+            self.value,
+            (variables, fixed),
+            errors,
+            covariances,
+            self.error,
+            self.draws,
+        )
+        if found is None:
+            return
+        self.spread = found
+        output.note(spread_note(found, self.error))
+        if self.error:  # the shares of the inputs stay
+            scale = (found.error / self.error) ** 2
+            self.squares = {n: s * scale for n, s in self.squares.items()}
+        self.error = found.error
 
     def results(self, style: Style) -> list[tuple[str | None, Any]]:
         """The lines: the value, then what each input contributes."""
@@ -242,15 +274,27 @@ class Uncertainties:
 
     def to_json(self) -> dict[str, Any]:
         """The keys of the uncertainty, and of the budget if it is asked for."""
-        from gradcli.commands import output
-
         made: dict[str, Any] = {"uncertainty": output.to_json(self.error)}
+        if self.spread is not None:
+            made["uncertainty_by"] = self.spread.by
+            made["mean"] = output.to_json(self.spread.mean)
         if self.budget:
             made["budget"] = {
                 name: {"contribution": output.to_json(root), "share": output.to_json(share)}
                 for name, (root, share) in self._budget().items()
             }
         return made
+
+
+def spread_note(found: Spread, first: float, name: str = "") -> str:
+    """Where an uncertainty comes from that is not the first order's."""
+    of = f" of {name}" if name else ""
+    lost = f"; {found.lost:.2%} of them have no value" if found.lost else ""
+    drawn = "" if found.by == "second order" else " of normal distributions"
+    return (
+        f"the uncertainty{of} is by {found.by}{drawn}, the mean {found.mean:.6g}{lost}; "
+        f"to the first order it is {_bare(float(f'{first:.2g}'))}"
+    )
 
 
 def _read(text: Any, option: str) -> Any:

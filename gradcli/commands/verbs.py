@@ -21,20 +21,21 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import numpy as np
 
 from gradcli.engine.core.tensor import Tensor, wrap
+from gradcli.engine.system import dtypes
 from gradcli.language import as_tensor, parse, run
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError, did_you_mean, suggest
 from gradcli.language.option_values import in_python
 
 if TYPE_CHECKING:
     from gradcli.commands.request_evaluation import Evaluation
-    from gradcli.formulas.ask.composed_derivatives import Asked
+    from gradcli.formulas.ask.composed_derivatives import AskedDerivative
     from gradcli.formulas.derive.differentiate import Derivatives
     from gradcli.formulas.print.printed_text import Formula, Printed
     from gradcli.graphs import Graph
     from gradcli.language.program import Program
-    from gradcli.language.rewritten_sources import Reading
+    from gradcli.language.rewritten_sources import FormulaReading
+    from gradcli.transforms.gradient_checks import Row
     from gradcli.transforms.tolerances import Comparison
-    from gradcli.transforms.verdicts import Verdict
 
 # pytest shows the line of the test, not these frames.
 __tracebackhide__ = True
@@ -87,10 +88,11 @@ class VerbRequest:
         free = _free(self.program)
         for name in given:
             if name not in free:
-                raise _no_variable(name, free, source)
-        self.tensors = {
-            n: _tensor(n, given[n]) for n in free if n in given and n not in self.loaded
-        }
+                known = [n for n in free if n in given or _stands_open(self.program, n)]
+                raise _no_variable(name, [n for n in known if n not in self.loaded], source)
+        values = {n: given[n] for n in free if n in given and n not in self.loaded}
+        wide = dtypes.float64 if any(map(_is_double, values.values())) else None
+        self.tensors = {n: _tensor(n, v, wide) for n, v in values.items()}
         self.open = [n for n in free if n not in given and _stands_open(self.program, n)]
         if constant and wrt and not free:
             self.open = [wrt] if isinstance(wrt, str) else list(wrt)
@@ -128,13 +130,14 @@ class VerbRequest:
             raise LanguageError("nothing to differentiate with respect to", kind="usage", hint=what)
         return {n: self.tensors[n].requires_grad_() for n in self.wanted if n in self.tensors}
 
-    def evaluated(self, purpose: str) -> Evaluation:
-        """The program's run, whose value must be a tensor."""
+    def evaluated(self, purpose: str, leaves: Mapping[str, Tensor] | None = None) -> Evaluation:
+        """The program's run, whose value must be a tensor; leaves: tensors in place of its own."""
         from gradcli.commands.request_evaluation import Evaluation
 
-        found = run(self.program, {**self.loaded, **self.tensors})
+        tensors = {**self.tensors, **(leaves or {})}
+        found = run(self.program, {**self.loaded, **tensors})
         if isinstance(found.value, Tensor):
-            return Evaluation(self, self.tensors, found.value, dict(found.names), [])
+            return Evaluation(self, tensors, found.value, dict(found.names), [])
         kind = type(found.value).__name__
         raise self.error_for(
             TypeError(f"the value is a {kind}, not a tensor: there is no {purpose}")
@@ -182,10 +185,23 @@ def _is_floating(tensor: Tensor) -> bool:
     return tensor.is_floating_point() or tensor.is_complex()
 
 
-def _tensor(name: str, value: Any) -> Tensor:
-    """A copy of the value as a tensor without a graph, so that no program writes into the caller's."""
+def _is_double(value: Any) -> bool:
+    """Whether a value is an array or a tensor of double precision."""
+    return str(getattr(value, "dtype", "")).rpartition(".")[2] in ("float64", "complex128")
+
+
+def _tensor(name: str, value: Any, wide: Any) -> Tensor:
+    """A copy of the value as a tensor without a graph, so that no program writes into the caller's.
+
+    wide: the dtype of numbers, where one of the values is in double precision.
+    """
     try:
-        found = value if isinstance(value, Tensor) else as_tensor(value)
+        if isinstance(value, Tensor):
+            found = value
+        else:
+            single = getattr(value, "dtype", None) == np.float32
+            with dtypes.as_default(wide):
+                found = as_tensor(value, dtypes.float32 if single else None)
     except LanguageError as error:
         error.message = f"{name}: {error.message}"
         raise
@@ -350,13 +366,13 @@ def _derivative(
     verify: bool = True,
     **variables: Any,
 ) -> Any:
-    from gradcli.formulas.ask.composed_derivatives import Asked
+    from gradcli.formulas.ask.composed_derivatives import AskedDerivative
     from gradcli.language.rewritten_sources import check_no_equation
 
     call, reading = _read(source, values, variables, wrt, of, along)
     check_no_equation(call.program)
     call.leaves()
-    asked = Asked(order, jacobian, of, reading.along, reading.elements, operator)
+    asked = AskedDerivative(order, jacobian, of, reading.along, reading.elements, operator)
     found, made = _formula(call, shapes, assume, form, verify, asked)
     if made.code:
         return made.code
@@ -371,7 +387,7 @@ def _read(
     wrt: Names = None,
     of: str | None = None,
     along: str | None = None,
-) -> tuple[VerbRequest, Reading]:
+) -> tuple[VerbRequest, FormulaReading]:
     """The call of a program in which texts are put in for variables, and how it was read."""
     from gradcli.formulas.algebra.unknown_functions import unknowns
     from gradcli.language.rewritten_sources import read
@@ -394,10 +410,9 @@ def _formula(
     assume: str | Sequence[str],
     form: str,
     verify: bool,
-    asked: Asked | None = None,
+    asked: AskedDerivative | None = None,
 ) -> tuple[Derivatives, Printed]:
     """What is asked for, and as text, proved if `verify`; asked: None for the value."""
-    from gradcli.engine.system import dtypes
     from gradcli.formulas.ask.composed_derivatives import simplification
     from gradcli.formulas.ask.proof import Unproved, proved
     from gradcli.formulas.derive.assumptions import read
@@ -540,16 +555,24 @@ def hessian(
     Returns a tensor of the variable's shape twice; with several variables `hessian(…)["x"]["y"]` is
     differentiated by x, then by y. explain: as of `grad`. Raises LanguageError.
     """
-    from gradcli.commands.request_evaluation import again, check_scalar
+    from gradcli.commands.request_evaluation import check_scalar
     from gradcli.transforms import removable, traced_matrices
 
     call = VerbRequest(source, values, variables, wrt)
     call.leaves()
     start = traced_matrices.Start()
     explained = _explained(call, explain)
-    evaluation = call.evaluated("Hessian")
+    leaves = traced_matrices.leaves_of(call.tensors, call.wanted)
+    with removable.Watch() as watch:
+        evaluation = call.evaluated("Hessian", leaves)
     check_scalar(evaluation, "jacobian")
-    found, remarks = again(evaluation, start, removable.hessian, call.wanted)
+    recorded = removable.Recorded(evaluation.value, list(leaves.values()), watch, start)
+    try:
+        found, remarks = removable.hessian(
+            call.program, call.tensors, call.wanted, call.loaded, recorded=recorded
+        )
+    except OPERATION_ERRORS as error:
+        raise call.error_for(error) from error
     _warn(remarks)
     explained(None, 2, True)
     blocks = {n: ByName({m: wrap(b) for m, b in row.by.items()}) for n, row in found.items()}
@@ -567,32 +590,29 @@ class Check:
 
     by: name -> the gradient both ways (`analytical`, `numerical`, `error`, `ok`). second: the same of
     the second derivatives, where they were asked for. blame: the name of the operation whose gradient
-    is wrong, if one is known.
+    is wrong, if one is known. rows: the same in words, by `transforms.gradient_checks`.
     """
 
-    __slots__ = ("blame", "by", "ok", "second")
+    __slots__ = ("blame", "by", "ok", "rows", "second")
 
-    def __init__(self, found: Sequence[Verdict]) -> None:
-        self.ok = all(verdict.ok for verdict in found)
-        self.by = found[0].by
-        self.second = found[1].by if len(found) > 1 else {}
-        self.blame = None if found[0].part is None else found[0].part.name
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows = rows
+        self.ok = all(row.ok for row in rows)
+        second = [row for row in rows if row.what.endswith("second derivative")]
+        self.by: dict[str, Row] = {}
+        for row in rows:  # of a gradient that is compared twice, what is wrong
+            if row not in second and (row.name not in self.by or self.by[row.name].ok):
+                self.by[row.name] = row
+        self.second = {row.name: row for row in second}
+        self.blame = next((row.part for row in rows if row.part is not None), None)
 
     def __bool__(self) -> bool:
         return self.ok
 
     def __repr__(self) -> str:
-        lines = []
-        for what, by in (("gradient", self.by), ("second derivative", self.second)):
-            for name, one in by.items():
-                if one.ok:
-                    lines.append(f"ok: {what} by {name} (max error {one.error:.1e}, {one.method})")
-                    continue
-                at = f"[{', '.join(map(str, one.index))}]" if one.index else ""
-                lines.append(
-                    f"wrong {what}: {name}{at}: analytical {one.analytical[one.index]:.9g}, "
-                    f"numerical {one.numerical[one.index]:.9g} (relative error {one.error:.1e})"
-                )
+        from gradcli.transforms.gradient_checks import line_of
+
+        lines = [line for row in self.rows for line in line_of(row)]
         if self.blame is not None:
             lines.append(f"  to blame: {self.blame}")
         return "\n".join(lines)
@@ -600,13 +620,13 @@ class Check:
 
 @verb
 def check(
-    source: str,
+    source: str | Callable[..., Any],
     values: Values = None,
     /,
     *,
     wrt: Names = None,
     second_order: bool = False,
-    against: str | None = None,
+    against: Any = None,
     order: int = 1,
     jacobian: bool = False,
     rtol: float | None = None,
@@ -617,38 +637,64 @@ def check(
 
     `assert check("sum(sin(x))", x=[1, 2])`. against: a formula for the derivative by `wrt`, of this `order`
     or the `jacobian`, which is compared with the true one instead: `check("x**2", against="2*x", x=3)`; what
-    differs has a likely `mistake`. rtol: relative to each element (1e-6 if None, 1e-9 with against). atol:
-    absolute (at most 1e-8 of the largest element if None). In tests
-    `gradcli.transforms.assertions.assert_gradients`
-    says more, and takes functions. Raises LanguageError.
-    """
-    from gradcli.commands.check_points import double
-    from gradcli.engine.system import dtypes
-    from gradcli.transforms.tolerances import NotFinite
-    from gradcli.transforms.verdicts import verdicts
+    differs has a likely `mistake`. rtol: relative to each element (1e-6 if None, 1e-9 with a formula). atol:
+    absolute (at most 1e-8 of the largest element if None).
 
+    The source may be a function of NumPy's, PyTorch's or JAX's arrays, and `against` an array, a function or
+    a mapping of them by name: see `gradcli.testing.assert_gradients`, which says more in tests. Raises
+    LanguageError.
+    """
+    from gradcli.transforms.tolerances import NotFinite
+
+    if callable(source) or not (against is None or isinstance(against, str)):
+        from gradcli.transforms.gradient_checks import checked_gradients
+
+        given = {**(values or {}), **variables}
+        how: dict[str, Any] = {"atol": atol, "second_order": second_order}
+        how["rtol"] = 1e-6 if rtol is None else rtol
+        return Check(list(checked_gradients(source, given, against, wrt=wrt, **how)))
     with dtypes.as_default(dtypes.float64):
         call = VerbRequest(source, values, variables, wrt)
         call.leaves()
         if call.open:  # the program says which value is missing
             call.evaluated("gradient")
-        arrays = {n: double(t.detach().array) for n, t in call.tensors.items()}
-        how: dict[str, Any] = {"rtol": rtol, "atol": atol, "second_order": second_order}
         try:
             if against is not None:
-                return _compared(call, arrays, against, order, jacobian, rtol, atol)
-            with np.errstate(all="ignore"):
-                found = verdicts(call.program, arrays, call.wanted, call.loaded, **how)
+                return _compared(call, against, order, jacobian, rtol, atol)
+            return Check(_verdicts(call, rtol, atol, second_order))
         except NotFinite as error:
             raise call.error_for(RuntimeError(f"{error}: no gradient can be checked")) from error
         except OPERATION_ERRORS as error:
             raise call.error_for(error) from error
-    return Check(found)
+
+
+def _double(call: VerbRequest) -> dict[str, Any]:
+    from gradcli.commands.check_points import double
+
+    return {n: double(t.detach().array) for n, t in call.tensors.items()}
+
+
+def _verdicts(
+    call: VerbRequest, rtol: float | None, atol: float | None, second_order: bool
+) -> list[Row]:
+    from gradcli.transforms.finite_differences import RTOL
+    from gradcli.transforms.gradient_checks import rows_of
+    from gradcli.transforms.verdicts import verdicts
+
+    how: dict[str, Any] = {"rtol": rtol, "atol": atol, "second_order": second_order}
+    with np.errstate(all="ignore"):
+        found = verdicts(call.program, _double(call), call.wanted, call.loaded, **how)
+    part = None if found[0].part is None else found[0].part.name
+    tolerances = (RTOL if rtol is None else rtol, atol)
+    return [
+        row
+        for what, verdict in zip(("gradient", "second derivative"), found, strict=False)
+        for row in rows_of(what, verdict.by, tolerances, part if what == "gradient" else None)
+    ]
 
 
 def _compared(
     call: VerbRequest,
-    arrays: Mapping[str, Any],
     against: str,
     order: int,
     jacobian: bool,
@@ -666,7 +712,9 @@ def _compared(
     how: dict[str, Any] = {"order": order, "jacobian": jacobian, "atol": atol, "says": True}
     how["rtol"] = RTOL if rtol is None else rtol
     with np.errstate(all="ignore"):
-        return compare_formula(call.program, against, arrays, call.wanted[0], call.loaded, **how)
+        return compare_formula(
+            call.program, against, _double(call), call.wanted[0], call.loaded, **how
+        )
 
 
 @verb

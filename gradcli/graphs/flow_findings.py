@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradcli.graphs import value_text
-from gradcli.graphs.gradient_flow import SUFFERS, Chain, Flow, Part
+from gradcli.graphs.gradient_flow import SUFFERS, Chain, Flow, RepeatedPart
 from gradcli.graphs.labels import plural
 from gradcli.graphs.remedies import IN_GENERAL, change_remedy
 from gradcli.graphs.slopes import FLAT, Slope, slope_of
@@ -114,7 +114,7 @@ def _place_of(flow: Flow, chain: Chain) -> int:
     return next(i for i in chain.layers if places[i] == usual)
 
 
-def _slopes(flow: Flow, part: Part) -> Slope | None:
+def _slopes(flow: Flow, part: RepeatedPart) -> Slope | None:
     """The slopes of the middle one of the nodes: the first and the last are often unlike the others."""
     node = flow.skeleton.nodes[part.ids[len(part.ids) // 2]]
     found = slope_of(node, flow.probe)
@@ -165,7 +165,7 @@ def _gain(flow: Flow, chain: Chain) -> float:
     return next((gain for stem, gain in GAINS.items() if stem in stems), 1.0)
 
 
-def _weights(flow: Flow, chain: Chain, part: Part) -> str:
+def _weights(flow: Flow, chain: Chain, part: RepeatedPart) -> str:
     """The size of weights, beside the size that keeps gradients."""
     if part.name.partition("Backward")[0] not in PRODUCTS:
         return ""

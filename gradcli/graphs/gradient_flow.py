@@ -30,7 +30,7 @@ TOLD = 0.1  # the least share of a change that is told
 
 
 @dataclass(slots=True)
-class Part:
+class RepeatedPart:
     """One kind of node in the layers of a chain: how often it is there, and its change in each layer."""
 
     name: str
@@ -47,7 +47,7 @@ class Chain:
     before: Stats
     after: Stats
     factor: float  # what each layer divides (or multiplies) by
-    parts: list[Part] = field(default_factory=list)
+    parts: list[RepeatedPart] = field(default_factory=list)
     suffering: int = 0  # how many parameters it leaves with such a gradient
 
     @property
@@ -211,7 +211,7 @@ class Flow:
         pairs = zip(layers, ends, strict=True)
         return {a: log_ratio(self.came[a], self.came[b]) for a, b in pairs if a != b}
 
-    def _parts(self, path: list[int], count: int) -> list[Part]:
+    def _parts(self, path: list[int], count: int) -> list[RepeatedPart]:
         """The kinds of nodes by what they do to the gradient, largest first."""
         logs: dict[str, list[tuple[int, float]]] = {}
         for i, below in pairwise(path):
@@ -225,7 +225,7 @@ class Flow:
             total = sum(change for _, change in known)
             factor = 10 ** (abs(total) / count)
             if whole and total / whole >= TOLD:
-                found.append(Part(name, [i for i, _ in known], factor, total / whole))
+                found.append(RepeatedPart(name, [i for i, _ in known], factor, total / whole))
         return sorted(found, key=lambda part: -part.share)
 
     def _sent_to(self, i: int, below: int) -> Stats | None:

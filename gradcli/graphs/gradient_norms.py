@@ -192,7 +192,7 @@ class Norms:
         return ("█" if signs.dot == "·" else "#") * max(1, filled)
 
     def __str__(self) -> str:
-        return Table(self).plain()
+        return NormsTable(self).plain()
 
     def to_json(self, by: str = "depth") -> dict[str, Any]:
         """{"norms": one object a row, "marks": one a place}."""
@@ -238,7 +238,7 @@ def _ending(text: str, room: int, ellipsis: str) -> str:
 
 
 @dataclass(slots=True)
-class Table:
+class NormsTable:
     """The table ready to be written: `plain()` is text, rich's `console.print` colours it."""
 
     norms: Norms

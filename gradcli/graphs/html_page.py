@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from gradcli.graphs import saved_fields, value_text, vjp_text
 from gradcli.graphs.labels import plural, shorten, title_of
 from gradcli.graphs.of_torch.module_view import Modules
-from gradcli.graphs.pictures import Options, detail_lines, numbers_of, saved_lines
+from gradcli.graphs.pictures import PictureOptions, detail_lines, numbers_of, saved_lines
 from gradcli.graphs.styles import ACCENTS, accent
 from gradcli.graphs.traversal import Describer, Edge, Record, Totals, Walk
 from gradcli.graphs.value_text import Stats
@@ -58,7 +58,7 @@ def graph_to_html(graph: Graph, *, title: str | None = None, **options: Any) -> 
     """Return the page; backpropagates first where that has no side effect and needs no seed."""
     _try_gradients(graph)
     data = page_data(
-        graph, Options(**{"default_dtype": graph.describer.probe.default_dtype(), **options})
+        graph, PictureOptions(**{"default_dtype": graph.describer.probe.default_dtype(), **options})
     )
     of = graph.source or graph.program
     name = title or (shorten(of, 80) if of else "Backward graph")
@@ -112,7 +112,7 @@ def _leaves(graph: Graph) -> list[Any]:
     return [node.variable for node in graph.skeleton.nodes if hasattr(node, "variable")]
 
 
-def page_data(graph: Graph, options: Options) -> dict[str, Any]:
+def page_data(graph: Graph, options: PictureOptions) -> dict[str, Any]:
     """Return what the page knows: everything as texts, ready to be shown."""
     describer = graph.describer_of(forward=options.forward)
     forward = graph.values_of(describer)
@@ -149,7 +149,7 @@ def page_data(graph: Graph, options: Options) -> dict[str, Any]:
     }
 
 
-def _groups(graph: Graph, options: Options, ids: Mapping[int, int]) -> dict[str, Any]:
+def _groups(graph: Graph, options: PictureOptions, ids: Mapping[int, int]) -> dict[str, Any]:
     """The calls of modules, to fold the nodes into: outermost first, those open that show others."""
     modules = graph.modules
     if modules is None or not modules.parts or (options.collapse and options.by is None):
@@ -216,7 +216,7 @@ class _Numbers:
 
 
 def _node(
-    record: Record, value: Any, options: Options, ids: Mapping[int, int], numbers: _Numbers
+    record: Record, value: Any, options: PictureOptions, ids: Mapping[int, int], numbers: _Numbers
 ) -> dict[str, Any]:
     known = None if value is None else value_text.stats_of(value)
     grad = None if record.grad is None else value_text.stats_of(record.grad)
@@ -256,7 +256,7 @@ def _edge(edge: Edge | None, ids: Mapping[int, int]) -> Edge | None:
     return None if edge is None or edge[0] not in ids else (ids[edge[0]], edge[1])
 
 
-def _text(value: Any, options: Options) -> str | None:
+def _text(value: Any, options: PictureOptions) -> str | None:
     if value is None:
         return None
     if options.wide and (whole := numbers_of(value, PRECISION)) is not None:

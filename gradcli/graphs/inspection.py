@@ -144,9 +144,9 @@ class Graph:
         ascii, forward, wide.
         """
         from gradcli.graphs.tree_format import Tree
-        from gradcli.graphs.tree_lines import Options
+        from gradcli.graphs.tree_lines import TreeOptions
 
-        chosen = Options(**self._usual(options))
+        chosen = TreeOptions(**self._usual(options))
         describer = self.describer_of(forward=chosen.forward)
         return Tree(
             describer, self.values_of(describer) if chosen.values else {}, chosen, self.modules
@@ -167,10 +167,10 @@ class Graph:
         is drawn: direction ("down", "right"), theme ("auto", "light", "dark"), background ("auto",
         "none", "white"), title. Raises ValueError if `only` names nothing.
         """
-        from gradcli.graphs.pictures import Options, Picture
+        from gradcli.graphs.pictures import Picture, PictureOptions
 
         self.note = None
-        chosen = Options(**{"title": self.source, **self._usual(options)})
+        chosen = PictureOptions(**{"title": self.source, **self._usual(options)})
         describer = self.describer_of(forward=chosen.forward)
         return Picture(
             describer, self.values_of(describer) if chosen.values else {}, chosen, self.modules

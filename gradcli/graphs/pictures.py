@@ -32,7 +32,7 @@ NONE_WIDTH = 46.0
 
 
 @dataclass(slots=True)
-class Options:
+class PictureOptions:
     """What pictures show, and how they are drawn."""
 
     default_dtype: str = "float32"
@@ -112,7 +112,7 @@ class Picture:
         self,
         describer: Describer,
         forward: Mapping[int, Any],
-        options: Options,
+        options: PictureOptions,
         groups: Any = None,
     ) -> None:
         """groups: the modules, for `--by module` (`gradcli.graphs.of_torch.module_view.Modules`)."""
@@ -282,7 +282,7 @@ class Picture:
         return f"{what} of {shorten(self.options.title, 120)}" if self.options.title else what
 
 
-def detail_lines(record: Record, options: Options) -> list[str]:
+def detail_lines(record: Record, options: PictureOptions) -> list[str]:
     """What a node is, in a line or a few: shape, dtype, device, and what made it."""
     parts = [value_text.shape_text(record.shape)]
     if record.dtype not in (None, options.default_dtype):
@@ -311,7 +311,7 @@ def numbers_of(known: value_text.Stats, precision: int | None) -> str | None:
     return value_text.text(value_text.elements(known), precision, summarise=None)
 
 
-def saved_lines(record: Record, options: Options) -> list[str]:
+def saved_lines(record: Record, options: PictureOptions) -> list[str]:
     """What a node saved: a line a tensor or option, not too many."""
     lines = [
         line for name, entry in record.saved.items() for line in _saved_lines(name, entry, options)
@@ -322,7 +322,7 @@ def saved_lines(record: Record, options: Options) -> list[str]:
     return lines
 
 
-def _saved_lines(name: str, entry: Entry, options: Options) -> list[str]:
+def _saved_lines(name: str, entry: Entry, options: PictureOptions) -> list[str]:
     if isinstance(entry, list):
         found = (_saved_lines(f"{name}[{i}]", one, options) for i, one in enumerate(entry))
         return [line for lines in found for line in lines]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gradcli.engine.system.garbage import uncollected
 from gradcli.graphs.styles import ASCII, UNICODE, Line, segments
 from gradcli.graphs.traversal import Describer
-from gradcli.graphs.tree_lines import Drawing, Options
+from gradcli.graphs.tree_lines import Drawing, TreeOptions
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -21,7 +21,7 @@ class Tree:
 
     describer: Describer
     forward: Mapping[int, Any]
-    options: Options = field(default_factory=Options)
+    options: TreeOptions = field(default_factory=TreeOptions)
     modules: Any = None  # gradcli.graphs.of_torch.module_view.Modules
 
     def __str__(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from gradcli.graphs.view import Fold, Link, Reading, View
+from gradcli.graphs.view import Fold, Link, View, ViewReading
 
 NOWHERE = -1  # the key of an input that needs no gradient
 
@@ -58,7 +58,7 @@ class _Task:
 class _Unfolding:
     def __init__(self, view: View, nothings: bool, levels: int) -> None:
         self.view, self.nothings, self.levels = view, nothings, levels
-        self.reading = Reading(view)
+        self.reading = ViewReading(view)
         self.numbers: dict[int, int] = {}
         self.drawn: set[int] = set()
         self.continued: set[int] = set()

@@ -31,7 +31,7 @@ GIVING_WAY = (
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Options:
+class TreeOptions:
     """What to show, and how."""
 
     saved: bool = False
@@ -95,7 +95,7 @@ class Drawing:
         self,
         describer: Describer,
         forward: Mapping[int, Any],
-        options: Options,
+        options: TreeOptions,
         signs: Signs,
         width: int | None,
         *,

@@ -262,7 +262,7 @@ class View:
 Link = tuple[int, int]  # (item, output)
 
 
-class Reading:
+class ViewReading:
     """A view read line by line: which items follow an item, and how many lead to it."""
 
     def __init__(self, view: View) -> None:

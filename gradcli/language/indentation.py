@@ -54,7 +54,7 @@ def _columns(blanks: str) -> tuple[int, int]:
     return column, alternative
 
 
-class Layout:
+class Indenter:
     """Turns the tokens of a text, piece by piece, into those the grammar reads."""
 
     def __init__(self, source: str, pattern: re.Pattern[str], *, comments: bool = False) -> None:

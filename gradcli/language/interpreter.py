@@ -11,7 +11,13 @@ from gradcli.engine.system.visible import visible
 from gradcli.language import names as known
 from gradcli.language import operations as ops
 from gradcli.language import tree_kinds
-from gradcli.language.located_errors import Call, LanguageError, StepLimit, UnboundName, UnknownName
+from gradcli.language.located_errors import (
+    CallSite,
+    LanguageError,
+    StepLimit,
+    UnboundName,
+    UnknownName,
+)
 from gradcli.language.operations import MARKED, bind, pop_many, simple, split_arguments
 from gradcli.language.program import Code, Program
 from gradcli.language.tree_kinds import (
@@ -339,10 +345,10 @@ def execute(machine: Machine, first: Frame) -> Any:
         machine.depth -= len(frames)
 
 
-def _calls(frames: list[Frame]) -> tuple[Call, ...]:
+def _calls(frames: list[Frame]) -> tuple[CallSite, ...]:
     """The calls that led to the innermost frame, outermost first, without comprehensions."""
     return tuple(
-        Call(frame.code.name, outer.code.program.span(frame.where), outer.code.program.source)
+        CallSite(frame.code.name, outer.code.program.span(frame.where), outer.code.program.source)
         for outer, frame in pairwise(frames)
         if frame.code.name
     )
@@ -520,10 +526,11 @@ def run(
     from gradcli.engine.core import modes
 
     machine = Machine(variables, write=write, max_steps=max_steps)
-    enabled = modes.is_grad_enabled()
+    local = modes.local
+    enabled = local.state is None or local.state.enabled
     try:
         machine.run(program)
     finally:
-        if modes.is_grad_enabled() is not enabled:
+        if (local.state is None or local.state.enabled) is not enabled:
             modes.change(enabled=enabled)
     return Result(machine.value, machine.names)

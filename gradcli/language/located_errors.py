@@ -22,7 +22,7 @@ _TAB = 4
 _MAX_CALLS = 4
 
 
-class Call:
+class CallSite:
     """One call that led to an error: the function's name, and where it was called."""
 
     __slots__ = ("name", "source", "span")
@@ -55,7 +55,7 @@ class LanguageError(Exception):
         hint: str | None = None,
         usage: bool = True,
         notes: tuple[str, ...] = (),
-        calls: tuple[Call, ...] = (),
+        calls: tuple[CallSite, ...] = (),
         incomplete: bool = False,
     ) -> None:
         super().__init__(message)

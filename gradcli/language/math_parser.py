@@ -19,6 +19,7 @@ from gradcli.language.foreign_names import (
     known_as,
 )
 from gradcli.language.located_errors import LanguageError
+from gradcli.language.math_indices import subscripts
 from gradcli.language.math_symbols import (
     ACCENTS,
     BARE,
@@ -26,7 +27,7 @@ from gradcli.language.math_symbols import (
     RELATIONS,
     SHY,
 )
-from gradcli.language.math_tree import Node
+from gradcli.language.math_tree import Binder, Node
 from gradcli.language.notation import (
     Token,
     fraction,
@@ -41,6 +42,10 @@ from gradcli.language.tokens import KEYWORDS
 _UNKNOWN = frozenset((*"fghFGHφ", "phi"))
 # Letters for functions, as they are printed here.
 _PRINTED = {"psi": "digamma", "ψ": "digamma", "sigma": "sigmoid", "σ": "sigmoid"}
+_PRINTED |= dict.fromkeys(("Phi", "Φ"), "special.ndtr")
+# Functions along one dimension, whose index is printed below: `mean_i(A)` is along the first.
+_ALONG = frozenset("mean var std logsumexp softmax log_softmax cumsum cumprod".split())
+_DIMENSIONS = "ijklmnpqr"
 _BESIDE = frozenset(("+", "-", "*", "·", "×", "/", "**", "⊙"))
 _SYMBOLS = frozenset(("hbar", "ell"))  # which LaTeX has beside the Greek letters
 _SERIES = {
@@ -428,9 +433,18 @@ class Parser:
                     "subscript", token, self.source[token.start : self.closing()], (value,)
                 )
             elif token.text == "_" and value.kind in ("group", "call") and self.peek(1).text == "{":
-                raise self.error("the index of an expression is not read: give it a name", token)
+                value = Node("element", token, self.letters_below(token), (value,))
             else:
                 return value
+
+    def letters_below(self, token: Token) -> str:
+        """The letters of the indices behind `_`, where something else than a name has them."""
+        self.take()
+        self.take()
+        found = subscripts(Node("name", token, "", self.indices()))
+        if not found or any(len(one.letter) != 1 or one.offset for one in found):
+            raise self.error("the index of an expression is not read: give it a name", token)
+        return "".join(one.letter for one in found)
 
     def attribute(self, value: Node, token: Token) -> Node:
         """`x.name` or `x.name(…)`; what is called is called on all of it."""
@@ -543,6 +557,10 @@ class Parser:
             elif not self.accept(","):
                 rows[-1].append(self.choice())
         self.bars = bars
+        indexed = self.next.text == "_" and self.peek(1).text == "{"
+        if self.loose and indexed and len(rows) == 1 == len(rows[0]):  # the array of these elements
+            letters = self.letters_below(self.next)
+            return Node("elements", token, letters, (rows[0][0],), "", Binder((*letters,)))
         end = self.tokens[self.at - 1].end
         sized = (
             "\\left" in self.source[max(0, token.start - 6) : token.start]
@@ -730,6 +748,12 @@ class Parser:
             from gradcli.language import math_notations
 
             return math_notations.series(self, token, _SERIES[token.text])
+        if token.text in _ALONG and token.text not in self.own:
+            below = [self.peek(k).text for k in range(5)]
+            if (*below[:2], *below[3:]) == ("_", "{", "}", "(") and below[2] in _DIMENSIONS:
+                self.at += 4
+                at = f"along {_DIMENSIONS.index(below[2])}"
+                return Node("call", token, token.text, tuple(self.arguments()), at)
         node = self.name_of(token)
         name = node.text
         based = re.fullmatch(r"log_(\w+)", name)
@@ -797,6 +821,10 @@ class Parser:
             and text.partition(".")[0] not in names.MODULES
         ):
             return Node("name", token, text, subscripts, base)
+        if base not in self.own and text and f"{base}{text[len(base) + 1 :]}" in self.own:
+            joined = f"{base}{text[len(base) + 1 :]}"  # y0 is printed as y_{0}
+            self.remarks.append(f"{text} is {joined}")
+            return Node("name", token, joined)
         for prefix in PREFIXES:
             if text.startswith(f"{prefix}."):
                 text = text[len(prefix) + 1 :]
@@ -955,6 +983,8 @@ class Parser:
         text = _PRINTED.get(name, name)
         if text == "sigmoid" != name:
             self.remarks.append(f"{name} is the sigmoid")
+        if text == "special.ndtr" != name:
+            self.remarks.append(f"{name} is special.ndtr, the normal distribution's")
         call = Node("call", token, text + "." * each, (*arguments, *base), "base" * bool(base))
         return call if power is None else Node("power", raised, "⊙", (call, power))
 

@@ -19,6 +19,8 @@ Kinds of nodes, with their parts:
 | derivative | body | the variables, one for each order; "∇" |
 | integral | body, limits | the variable |
 | limit | body, point | the variable |
+| elements | one | its indices: the array of these elements; `binder` has them too |
+| element | one | the indices of an element of it |
 | matrix | cells, row by row | the number of columns |
 | list | cells | the number of columns; "1" in `base` where it may be a bracket |
 | cases | value, condition, value, condition, … | |

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from gradcli.language import names
 from gradcli.language.foreign_names import FUNCTIONS, bare, called, is_function, known_as
 from gradcli.language.located_errors import LanguageError
+from gradcli.language.math_indices import Axis
 from gradcli.language.math_symbols import ALONG, MATRIX_VALUED, NUMBERS, OF_MATRICES, RENAMED, SWAPS
 from gradcli.language.math_tree import Node
 from gradcli.language.math_values import (
@@ -26,12 +27,13 @@ from gradcli.language.math_values import (
     Known,
     Value,
     aligned,
+    transposed,
     weak,
 )
 from gradcli.language.notation import Token, fraction, is_greek, is_matrix
 
 if TYPE_CHECKING:
-    from gradcli.language.math_indices import Axis, Indices
+    from gradcli.language.math_indices import Indices
 
 # The shape of a product of two shapes; what is not here is none.
 _PRODUCTS = {
@@ -204,7 +206,7 @@ class Writer:
 
             math_series.check_ends(self, node)
         terms = [self.value(part) for part in node.parts]
-        terms = self.identities(terms)
+        terms = self.units(self.identities(terms))
         if any(t.rank and not t.text.endswith("\0") for t in terms):  # ones beside a vector
             terms = [t.like(t.text[:-1], ATOM) if t.text.endswith("\0") else t for t in terms]
         return self.added(terms, node)
@@ -238,6 +240,21 @@ class Writer:
         eye = f"eye({sizes[0][0]})"
         return [t._replace(text=re.sub(r"(?<![\w.])I(?![\w.(])", eye, t.text)) if t.rank == 2 else t
                 for t in terms]  # fmt: skip
+
+    def units(self, terms: list[Value]) -> list[Value]:
+        """The terms with unit vectors, e_1, of the length of another vector."""
+        vector = next((t for t in terms if t.rank == 1 and not t.text.endswith("\0")), None)
+        if vector is None or not self.loose or "e" in self.own:
+            return terms
+        found = []
+        for term in terms:
+            unit = re.fullmatch(r"e_(\d+)", term.text)
+            if unit and not term.rank and term.text not in self.own:
+                length = vector.sizes[0] if vector.sizes else f"len({vector.text})"
+                self.say(f"{term.text} is a row of the identity, counted from 0")
+                term = Value(f"eye({length})[{unit[1]}]", ATOM, 1, False, (), (length,))
+            found.append(term)
+        return found
 
     def neg(self, node: Node) -> Value:
         inner = self.value(node.only)
@@ -484,7 +501,8 @@ class Writer:
     def exponential(self, exponent: Node, node: Node) -> Value:
         """A power of e."""
         inner = self.value(exponent)
-        if inner.rank == 2 and inner.square is not False and not inner.axes:
+        whole = inner.rank == 2 and inner.square is not False and not inner.axes
+        if whole and node.text != "⊙":
             return Value(f"linalg.matrix_exp({bare(inner.text)})", ATOM, 2, False, (), inner.sizes)
         return inner.like(f"exp({bare(inner.text)})", ATOM)
 
@@ -626,6 +644,8 @@ class Writer:
 
     def call(self, node: Node) -> Value:
         """A call as the language has it."""
+        if node.base.startswith("along "):
+            return self.along(node)
         name = node.text.removesuffix(".")
         parts = node.parts
         values = [self.value(part) for part in parts]
@@ -663,6 +683,16 @@ class Writer:
         written = called(name, texts, self.own, elementwise=self.elementwise)
         level = ATOM if is_call(written) else PRODUCT  # another function's formula
         return self.shaped(Value(written, level, 0, False, axes), name, plain, len(values))
+
+    def along(self, node: Node) -> Value:
+        """`mean_i(A)`: a function along the dimension of that letter."""
+        inner, dim = self.plain(node.only), int(node.base.removeprefix("along "))
+        if inner.rank <= dim:
+            what = "no index" if not inner.rank else f"{inner.rank} dimensions"
+            raise self.error(f"{bare(inner.text)} has {what} here", node.token, kind="shape")
+        kept = node.text in ("softmax", "log_softmax", "cumsum", "cumprod")
+        rank = inner.rank if kept else inner.rank - 1
+        return Value(f"{node.text}({bare(inner.text)}, {dim})", ATOM, rank)
 
     def shaped(self, value: Value, name: str, plain: list[Value], count: int) -> Value:
         """The value of a function with its shape."""
@@ -840,6 +870,35 @@ class Writer:
 
         return math_calculus.limit(self, node)
 
+    def elements(self, node: Node) -> Value:
+        """`[x_i A_ij]_ij`: the array of these elements."""
+        outer = self.scope
+        self.scope = {k: axis for k, axis in outer.items() if k not in node.text}
+        inner = self.value(node.only)
+        self.scope = outer
+        if inner.rank or set(inner.axes) != set(node.text):
+            raise self.error(
+                f"the elements in these brackets do not depend on {', '.join(node.text)}, or not alone",
+                node.token,
+            )
+        order = [inner.axes.index(letter) for letter in node.text]
+        turned = order != sorted(order)
+        text = transposed(inner.at(ATOM), order) if turned else inner.text
+        return Value(text, ATOM if turned else inner.level, len(order))
+
+    def element(self, node: Node) -> Value:
+        """`(A x)_i`: an element of what has as many dimensions."""
+        inner = self.value(node.only)
+        letters = node.text
+        free = self.found is not None and set(letters) <= self.indices.letters
+        limited = any(self.scope.get(letter) not in (None, Axis()) for letter in letters)
+        if inner.axes or inner.rank != len(letters) or not free or limited:
+            raise self.error("the index of an expression is not read: give it a name", node.token)
+        order = [letters.index(letter) for letter in sorted(letters)]
+        turned = order != sorted(order)
+        text = transposed(inner.at(ATOM), order) if turned else inner.text
+        return Value(text, ATOM if turned else inner.level, 0, False, tuple(sorted(letters)))
+
     def series(self, node: Node) -> Value:
         from gradcli.language import math_series
 
@@ -907,6 +966,7 @@ _WRITERS: Mapping[str, Callable[[Writer, Node], Value]] = {
     "percent": Writer.percent, "abs": Writer.abs, "norm": Writer.norm, "inner": Writer.inner,
     "call": Writer.call, "apply": Writer.apply, "prime": Writer.prime,
     "attribute": Writer.attribute, "subscript": Writer.subscript, "keyword": Writer.keyword,
+    "elements": Writer.elements, "element": Writer.element,
     "lambda": Writer.function, "values": Writer.values, "choice": Writer.choice,
     "logical": Writer.logical, "relation": Writer.relation, "cases": Writer.cases,
     "list": Writer.several, "matrix": Writer.matrix, "derivative": Writer.derivative,

@@ -31,7 +31,7 @@ from gradcli.language.tokens import (
 )
 
 if TYPE_CHECKING:
-    from gradcli.language.indentation import Layout
+    from gradcli.language.indentation import Indenter
 
 _CHUNK = 1 << 16  # characters that are cut into tokens at a time
 _KNOWN = 5000  # tokens; of long numbers no more are remembered, for no two may be alike
@@ -332,9 +332,9 @@ def parse(source: str, *, explain: bool = True) -> Program:
         pieces = _pieces(source, pattern)
     layout = None
     if full or "\n" in source or "\r" in source:
-        from gradcli.language.indentation import Layout
+        from gradcli.language.indentation import Indenter
 
-        layout = Layout(source, pattern, comments=full)
+        layout = Indenter(source, pattern, comments=full)
     return _drive(source, pieces, layout, table, explain)
 
 
@@ -389,7 +389,8 @@ class _Lexicon:
             if "'" in bare or '"' in bare:
                 return self._string(bare)
             if bare[-1] != "=":
-                return tree_kinds.NAME, self._word(tk.name(bare))
+                plain = bare.isascii() and bare not in tk.KEYWORDS
+                return tree_kinds.NAME, self._word(bare if plain else tk.name(bare))
             index = self._word(tk.name(bare.rstrip("=: \t\f")))
             return self._number["NAME_WALRUS" if bare[-2] == ":" else "NAME_EQ"], index
         if first == "." and len(bare) > 1:
@@ -419,7 +420,7 @@ class _Lexicon:
 def _drive(
     source: str,
     pieces: Iterator[tuple[list[str], int, bool]],
-    layout: Layout | None,
+    layout: Indenter | None,
     table: Tables,
     explain: bool,
 ) -> Program:

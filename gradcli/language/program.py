@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
 from typing import Any
 
 from gradcli.language import tree_kinds
@@ -95,7 +94,7 @@ class Program:
             firsts = array("i")
             open_subtrees: list[int] = []
             for i in range(len(self)):
-                count = tree_kinds.children_count(self.rows[4 * i], self.rows[4 * i + 1])
+                count = _children_count(self.rows[4 * i], self.rows[4 * i + 1])
                 first = i
                 if count:
                     first = open_subtrees[-count]
@@ -109,9 +108,7 @@ class Program:
         """The last rows of the subtrees that a row consists of, first to last."""
         found = []
         child = row - 1
-        for left in range(
-            tree_kinds.children_count(self.rows[4 * row], self.rows[4 * row + 1]) - 1, -1, -1
-        ):
+        for left in range(_children_count(self.rows[4 * row], self.rows[4 * row + 1]) - 1, -1, -1):
             found.append(child)
             if left:
                 child = self.subtree(child) - 1
@@ -153,9 +150,9 @@ class Program:
             stack.append((name, *(() if bare else (meaning,)), *children))
         return stack[0]  # type: ignore[no-any-return]
 
-    def walk(self) -> Iterator[tuple[str, Any, int, tuple[int, int]]]:
+    def walk(self) -> list[tuple[str, Any, int, tuple[int, int]]]:
         """(kind, what the operand means or None, number of children, span) of every row, in post-order."""
-        rows = self.rows
+        rows, found = self.rows, []
         for i in range(0, len(rows), 4):
             kind, operand = rows[i], rows[i + 1]
             meaning: Any = None
@@ -165,18 +162,15 @@ class Program:
                 meaning = self.constants[operand]
             elif kind == tree_kinds.KIND["slice"]:
                 meaning = operand
-            yield (
-                tree_kinds.KINDS[kind],
-                meaning,
-                tree_kinds.children_count(kind, operand),
-                (rows[i + 2], rows[i + 3]),
-            )
+            span = rows[i + 2], rows[i + 3]
+            found.append((tree_kinds.KINDS[kind], meaning, _children_count(kind, operand), span))
+        return found
 
     def dump(self) -> str:
         """The tree as text, one row a line, children indented under their parents."""
         lines: list[str] = []
         waiting = [(len(self) - 1, 0)]
-        entries = list(self.walk())
+        entries = self.walk()
         while waiting:
             row, depth = waiting.pop()
             name, meaning, _, (start, end) = entries[row]
@@ -207,6 +201,16 @@ class Program:
                 waiting.extend(self.children(row))
             elif kind != tree_kinds.KIND["target"]:
                 raise CannotAssign(self.source, tree_kinds.KINDS[kind], self.span(row))
+
+
+def _children_count(kind: int, operand: int) -> int:
+    """How many subtrees stand before a row of this kind."""
+    arity = tree_kinds.ARITY[kind]
+    if arity >= 0:
+        return arity
+    if arity == tree_kinds.BITS:
+        return operand.bit_count()
+    return operand - 1 - arity
 
 
 class Code:

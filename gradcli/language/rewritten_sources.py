@@ -19,7 +19,7 @@ from gradcli.language.program import Program
 from gradcli.language.scope_checks import assigned_names, free_names
 
 
-class Reading(NamedTuple):
+class FormulaReading(NamedTuple):
     """A program as a symbolic command reads it.
 
     put_in: the variables that an expression was put in for. wrt: the variables to differentiate by; empty
@@ -42,7 +42,7 @@ def read(
     *,
     of: str | None = None,
     along: str | None = None,
-) -> Reading:
+) -> FormulaReading:
     """A program with expressions put in for variables, an equation as a difference, a list as a vector.
 
     values: texts by variable, of which those that read variables are put in. wrt: variables, names that
@@ -65,7 +65,7 @@ def read(
     stacks = [f"stack([{n}, {v}]); " for n, v in directions.items() if parse(v).free_variables()]
     text = "".join(stacks) + text
     unknown = _unknown_functions(parse(text))
-    return Reading(text, put_in, names, places if indexed else [], directions, unknown)
+    return FormulaReading(text, put_in, names, places if indexed else [], directions, unknown)
 
 
 def _unknown_functions(program: Program) -> list[str]:

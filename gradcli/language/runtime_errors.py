@@ -11,7 +11,7 @@ from gradcli.engine.core import errors
 from gradcli.language import error_remedies, tree_kinds
 from gradcli.language import names as known
 from gradcli.language.located_errors import (
-    Call,
+    CallSite,
     LanguageError,
     StepLimit,
     UnknownName,
@@ -148,7 +148,7 @@ def called_from(
     """The error of a function that was called, or that the engine called back, with the row that did so."""
     spec = getattr(callee, "spec", None)
     name = "a function called back" if spec is None else spec.name
-    error.calls = (Call(name, program.span(row), program.source), *error.calls)
+    error.calls = (CallSite(name, program.span(row), program.source), *error.calls)
     return error
 
 

@@ -12,10 +12,13 @@ from gradcli.language.tokens import BLANKS
 _UNKNOWN: dict[str, tuple[str, str]] = {
     "^": ("`^` is not a power here", "for a power, write `**`"),
     "!": ("`!` is not an operator", "for negation, write `not` (numbers) or `~` (masks)"),
-    "$": ("`$` means nothing here", "in a shell, put the expression in single quotes"),
-    "?": ("`?` means nothing here", "write a choice as `a if condition else b`"),
+    "$": ("`$` is not part of the language", "in a shell, put the expression in single quotes"),
+    "?": ("`?` is not part of the language", "write a choice as `a if condition else b`"),
     "\\": ("a backslash may only end a line", "remove it"),
-    "`": ("a backquote means nothing here", "in a shell, put the expression in single quotes"),
+    "`": (
+        "a backquote is not part of the language",
+        "in a shell, put the expression in single quotes",
+    ),
     "±": ("`±` stands in values only", "give the uncertainty with the value: --x 3±0.1"),
     "×": ("`×` is not an operator here", "to multiply, write `*`"),
     "·": ("`·` is not an operator here", "to multiply, write `*`"),
@@ -95,14 +98,14 @@ def syntax_error(
         return _error(
             source,
             (end - 2, end),
-            "`:=` cannot stand here",
+            "`:=` is not allowed here",
             "put the assignment in brackets, as in `(y := x + 1)`",
         )
     if bare.endswith("=") and len(bare) > 1 and (bare[0].isalpha() or bare[0] == "_"):
         return _error(
             source,
             (end - 1, end),
-            "`=` cannot stand here",
+            "`=` is not allowed here",
             "to compare, write `==`; an assignment is a statement of its own",
         )
     if (
@@ -262,9 +265,11 @@ def _unknown(source: str, text: str, start: int) -> LanguageError:
     if character == ".":
         return _error(source, (start, start + 1), "a name is missing after `.`")
     if character.isprintable():
-        return _error(source, (start, start + 1), f"`{character}` means nothing here")
+        return _error(source, (start, start + 1), f"`{character}` is not part of the language")
     return _error(
-        source, (start, start + 1), f"the character U+{ord(character):04X} means nothing here"
+        source,
+        (start, start + 1),
+        f"the character U+{ord(character):04X} is not part of the language",
     )
 
 
@@ -369,7 +374,7 @@ def _value_missing(source: str, text: str, start: int, end: int, last: str) -> L
     if last in ("def", "import", "from", "as"):
         return _error(source, (start, end), f"a name is missing between `{last}` and `{text}`")
     if text in ("*", "**") and last in ("(", ","):
-        return _error(source, (start, end), f"`{text}` cannot stand here")
+        return _error(source, (start, end), f"`{text}` is not allowed here")
     if text == last and text in ("&", "|"):
         hint = f"write `{'and' if text == '&' else 'or'}` for conditions, `{text}` for masks"
     elif text == "*" and last == "*":
@@ -393,14 +398,14 @@ def _operator_missing(
         return _error(
             source,
             (start, end),
-            "`=` cannot stand here",
+            "`=` is not allowed here",
             "to compare, write `==`; an assignment is a statement of its own",
         )
     if text == ":":
         return _error(
             source,
             (start, end),
-            "`:` cannot stand here",
+            "`:` is not allowed here",
             "a slice stands in square brackets: `x[1:3]`; type annotations are left out",
         )
     value = text[0].isalnum() or text[0] in "_'\"."
@@ -409,7 +414,7 @@ def _operator_missing(
             return _error(source, (start, end), "`not` cannot follow a value", "write `not in`")
         if last == "else" and text == "if":
             return _error(source, (start, end), "write `elif`")
-        return _error(source, (start, end), f"`{text}` cannot stand here")
+        return _error(source, (start, end), f"`{text}` is not allowed here")
     if value:
         shown = text if len(text) <= 20 else "this"
         name = re.fullmatch(r"[^\W\d]\w*", last)
@@ -426,6 +431,6 @@ def _operator_missing(
             hint = None
         return _error(source, (start, end), message, hint)
     if text == ",":
-        return _error(source, (start, end), "`,` cannot stand here")
+        return _error(source, (start, end), "`,` is not allowed here")
     hint = "an equation is written `left == right`" if text == "~" else None
     return _error(source, (start, end), f"`{text}` cannot follow `{last}`", hint)

@@ -144,16 +144,6 @@ NAME = KIND["name"]
 CONSTANT = KIND["constant"]
 
 
-def children_count(kind: int, operand: int) -> int:
-    """How many subtrees stand before a row of this kind."""
-    arity = ARITY[kind]
-    if arity >= 0:
-        return arity
-    if arity == BITS:
-        return operand.bit_count()
-    return operand - 1 - arity
-
-
 # What a rule of the grammar does when it is reduced.
 KEEP = 0  # nothing
 EMIT = 1  # write a row with a fixed operand

@@ -44,7 +44,7 @@ class Run(NamedTuple):
     kinds: str = ""
 
 
-class Layout:
+class TextLayout:
     """What was found. Lines are counted from 1, and 0 is none.
 
     separator: " " for blanks, "fixed" for columns of characters. names: None where there are none. kinds:
@@ -270,7 +270,7 @@ def _is_header(cells: list[str], columns: str, decimal: str, names_below: bool) 
 
 
 # -- the whole ------------------------------------------------------------------------------------
-def read_layout(text: str, kind_of_file: str, how: How) -> Layout | None:
+def read_layout(text: str, kind_of_file: str, how: How) -> TextLayout | None:
     """The layout of a text by its first lines; None where no row of numbers is in it.
 
     text: with newlines as they should be. Raises TableError where an option does not go with it.
@@ -307,7 +307,7 @@ def read_layout(text: str, kind_of_file: str, how: How) -> Layout | None:
         upto *= 8
     if not best[0].score:
         return None
-    out = Layout()
+    out = TextLayout()
     best = _one_or_two(lines, found, best, out, how)
     run, separator, decimal = best
     while run.first and _only_missing(lines[run.first - 1], separator, decimal):
@@ -321,7 +321,7 @@ def read_layout(text: str, kind_of_file: str, how: How) -> Layout | None:
     return out
 
 
-def _fixed(lines: list[str], how: How) -> Layout | None:
+def _fixed(lines: list[str], how: How) -> TextLayout | None:
     """Columns of characters: they begin where no line has a letter right before them."""
     begin = _begin(how)
     remarks = how.comment if how.comment is not None else "#"
@@ -331,7 +331,7 @@ def _fixed(lines: list[str], how: How) -> Layout | None:
     if not there:
         return None
     used = {p for _, line in there[:_JUDGED] for p, letter in enumerate(line) if letter != " "}
-    out = Layout()
+    out = TextLayout()
     out.separator, out.decimal = "fixed", how.decimal or "."
     out.cuts = sorted(p for p in used if p - 1 not in used)
     ends = [*out.cuts[1:], None]
@@ -371,7 +371,7 @@ def _one_or_two(
     lines: Sequence[str],
     found: list[tuple[Run, str, str]],
     best: tuple[Run, str, str],
-    out: Layout,
+    out: TextLayout,
     how: How,
 ) -> tuple[Run, str, str]:
     """`1,5` in every line: two columns, or one of decimal commas? The header tells, or it is asked."""
@@ -437,7 +437,7 @@ _PLACES = re.compile(r"[-+]?(\d*)([,.])(\d+)(?:[eE][-+]?\d+)?")
 _GROUPED = re.compile(r"[-+]?\d{1,3}(?:([,.'\xa0\u202f ])\d{3})(?:\1\d{3})*(?:([,.])\d*)?")
 
 
-def _decimal_sign(rows: Sequence[str], out: Layout, how: How) -> None:
+def _decimal_sign(rows: Sequence[str], out: TextLayout, how: How) -> None:
     """What a comma, a point or another mark within a number means, by the rows' cells.
 
     `1.234,5` and `0,5` have decimal commas, `1,234.5` and `1,234,567` marks between thousands. `1,000`
@@ -475,7 +475,7 @@ def _decimal_sign(rows: Sequence[str], out: Layout, how: How) -> None:
         out.thousands = next(iter(sorted(marks - {out.decimal})), "")
 
 
-def _describe(lines: list[str], run: Run, out: Layout, how: How) -> None:
+def _describe(lines: list[str], run: Run, out: TextLayout, how: How) -> None:
     """Names, units, preamble, remarks: into the layout."""
     grace = _grace_names(lines[: run.first], out.width)
     block = [] if grace else _block(lines, run, out, how)
@@ -542,7 +542,7 @@ def _check_count(count: int, width: int, what: str) -> None:
         )
 
 
-def _block(lines: list[str], run: Run, out: Layout, how: How) -> Block:
+def _block(lines: list[str], run: Run, out: TextLayout, how: How) -> Block:
     """The header, with what is said of it by options; the columns that it shows are taken in."""
     separator, decimal = out.separator, out.decimal
     if how.header == "none":
@@ -570,12 +570,12 @@ def _block(lines: list[str], run: Run, out: Layout, how: How) -> Block:
     return block
 
 
-def _drop_trailing(out: Layout, names: Sequence[str]) -> None:
+def _drop_trailing(out: TextLayout, names: Sequence[str]) -> None:
     if out.kinds[-1] == "m" and out.width > 1 and not (names and names[-1]):
         out.kinds, out.trailing = out.kinds[:-1], True
 
 
-def _given_header(lines: list[str], run: Run, out: Layout, how: How) -> Block:
+def _given_header(lines: list[str], run: Run, out: TextLayout, how: How) -> Block:
     at = int(how.header or 1) - 1
     line = lines[at].strip() if at < len(lines) else ""
     if not line:
@@ -598,7 +598,7 @@ def _given_header(lines: list[str], run: Run, out: Layout, how: How) -> Block:
     return [(at, cells, sign), *((k + at + 1, c, s) for k, c, s in below)]
 
 
-def _uneven_header(lines: list[str], run: Run, out: Layout) -> Block:
+def _uneven_header(lines: list[str], run: Run, out: TextLayout) -> Block:
     """A count of names that is off by one has three usual reasons."""
     separator, decimal, columns = out.separator, out.decimal, out.kinds
     above = next((x for x in reversed(lines[: run.first]) if re.search("[^\\W\\d]", x)), "")
@@ -641,7 +641,7 @@ def _uneven_header(lines: list[str], run: Run, out: Layout) -> Block:
     return []
 
 
-def _names_place(block: Block, out: Layout, is_first: bool) -> int:
+def _names_place(block: Block, out: TextLayout, is_first: bool) -> int:
     """Which line of the header has the names; the units are taken in. is_first: the first one has them."""
     below = [k for k in range(1, len(block)) if _all_units(block[k][1])]
     units = below[-1] if below else 0
@@ -670,7 +670,7 @@ def _grace_names(lines: Sequence[str], count: int) -> list[str] | None:
     return [axis[1], *names] if axis and len(names) == count - 1 else None
 
 
-def _remarks(lines: list[str], run: Run, out: Layout, how: How) -> str:
+def _remarks(lines: list[str], run: Run, out: TextLayout, how: How) -> str:
     """The signs that begin remarks here."""
     if how.comment is not None:
         return how.comment
@@ -686,4 +686,4 @@ def _remarks(lines: list[str], run: Run, out: Layout, how: How) -> str:
     return "".join(sorted(found))
 
 
-__all__ = ["SAMPLE", "SIGNS", "Layout", "read_layout"]
+__all__ = ["SAMPLE", "SIGNS", "TextLayout", "read_layout"]

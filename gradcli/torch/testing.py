@@ -9,6 +9,8 @@
 
     assert_no_vanishing(loss, model)  # and assert_no_exploding, assert_finite_gradients
 
+`points(my_function, x=3)` is a strategy of hypothesis for points away from kinks.
+
 `assert_close` is torch.testing's.
 
 With pytest, the installed package offers the same function as the fixture `assert_gradients`.
@@ -26,6 +28,7 @@ from gradcli.transforms.assertions import (
     assert_no_exploding,
     assert_no_vanishing,
 )
+from gradcli.transforms.point_strategies import points
 
 
 def __getattr__(name: str) -> Any:
@@ -44,4 +47,5 @@ __all__ = [
     "assert_gradients",
     "assert_no_exploding",
     "assert_no_vanishing",
+    "points",
 ]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.core import modes
 from gradcli.engine.core.backward_pass import gradients as grad
 from gradcli.engine.core.batch_levels import add_batch_dim, remove_batch_dim
 from gradcli.engine.core.batched_arrays import (
@@ -133,7 +134,13 @@ def _elements(array: Scattered, shape: tuple[int, ...]) -> tuple[Any, Any]:
 
 
 def identity(like: Tensor, level: BatchLevel) -> Tensor:
-    """The unit vectors of a tensor's space: for each entry of the level's batch one of them."""
+    """The unit vectors of a tensor's space: for each entry of the level's batch one of them.
+
+    In a trace, which has no numbers to find the zeros by, they are written out.
+    """
+    if modes.unusual and modes.current().recorder is not None:
+        unit = np.eye(like.numel(), dtype=like.array.dtype)
+        return wrap(BatchedArray(unit.reshape((level.size, *like.shape)), level))
     return wrap(Diagonal(np.ones(like.shape, like.array.dtype), level))
 
 

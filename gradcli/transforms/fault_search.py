@@ -13,7 +13,7 @@ from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.transforms.finite_differences import Function, check_point
 
 
-class Part:
+class CheckedPart:
     """An operation of the program: its name, where it stands, and whether its gradient is right."""
 
     __slots__ = ("analytical", "error", "name", "numerical", "span")
@@ -27,7 +27,7 @@ class Part:
 
 def blame(
     function: Function, arrays: Mapping[str, Any], wrt: Sequence[str], analytic: bool = False
-) -> Part | None:
+) -> CheckedPart | None:
     """The first operation of the program whose own gradient is wrong; None if none is.
 
     analytic: see `check_point`.
@@ -58,7 +58,7 @@ def _node_of(made: Any) -> Node | None:
     return None
 
 
-def _checked_part(primitive: Any, values: Any, node: Node, analytic: bool) -> Part | None:
+def _checked_part(primitive: Any, values: Any, node: Node, analytic: bool) -> CheckedPart | None:
     places = [
         i
         for i, v in enumerate(values)
@@ -87,6 +87,6 @@ def _checked_part(primitive: Any, values: Any, node: Node, analytic: bool) -> Pa
         return None
     worst = max(wrong, key=lambda c: c.error)
     name = custom.__name__ if custom is not None else primitive.public_name.removesuffix("_p")
-    return Part(
+    return CheckedPart(
         name, node.span, worst.error, worst.analytical[worst.index], worst.numerical[worst.index]
     )

@@ -82,7 +82,7 @@ class Checked:
     error: the largest relative error; index: where. kinks: where the function has one. method: how the
     numerical side was found. triangular: whether the function reads one triangle of a symmetric matrix,
     and the gradient is, as PyTorch has it, that of symmetric changes. unbounded: from where on a
-    numerical slope is none. seen: how many elements were looked at one by one.
+    numerical slope is none. seen: how many elements were looked at one by one. wrong: which are.
     """
 
     __slots__ = (
@@ -97,6 +97,7 @@ class Checked:
         "seen",
         "triangular",
         "unbounded",
+        "wrong",
     )
 
     def __init__(
@@ -133,7 +134,7 @@ class Checked:
         smooth = np.array(relative)
         for kink in kinks:
             smooth[kink.index] = 0
-        self.ok = not wrong.any()
+        self.wrong, self.ok = wrong, not wrong.any()
         self.index, self.error = worst(smooth if self.ok else np.where(wrong, relative, -1.0))
 
     @property

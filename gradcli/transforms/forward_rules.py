@@ -12,6 +12,7 @@ from gradcli.engine.core.backward_pass import gradients as grad
 from gradcli.engine.core.batch_levels import lift_to_batch, remove_batch_dim
 from gradcli.engine.core.batched_arrays import BatchedArray, BatchLevel, opened
 from gradcli.engine.core.custom_function import BackwardCFunction
+from gradcli.engine.core.declaration import parameters_of
 from gradcli.engine.core.device import contiguous_format
 from gradcli.engine.core.gradients import fit
 from gradcli.engine.core.node import Port, Wide, blank, edge_of
@@ -189,6 +190,12 @@ def _by_rule(primitive: Primitive, values: list[Any], outputs: list[Tensor]) -> 
         raise _refusal(primitive.public_name)
     if primitive.view:
         _lay(values)
+    if primitive.tangent is not None:
+        own = _tangent(values[primitive.differentiated[0]])
+        _, *needs = parameters_of(primitive.tangent)
+        made = primitive.tangent(own, *[_field(primitive, n, values, outputs) for n in needs])
+        if made is not None:
+            return [made]
     if primitive.linearity == "linear" and not _has_infinite_factor(primitive, values):
         found = _linear(primitive, values)
         return [found] if primitive.returns_one else list(found)
@@ -383,6 +390,10 @@ def _transposed(primitive: Primitive, values: list[Any], outputs: list[Tensor]) 
             f is None or followed or phased
         ):  # a rule that asks for its gradient's phase is not mapped
             continue
+        inner = _memory(f.array)
+        if hasattr(inner, "guard"):  # a trace, whose program gives up where it would be mended
+            inner.guard(_refuse_nan, inner)
+            continue
         if not (lost := np.isnan(batched_arrays.numbers(f.array))).any():
             continue
 
@@ -397,6 +408,12 @@ def _transposed(primitive: Primitive, values: list[Any], outputs: list[Tensor]) 
         given = list(zip(edges, operands, strict=True))
         results[k] = _mended(f, lost, pull, given, _Named(primitive.node_type))
     return results
+
+
+def _refuse_nan(array: Any) -> None:
+    """Raise where a number is lost, so that the tape takes the call."""
+    if np.isnan(array).any():
+        raise ArithmeticError("a product with a tangent is not a number")
 
 
 def _untaped(tensor: Tensor) -> Tensor:

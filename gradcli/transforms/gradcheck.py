@@ -394,10 +394,10 @@ def gradcheck(
     return True
 
 
-Part = tuple[dict[int, str], Callable[..., Any], Outputs]
+InputPart = tuple[dict[int, str], Callable[..., Any], Outputs]
 
 
-def _input_parts(function: Callable[..., Any], inputs: Outputs) -> Iterator[Part]:
+def _input_parts(function: Callable[..., Any], inputs: Outputs) -> Iterator[InputPart]:
     """(prefixes of messages by input, function, inputs): whole, or by parts of complex inputs."""
     complex_ = {i for i, t in enumerate(inputs) if isinstance(t, Tensor) and t.is_complex()}
     if not complex_:

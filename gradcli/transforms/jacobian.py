@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core import levels, pytrees
+from gradcli.engine.core import levels, modes, pytrees
 from gradcli.engine.core.backward_pass import tell
 from gradcli.engine.core.batch_levels import remove_batch_dim
 from gradcli.engine.core.batched_arrays import BatchLevel, opened
@@ -43,6 +43,8 @@ def jacrev(
     @functools.wraps(func)
     def wrapper(*args: Any) -> Any:
         _refuse_complex("jacrev", args)
+        if not has_aux and (made := in_trace(func, args, argnums, rows=True)) is not None:
+            return made
         with levels.Reverse() as level:
             given, chosen = _chosen(args, argnums, level.variable, level.passed)
             result, aux = _split_aux(func(*given), has_aux, "vjp(f, *primals)")
@@ -76,6 +78,8 @@ def jacfwd(
     @functools.wraps(func)
     def wrapper(*args: Any) -> Any:
         _refuse_complex("jacfwd", args)
+        if not has_aux and (made := in_trace(func, args, argnums)) is not None:
+            return made
         call = "jvp(f, primals, tangents)"
         with levels.Level() as level, forward_mode.nested_level():
             points, spec = pytrees.flatten(_chosen(args, argnums, lambda v: v)[1])
@@ -96,6 +100,33 @@ def jacfwd(
         return (made, aux) if has_aux else made
 
     return wrapper
+
+
+def in_trace(
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    argnums: Argnums,
+    rows: bool = False,
+    symmetric: bool = False,
+) -> Any:
+    """The Jacobian by one tensor inside of a trace, by coloured directions; else None.
+
+    rows: only where these are fewer than the rows of the Jacobian. symmetric: it is that of a gradient.
+    """
+    if not modes.unusual or not isinstance(argnums, int):
+        return None
+    from gradcli.transforms import coloured
+
+    point = args[argnums] if -len(args) <= argnums < len(args) else None
+    if point is None or not coloured.is_traced([point]):
+        return None
+
+    def function(x: Any) -> Any:
+        given = list(args)
+        given[argnums] = x
+        return func(*given)
+
+    return coloured.matrix(function, point, symmetric=symmetric, rows=rows)
 
 
 def _blocks(every: Tensor, out: Tensor, points: list[Any], spec: pytrees.Spec) -> Any:

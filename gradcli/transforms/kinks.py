@@ -488,6 +488,8 @@ def rows_at_kinks(
     met: list[Any] = []
 
     def see(primitive: Any, operands: Any, results: Any) -> None:
+        if primitive.switch is None:
+            return
         call = Call(primitive, operands, results)
         if not met and results[0].dtype.kind == "f":
             met.extend(p for p in primitive.switch if p.kind in NOTED and p.count(call) > 0)

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradcli.engine.core import modes
 from gradcli.engine.core.declaration import parameters_of
+from gradcli.engine.core.switch import watching
 from gradcli.engine.core.tensor import Tensor, wrap
+from gradcli.language import run
 from gradcli.language.program import Program
+from gradcli.operators.primitives.accurate_slopes import as_stated
 from gradcli.transforms import traced_matrices
 from gradcli.transforms.batched_passes import Sparse
 from gradcli.transforms.higher_orders import gradients
@@ -42,6 +45,7 @@ class Remarks:
     undecided: dict[str, int] = field(default_factory=dict)
     none: dict[str, int] = field(default_factory=dict)
     open: dict[str, int] = field(default_factory=dict)
+    why = ""  # there are no power series, where that is known
 
     def lines(self, command: bool = True) -> list[str]:
         """A sentence for each kind of them; not for a command: of those that are no results."""
@@ -53,7 +57,7 @@ class Remarks:
                 "{} {} undecided: what decides it is lost in rounding, or along curves",
             ),
             (self.none, "{} {} not finite: there is none along lines through the point" + says),
-            (self.open, "{} {} not finite" + where),
+            (self.open, "{} {} not finite" + self.why + where),
         ]
         if command:
             by = "{} {} by power series through the point: rule by rule "
@@ -83,40 +87,53 @@ class Watch:
 
     def __init__(self) -> None:
         self.critical = self.bent = False
-        self.below: Any = None
-        self._before: Any = None
+        self._below: Any = None
 
-    def __call__(self, primitive: Any, values: Any, made: Any) -> None:
-        """What the engine calls after every operation."""
-        if self.below is not None:
-            self.below(primitive, values, made)
-        if getattr(primitive, "critical", None) is not None and not self.critical:
-            self.critical = _is_critical(primitive, values, made)
-        if getattr(primitive, "bends", None) is not None and not self.bent:
-            self.bent = _is_critical(primitive, values, made, primitive.bends)
+    def __call__(self, primitive: Any, operands: Sequence[Any], results: Sequence[Any]) -> None:
+        """What the engine calls after every operation of an operator that has such facts."""
+        if self._below is not None:
+            self._below(primitive, operands, results)
+        if modes.unusual and modes.current().rules:  # of forward mode: no call of the program
+            return
+        if primitive.critical is not None and not self.critical:
+            self.critical = _holds(primitive.critical, primitive, operands, results)
+        if primitive.bends is not None and not self.bent:
+            self.bent = _holds(primitive.bends, primitive, operands, results)
 
     def __enter__(self) -> Watch:
-        self.below = modes.current().intercept
-        self._before = modes.change(intercept=self)
+        self._below = watching[-1] if watching else None
+        watching.append(self)
         return self
 
     def __exit__(self, *error: object) -> None:
-        modes.restore(self._before)
+        watching.remove(self)
 
 
-def _is_critical(primitive: Any, values: Any, made: Any, fact: Any = None) -> bool:
-    fact = fact or primitive.critical
+def _holds(fact: Any, primitive: Any, operands: Sequence[Any], results: Sequence[Any]) -> bool:
+    """Whether a fact holds for any element of a call's arrays."""
     given = []
     for name in parameters_of(fact):
-        value = made[0] if name == "result" else values[primitive.position[name]]
-        array = getattr(value, "array", getattr(value, "value", value))
+        array = results[0] if name == "result" else operands[primitive.position[name]]
+        array = getattr(array, "value", array)
         if type(array) is not np.ndarray and not np.isscalar(array):
             return False
-        if getattr(array, "dtype", np.dtype(float)).kind not in "fiub":
+        if getattr(array, "dtype", _DOUBLE).kind not in "fiub":
             return False
         given.append(array)
     with np.errstate(all="ignore"):
         return bool(np.any(fact(*given)))
+
+
+_DOUBLE = np.dtype(float)
+
+
+class Recorded(NamedTuple):
+    """A run that has been made: its value, the variables it was recorded for, its watch, its start."""
+
+    value: Any
+    leaves: list[Tensor]
+    watch: Watch
+    start: traced_matrices.Start
 
 
 def is_finite(array: Array) -> bool:
@@ -161,14 +178,27 @@ def _note_open(results: Mapping[str, Array], remarks: Remarks) -> None:
             remarks.open[name] = 1
 
 
-def _by_series(work: Callable[[], Any]) -> Any:
-    """The result of work on power series; None where the program has none."""
+def _wants_series(critical: bool, results: Mapping[str, Array], remarks: Remarks) -> bool:
+    """Whether there is more to find; where PyTorch's rules are asked for, what is not finite is noted."""
+    if not critical and all(map(is_finite, results.values())):
+        return False
+    if as_stated:
+        _note_open(results, remarks)
+    return not as_stated
+
+
+def _by_series(work: Callable[[], Any], remarks: Remarks) -> Any:
+    """The result of work on power series; None where the program has none, and the remarks say why."""
     from gradcli.transforms.jets.derivatives import PROBLEMS
+    from gradcli.transforms.jets.traces import NoSeries
 
     try:
         return work()
+    except NoSeries as error:
+        remarks.why = f" (power series do not take {error})"
     except PROBLEMS:
-        return None
+        pass
+    return None
 
 
 def hessian(
@@ -177,16 +207,22 @@ def hessian(
     wrt: Sequence[str],
     names: Names = None,
     sparse: bool = False,
+    recorded: Recorded | None = None,
 ) -> tuple[dict[str, traced_matrices.Matrices], Remarks]:
-    """As `traced_matrices.hessian`, and what is to be said of it."""
-    remarks, start = Remarks(), traced_matrices.Start()
-    watch = Watch()
-    found = traced_matrices.hessian(program, tensors, wrt, names, sparse, watch)
+    """As `traced_matrices.hessian`, and what is to be said of it; recorded: of a run that was made."""
+    remarks = Remarks()
+    if recorded is None:
+        start, watch = traced_matrices.Start(), Watch()
+        found = traced_matrices.hessian(program, tensors, wrt, names, sparse, watch)
+    else:
+        start, watch = recorded.start, recorded.watch
+        ran = recorded.value, recorded.leaves
+        found = traced_matrices.hessian(program, tensors, wrt, names, sparse, recorded=ran)
     called = {
         (n, m): f"{n}.hessian" if len(wrt) == 1 else f"{n}.{m}.hessian" for n in wrt for m in wrt
     }
     results = {called[n, m]: found[n].by[m] for n, m in called}
-    if not (watch.critical or watch.bent) and all(map(is_finite, results.values())):
+    if not _wants_series(watch.critical or watch.bent, results, remarks):
         return found, remarks
     start.again()
 
@@ -195,7 +231,7 @@ def hessian(
 
         return derivatives.hessian(derivatives.Traced(program, tensors, wrt, names))
 
-    whole = _by_series(work)
+    whole = _by_series(work, remarks)
     if whole is None:
         _note_open(results, remarks)
         return found, remarks
@@ -232,7 +268,8 @@ def hvp(
     remarks, start = Remarks(), traced_matrices.Start()
     watch = Watch()
     found = traced_matrices.hvp(program, tensors, vectors, names, watch)
-    if not (watch.critical or watch.bent) and all(is_finite(v.array) for v in found.values()):
+    tape = {f"{n}.hvp": v.array for n, v in found.items()}
+    if not _wants_series(watch.critical or watch.bent, tape, remarks):
         return found, remarks
     start.again()
 
@@ -243,9 +280,9 @@ def hvp(
         line = np.concatenate([np.ravel(v.array).astype(np.float64) for v in vectors.values()])
         return derivatives.gradient_along(traced, line, 1)
 
-    made = _by_series(work)
+    made = _by_series(work, remarks)
     if made is None:
-        _note_open({f"{n}.hvp": v.array for n, v in found.items()}, remarks)
+        _note_open(tape, remarks)
         return found, remarks
     results = {
         n: wrap(mended(v.array, part, f"{n}.hvp", remarks))
@@ -264,7 +301,7 @@ def jvp(
     remarks, start = Remarks(), traced_matrices.Start()
     watch = Watch()
     value, found = traced_matrices.jvp(program, tensors, vectors, names, watch)
-    if not watch.critical and is_finite(found.array):
+    if not _wants_series(watch.critical, {"jvp": found.array}, remarks):
         return (value, found), remarks
     start.again()
 
@@ -285,7 +322,7 @@ def jvp(
             )
         return found
 
-    made = _by_series(work)
+    made = _by_series(work, remarks)
     if made is None:
         _note_open({"jvp": found.array}, remarks)
         return (value, found), remarks
@@ -303,7 +340,8 @@ def jacobian(
     remarks, start = Remarks(), traced_matrices.Start()
     watch = Watch()
     found = traced_matrices.jacobian(program, tensors, wrt, names, mode, watch)
-    if not watch.critical and all(map(is_finite, found.by.values())):
+    tape = {f"{n}.jacobian": a for n, a in found.by.items()}
+    if not _wants_series(watch.critical, tape, remarks):
         return found, remarks
     start.again()
 
@@ -314,9 +352,9 @@ def jacobian(
             derivatives.Traced(program, tensors, wrt, names, gradient=False)
         )
 
-    whole = _by_series(work)
+    whole = _by_series(work, remarks)
     if whole is None:
-        _note_open({f"{n}.jacobian": a for n, a in found.by.items()}, remarks)
+        _note_open(tape, remarks)
         return found, remarks
     ends = np.cumsum([0, *(tensors[n].numel() for n in wrt)])
     by = {
@@ -363,7 +401,8 @@ def nth_gradients(
         return derivatives.nth(program, tensors, list(leaves), order, seed, names)
 
     own = all(n in tensors for n in leaves)  # and no leaf of the program's own
-    series = _by_series(work) if own and order >= SERIES_FROM else None
+    own = own and not as_stated
+    series = _by_series(work, remarks) if own and order >= SERIES_FROM else None
     if series is not None and all((f.status == 0).all() for f in series):
         if not is_finite(value.array):
             remarks.closed.update((f"{n}.grad", 1) for n in leaves)
@@ -373,7 +412,7 @@ def nth_gradients(
     found = gradients(value, leaves, cotangent, order)
     if not critical and all(is_finite(g.array) for g in found.values()):
         return found, remarks
-    series = series or (_by_series(work) if own else None)
+    series = series or (_by_series(work, remarks) if own else None)
     if series is None:
         _note_open({f"{n}.grad": g.array for n, g in found.items()}, remarks)
         return found, remarks
@@ -393,13 +432,26 @@ def slopes(
 ) -> tuple[dict[str, Array], Remarks]:
     """Gradients of the tape with the digits that results have lost; only those that are others."""
     remarks = Remarks()
-    sizes = [tensors[n].numel() for n in gradients]
-    if sum(sizes) > MOST_SLOPES:
+    if as_stated or sum(tensors[n].numel() for n in gradients) > MOST_SLOPES:
         return {}, remarks
     with Watch() as watch:
         traced_matrices.value_of(program, tensors, names)
     if not watch.critical:
         return {}, remarks
+    made, own = _slopes(program, tensors, gradients, cotangent, names)
+    remarks.corrected |= own.corrected
+    return {n: a for n, a in made.items() if f"{n}.grad" in own.corrected}, remarks
+
+
+def _slopes(
+    program: Program,
+    tensors: Mapping[str, Tensor],
+    gradients: Mapping[str, Array],
+    cotangent: Array | None,
+    names: Names,
+) -> tuple[dict[str, Array], Remarks]:
+    """Gradients of the tape, with numbers of power series where they are better, and what is to be said."""
+    remarks = Remarks()
 
     def work() -> Any:
         from gradcli.transforms.jets import derivatives
@@ -409,18 +461,74 @@ def slopes(
         )
         return derivatives.jacobian(traced)
 
-    whole = _by_series(work)
+    whole = _by_series(work, remarks)
     if whole is None or whole.values.ndim != 1:
-        return {}, remarks
-    ends = np.cumsum([0, *sizes])
+        return dict(gradients), remarks
+    ends = np.cumsum([0, *(tensors[n].numel() for n in gradients)])
     made = {}
     for i, (name, array) in enumerate(gradients.items()):
-        own = Remarks()
-        found = mended(array, whole.at(slice(ends[i], ends[i + 1])), f"{name}.grad", own)
-        if own.corrected:
-            made[name] = found
-            remarks.corrected |= own.corrected
+        made[name] = mended(array, whole.at(slice(ends[i], ends[i + 1])), f"{name}.grad", remarks)
     return made, remarks
+
+
+def limits_of_jacobian(
+    program: Program, tensors: Mapping[str, Tensor], wrt: Sequence[str], names: Names = None
+) -> dict[str, Array] | None:
+    """What `jacobian` gives at a point where rules fail, NaN where that is not known; None elsewhere."""
+    found, remarks = jacobian(program, tensors, wrt, names)
+    return _known({n: (f"{n}.jacobian", a) for n, a in found.by.items()}, remarks)
+
+
+def limits_of_hessian(
+    program: Program, tensors: Mapping[str, Tensor], wrt: Sequence[str], names: Names = None
+) -> dict[tuple[str, str], Array] | None:
+    """As `limits_of_jacobian`, for the second derivatives of a scalar: by pairs of variables."""
+    found, remarks = hessian(program, tensors, wrt, names)
+    one = len(wrt) == 1
+    called = {(n, m): f"{n}.hessian" if one else f"{n}.{m}.hessian" for n in wrt for m in wrt}
+    return _known({(n, m): (c, found[n].by[m]) for (n, m), c in called.items()}, remarks)
+
+
+def limits_of_gradients(
+    program: Program,
+    tensors: Mapping[str, Tensor],
+    wrt: Sequence[str],
+    order: int = 1,
+    names: Names = None,
+) -> dict[str, Array] | None:
+    """As `limits_of_jacobian`, for what `nth_gradients` gives of the value's sum; its first order too."""
+    leaves = traced_matrices.leaves_of(tensors, wrt)
+    start = traced_matrices.Start()
+    with Watch() as watch, np.errstate(all="ignore"):
+        value = run(program, {**(names or {}), **tensors, **leaves}, write=lambda text: None).value
+    if not isinstance(value, Tensor) or not value.requires_grad:
+        return None
+    ones = wrap(np.ones_like(value.array))
+    start.again()
+    if order > 1:
+        met = watch.critical or watch.bent
+        found, remarks = nth_gradients(program, tensors, value, leaves, order, ones, names, met)
+        made = {n: g.array for n, g in found.items()}
+    else:
+        found = gradients(value, leaves, ones)
+        tape = {
+            n: np.zeros_like(leaves[n].array) if g is None else g.array for n, g in found.items()
+        }
+        if not watch.critical and all(map(is_finite, tape.values())):
+            return None
+        made, remarks = _slopes(program, tensors, tape, ones.array, names)
+    return _known({n: (f"{n}.grad", a) for n, a in made.items()}, remarks)
+
+
+def _known(results: Mapping[Any, tuple[str, Array]], remarks: Remarks) -> dict[Any, Array] | None:
+    """Results by what they are called in the remarks, NaN where these have doubts; None without any."""
+    doubts = {**remarks.undecided, **remarks.none, **remarks.open}
+    if not (remarks.closed or remarks.corrected or doubts):
+        return None
+    return {
+        key: np.full_like(a, np.nan) if name in doubts else np.asarray(a)
+        for key, (name, a) in results.items()
+    }
 
 
 def _as_leaf(found: Any, leaf: Any) -> Any:

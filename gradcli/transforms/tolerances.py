@@ -42,10 +42,11 @@ class NotFinite(ArithmeticError):
 class Comparison:
     """Both gradients, and the largest relative error; true where they agree.
 
-    derivative: the true one as an expression. mistake: what is likely to be wrong, in words.
+    wrong: which elements are farther apart than allowed. derivative: the true one as an expression.
+    mistake: what is likely to be wrong, in words.
     """
 
-    __slots__ = ("derivative", "error", "given", "index", "mistake", "ok", "true")
+    __slots__ = ("derivative", "error", "given", "index", "mistake", "ok", "true", "wrong")
 
     def __init__(self, given: Any, true: Any, rtol: float, atol: float | None) -> None:
         self.given, self.true = given, true
@@ -54,7 +55,8 @@ class Comparison:
         with np.errstate(all="ignore"):
             relative = np.where(both, 0.0, difference / np.where(size == 0, 1.0, size))
         relative = np.where(np.isnan(relative), np.inf, relative)
-        self.ok = bool((both | (difference <= allowed(given, true, rtol, atol))).all())
+        self.wrong = ~np.asarray(both | (difference <= allowed(given, true, rtol, atol)))
+        self.ok = not self.wrong.any()
         self.index, self.error = worst(relative)
         self.derivative: str | None = None
         self.mistake: str | None = None

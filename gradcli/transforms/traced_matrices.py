@@ -61,7 +61,7 @@ def _recorded(
     watch: Any = None,
 ) -> tuple[Any, list[Tensor]]:
     """(the program's value, the variables it was recorded for); watch: a context that the run is in."""
-    leaves = _leaves(tensors, wrt)
+    leaves = leaves_of(tensors, wrt)
     with watch or nullcontext():
         value = run(program, {**(names or {}), **tensors, **leaves}, write=_said).value
     return value, list(leaves.values())
@@ -77,7 +77,8 @@ def _said(text: str) -> None:
     """Nothing: what the program prints, it has printed when it was evaluated."""
 
 
-def _leaves(tensors: Mapping[str, Tensor], wrt: Sequence[str]) -> dict[str, Any]:
+def leaves_of(tensors: Mapping[str, Tensor], wrt: Sequence[str]) -> dict[str, Any]:
+    """Copies of the variables of these names, which require grad."""
     return {n: tensors[n].detach().clone().requires_grad_() for n in wrt}
 
 
@@ -92,7 +93,7 @@ def _pushed(
 
     The derivative is None where the tape alone knows it: operations that users wrote, and hooks.
     """
-    leaves = _leaves(tensors, list(vectors))
+    leaves = leaves_of(tensors, list(vectors))
     with (level := forward_mode.taped_level()):
         for n, leaf in leaves.items():
             forward_state.carry(leaf, vectors[n])
@@ -174,13 +175,15 @@ def hessian(
     names: Names = None,
     sparse: bool = False,
     watch: Any = None,
+    recorded: tuple[Any, list[Tensor]] | None = None,
 ) -> dict[str, Matrices]:
     """The second derivatives of a program's scalar value: [x].by[y] has shape x.shape + y.shape.
 
     The backward pass is recorded, and the Jacobian of the gradient taken with all rows at once.
-    sparse: without the zeros, each of `by` a `batched.Sparse`.
+    sparse: without the zeros, each of `by` a `batched.Sparse`. recorded: the value of a run, and the
+    variables that it was recorded for.
     """
-    value, leaves = _recorded(program, tensors, wrt, names, watch)
+    value, leaves = recorded or _recorded(program, tensors, wrt, names, watch)
     slopes = of_recorded([value.sum()], leaves, [None], create_graph=True)
     found = {}
     for n, own, slope in zip(wrt, leaves, slopes, strict=True):

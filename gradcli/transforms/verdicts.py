@@ -11,7 +11,7 @@ from gradcli.engine.core.tensor import wrap
 from gradcli.language import run
 from gradcli.language.located_errors import OPERATION_ERRORS
 from gradcli.language.program import Program
-from gradcli.transforms.fault_search import Part, blame
+from gradcli.transforms.fault_search import CheckedPart, blame
 from gradcli.transforms.finite_differences import (
     RTOL,
     Checked,
@@ -34,7 +34,7 @@ class Verdict:
     __slots__ = ("arrays", "by", "part", "second", "watched")
 
     def __init__(
-        self, arrays: dict[str, Any], by: dict[str, Checked], second: bool, part: Part | None
+        self, arrays: dict[str, Any], by: dict[str, Checked], second: bool, part: CheckedPart | None
     ) -> None:
         self.arrays, self.by, self.second, self.part = arrays, by, second, part
         self.watched: Watched | None = None

@@ -101,7 +101,7 @@ def test_files(bash, tmp_path):
     ("words", "word", "wanted"),
     [
         ("gradcli", "ja", "jacobian\tPrint the Jacobian: all first derivatives of a vector.\n"),
-        ("gradcli\ngrad\na*x", "--", "--let\tGive a value to a variable"),
+        ("gradcli\ngrad\na*x", "--", "--let\tSet a variable"),
         ("gradcli\ncompletion", "po", "powershell\t\n"),
     ],
 )

@@ -180,3 +180,47 @@ def test_vectors():
         1
     ]
     assert out == "value = 11.0 ± 5.0\nx.grad = [3, 4]\n"
+
+
+# -- where the gradient does not tell the spread: expression, values, the spread, its mean, by what ----
+BEYOND = [
+    ("x**2", ["--x", "0±10"], 2**0.5 * 100, 100, "second order"),
+    ("cos(x)", ["--x", "0±0.1"], 2**0.5 * 0.005, 0.995, "second order"),
+    ("x*y", ["--x", "0±0.1", "--y", "0±0.2"], 0.02, 0, "second order"),
+    ("x*y", ["--x", "1e-5±0.1", "--y", "0±0.2"], 0.02, 0, "second order"),
+    ("mean(x**2)", ["--x", "0±1,0±1"], 1, 1, "second order"),
+    ("abs(x)", ["--x", "0±0.1"], 0.1 * (1 - 2 / 3.14159265) ** 0.5, 0.1 * (2 / 3.14159265) ** 0.5, "100000 draws"),
+    ("relu(x)", ["--x", "0±1"], (0.5 - 0.5 / 3.14159265) ** 0.5, 0.5 * (2 / 3.14159265) ** 0.5, "100000 draws"),
+    ("maximum(x, y)", ["--x", "1±1", "--y", "1±1"], (1 - 1 / 3.14159265) ** 0.5, 1 + 1 / 3.14159265**0.5, "100000 draws"),
+    ("x**2", ["--x", "0±1", "--monte-carlo", "200000"], 2**0.5, 1, "200000 draws"),
+    ("x - y", ["--x", "1±1", "--y", "2±1", "--covariance", "x,y=0.5", "--monte-carlo", "100000"], 1, -1, "100000 draws"),
+    ("sum(x)", ["--x", "1,2", "--uncertainty", "x=1", "--monte-carlo", "100000"], 2**0.5, 3, "100000 draws"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "given", "error", "mean", "by"), BEYOND)
+def test_where_the_first_order_tells_nothing(source, given, error, mean, by):
+    code, out, _ = run("eval", source, *given, "--json")
+    found = json.loads(out)
+    assert (code, found["uncertainty_by"]) == (0, by)
+    assert found["uncertainty"] == pytest.approx(error, rel=0.01)
+    assert found["mean"] == pytest.approx(mean, rel=0.01, abs=0.01 * error)
+    assert f"note: the uncertainty is by {by}" in run("grad", source, *given)[2]
+
+
+@pytest.mark.parametrize(
+    ("source", "given"),
+    [("x**2", ["--x", "1±0.1"]), ("sin(x)", ["--x", "0±0.1"]), ("x - x", ["--x", "0±1"]),
+     ("abs(x)", ["--x", "5±0.1"]), ("x*y", ["--x", "1±0.1", "--y", "0±0.2"]), ("x**0", ["--x", "0±1"])],
+)  # fmt: skip
+def test_where_the_first_order_tells_it_nothing_is_said(source, given):
+    code, out, err = run("eval", source, *given, "--json")
+    assert (code, err) == (0, "") and "uncertainty_by" not in json.loads(out)
+
+
+def test_draws_without_a_value_are_counted():
+    _, out, err = run("eval", "sqrt(x)", "--x", "1±0.9", "--monte-carlo", "20000")
+    assert out == "1.00 ± 0.36\n" and "% of them have no value" in err
+    assert run("eval", "x", "--x", "1", "--monte-carlo", "9")[2].startswith(
+        "gradcli: error: --monte-carlo: no variable has an uncertainty"
+    )

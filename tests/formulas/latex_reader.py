@@ -156,7 +156,19 @@ class _Reader:
                 self.at += 3
                 found = turned(found)
             else:
-                found = elementwise(np.power, found, self.group())
+                exponent = self.exponent(found)
+                found = elementwise(np.power, found, exponent)
+        return found
+
+    def exponent(self, base: Value | None = None) -> Value:
+        r"""What is raised: with `\circ` before it for each element of a matrix, whose power is another."""
+        each = self.tokens[self.at : self.at + 2] == ["{", r"\circ"]
+        if each:
+            del self.tokens[self.at + 1]
+        found = self.group()
+        whole = found if base is None else base
+        if whole.closed and np.ndim(whole.array) == 2 and not each and 1 not in whole.array.shape:
+            raise Unread("a power of a matrix")
         return found
 
     def bound(self) -> Value:
@@ -188,7 +200,7 @@ class _Reader:
             return mapped(np.sqrt, self.group())
         if token == "e" and self.next == "^":
             self.take()
-            return mapped(np.exp, self.group())
+            return mapped(np.exp, self.exponent())
         if token == r"\begin{cases}":
             return self.cases()
         if token == r"\left|":

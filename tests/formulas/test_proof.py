@@ -116,7 +116,7 @@ def test_singular_points_keep_what_the_rules_do_there(argv: list[str], shown: st
     ("argv", "shown", "note"),
     [
         (["F.softplus(x)", "--x", "3"], "sigmoid(x)*sigmoid(-x)", ""),
-        (["F.softplus(x)", "--x", "25"], "where(x > 20, 0, sigmoid(x)*sigmoid(-x))", ""),
+        (["F.softplus(x)", "--x", "25"], "sigmoid(x)*sigmoid(-x)", ""),
         (
             ["F.softplus(x, 2, 3)", "--x", "1", "--order", "1"],
             "where(2*x > 3, 1, sigmoid(2*x))",
@@ -151,11 +151,11 @@ def test_higher_orders_are_those_of_grad(argv: list[str], shown: str, note: str)
         (["norm(x)/norm(x)", "--x", "0,0"], "zeros_like(x)", "[0., 0.] instead of [nan, nan]"),
         (["exp(x)/exp(x)", "--x", "1000"], "0", "grad gives: 0 instead of nan"),
         (["xlogy(x, x)", "--x", "0"], "log(x) + 1", "grad gives: -inf instead of nan"),
-        (["x**3/x", "--x", "0", "--order", "2"], "2", "gives: 2 instead of nan"),
-        (["x/x", "--x", "0", "--jacobian"], "0", "jacobian gives: 0"),
+        (["x**3/x", "--x", "0", "--order", "2"], "2", ""),
+        (["x/x", "--x", "0", "--jacobian"], "0", ""),
         (["x/x", "--x", "2"], "0", ""),
         (["sqrt(x)", "--x", "0"], "1/(2*sqrt(x))", ""),
-        (["sin(x)/x", "--x", "0"], "(cos(x) - sin(x)/x)/x", ""),
+        (["sin(x)/x", "--x", "0"], "(cos(x) - sin(x)/x)/x", "not a number: jacobian gives 0."),
         (["log(x)", "--x", "-1"], "1/x", ""),
     ],
 )

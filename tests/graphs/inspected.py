@@ -6,10 +6,10 @@ from typing import Any
 
 import fakes
 
-from gradcli.graphs.pictures import Options, Picture
+from gradcli.graphs.pictures import Picture, PictureOptions
 from gradcli.graphs.traversal import Describer, Record, records, walk
 from gradcli.graphs.tree_format import Tree
-from gradcli.graphs.tree_lines import Options as TreeOptions
+from gradcli.graphs.tree_lines import TreeOptions
 
 
 def describer(name: str) -> Describer:
@@ -22,7 +22,7 @@ def picture(name: str, **options: Any) -> Picture:
 
 
 def picture_of(known: Describer, title: str | None = None, **options: Any) -> Picture:
-    chosen = Options(default_dtype="float64", title=title, **options)
+    chosen = PictureOptions(default_dtype="float64", title=title, **options)
     return Picture(known, known.probe.known_values(known.skeleton), chosen)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from gradcli.commands import output
 from gradcli.graphs import inspect, tracing
-from gradcli.graphs.gradient_norms import Table
+from gradcli.graphs.gradient_norms import NormsTable
 from gradcli.graphs.styles import ANSI, STYLES
 
 import gradcli  # isort: skip
@@ -23,7 +23,7 @@ def drawings() -> dict[str, Any]:
         (x * w).sum().backward()
     graph.backpropagate()
     tree = graph.tree(saved=True, grads=True, legend=True)
-    return {"tree": tree, "trace": trace, "norms": Table(graph.norms())}
+    return {"tree": tree, "trace": trace, "norms": NormsTable(graph.norms())}
 
 
 @pytest.mark.parametrize("width", [30, 60, 120])

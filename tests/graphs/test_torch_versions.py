@@ -18,8 +18,10 @@ from torch import nn  # noqa: E402
 
 from gradcli import graphs  # noqa: E402
 from gradcli.graphs.of_torch import torch_versions  # noqa: E402
+from gradcli.graphs.of_torch.torch_facts import Facts  # noqa: E402
 from gradcli.graphs.of_torch.torch_notes import Note  # noqa: E402
 from gradcli.graphs.of_torch.torch_watch import Watch  # noqa: E402
+from gradcli.graphs.of_torch.training_facts import Training  # noqa: E402
 
 
 def graph(folder: Path, program: str, *options: str) -> Any:
@@ -202,6 +204,40 @@ def test_a_fault_of_ours_is_not_told_as_the_programs(
     assert "program.py" not in done.stderr and "has met it" not in done.stderr
     assert "have failed, the first by AttributeError: 'method'" in done.stderr
     assert "a fault in gradcli" in done.stderr and torch_versions.name() in done.stderr
+
+
+@pytest.mark.parametrize(
+    "owner, name",
+    [
+        *((Facts, name) for name in ("_parameter", "_stepped")),
+        *(
+            (Training, name)
+            for name in ("_parameter_made", "_optimizer_made", "_steps", "_stepped")
+        ),
+        *((Training, name) for name in ("_zeroed", "_eval")),
+    ],
+)
+def test_a_hook_of_ours_that_fails_does_not_stop_the_program(
+    owner: type, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def broken(*_: Any) -> None:
+        raise AttributeError("no such thing")
+
+    monkeypatch.setattr(owner, name, broken)
+    program = """\
+    layer = torch.nn.Linear(2, 1)
+    layer.eval()
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+    for _ in range(2):
+        optimizer.zero_grad()
+        loss = layer(torch.ones(2)).sum()
+        loss.backward()
+        optimizer.step()
+    """
+    done = graph(tmp_path, program, "--diagnose")
+    assert done.exit_code == 0 and done.stdout, done.stderr
+    assert "program.py" not in done.stderr
+    assert "failed, the first by AttributeError: no such thing" in done.stderr
 
 
 def test_in_python_a_fault_of_ours_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 import gradcli
 from gradcli.engine.system.visible import columns, fitting
 from gradcli.graphs import Graph, inspect
-from gradcli.graphs.gradient_norms import Table
+from gradcli.graphs.gradient_norms import NormsTable
 from gradcli.graphs.labels import shorten
 from gradcli.graphs.styles import crop, fold
 from gradcli.graphs.traversal import matching
@@ -99,7 +99,7 @@ def test_trees(make: Callable[[], Graph], width: int) -> None:
 @pytest.mark.parametrize("make", GRAPHS)
 def test_tables(make: Callable[[], Graph], width: int) -> None:
     graph = make()
-    for drawn in (Table(graph.norms()), graph.trace()):
+    for drawn in (NormsTable(graph.norms()), graph.trace()):
         for line in drawn.fitted(width, ascii=False):
             assert shown("".join(text for text, _ in line)) <= width
 
@@ -107,7 +107,7 @@ def test_tables(make: Callable[[], Graph], width: int) -> None:
 def test_columns_stand_below_one_another() -> None:
     lines = str(chinese().tree(values=True)).split("\n")
     assert len({shown(line[: line.index("=")]) for line in lines if "= " in line}) == 1
-    heading, row = Table(chinese().norms()).plain().split("\n")[:2]
+    heading, row = NormsTable(chinese().norms()).plain().split("\n")[:2]
     assert shown(heading[: heading.index("shape")]) == shown(row[: row.index("(3,)")])
 
 

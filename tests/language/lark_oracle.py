@@ -17,7 +17,7 @@ from lark import Token
 from gradcli.language import tokens as tk
 from gradcli.language import tree_kinds
 from gradcli.language.compile_grammar import load_lark
-from gradcli.language.indentation import Layout
+from gradcli.language.indentation import Indenter
 from gradcli.language.parser import compiled, tables
 from gradcli.language.tokens import BLANKS
 
@@ -42,7 +42,7 @@ class _Postlex:
             texts.append(str(token))
             ends.append(token.end_pos)
             kinds[token.end_pos] = token.type
-        layout = Layout(self.source, compiled(tables().full), comments=True)
+        layout = Indenter(self.source, compiled(tables().full), comments=True)
         out, out_ends = layout.arrange(texts, ends, last=True)
         for text, end in zip(out, out_ends, strict=True):
             kind = _INVENTED.get(text[:2]) if text[:1] == "\0" or text == "\n" else kinds.get(end)

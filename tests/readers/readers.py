@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,7 +21,7 @@ from xml.etree import ElementTree
 from tests.graphs.png import read_png
 
 Read = Callable[[str, Path], str | None]
-PATIENCE = 120  # seconds
+PATIENCE = 120  # seconds of one processor; ten times as many on a clock, for a busy machine
 
 
 class Reader(NamedTuple):
@@ -47,14 +49,20 @@ def _modules(name: str) -> bool:
     return name.startswith("py:") and find_spec(name[3:]) is not None
 
 
+def _limit() -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (PATIENCE, PATIENCE))
+
+
 def _ran(*line: str | Path, cwd: Path, given: str | None = None) -> str | None:
     """None if a program ends well and says nothing of errors, else what it says."""
     try:
         done = subprocess.run(
-            line, cwd=cwd, input=given, capture_output=True, text=True, timeout=PATIENCE,
-            errors="replace",
+            line, cwd=cwd, input=given, capture_output=True, text=True, timeout=10 * PATIENCE,
+            errors="replace", preexec_fn=_limit,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
+        return f"not done in {10 * PATIENCE} s"
+    if done.returncode in (-signal.SIGKILL, -signal.SIGXCPU):
         return f"not done in {PATIENCE} s"
     if done.returncode == 0:
         return None
@@ -177,7 +185,7 @@ def _mermaid(text: str, folder: Path) -> str | None:
     page.write_text(_MERMAID.format(script=script, text=json.dumps(text)), encoding="utf-8")
     done = subprocess.run(
         [*_BROWSER, "--virtual-time-budget=90000", "--dump-dom", f"file://{page}"],
-        capture_output=True, text=True, timeout=2 * PATIENCE,
+        capture_output=True, text=True, timeout=10 * PATIENCE,
     )  # fmt: skip
     found = re.search(r'<pre id="said">(.*?)</pre>', done.stdout, re.S)
     said = found[1] if found else "no answer"
@@ -198,7 +206,7 @@ def _page(text: str, folder: Path) -> str | None:
     (folder / "g.html").write_text(text, encoding="utf-8")
     done = subprocess.run(
         [*_BROWSER, "--virtual-time-budget=20000", "--dump-dom", f"file://{folder}/g.html"],
-        capture_output=True, text=True, timeout=2 * PATIENCE,
+        capture_output=True, text=True, timeout=10 * PATIENCE,
     )  # fmt: skip
     return None if done.stdout.count("<rect") > 4 else "no picture in the page"
 

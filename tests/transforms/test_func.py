@@ -179,3 +179,22 @@ def test_a_linear_function_depends_on_what_was_closed_over() -> None:
     assert [g.tolist() for g in found] == [8.0, [8.0, 4.0]] and len(calls) == 1
     inside = func.grad(lambda a: func.linearize(lambda b: b * b * a, a)[1](a).sum())(x)
     assert inside.tolist() == [6.0, 24.0]
+
+
+def test_nested_tangents_of_logcumsumexp_have_no_logarithms_of_gradients() -> None:
+    """The orders of log(e**t + e**(1 + 2*t) + e**(2 + 3*t)) at 0, by mpmath; PyTorch's third is NaN."""
+    start = gradcli.tensor([0.0, 1.0, 2.0], dtype=gradcli.float64)
+    line = gradcli.tensor([1.0, 2.0, 3.0], dtype=gradcli.float64)
+
+    def along(f: Any) -> Any:
+        return lambda x: func.jvp(f, (x,), (line,))[1]
+
+    function = lambda x: gradcli.logcumsumexp(x, 0)[-1]  # noqa: E731
+    for wanted in (
+        2.5752103826044414,
+        0.42440454468925445,
+        -0.3474734435899095,
+        0.06239353390972137,
+    ):
+        function = along(function)
+        assert function(start).item() == pytest.approx(wanted, rel=1e-11)

@@ -229,3 +229,65 @@ def test_json_has_the_note() -> None:
     found = json.loads(stdout)
     assert found["wrt"]["v"]["hessian"] in ([[2, 0], [0, 2]], {"v": [[2, 0], [0, 2]]})
     assert any("power series" in note for note in found["notes"])
+
+
+def numbers(text: str) -> Any:
+    """The numbers behind the last sign of equality in a line of output."""
+    return np.array(json.loads(text.rsplit(" = ", 1)[1]))
+
+
+@sweep(
+    ("argv", "exact", "note"),
+    [
+        (["norm(v)**2", "--v", "0,0", "--order", "2"], "hessian", ""),
+        (["norm(v)**3", "--v", "0,0", "--order", "2"], "hessian", ""),
+        (["std(x)**2", "--x", "1,1,1", "--order", "2"], "hessian", ""),
+        (["exp(-norm(v)**2)", "--v", "0,0", "--order", "2"], "hessian", ""),
+        (["sum(linalg.eigvalsh(A))", "--A", "2,0;0,2", "--order", "2"], "hessian", ""),
+        (["det(A)", "--A", "1,2;2,4"], "jacobian", "is not a number: jacobian gives"),
+        (["det(A)", "--A", "1,2;2,4"], "grad", "is not a number: jacobian gives"),
+        (["det(A)", "--A", "1,2;2,4", "--order", "2"], "hessian", "is not a number: hessian"),
+        (["det(A)", "--A", "zeros(3,3)", "--order", "2"], "hessian", "is not a number: hessian"),
+        (["sin(x)/x", "--x", "0"], "jacobian", "is not a number: jacobian gives"),
+        (["sin(x)/x", "--x", "0", "--order", "2"], "hessian", "is not a number: grad --order 2"),
+        (["sum(sin(x)/x)", "--x", "0,1", "--order", "2"], "hessian", "is not a number: hessian"),
+        (["special.i1(x)", "--x", "0", "--order", "3"], "grad", "gives 0.: grad --order 3 gives"),
+        (["tanh(x)", "--x", "30"], "grad", "gives 0.: jacobian gives"),
+    ],
+    parts=2,
+)
+def test_diff_and_the_commands_have_one_answer(argv: list[str], exact: str, note: str) -> None:
+    """The formula's value is the command's; a note says where the formula itself has another one."""
+    code, said, notes = outcome("diff", *argv, "--at")
+    assert code == 0
+    given = argv if exact == "grad" else argv[:3]
+    code, wanted, _ = outcome(exact, *given)
+    assert code == 0
+    assert numbers(said) == pytest.approx(numbers(wanted), rel=1e-12, abs=1e-300)
+    assert note in notes
+    assert bool(note) == ("at this point" in notes)
+
+
+@sweep(
+    ("argv", "out"),
+    [
+        (["hessian", "sin(x)/x", "--x", "0"], "x.hessian = nan"),
+        (["hessian", "sin(x)/x", "--x", "0", "--vector", "1"], "x.hvp = nan"),
+        (["jacobian", "sin(x)/x", "--x", "0"], "x.jacobian = nan"),
+        (["jvp", "sin(x)/x", "--x", "0", "--vector", "1"], "jvp = nan"),
+        (["hessian", "nn.functional.softplus(x)", "--x", "40"], "x.hessian = 0"),
+        (["grad", "sigmoid(x)", "--x", "40"], "x.grad = 0   (the same in PyTorch"),
+        (["grad", "special.i1(x)", "--x", "0", "--order", "3"], "x.grad = 0"),
+        (["grad", "sinc(x)", "--x", "1e-8"], "x.grad = -2.1063981330815398e-08   (the same"),
+    ],
+    parts=1,
+)
+def test_pytorchs_numbers_are_there_to_ask_for(argv: list[str], out: str) -> None:
+    code, stdout, stderr = outcome(*argv, "--like", "torch")
+    assert code == 0 and stdout.startswith(out)
+    assert "by power series" not in stderr
+
+
+def test_matrices_of_other_systems_are_not_known() -> None:
+    code, _, stderr = outcome("hessian", "x**2", "--x", "1", "--like", "jax")
+    assert code == 2 and "gradcli grad --like jax" in stderr

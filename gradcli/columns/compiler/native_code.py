@@ -786,17 +786,17 @@ class Library:
 
     def __init__(self) -> None:
         self._texts: list[str] = []
-        self._calls: list[Call] = []
+        self._calls: list[NativeCall] = []
         self._loops: dict[str, str] = {}
 
     def kernel(self, *args: Any) -> Kernel:
         """A kernel (see `Kernel`), named for this library."""
         return Kernel(f"k{len(self._calls)}", self._loops, *args)
 
-    def add(self, kernel: Kernel) -> Call:
+    def add(self, kernel: Kernel) -> NativeCall:
         """What calls the kernel, once the library is built."""
         self._texts.append(kernel.source())
-        self._calls.append(Call(kernel.name))
+        self._calls.append(NativeCall(kernel.name))
         return self._calls[-1]
 
     def build(self) -> None:
@@ -812,7 +812,7 @@ class Library:
                 call.function = getattr(found, call.name)
 
 
-class Call:
+class NativeCall:
     """Calls a C function on rows of arrays, given by the addresses where these begin."""
 
     def __init__(self, name: str) -> None:
@@ -834,4 +834,4 @@ def held(a: Any) -> tuple[Any, int]:
     return a, a.__array_interface__["data"][0]
 
 
-__all__ = ["Call", "Kernel", "Library", "has_form", "held"]
+__all__ = ["Kernel", "Library", "NativeCall", "has_form", "held"]

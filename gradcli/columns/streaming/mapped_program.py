@@ -114,7 +114,7 @@ class Rows:
         if self.wrt and found.result.node is None:  # refused there in PyTorch's words
             return self._on_the_tape
         if _is_elementwise(found) and not self.native:
-            kinds = {point.kind for primitive in met for point in primitive.switch}
+            kinds = {point.kind for primitive in met for point in primitive.switch or ()}
             self._looks = bool(self.wrt) and not kinds.isdisjoint((KINK, JUMP))
             return _together(found, self.shared)
         return self._mapped

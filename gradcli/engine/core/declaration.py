@@ -102,6 +102,10 @@ class Facts:
     # its parameters that it names (float tensors are series, others arrays); without one what is linear,
     # bilinear or elementwise is derived from the VJP rules, and kernels are taken apart.
     jet: Any = None
+    # Its product with a tangent: a function of the tangent of its one differentiated parameter, then of
+    # parameters and results that it names; it gives None where it does not hold. Without one the product
+    # follows from the VJP rules.
+    tangent: Any = None
     # A function of parameters, and of `result`: where its derivatives by rules lose digits or are masked, so
     # that higher ones are to be taken by power series.
     critical: Any = None
@@ -228,6 +232,11 @@ class Declaration(Facts):
     def saves(self) -> tuple[str, ...]:
         """The fields that a node shows as `_saved_FIELD`."""
         return tuple(sorted(f for f in self.saved_fields + self.option_fields if _shown(f)))
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether somebody may want to know of its calls: see `core.switch.watching`."""
+        return not (self.switch is None and self.critical is None and self.bends is None)
 
     @cached_property
     def batching_rule(self) -> Any:

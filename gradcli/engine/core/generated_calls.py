@@ -418,8 +418,8 @@ def _result(primitive: Declaration, plain: str | None) -> list[str]:
 
 
 def _shown(primitive: Declaration) -> list[str]:
-    """Tell whoever looks for points at which the primitive has a switch."""
-    if primitive.switch is None:
+    """Tell whoever looks for points at which the primitive has a switch, or its rules fail."""
+    if not primitive.is_watched:
         return []
     operands = "".join(
         f"{'a' if i in primitive.tensors else 'o'}{i}, " for i in range(len(primitive.names))

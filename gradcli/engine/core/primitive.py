@@ -209,6 +209,10 @@ class Primitive(Declaration):
 
         return batching_rules.run(self, operands)
 
+    def computed(self, values: list[Any]) -> Any:
+        """As `compute`, of tensors."""
+        return self.compute(self.arrays(values))
+
     def compute(self, operands: list[Any]) -> Any:
         """As `run`, but never recorded."""
         if self.numpy is not None and self.numpy.nout == 1:
@@ -243,11 +247,11 @@ class Primitive(Declaration):
             elif state is not None and state.recorder is not None:
                 result = state.recorder.call(self, values)
             else:
-                result = self.compute(self.arrays(values))
+                result = self.computed(values)
         except ValueError as error:
             raise shape_error(error, self.arrays(values)) from None
         results = (result,) if self.returns_one else tuple(result)
-        if watching and self.switch is not None:
+        if watching and self.is_watched:
             watching[-1](self, self.arrays(values), results)
         if self.view:
             base = values[0]

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-# Who is told of calls of operators that have a switch: functions of (primitive, operands, results), which
-# are arrays and options.
+# Who is told of calls of operators that have a switch, or points where their rules fail: functions of
+# (primitive, operands, results), which are arrays and options. The last one tells the one before.
 watching: list[Callable[[Any, Sequence[Any], Sequence[Any]], None]] = []
 
 KINK = "kink"  # the slopes to the two sides differ

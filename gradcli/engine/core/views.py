@@ -304,7 +304,7 @@ def _zeros_as(tensor: Tensor, *tangents: Tensor) -> Tensor:
     like = tangents[0].array
     for more in batched_arrays.batch_of((tensor, *tangents)) - batched_arrays.batch_of(like):
         like = batched_arrays.lifted(like, more)
-    return wrap(Layout(tensor.memory(), tensor.memory()).arrays(tensor.array.dtype, like)[0])
+    return wrap(MemoryLayout(tensor.memory(), tensor.memory()).arrays(tensor.array.dtype, like)[0])
 
 
 def laid_as(tensor: Tensor, tangent: Tensor) -> Tensor:
@@ -325,12 +325,12 @@ def _first_tangent(tensor: Tensor, level: Any, tangent: Tensor) -> None:
     whole = _zeros_as(base, tangent) if old is None else _zeros_as(base, tangent, old)
     if old is not None:
         whole.copy_(old)
-    part = whole if tensor is base else _part(whole, Layout(base.memory(), tensor.memory()))
+    part = whole if tensor is base else _part(whole, MemoryLayout(base.memory(), tensor.memory()))
     part.copy_(tangent)
     set_own(tensor, level, part)
     for other in (base, *views):
         if other.array.dtype in dtypes.DIFFERENTIABLE:
-            lies = Layout(base.memory(), other.memory())
+            lies = MemoryLayout(base.memory(), other.memory())
             set_own(other, level, whole if other is base else _part(whole, lies))
 
 
@@ -488,7 +488,7 @@ def _of_kind(tensor: Tensor, dtype: Any) -> Tensor:
 
 
 # -- written through a view -----------------------------------------------------------------------
-class Layout:
+class MemoryLayout:
     """The position of an array within its base's memory, in bytes."""
 
     __slots__ = ("base_shape", "base_strides", "dtype", "offset", "shape", "strides")
@@ -523,7 +523,7 @@ class CopySlices(Wide):
 
     __slots__ = ()
     inner_edges: tuple[Any, ...]
-    layout: Layout
+    layout: MemoryLayout
 
     def name(self) -> str:
         return "torch::autograd::CopySlices"
@@ -581,7 +581,7 @@ def copy_slices(base: Tensor, view: Tensor, inner: Node) -> CopySlices:
     node.inner_edges = (target, *inner._edges[1:])
     inner._edges = node.inner_edges
     node._edges = (first, *node.inner_edges[1:])
-    node.layout = Layout(base.memory(), array)
+    node.layout = MemoryLayout(base.memory(), array)
     node._seq = versions.tick()
     node._meta = Meta(base.array.shape, base.array.dtype)
     return node
@@ -594,7 +594,7 @@ def _node_of_part(history: CopySlices) -> Any:
     return _part(whole, history.layout).node
 
 
-def _part(whole: Tensor, layout: Layout) -> Tensor:
+def _part(whole: Tensor, layout: MemoryLayout) -> Tensor:
     """The view of `whole` that lies as `layout` says."""
     item = layout.dtype.itemsize
     start = whole.storage_offset() * whole.itemsize + layout.offset

@@ -309,9 +309,9 @@ def _given_up(g: Any) -> Any:
 
 def _tell(kind: str, node: Node, data: Any) -> None:
     """Pass a step to the observer, if there is one: see core.observers."""
-    observer = modes.current().observer
-    if observer is not None:
-        observer((kind, node, data))
+    state = modes.local.state
+    if state is not None and state.observer is not None:
+        state.observer((kind, node, data))
 
 
 def _rare(node: Node) -> bool:

@@ -7,7 +7,7 @@ are merged and signs move out. The few rules of functions are in tables.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from fractions import Fraction
@@ -71,7 +71,7 @@ def split(expression: Expression) -> tuple[Number, Expression]:
     """(coefficient, rest) of a term; like terms have the same rest."""
     if expression.op == "number":
         return expression.data, one
-    if expression.op == "product" and expression.data[0] != ONE:
+    if expression.op == "product" and expression.data[0].whole != 1:
         coefficient, exponents = expression.data
         return coefficient, collected(ONE, list(zip(expression.args, exponents, strict=True)))
     return ONE, expression
@@ -83,7 +83,7 @@ def terms_of(node: Expression) -> list[tuple[Number, Expression]]:
         return [split(node)]
     coefficients, constant = node.data
     found = list(zip(coefficients, node.args, strict=True))
-    return [*found, (constant, one)] if constant != ZERO else found
+    return [*found, (constant, one)] if constant.whole != 0 else found
 
 
 def powers_of(term: Expression) -> list[tuple[Expression, Any]]:
@@ -129,13 +129,13 @@ def combine(terms: Iterable[tuple[Expression, Number]]) -> Expression:
             else:
                 had = found.get(rest)
                 found[rest] = coefficient if had is None else had + coefficient
-    return _sum({t: c for t, c in found.items() if c != ZERO}, constant)
+    return _sum({t: c for t, c in found.items() if c.whole != 0}, constant)
 
 
 def _flat(term: Expression, factor: Number) -> Iterable[tuple[Expression, Number]]:
     """The (coefficient, term) pairs of a term, with a sum opened if it may be multiplied out."""
     coefficient, rest = split(term)
-    coefficient = coefficient * factor
+    coefficient = coefficient if factor is ONE else coefficient * factor
     if rest.op == "sum":
         coefficients, constant = rest.data
         for t, c in zip(rest.args, coefficients, strict=True):
@@ -150,16 +150,22 @@ def _sum(terms: dict[Expression, Number], constant: Number) -> Expression:
         return number(constant)
     if len(terms) == 1:
         ((term, coefficient),) = terms.items()
-        if constant == ZERO:
+        if constant.whole == 0:
             return scale(coefficient, term)
         if coefficient == -constant and is_call(term, *COMPLEMENTS):
             return scale(constant, call(term.data[0], [negate(term.args[0])], term.shape))
         if coefficient == constant and is_call(term, "expm1"):
             return scale(constant, function("exp", *term.args))
     args, coefficients = tuple(terms), tuple(terms.values())
-    shape = broadcast(a.shape for a in args)
-    key = ("sum", frozenset((id(t), c, c.decimal) for t, c in terms.items()), constant, shape)
+    shape = _shape(args)
+    own = frozenset((id(t), c.key, c.decimal) for t, c in terms.items())
+    key = ("sum", own, constant.key, shape)
     return make("sum", args, (coefficients, constant), shape, key)
+
+
+def _shape(operands: Sequence[Expression]) -> Shape:
+    """The shape of an elementwise result; most expressions are of numbers."""
+    return broadcast([a.shape for a in operands]) if any(a.shape for a in operands) else ()
 
 
 def negate(expression: Expression) -> Expression:
@@ -169,7 +175,7 @@ def negate(expression: Expression) -> Expression:
 
 def scale(coefficient: Number, expression: Expression) -> Expression:
     """A number times the expression; -(a - b) becomes b - a."""
-    if coefficient == ONE:
+    if coefficient.whole == 1:
         return expression
     return product([(expression, ONE)], coefficient)
 
@@ -205,39 +211,40 @@ def product(
     waiting = list(factors)[::-1]
     while waiting:
         base, exponent = waiting.pop()
-        if isinstance(exponent, Number) and exponent == ZERO:
+        if exponent.whole == 0:
             continue
         base = counted(base)
         folded = _number_of(base, exponent)
         if folded is not None:
-            coefficient = coefficient * folded
+            coefficient = folded if coefficient is ONE else coefficient * folded
             continue
         exact = isinstance(exponent, Number) and exponent.integer is not None
         if base.op == "product":
             opened = _opened(base, exponent)
             if opened is not None:
-                coefficient = coefficient * opened[0]
+                coefficient = coefficient if opened[0] is ONE else coefficient * opened[0]
                 waiting += opened[1]
                 continue
-        elif base.op == "sum" and exact and exponent != ONE:
+        elif base.op == "sum" and exact and exponent.whole != 1:
             content, base = content_of(base)
             folded = content.power(exponent)  # type: ignore[arg-type]
             coefficient = coefficient * (folded or ONE)
             if folded is None:
                 waiting.append((number(content), exponent))
-        if is_call(base, "exp") and exact:
+        word = base.data[0] if base.op == "call" else None
+        if word == "exp" and exact:
             exponential.append((base.args[0], exponent))  # type: ignore[arg-type]
             continue
-        if is_call(base, "abs") and real.get() and exact and exponent.integer % 2 == 0:  # type: ignore
+        if word == "abs" and real.get() and exact and exponent.integer % 2 == 0:  # type: ignore
             base = base.args[0]
         _gather(found, base, exponent)
-    if coefficient == ZERO:
+    if coefficient.whole == 0:
         return zero
     if exponential:
         total = combine(exponential)
         if not is_number(total, 0):
             _gather(found, call("exp", [total], total.shape), ONE)
-    pairs = [(b, e) for b, e in found.items() if not (isinstance(e, Number) and e == ZERO)]
+    pairs = [(b, e) for b, e in found.items() if e.whole != 0]
     again = any(  # sqrt(2)*sqrt(2)
         b.op == "number" and isinstance(e, Number) and b.data.power(e) for b, e in pairs
     )
@@ -252,11 +259,11 @@ def _gather(found: dict[Expression, Exponent], base: Expression, exponent: Expon
 
 def _number_of(base: Expression, exponent: Exponent) -> Number | None:
     """The value of a power if it is exact: that of 4**(1/2), but not of 2**(1/2)."""
-    n = value_of(base)
-    if n is None or not isinstance(exponent, Number):
+    if base.op != "number" or not isinstance(exponent, Number):
         return None
+    n: Number = base.data
     value = n.power(exponent)
-    if value is None and not n.exact and exponent == ONE:
+    if value is None and not n.exact and exponent.whole == 1:
         return n
     return value
 
@@ -272,18 +279,17 @@ def _opened(
         return None
     inner, exponents = base.data
     factors = list(zip(base.args, exponents, strict=True))
-    own = [(number(inner), exponent)]
     if exponent.integer is not None:
         powers = [(b, _times(e, exponent)) for b, e in factors]
-        folded = inner.power(exponent)
-        if folded is None and inner != ONE:
-            powers = own + powers
+        folded = ONE if inner is ONE else inner.power(exponent)
+        if folded is None and inner.whole != 1:
+            powers = [(number(inner), exponent), *powers]
         return folded or ONE, powers
     sure = [(b, _times(e, exponent)) for b, e in factors if _is_pi(b)]
-    if not inner.exact or inner.negative or (inner == ONE and not sure):
+    if not inner.exact or inner.negative or (inner.whole == 1 and not sure):
         return None
     rest = collected(ONE, [(b, e) for b, e in factors if not _is_pi(b)])
-    return ONE, [*own, *sure, (rest, exponent)]
+    return ONE, [(number(inner), exponent), *sure, (rest, exponent)]
 
 
 def _is_pi(base: Expression) -> bool:
@@ -296,9 +302,9 @@ def _signs(
     """For real u, sign(u)*abs(u) is u and sign(u)*u is abs(u)."""
     if not real.get():
         return pairs, False
-    bases = {b for b, e in pairs if isinstance(e, Number) and e == ONE}
+    bases = {b for b, e in pairs if e.whole == 1}
     for base in bases:
-        if is_call(base, "sign", "sgn"):
+        if base.op == "call" and is_call(base, "sign", "sgn"):
             for other in bases:
                 if is_call(other, "abs") and other.args[0] is base.args[0]:
                     kept = [(b, e) for b, e in pairs if b is not base and b is not other]
@@ -323,7 +329,7 @@ def content_of(total: Expression) -> tuple[Number, Expression]:
 
 def _content_of(total: Expression) -> tuple[Number, Expression]:
     coefficients, constant = total.data
-    numbers = [c for c in (*coefficients, constant) if c != ZERO]
+    numbers = [c for c in (*coefficients, constant) if c.whole != 0]
     if all(c.exact and not c.decimal for c in numbers):
         common = Fraction(
             reduce(gcd, (c.value.numerator for c in numbers)),
@@ -346,7 +352,7 @@ def _lcm(a: int, b: int) -> int:
 
 def _times(a: Exponent, b: Exponent) -> Exponent:
     if isinstance(a, Number) and isinstance(b, Number):
-        return a * b
+        return b if a is ONE else a * b
     return _exponent(multiply(_expression(a), _expression(b)))
 
 
@@ -369,24 +375,24 @@ def collected(coefficient: Number, pairs: list[tuple[Expression, Exponent]]) -> 
     """The product in normal form, from factors that are already collected."""
     if not pairs:
         return number(coefficient)
-    if len(pairs) == 1 and pairs[0][1] == ONE:
+    if len(pairs) == 1 and pairs[0][1].whole == 1:
         base = pairs[0][0]
-        if coefficient == ONE:
+        if coefficient.whole == 1:
             return base
         if base.op == "sum":
             own, base = content_of(base)
             coefficient = coefficient * own
-            if coefficient == ONE:
+            if coefficient.whole == 1:
                 return base
-            if coefficient == MINUS_ONE:
+            if coefficient.whole == -1:
                 coefficients, constant = base.data
                 terms = {t: -c for t, c in zip(base.args, coefficients, strict=True)}
                 return _sum(terms, -constant)
             pairs = [(base, ONE)]
-    elif any(b.op == "sum" and e == ONE for b, e in pairs):
+    elif any(b.op == "sum" and e.whole == 1 for b, e in pairs):
         made: dict[Expression, Exponent] = {}
         for base, exponent in pairs:
-            if base.op == "sum" and exponent == ONE:
+            if base.op == "sum" and exponent.whole == 1:
                 own, base = content_of(base)
                 coefficient = coefficient * own
             had = made.get(base)
@@ -394,14 +400,13 @@ def collected(coefficient: Number, pairs: list[tuple[Expression, Exponent]]) -> 
         if len(made) < len(pairs):  # (2 - 2*x)*(1 - x) is 2*(1 - x)**2
             return product(made.items(), coefficient)
         pairs = list(made.items())
-    pairs.sort(key=lambda p: sort_key(*p))
+    if len(pairs) > 1:
+        pairs.sort(key=lambda p: sort_key(*p))
     args = tuple(b for b, _ in pairs)
     exponents = tuple(e for _, e in pairs)
-    shape = broadcast(
-        [*(b.shape for b in args), *(e.shape for e in exponents if isinstance(e, Expression))]
-    )
-    factors = frozenset((id(b), e if isinstance(e, Number) else id(e)) for b, e in pairs)
-    key = ("product", coefficient, coefficient.decimal, factors, shape)
+    shape = _shape([*args, *(e for e in exponents if isinstance(e, Expression))])
+    factors = frozenset((id(b), e.key if isinstance(e, Number) else id(e)) for b, e in pairs)
+    key = ("product", coefficient.key, coefficient.decimal, factors, shape)
     return make("product", args, (coefficient, exponents), shape, key)
 
 
@@ -428,7 +433,7 @@ def function(word: str, *args: Expression) -> Expression:
     ):  # many functions are not defined on integers
         first = args[0]
         args = (call("float", [first], ()) if is_bare(first) else floating(first), *args[1:])
-    return call(word, args, broadcast(a.shape for a in args))
+    return call(word, args, _shape(args))
 
 
 ODD = frozenset("sin tan sinh tanh asin atan asinh atanh erf erfinv sign sgn".split())
@@ -445,7 +450,7 @@ def leads_negative(expression: Expression) -> bool:
     if expression.op == "number":
         return bool(expression.data.negative)
     return expression.op == "sum" and all(
-        c.negative for c in (*expression.data[0], expression.data[1]) if c != ZERO
+        c.negative for c in (*expression.data[0], expression.data[1]) if c.whole != 0
     )
 
 
@@ -493,7 +498,7 @@ def _hypotenuse(a: Expression, b: Expression) -> Expression | None:
 
 def _is_above(u: Expression) -> bool:
     n = value_of(u)
-    return n is not None and n != ZERO and not n.negative
+    return n is not None and n.whole != 0 and not n.negative
 
 
 def _exp(u: Expression) -> Expression | None:
@@ -514,7 +519,7 @@ def _softmax(u: Expression) -> Expression | None:
     """exp(v - logsumexp(v)) is softmax(v)."""
     for total, c in zip(u.args, u.data[0], strict=True) if u.op == "sum" else ():
         own = total.args[0] if is_call(total, "reshape") else total
-        if c == MINUS_ONE and is_call(own, "logsumexp") and add(u, total) is own.args[0]:
+        if c.whole == -1 and is_call(own, "logsumexp") and add(u, total) is own.args[0]:
             v, dim = own.args[0], own.data[1][0][1]
             kept = tuple(1 if dim in (k, k - len(v.shape)) else n for k, n in enumerate(v.shape))
             lead = (1,) * (len(kept) - len(total.shape))
@@ -541,7 +546,7 @@ def _abs(u: Expression) -> Expression | None:
 def _sign(u: Expression) -> Expression | None:
     n = value_of(u)
     if n is not None and n.exact:
-        return zero if n == ZERO else (minus_one if n.negative else one)
+        return zero if n.whole == 0 else (minus_one if n.negative else one)
     return None
 
 
@@ -552,8 +557,8 @@ def _reciprocal_square_root(u: Expression) -> Expression:
 def _both(a: Expression, b: Expression) -> Expression | None:
     """`a & b` of conditions, simplified if one is constant; integers are left as bits."""
     for n, other in ((value_of(a), b), (value_of(b), a)):
-        if n in (ZERO, ONE) and (n == ZERO or _chooses(other)):
-            return zero if n == ZERO else other
+        if n in (ZERO, ONE) and (n.whole == 0 or _chooses(other)):
+            return zero if n.whole == 0 else other
     return None
 
 
@@ -561,7 +566,7 @@ def _either(a: Expression, b: Expression) -> Expression | None:
     """`a | b` of conditions, simplified if one is constant."""
     for n, other in ((value_of(a), b), (value_of(b), a)):
         if n in (ZERO, ONE) and _chooses(other):
-            return other if n == ZERO else one
+            return other if n.whole == 0 else one
     return None
 
 
@@ -616,7 +621,7 @@ def where(condition: Expression, a: Expression, b: Expression) -> Expression:
         return a
     n = value_of(condition)
     if n is not None:
-        return a if n != ZERO else b
+        return a if n.whole != 0 else b
     if is_call(condition, "lt") and condition.args == (b, a) and value_of(a) is not None:
         return call("clamp", [b], b.shape, [("min", a.data)])
     return call("where", [condition, a, b], broadcast([condition.shape, a.shape, b.shape]))
@@ -793,7 +798,7 @@ def scalars_out(expression: Expression) -> tuple[list[tuple[Expression, Exponent
     """(scalar factors, rest): the factors that may move out of a sum or a matrix product."""
     if expression.op == "sum" and expression.shape:
         content, rest = content_of(expression)
-        return ([], expression) if content == ONE else ([(number(content), ONE)], rest)
+        return ([], expression) if content.whole == 1 else ([(number(content), ONE)], rest)
     if expression.op != "product" or not expression.shape:
         return [], expression
     coefficient, exponents = expression.data
@@ -802,6 +807,6 @@ def scalars_out(expression: Expression) -> tuple[list[tuple[Expression, Exponent
     for base, e in zip(expression.args, exponents, strict=True):
         flat = not base.shape and not (isinstance(e, Expression) and e.shape)
         (outer if flat else inner).append((base, e))
-    if not outer and coefficient == ONE:
+    if not outer and coefficient.whole == 1:
         return [], expression
     return [(number(coefficient), ONE), *outer], collected(ONE, inner)

@@ -13,7 +13,7 @@ from functools import cache
 from itertools import product
 from typing import Any
 
-from gradcli.formulas.algebra.exact_numbers import ONE, Number
+from gradcli.formulas.algebra.exact_numbers import Number
 from gradcli.formulas.algebra.expressions import Expression, is_call, order
 from gradcli.formulas.algebra.generic_points import Generic
 
@@ -158,7 +158,7 @@ def _decimal(n: Number) -> Decimal:
 def _power(base: Decimal, e: Any, values: dict[Expression, Decimal]) -> Decimal:
     if isinstance(e, Expression):
         return base ** values[e]
-    if e == ONE:
+    if e.whole == 1:
         return base
     if e.integer is not None:
         return base ** Decimal(e.integer)

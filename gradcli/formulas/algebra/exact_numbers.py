@@ -15,17 +15,30 @@ _LARGEST = 10**40  # a fraction with more digits becomes a float
 class Number:
     """A constant: a Fraction if it is exact; a float or complex for inf, nan and complex numbers.
 
-    decimal: whether it came from a number with a decimal point, so that it is printed with one.
+    decimal: whether it came from a number with a decimal point, so that it is printed with one. exact:
+    whether it is a Fraction. integer: its value if it is one, else None. negative: whether it is printed with
+    a minus sign. key: equal numbers have the same. (All are asked for much more often than numbers are made.)
     """
 
-    __slots__ = ("decimal", "value")
+    __slots__ = ("decimal", "exact", "integer", "key", "negative", "value", "whole")
 
     def __init__(self, value: Exact, decimal: bool = False) -> None:
-        if isinstance(value, Fraction) and max(abs(value.numerator), value.denominator) > _LARGEST:
-            number = _float(value)
-            value, decimal = (_fraction(number), True) if math.isfinite(number) else (number, True)
+        fraction = value if isinstance(value, Fraction) else None
+        ratio = None if fraction is None else fraction.as_integer_ratio()
+        if fraction is not None and ratio is not None and max(abs(ratio[0]), ratio[1]) > _LARGEST:
+            number, decimal = _float(fraction), True
+            value, ratio = number, None
+            if math.isfinite(number):
+                value = _fraction(number)
+                ratio = value.as_integer_ratio()
         self.value: Any = value
-        self.decimal = decimal
+        self.decimal, self.exact = decimal, ratio is not None
+        self.key: Any = _key(self.value) if ratio is None else ratio
+        is_whole = type(self.key) is tuple and self.key[1] == 1
+        # As `integer`, and of complex numbers without an imaginary part too.
+        self.whole: int | None = self.key[0] if is_whole else None
+        self.integer = self.whole if ratio is not None else None
+        self.negative = _is_negative(self.value) if ratio is None else ratio[0] < 0
 
     @classmethod
     def of(cls, value: Any) -> Number:
@@ -44,28 +57,6 @@ class Number:
         text = str(value) if getattr(value, "itemsize", 8) < 8 else repr(plain)
         fraction = Fraction(Decimal(text))
         return cls(fraction, fraction.denominator != 1)
-
-    # -- what it is -------------------------------------------------------------------------------
-    @property
-    def exact(self) -> bool:
-        """Whether it is a Fraction."""
-        return isinstance(self.value, Fraction)
-
-    @property
-    def integer(self) -> int | None:
-        """Its value if it is an integer, else None."""
-        v = self.value
-        return v.numerator if isinstance(v, Fraction) and v.denominator == 1 else None
-
-    @property
-    def negative(self) -> bool:
-        """Whether it is printed with a minus sign."""
-        if type(self.value) is Fraction:
-            return self.value.numerator < 0
-        if isinstance(self.value, complex):
-            real, imaginary = self.value.real, self.value.imag
-            return real < 0 or (real == 0 and imaginary < 0)
-        return bool(self.value < 0)
 
     def python(self) -> Any:
         """The int, float or complex of this value."""
@@ -119,22 +110,26 @@ class Number:
         return Number(short, is_decimal(short)) if near else self
 
     def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        if not isinstance(other, Number):
-            return NotImplemented
-        a, b = self.value, other.value
-        if type(a) is Fraction and type(b) is Fraction:  # == must also compare with other types
-            return a.as_integer_ratio() == b.as_integer_ratio()
-        return bool(a == b or (a != a and b != b))
+        return bool(self.key == other.key) if isinstance(other, Number) else NotImplemented
 
     def __hash__(self) -> int:
-        if type(self.value) is Fraction:  # whose own hash divides
-            return hash(self.value.as_integer_ratio())
-        return hash(self.value) if self.value == self.value else 0
+        return hash(self.key)
 
     def __repr__(self) -> str:
         return f"Number({self.value})"
+
+
+def _key(value: Any) -> Any:
+    """The key of a number that is no Fraction: that of the Fraction that equals it, if there is one."""
+    if value != value:
+        return "nan"
+    if isinstance(value, complex) and value.imag:
+        return value
+    return value.real.as_integer_ratio() if math.isfinite(value.real) else value.real
+
+
+def _is_negative(value: Any) -> bool:
+    return bool(value.real < 0 or (value.real == 0 and value.imag < 0))
 
 
 def _far(base: float, exponent: int) -> Number | None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.formulas.algebra.algebra import HALF, is_bare, negate
-from gradcli.formulas.algebra.exact_numbers import MINUS_ONE, ONE, ZERO, Number
+from gradcli.formulas.algebra.exact_numbers import MINUS_ONE, ONE, Number
 from gradcli.formulas.algebra.expressions import Expression, is_call, make, order
 
 Piece = tuple[str, int]
@@ -99,7 +99,7 @@ class Printer:
         parts: list[tuple[bool, Piece]] = []
         for term, coefficient in zip(node.args, coefficients, strict=True):
             parts.append(self.term(coefficient, term))
-        if constant != ZERO:
+        if constant.whole != 0:
             sign = constant.negative
             parts.append((sign, self.number(-constant if sign else constant)))
         # `1 - x` rather than `-x + 1`: something positive first, if there is any
@@ -117,7 +117,7 @@ class Printer:
         """(whether it is subtracted, its piece): a term of a sum."""
         negative = coefficient.negative
         size = -coefficient if negative else coefficient
-        if size == ONE:
+        if size.whole == 1:
             piece = self.of(term)
         elif term.op == "product" and id(term) not in self.names:
             piece = self.quotient(size, term.args, term.data[1])
@@ -148,7 +148,7 @@ class Printer:
         above: list[Piece] = []
         below: list[Piece] = []
         value = coefficient.value
-        if coefficient != ONE:
+        if coefficient.whole != 1:
             if coefficient.exact and not _decimal(coefficient):
                 if value.numerator != 1:
                     above.append(self.number(Number.of(value.numerator)))
@@ -206,7 +206,7 @@ class Printer:
     def power(self, base: Expression, exponent: Any) -> Piece:
         """A factor with its exponent."""
         if isinstance(exponent, Number):
-            if exponent == ONE:
+            if exponent.whole == 1:
                 return self.of(base)
             if (exponent.value == HALF.value and not exponent.decimal) or exponent == HALF:
                 return self.call("sqrt", [self.of(base)])

@@ -37,6 +37,7 @@ class Expression:
     parts: tuple[Expression, ...]
     plain: bool
     weight: int
+    whole = None  # as of a Number: an exponent may be either
 
     def __init__(
         self, op: str, args: tuple[Expression, ...], data: Any, shape: Shape, position: int
@@ -82,8 +83,8 @@ def name(word: str, shape: Shape, position: int) -> Expression:
 
 def number(value: Any) -> Expression:
     """A constant."""
-    n = Number.of(value)
-    return make("number", (), n, (), ("number", n, type(n.value), n.decimal))
+    n = value if type(value) is Number else Number.of(value)
+    return make("number", (), n, (), ("number", n.key, type(n.value), n.decimal))
 
 
 def array(value: Any) -> Expression:

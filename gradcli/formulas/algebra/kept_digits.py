@@ -192,6 +192,9 @@ def _grid(count: int) -> tuple[Any, Any]:
     rows: list[Any] = []
     groups: list[int] = []
     base = numbers.uniform(0.4, 1.7, (count,))
+    drawn = numbers.uniform(0, 1, (2 * len(MAGNITUDES) * len(NEARBY), count))
+    drawn[:, :1] = 0  # the first variable keeps its sign
+    turns = iter(np.where(drawn < 0.5, 1.0, -1.0))
     for size in MAGNITUDES:
         for sign in (1.0, -1.0):
             for place in range(min(count, ALONE) if count > 1 else 0):
@@ -203,8 +206,7 @@ def _grid(count: int) -> tuple[Any, Any]:
                     groups.append(first)
             first = len(rows)
             for factor in NEARBY:
-                turned = np.where(numbers.uniform(0, 1, (count,)) < 0.5, 1.0, -1.0)
-                turned[:1] = 1.0
+                turned = next(turns)
                 rows.append(sign * size * factor * (1 + base / 50) * turned)
                 groups.append(first)
     return np.ascontiguousarray(np.array(rows).T), np.array(groups)

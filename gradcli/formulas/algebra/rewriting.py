@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from gradcli.formulas.algebra import algebra as alg
@@ -17,16 +17,37 @@ _OF_ZERO = ("matmul", "dot", "sum", "T")  # 0 of 0
 def rewrite(
     root: Expression,
     rule: Callable[[Expression], Expression],
-    closed: Callable[[Expression], bool] = lambda node: False,
+    closed: Callable[[Expression], bool] | None = None,
 ) -> Expression:
     """The expression with a rule applied to every subexpression, from the leaves up.
 
     closed: what is left as it is, with all that is in it.
     """
+    return _rewritten(root, order([root], closed), rule, closed)
+
+
+def rewrite_by_all(
+    root: Expression, rules: Iterable[Callable[[Expression], Expression]]
+) -> Expression:
+    """The expression with one rule after the other applied to every subexpression."""
+    nodes = order([root])
+    for rule in rules:
+        new = _rewritten(root, nodes, rule)
+        if new is not root:
+            root, nodes = new, order([new])
+    return root
+
+
+def _rewritten(
+    root: Expression,
+    nodes: Sequence[Expression],
+    rule: Callable[[Expression], Expression],
+    closed: Callable[[Expression], bool] | None = None,
+) -> Expression:
     made: dict[Expression, Expression] = {}
     changed = False
-    for node in order([root], closed):
-        if closed(node):
+    for node in nodes:
+        if closed is not None and closed(node):
             made[node] = node
             continue
         made[node] = new = rule(_rebuilt(node, made) if changed else node)

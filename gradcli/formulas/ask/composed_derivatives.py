@@ -45,21 +45,21 @@ from gradcli.language.scope_checks import free_names
 from gradcli.transforms import traced_matrices
 
 
-class Part(NamedTuple):
+class FormulaKind(NamedTuple):
     """A kind of derivative that formulas are made of: what finds it, and what it claims."""
 
     find: Callable[..., Derivatives]
     claim: type[Claim]
 
 
-def _part(letter: str) -> Part:
+def _part(letter: str) -> FormulaKind:
     """What is written with this letter; matrices are imported where there are any."""
     if letter == "g":
-        return Part(differentiate, Claim)
+        return FormulaKind(differentiate, Claim)
     from gradcli.formulas.ask import matrix_derivatives
 
     find = matrix_derivatives.jacobian if letter == "J" else matrix_derivatives.partials
-    return Part(find, matrix_derivatives.MatrixClaim)
+    return FormulaKind(find, matrix_derivatives.MatrixClaim)
 
 
 class Forward(NamedTuple):
@@ -116,6 +116,9 @@ class ComposedClaim(Claim):
     __slots__ = ()
 
     found: Composed
+
+    def limits(self, arrays: Arrays) -> dict[str, Any] | None:
+        return None  # series know derivatives, not what is made of them
 
     def of_value(self, value: Any, leaves: Mapping[str, Tensor]) -> dict[str, Any]:
         found = self.found
@@ -208,7 +211,7 @@ def _find(
 
 
 # -- the formulas ---------------------------------------------------------------------------------
-class Asked(NamedTuple):
+class AskedDerivative(NamedTuple):
     """Which derivative is asked for: of some order (a letter: in closed form), as a matrix (`rows`), of an
     equation's variable, along a direction (texts by variable), by elements, or an operator of fields."""
 
@@ -398,7 +401,7 @@ def _of_field(word: str, wrt: Sequence[str], vector: bool, forward: Forward) -> 
 
 
 __all__ = [
-    "Asked",
+    "AskedDerivative",
     "Composed",
     "shape_of_value",
     "simplification",

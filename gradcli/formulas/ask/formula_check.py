@@ -10,7 +10,7 @@ import numpy as np
 
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.formulas.algebra.generic_points import shaken
-from gradcli.formulas.ask.composed_derivatives import Asked, shape_of_value
+from gradcli.formulas.ask.composed_derivatives import AskedDerivative, shape_of_value
 from gradcli.formulas.ask.likely_mistakes import likely_mistake
 from gradcli.formulas.ask.proof import tape_gradients
 from gradcli.language import parse, run
@@ -143,7 +143,7 @@ def _derivative(
     from gradcli.formulas.print.printed_text import spelled_out
 
     try:
-        way = Asked(order, jacobian).way(program, arrays, [name], names)
+        way = AskedDerivative(order, jacobian).way(program, arrays, [name], names)
         found = way["find"](program, arrays, [name], follow=True, names=names)
     except (LanguageError, NoExpression):
         return None

@@ -125,7 +125,7 @@ def _pieces(program: Program, name: str) -> Iterator[tuple[int, int, str, bool]]
     """(start, end, what it is a piece of, whether that is a function of it) of operands that read a
     variable: the innermost first.
     """
-    rows = list(program.walk())
+    rows = program.walk()
     for row, (kind, _, count, span) in enumerate(rows):
         if kind not in ("call", "pow", "mul", "div", "add", "sub", "neg", "matmul"):
             continue

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcli.engine.core.tensor import Tensor
+from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.formulas.algebra import algebra as alg
 from gradcli.formulas.algebra.array_algebra import stacked
 from gradcli.formulas.algebra.expressions import Expression, call, is_call, is_number, name, order
@@ -284,6 +284,25 @@ class MatrixClaim(Claim):
             return {n: self._nested(leaves, words) for n, words in blocks.items()}
         rows = traced_matrices.hessian(program, leaves, words, self.names)
         return {label: rows[a].by[b] for label, (a, b) in blocks.items()}
+
+    @property
+    def is_gradient(self) -> bool:
+        return False
+
+    def limits(self, arrays: Arrays) -> dict[str, Any] | None:
+        from gradcli.transforms import removable
+
+        program, blocks = self.found.program, self.found.blocks
+        words = list(dict.fromkeys(n for pair in blocks.values() for n in pair))
+        tensors = {n: wrap(np.array(v)) for n, v in arrays.items()}
+        if self.found.kind == "Jacobian":
+            return removable.limits_of_jacobian(program, tensors, words, self.names)
+        if self.found.kind == "partial" or self.found.shape:
+            return None
+        rows = removable.limits_of_hessian(program, tensors, words, self.names)
+        if rows is None:
+            return None
+        return {label: rows[a, b] for label, (a, b) in blocks.items()}
 
     def _nested(self, leaves: Mapping[str, Tensor], words: Sequence[str]) -> Any:
         """A derivative of higher order: Jacobians nested, one variable after the other."""

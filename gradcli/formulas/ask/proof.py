@@ -7,6 +7,7 @@ higher order is compared with what the tape gives for the derivative of the orde
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -62,7 +63,7 @@ from gradcli.formulas.derive.symbolic_shapes import (
 from gradcli.formulas.print.printed_text import Printed, printed
 from gradcli.formulas.simplify.simplify import searching
 from gradcli.language import parse, run
-from gradcli.language.located_errors import LanguageError
+from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
 from gradcli.language.program import Program
 from gradcli.transforms.higher_orders import gradients
 from gradcli.transforms.switches import intervals
@@ -80,11 +81,17 @@ MOST = 100_000  # numbers that are compared, except at the user's own point
 
 
 class Difference(Exception):
-    """A printed derivative differs from the tape: the variable, the printed value, the tape's."""
+    """A printed derivative differs from the tape: the variable, the printed value, the tape's.
 
-    def __init__(self, variable: str, found: Any, expected: Any) -> None:
+    limits: all that power series say at the point, by variable, where it differs from them.
+    """
+
+    def __init__(
+        self, variable: str, found: Any, expected: Any, limits: dict[str, Any] | None = None
+    ) -> None:
         super().__init__(f"{variable}: {found} is not {expected}")
         self.variable, self.found, self.expected = variable, found, expected
+        self.limits = limits or {}
 
 
 class Unproved(Exception):
@@ -175,6 +182,33 @@ class Claim:
                 return Difference(n, a, b)
         return None
 
+    def limits(self, arrays: Arrays) -> dict[str, Any] | None:
+        """What the commands have at a point where rules fail, NaN where that is not known; else None."""
+        from gradcli.transforms import removable
+
+        tensors = {n: wrap(np.array(v)) for n, v in arrays.items()}
+        order = len(self.found.lower) + 1
+        return removable.limits_of_gradients(
+            self.found.program, tensors, self.wrt, order, self.names
+        )
+
+    def apart_from(self, limits: dict[str, Any], arrays: Arrays) -> Difference | None:
+        """The difference of the text's numbers from these, where they are known; a text need not run."""
+        made: dict[str, Any] = {}
+        with np.errstate(all="ignore"), suppress(LanguageError, *OPERATION_ERRORS):
+            made = self.run(arrays)
+        for n, known in limits.items():
+            b = np.asarray(known)
+            a = np.broadcast_to(np.asarray(made.get(n, np.nan)), b.shape)
+            size = np.abs(b[np.isfinite(b)]).max(initial=0.0)
+            with np.errstate(all="ignore"):
+                apart = np.isfinite(b) & ~(
+                    np.abs(a - b) <= 1e-6 * np.maximum(np.abs(b), 1e-3 * size)
+                )
+            if apart.any():
+                return Difference(n, a, b, limits)
+        return None
+
     def allowed(self, arrays: Arrays) -> Arrays:
         """A point near this one that satisfies the assumptions."""
         assumed = self.found.assumed
@@ -198,6 +232,11 @@ class Claim:
         if given and self.repeats:
             found.append((made, self.repeated(arrays)))
         return found
+
+    @property
+    def is_gradient(self) -> bool:
+        """Whether it is of the first order, where `grad` keeps what the tape has, NaN too."""
+        return not self.found.lower
 
     @property
     def repeats(self) -> bool:
@@ -310,7 +349,8 @@ def proved(
     kept: tuple[Derivatives, Printed, Difference | None] | None = None
     said: Exception | None = None
     for nan_guards in (False, True):
-        found = find(program, arrays, wrt, follow=given, names=names, nan_guards=nan_guards)
+        how = {"follow": given, "names": names, "nan_guards": nan_guards}
+        found = _found(find, program, arrays, wrt, how)
         if _divides_by_zero(found):
             raise NoExpression(f"division by zero: the {found.what} has no formula")
         if type(found) is Derivatives and _tells_points_apart(found.value):
@@ -327,7 +367,6 @@ def proved(
             said = said or error
             continue
         if kept is None or singular is None:
-            how = {"follow": given, "names": names, "nan_guards": nan_guards}
             again = partial(_at, find, program, wrt, how)
             claimed = partial(claim, names=names or {})
             elsewhere = Elsewhere(proof, arrays, given, lettered)
@@ -339,6 +378,32 @@ def proved(
         assert said is not None
         raise Unproved(said) from said
     return kept
+
+
+def _found(
+    find: Callable[..., Derivatives],
+    program: Program,
+    arrays: Arrays,
+    wrt: Sequence[str],
+    how: Mapping[str, Any],
+) -> Derivatives:
+    """What `find` finds at a point, or beside it, where a lower derivative does not run at the point itself.
+
+    The gradient of det(A) has inv(A), which a singular matrix has none of.
+    """
+    try:
+        return find(program, arrays, wrt, **how)
+    except LanguageError:
+        if not how["follow"]:
+            raise
+        try:
+            found = find(program, next(near(arrays, 0)), wrt, **how)
+        except LanguageError:
+            found = None
+        if found is None or found.branched:
+            raise
+    found.variables = dict(arrays)
+    return found
 
 
 def _divides_by_zero(found: Derivatives) -> bool:
@@ -373,6 +438,7 @@ def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Differ
     singular. Raises Difference, or what the text raises, if the claim does not hold.
     """
     singular: Difference | None = None
+    apart: Difference | None = None
     branched, large = claim.found.branched, claim.size(arrays) > MOST
     if given or branched or large:
         try:
@@ -381,12 +447,18 @@ def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Differ
             if large or not given:
                 raise
             singular = error
+    if given and not large and (limits := claim.limits(arrays)) is not None:
+        apart = claim.apart_from(limits, arrays)
+        if not claim.is_gradient:
+            claim.beside = None
+        if apart is None:  # what the tape has lost, the text has
+            singular = None
     if large or (branched and singular is None):  # farther away the program may take another branch
-        return None
+        return apart
     if given:
         try:
             if _around(claim, near(arrays, seed)):
-                return singular
+                return apart or singular
         except Difference as error:  # out of range, as x**2 at 1e200
             singular = singular or error
     held = not branched and _around(claim, points(arrays, seed))
@@ -399,7 +471,7 @@ def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Differ
             claim.compare_repeated(arrays)
             for point in points(arrays, seed) if claim.made.code else ():
                 claim.holds(point, nan=True)
-    return singular
+    return apart or singular
 
 
 class Elsewhere:

@@ -66,13 +66,13 @@ class Derivatives:
     named: (the program's own names in order, with their expressions; the derivatives over these), where
     the program has some. assumed: the assumptions under which they hold (`symbolic.assumptions`).
     alone: the only shapes for which they hold, in words ("for x of shape (3,) alone"); "" if no others
-    are known to fail.
+    are known to fail. limits: numbers at the user's point by label, where the text has others or none.
     """
 
     kind = "gradient"
 
     __slots__ = (
-        *("alone", "assumed", "beyond", "branched", "by", "lower"),
+        *("alone", "assumed", "beyond", "branched", "by", "limits", "lower"),
         *("named", "program", "real", "shape", "sized", "value", "variables"),
     )
 
@@ -93,6 +93,7 @@ class Derivatives:
         self.beyond = self.sized = False
         self.real = True
         self.alone = ""
+        self.limits: Mapping[str, Any] = {}
 
     @property
     def whole(self) -> Expression:
@@ -468,7 +469,7 @@ def _as_multiplied(program: Program, words: list[str]) -> list[str]:
 
 def _pairs(program: Program) -> Iterator[tuple[str, str]]:
     """(c, x) for every product `c*f(x)` whose first factor is a name."""
-    rows = list(program.walk())
+    rows = program.walk()
     names = sorted((span[0], word) for kind, word, _, span in rows if kind == "name")
     starts = [start for start, _ in names]
     words = dict(names)

@@ -105,7 +105,7 @@ def exact_constants(program: Program) -> tuple[Program, dict[str, Expression]]:
     So no arithmetic of floats folds it into a decimal. A program that prints keeps its calls.
     """
     known: dict[str, Expression] = {}
-    source, rows = program.source, list(program.walk())
+    source, rows = program.source, program.walk()
     if "print" in program.uses:
         return program, known
     end = len(source)

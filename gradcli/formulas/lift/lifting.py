@@ -87,7 +87,7 @@ class Lifter:
 
     def says_nothing(self, made: Call) -> bool:
         """Whether it is a call of a VJP rule on empty arrays, which may compute 1/0 (an empty mean)."""
-        return id(made) not in self.given and all(0 in o.shape for o in made.outputs)
+        return id(made) not in self.given and all(0 in o.value.shape for o in made.outputs)
 
     def terms(self, made: Call) -> list[tuple[Expression, Number]]:
         """The terms of a sum, including those of inner sums that nothing else reads."""

@@ -145,6 +145,7 @@ class LatexPrinter(Printer):
     """Prints expressions as LaTeX."""
 
     linear = ("matmul", "outer", "dot")
+    whole_arrays = True  # a name is an array, not an element of one
 
     def make_name(self, node: Expression) -> Piece:
         if node.position >= DIFFERENTIALS:
@@ -200,7 +201,12 @@ class LatexPrinter(Printer):
         if base.op == "call" and base.data[0] in _POWERED and len(base.args) == 1:
             inner = self.of(base.args[0])[0]
             return rf"{FUNCTIONS[base.data[0]]}^{{{shown}}}\left({inner}\right)", POWER
-        return f"{wrapped(own, POWER + 1)}^{{{shown}}}", POWER
+        return f"{wrapped(own, POWER + 1)}^{{{self.each(base)}{shown}}}", POWER
+
+    def each(self, base: Expression) -> str:
+        r"""What tells the powers of a matrix's elements, `A^{\circ 2}`, from those of the matrix, A A."""
+        matrix = len(base.shape) == 2 and 1 not in base.shape
+        return r"\circ " if matrix and self.whole_arrays else ""
 
     def call(
         self, function: str, args: list[Piece], options: Iterable[tuple[str, Any]] = ()
@@ -383,7 +389,7 @@ def _exponential(self: LatexPrinter, args: list[Piece], node: Expression) -> Pie
     (own,) = node.args
     if is_call(own, "lgamma"):
         return rf"\Gamma\left({self.of(own.args[0])[0]}\right)", ATOM
-    return f"e^{{{args[0][0]}}}", POWER
+    return f"e^{{{self.each(own)}{args[0][0]}}}", POWER
 
 
 def _norm(self: LatexPrinter, own: Expression) -> str | None:

@@ -96,6 +96,8 @@ def _with_ones(before: Sequence[int], after: Sequence[int]) -> bool:
 class _Elements(LatexPrinter):
     """Prints one element of an array."""
 
+    whole_arrays = False
+
     def __init__(self, whole: LatexPrinter, taken: set[str]) -> None:
         super().__init__(whole.names)
         self.whole, self.taken, self.depth = whole, taken, 0

@@ -352,6 +352,8 @@ class IndexedFactors:
 
 def has_products(node: Expression) -> bool:
     """Whether it is a sum or a diagonal of products of matrices, or a product with `diag`."""
+    if node.op != "call":
+        return False
     if is_call(node, "matmul"):
         return any(is_call(a, "diag", "diag_embed") for a in node.args)
     if not is_call(node, "sum", "diagonal") or len(node.args[0].shape) != 2:

@@ -51,7 +51,7 @@ SQUARES = {
 }
 
 
-class Reading(threading.local):
+class ReadingState(threading.local):
     """How formulas are read, and the generators found so far.
 
     squares: the functions whose squares are replaced. tangents: whether tan(u) is read as sin(u)/cos(u).
@@ -85,7 +85,7 @@ class Reading(threading.local):
         self.factors: dict[Key, dict[Key, int]] = {}
 
 
-reading = Reading()
+reading = ReadingState()
 
 
 def generator(*entry: Any) -> int:
@@ -124,7 +124,8 @@ class Product:
 
     def times(self, other: Product) -> Product:
         """The product."""
-        found = Product(small(self.number * other.number), self.powers)
+        n = self.number * other.number
+        found = Product(n if type(n) is int else small(n), self.powers)
         for k, e in other.powers.items():
             found.put(k, e)
         return found
@@ -143,11 +144,12 @@ class Product:
                 had = self.powers.pop(other)
                 self.number *= (-1) ** int(had % 2)
                 self.powers[k] = had
-        e = small(e + self.powers.get(k, 0))
+        e = e + self.powers.get(k, 0)
+        e = e if type(e) is int else small(e)
         entry = entry_of(k)
         if entry[0] == "prime":
             self.number = small(self.number * Fraction(entry[1]) ** int(e // 1))
-            e = small(e % 1)
+            e = 0 if type(e) is int else small(e % 1)
         if entry[:2] == ("call", "abs"):  # abs(u)**2 is u**2
             self.put(_inside(k), e // 2 * 2)
             e = small(e % 2)
@@ -285,7 +287,7 @@ def reduced(p: Polynomial) -> Polynomial:
                     break
             else:
                 found[m] = found.get(m, 0) + c
-        p = {m: small(c) for m, c in found.items() if c}
+        p = {m: c if type(c) is int else small(c) for m, c in found.items() if c}
         if not changed:
             return p
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from gradcli.formulas.algebra import algebra as alg
 from gradcli.formulas.algebra.exact_check import Check, is_leaf
-from gradcli.formulas.algebra.exact_numbers import ONE, ZERO, Number
+from gradcli.formulas.algebra.exact_numbers import ONE, Number
 from gradcli.formulas.algebra.expression_text import to_text
 from gradcli.formulas.algebra.expressions import Expression, is_call, order
 from gradcli.formulas.algebra.kept_digits import Digits
@@ -114,7 +114,7 @@ def _shortest(expression: Expression, assumed: frozenset[tuple[str, int]]) -> Ex
         return expression
     given, reading.signs = decimals(expression), dict(assumed)
     forms = candidates(expression, given)
-    if any(is_call(n, *ACCURATE) for n in order([expression], is_leaf)):
+    if any(n.op == "call" and is_call(n, *ACCURATE) for n in order([expression], is_leaf)):
         forms = map(accurate, forms)
     found = {c: cost(c, given) for c in forms if c.shape == expression.shape}
     shorter = [c for c, n in found.items() if n < least]
@@ -134,7 +134,11 @@ def _may_overflow(expression: Expression) -> bool:
     """Whether it has a function that grows without bound, but for 1/cosh(u), which vanishes."""
     nodes = order([expression], is_leaf)
     powers = (power for n in nodes if n.op == "product" for power in alg.powers_of(n))
-    below = {b for b, e in powers if is_call(b, "cosh") and isinstance(e, Number) and e.negative}
+    below = {
+        b
+        for b, e in powers
+        if b.op == "call" and is_call(b, "cosh") and isinstance(e, Number) and e.negative
+    }
     return any(n.op == "call" and n.data[0] in GROWING and n not in below for n in nodes)
 
 
@@ -238,7 +242,7 @@ def _summands(expression: Expression, made: Read) -> list[Product]:
     outer = Product(small(expression.data[0].value))
     terms: list[Product] = []
     for base, e in alg.powers_of(expression):
-        if e == ONE and base.op == "sum" and not terms:
+        if e.whole == 1 and base.op == "sum" and not terms:
             terms = [made[t].scaled(c.value) for t, c in _terms(base)]
         else:
             outer = outer.times(_power(made[base], e, made))
@@ -262,7 +266,7 @@ def _powers(node: Expression) -> list[Expression]:
     """The bases of powers in a product, and of denominators."""
     if node.op != "product":
         return []
-    return [b for b, e in zip(node.args, node.data[1], strict=True) if e != ONE]
+    return [b for b, e in zip(node.args, node.data[1], strict=True) if e.whole != 1]
 
 
 def _terms(total: Expression) -> list[tuple[Expression, Number]]:
@@ -271,7 +275,7 @@ def _terms(total: Expression) -> list[tuple[Expression, Number]]:
         return []
     coefficients, constant = total.data
     found = [*zip(total.args, coefficients, strict=True), (alg.one, constant)]
-    return [(term, c) for term, c in found if c != ZERO]
+    return [(term, c) for term, c in found if c.whole != 0]
 
 
 def _one_sign(total: Expression) -> Expression:
@@ -370,7 +374,7 @@ def _read(node: Expression, made: Read, inside: Read) -> Product:
 
 def _power(base: Product, e: Any, made: Read) -> Product:
     if isinstance(e, Number):
-        found = base if e == ONE else base.power(small(e.value))
+        found = base if e.whole == 1 else base.power(small(e.value))
         return conjugated(found) if reading.conjugates and e.value < 0 else found
     return exp(made[e].times(log(base)))
 

@@ -10,7 +10,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from gradcli.formulas.algebra import algebra as alg
-from gradcli.formulas.algebra.exact_numbers import ONE, ZERO, Number, is_decimal
+from gradcli.formulas.algebra.exact_numbers import ONE, Number, is_decimal
 from gradcli.formulas.algebra.expressions import Expression, broadcast, call, order, value_of
 from gradcli.formulas.algebra.expressions import number as constant
 from gradcli.formulas.simplify.polynomials import (
@@ -81,8 +81,8 @@ def _count(node: Expression) -> int:
     if node.op == "sum":
         coefficients, constant = node.data
         found = sum(_scaled(t, c) for t, c in zip(node.args, coefficients, strict=True))
-        found += _count_of(abs_(constant)) + len(coefficients) - int(constant == ZERO)
-        return found + int(all(c.negative for c in (*coefficients, constant) if c != ZERO))
+        found += _count_of(abs_(constant)) + len(coefficients) - int(constant.whole == 0)
+        return found + int(all(c.negative for c in (*coefficients, constant) if c.whole != 0))
     if node.op == "product":
         return _scaled(node, node.data[0]) + int(node.data[0].negative)
     own = 0 if node.op != "call" else 2 if node.data[0] in GROWING else 1
@@ -117,7 +117,7 @@ def _scaled(term: Expression, c: Number) -> int:
             above, found = above + 1, found + _counts[e] + 1
             continue
         size = abs_(e)
-        found += 0 if size == ONE else 1 if size.value == HALF else 1 + _count_of(size)
+        found += 0 if size.whole == 1 else 1 if size.value == HALF else 1 + _count_of(size)
         above, below = above + (not e.negative), below + e.negative
     return found + max(above - 1, 0) + below
 
@@ -365,7 +365,9 @@ class Writer:
                 if operations(other) <= operations(base):
                     base, number = other, -number
             pairs.append((base, Number.of(e)))
-        if any(b.op == "number" and e == ONE for b, e in pairs):  # what was whole, and cancelled
+        if any(
+            b.op == "number" and e.whole == 1 for b, e in pairs
+        ):  # what was whole, and cancelled
             return alg.product(pairs, self.number(number))
         return alg.collected(self.number(number), pairs)
 

@@ -36,7 +36,7 @@ from gradcli.formulas.algebra.expressions import (
     sort_key,
     value_of,
 )
-from gradcli.formulas.algebra.rewriting import recalled, rewrite
+from gradcli.formulas.algebra.rewriting import recalled, rewrite, rewrite_by_all
 from gradcli.formulas.lift.elementwise_rules import compare
 from gradcli.formulas.simplify.index_elimination import gathered
 from gradcli.formulas.simplify.indexed_factors import (
@@ -66,8 +66,7 @@ def canonicalise(expression: Expression, variable: Expression) -> Expression:
 
 def simplify(expression: Expression) -> Expression:
     """The expression after all passes; it may have a smaller shape, to be broadcast."""
-    for rule in RULES:
-        expression = rewrite(expression, rule)
+    expression = rewrite_by_all(expression, RULES)
     return rewrite(shortened(_by_elements(expression)), _last)
 
 
@@ -79,7 +78,7 @@ def shortened(expression: Expression) -> Expression:
 
 
 def _with_short_operands(node: Expression) -> Expression:
-    if not is_leaf(node) or not any(a.parts for a in node.args):
+    if node.op != "call" or not is_leaf(node) or not any(a.parts for a in node.args):
         return node
     args = tuple(_shortest(a) for a in node.args)
     if all(a is b for a, b in zip(args, node.args, strict=True)):
@@ -124,7 +123,7 @@ def shaped(expression: Expression, variable: Expression) -> Expression:
         return expression
     n = value_of(expression)
     if n is not None and n in (ZERO, ONE):
-        return call("zeros_like" if n == ZERO else "ones_like", [variable], shape)
+        return call("zeros_like" if n.whole == 0 else "ones_like", [variable], shape)
     if alg.is_bare(expression):
         return call("full_like", [variable, expression], shape)
     if not any(_is_variable(node) for node in order([expression])):
@@ -272,7 +271,7 @@ def _replaced(
 # -- moments and constants -------------------------------------------------------------------------
 def _moments(node: Expression) -> Expression:
     """mean((x - mean(x))**2) is var(x); (x - mean(x))/sqrt(var(x) + eps) is layer_norm(x)."""
-    if is_call(node, "mean"):
+    if node.op == "call" and is_call(node, "mean"):
         own = node.args[0]
         if own.op != "product" or own.data != (ONE, (Number.of(2),)):
             return node
@@ -288,7 +287,7 @@ def _moments(node: Expression) -> Expression:
         return node
     pairs = powers_of(node)
     for base, e in pairs:
-        found = deviations(base) if e == ONE else None
+        found = deviations(base) if e.whole == 1 else None
         if found is None:
             continue
         own, axes = found
@@ -320,7 +319,7 @@ def _averages(node: Expression) -> Expression:
         return node
     coefficient = node.data[0]
     for base, e in powers_of(node):
-        if is_call(base, "sum") and not base.data[1] and e == ONE:
+        if is_call(base, "sum") and not base.data[1] and e.whole == 1:
             own = base.args[0]
             size = math.prod(own.shape)
             if size > 1 and coefficient.value.denominator % size == 0:
@@ -341,7 +340,7 @@ def _units(node: Expression) -> Expression:
         return alg.multiply(*found)
     pairs = powers_of(node)
     for own, e in pairs:
-        if e == ONE and own.op == "sum" and any(at_unit(t) for _, t in terms_of(own)):
+        if e.whole == 1 and own.op == "sum" and any(at_unit(t) for _, t in terms_of(own)):
             rest = alg.product([p for p in pairs if p[0] is not own], node.data[0])
             spread = [(alg.multiply(t, rest), c) for c, t in terms_of(own)]
             made = alg.combine((alg.multiply(*(at_unit(t) or (t,))), c) for t, c in spread)
@@ -355,10 +354,10 @@ def transposes(node: Expression) -> Expression:
     """A.T@B.T as (B@A).T, and a sum of transposes as the transpose of a sum."""
     if node.op == "sum" and len(node.shape) == 2 and len(node.args) > 1:
         turned = all(is_call(alg.scalars_out(t)[1], "T") for t in node.args)
-        if turned and node.data[1] == ZERO:
+        if turned and node.data[1].whole == 0:
             return call("T", [alg.mapped(node, transposed)], node.shape)
         return node
-    if not is_call(node, "matmul") or len(node.shape) != 2:
+    if len(node.shape) != 2 or not is_call(node, "matmul"):
         return node
     factors = chain(node)
     flipped = sum(is_call(f, "T") for f in factors)
@@ -371,7 +370,9 @@ def transposes(node: Expression) -> Expression:
 
 def associated(node: Expression) -> Expression:
     """A@(B@C) as A@B@C, if that takes no more multiplications."""
-    if not is_call(node, "matmul") or not all(len(a.shape) == 2 for a in node.args):
+    if node.op != "call" or not is_call(node, "matmul"):
+        return node
+    if not all(len(a.shape) == 2 for a in node.args):
         return node
     a, right = node.args
     if not is_call(right, "matmul") or not all(len(f.shape) == 2 for f in right.args):
@@ -404,7 +405,7 @@ def _opposite(own: Expression) -> Expression | None:
     """The negated expression if it is as short, y - x for x - y, else None."""
     if own.op == "sum":
         numbers = [*own.data[0], own.data[1]]
-        positive = [n for n in numbers if not n.negative and n != ZERO]
+        positive = [n for n in numbers if not n.negative and n.whole != 0]
         negative = [n for n in numbers if n.negative]
         return alg.negate(own) if len(negative) >= len(positive) > 0 else None
     if own.op == "product":

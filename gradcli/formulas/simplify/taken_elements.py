@@ -25,6 +25,8 @@ def _taken(node: Expression) -> Expression:
     if is_call(node, "select", "slice"):
         (_, dim), *places = node.data[1]
         own = node.args[0]
+        if not own.shape:  # one of several results, such as sort(x)[1]
+            return node
         return _part(own, own.shape, dim % len(own.shape) - len(own.shape), node.data[0], places)
     return _trace(node.args[0]) if is_call(node, "trace") and not node.data[1] else node
 

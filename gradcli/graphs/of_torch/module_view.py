@@ -20,7 +20,7 @@ FEWEST_BOXES, MOST_BOXES = 10, 40  # of a picture by modules, as far as the modu
 
 
 @dataclass(slots=True)
-class Part:
+class ModulePart:
     """A module: its nodes and leaves (those of its parts among them), and the calls it has had."""
 
     path: str
@@ -66,15 +66,15 @@ class Modules:
             inner = (i for i, call in self.of.items() if call == caller)
             self._between.update({i: stage for i in inner if first < self._turn(i) < last})
 
-    def _parts(self, runs: Collection[int] = ()) -> dict[str, Part]:
-        found: dict[str, Part] = {}
+    def _parts(self, runs: Collection[int] = ()) -> dict[str, ModulePart]:
+        found: dict[str, ModulePart] = {}
         for i, call in sorted(self.of.items(), key=lambda item: (item[1], item[0])):
             above: str | None = None
             for depth, one in enumerate(self.boxes(call, runs)):
                 kind, path = self.title(one)
                 part = found.get(path)
                 if part is None:
-                    part = found[path] = Part(path, kind, above, depth)
+                    part = found[path] = ModulePart(path, kind, above, depth)
                 part.calls.add(one)
                 part.nodes.append(i)
                 for edge in self.skeleton.edges[i]:
@@ -83,7 +83,7 @@ class Modules:
                 above = path
         return found
 
-    def rows(self, opened: Iterable[str] = ()) -> list[Part]:
+    def rows(self, opened: Iterable[str] = ()) -> list[ModulePart]:
         """The parts with runs of siblings, but for the opened, in place of what they stand for."""
         opens = self._opened(opened)
         runs = self.runs.keys() - opens
@@ -319,19 +319,19 @@ class Modules:
     def _seconds(self) -> dict[str, list[float]]:
         return self.calls.totals()
 
-    def spent(self, part: Part) -> tuple[float, float]:
+    def spent(self, part: ModulePart) -> tuple[float, float]:
         """The seconds of a module in the whole run, forward and backward."""
         paths = {self.calls.path(c) for box in part.calls for c in self.runs.get(box, [box])}
         found = [self._seconds.get(path, (0.0, 0.0)) for path in paths]
         return sum(one[0] for one in found), sum(one[1] for one in found)
 
-    def reached(self, part: Part) -> Any:
+    def reached(self, part: ModulePart) -> Any:
         """The gradient that reaches a module: that of its node nearest to the result."""
         grads = self.describer.grads or {}
         nodes = self.skeleton.nodes
         return next((g for i in sorted(part.nodes) if (g := grads.get(nodes[i])) is not None), None)
 
-    def leaf_norm(self, part: Part) -> float | None:
+    def leaf_norm(self, part: ModulePart) -> float | None:
         """The norm of the gradients of a module's parameters together."""
         grads = self.describer.grads or {}
         found = [grads.get(self.skeleton.nodes[i]) for i in part.leaves]

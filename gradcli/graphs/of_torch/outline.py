@@ -7,7 +7,7 @@ from typing import Any
 
 from gradcli.graphs import value_text
 from gradcli.graphs.labels import plural
-from gradcli.graphs.of_torch.module_view import Modules, Part
+from gradcli.graphs.of_torch.module_view import ModulePart, Modules
 from gradcli.graphs.styles import Line, Signs, length, padded, stripped
 from gradcli.graphs.traversal import Totals
 
@@ -64,18 +64,18 @@ def outline(
 
 def _rows(
     modules: Modules,
-    parts: list[Part],
+    parts: list[ModulePart],
     signs: Signs,
     depth: int | None,
     only: str | None,
     grads: bool,
     shut: Collection[str],
 ) -> Iterator[OutlineEntry]:
-    below: dict[str | None, list[Part]] = {}
+    below: dict[str | None, list[ModulePart]] = {}
     for part in parts:
         below.setdefault(part.parent, []).append(part)
     starts = below.get(None, []) if only is None else [modules.parts[only]]
-    stack: list[tuple[Part, tuple[bool, ...]]] = [(part, ()) for part in reversed(starts)]
+    stack: list[tuple[ModulePart, tuple[bool, ...]]] = [(part, ()) for part in reversed(starts)]
     base = starts[0].depth if starts else 0
     while stack:
         part, guides = stack.pop()
@@ -89,7 +89,12 @@ def _rows(
 
 
 def _row(
-    modules: Modules, part: Part, guides: tuple[bool, ...], signs: Signs, cut: bool, grads: bool
+    modules: Modules,
+    part: ModulePart,
+    guides: tuple[bool, ...],
+    signs: Signs,
+    cut: bool,
+    grads: bool,
 ) -> OutlineEntry:
     text = "".join(signs.pipe if more else signs.blank for more in guides[:-1])
     if guides:

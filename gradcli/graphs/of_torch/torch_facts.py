@@ -14,7 +14,7 @@ from typing import Any
 
 from gradcli.graphs.of_torch.torch_notes import Note, note_of
 from gradcli.graphs.of_torch.torch_tensors import is_torch_tensor, node_of, readable
-from gradcli.graphs.of_torch.training_facts import JUDGES, PAIRS, Training
+from gradcli.graphs.of_torch.training_facts import JUDGES, PAIRS, Training, looking
 from gradcli.graphs.probes import Place
 from gradcli.graphs.traversal import walk
 
@@ -54,8 +54,10 @@ class Leak:
 class Facts:
     """Facts of a run, by id of a leaf or by address of a storage; no tensor of a graph is kept."""
 
-    def __init__(self, where: Callable[[FrameType | None], Where]) -> None:
-        self._where = where
+    def __init__(
+        self, where: Callable[[FrameType | None], Where], failed: Callable[[Exception], None]
+    ) -> None:
+        self._where, self._failed = where, failed
         self._torch = sys.modules["torch"]
         self._data, self._grad = self._torch.Tensor.data, self._torch.Tensor.grad
         self.cuts: dict[tuple[str | None, int, str], Cut] = {}
@@ -69,7 +71,7 @@ class Facts:
         self.step = 0  # backward passes so far
         self.partial = False  # the graph is none that a backward pass has run over
         self.leak: Leak | None = None
-        self.training = Training(where)
+        self.training = Training(where, failed)
         self.nonfinite: Any = None  # torch_anomaly.Found
         self._alive: list[weakref.ref[Note]] = []
 
@@ -79,8 +81,12 @@ class Facts:
             import_module, ("torch.nn.modules.module", "torch.optim.optimizer")
         )
         return [
-            modules.register_module_parameter_registration_hook(self._parameter).remove,
-            optimizers.register_optimizer_step_post_hook(self._stepped).remove,
+            modules.register_module_parameter_registration_hook(
+                looking(self._parameter, self._failed)
+            ).remove,
+            optimizers.register_optimizer_step_post_hook(
+                looking(self._stepped, self._failed)
+            ).remove,
             *self.training.hooks(),
         ]
 

@@ -103,7 +103,7 @@ class Watch:
         self._own_lines = lines == "own"
         self.first: Found | None = None
         self.first_inf: Found | None = None
-        self.facts = Facts(self._where)
+        self.facts = Facts(self._where, self.failed)
         self.doing = ""  # the name of the function of PyTorch's that has just run
         self._bare: dict[int, Found] = {}  # by the address of a result without a gradient
         self.last: Any = None  # the tensor that a backward pass began at last

@@ -93,8 +93,10 @@ class Unread:
 class Training:
     """Facts of a training loop."""
 
-    def __init__(self, where: Callable[[FrameType | None], Where]) -> None:
-        self._where = where
+    def __init__(
+        self, where: Callable[[FrameType | None], Where], failed: Callable[[Exception], None]
+    ) -> None:
+        self._where, self._failed = where, failed
         self._torch: Any = sys.modules["torch"]
         self._grad = self._torch.Tensor.grad
         self.optimizers: list[Optimizer] = []
@@ -121,16 +123,18 @@ class Training:
             optim.register_optimizer_step_pre_hook(self._quietly(self._steps)).remove,
             optim.register_optimizer_step_post_hook(self._quietly(self._stepped)).remove,
         ]
-        ends += _around(optim.Optimizer, "__init__", after=self._optimizer_made)
-        ends += _around(optim.Optimizer, "zero_grad", before=self._zeroed)
-        ends += _around(nn.Module, "zero_grad", before=self._zeroed)
-        ends += _around(nn.Module, "eval", before=self._eval)
+        zeroed = looking(self._zeroed, self._failed)
+        created = looking(self._optimizer_made, self._failed)
+        ends += _around(optim.Optimizer, "__init__", after=created)
+        ends += _around(optim.Optimizer, "zero_grad", before=zeroed)
+        ends += _around(nn.Module, "zero_grad", before=zeroed)
+        ends += _around(nn.Module, "eval", before=looking(self._eval, self._failed))
+        seen = looking(self._parameter_made, self._failed)
         make = nn.Parameter.__dict__["__new__"]
 
         def made(cls: Any, *args: Any, **kwargs: Any) -> Any:
             found = make.__get__(None, cls)(cls, *args, **kwargs)
-            self._order += 1
-            self.made[id(found)] = self._where(sys._getframe(1)), self._order
+            seen(found, sys._getframe(1))
             return found
 
         nn.Parameter.__new__ = made
@@ -143,7 +147,11 @@ class Training:
             with self._unwatched():
                 hook(optimizer, args, kwargs)
 
-        return quiet
+        return looking(quiet, self._failed)
+
+    def _parameter_made(self, parameter: Any, frame: FrameType | None) -> None:
+        self._order += 1
+        self.made[id(parameter)] = self._where(frame), self._order
 
     # -- optimizers --------------------------------------------------------------------------------
     def _optimizer_made(self, optimizer: Any, frame: FrameType | None) -> None:
@@ -389,6 +397,18 @@ def _weights(parameters: Iterable[Any]) -> list[Any]:
         if len(found) > 3
         else found
     )
+
+
+def looking(look: Callable[..., None], failed: Callable[[Exception], None]) -> Callable[..., None]:
+    """A hook that looks at the program: a failure of it is told to `failed`, and the program goes on."""
+
+    def quiet(*args: Any) -> None:
+        try:
+            look(*args)
+        except Exception as error:  # of ours
+            failed(error)
+
+    return quiet
 
 
 def _around(owner: Any, name: str, *, before: Any = None, after: Any = None) -> list[Any]:

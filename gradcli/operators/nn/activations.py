@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from math import pi, sqrt
 from typing import Any
 
@@ -32,13 +31,13 @@ from gradcli.engine.registry.schema import Python
 from gradcli.engine.registry.table import Array, Primitive, function, operator, primitive
 from gradcli.engine.system.array_memory import afresh
 from gradcli.engine.system.dtypes import scalar_name
+from gradcli.operators.primitives import accurate_slopes
 from gradcli.operators.primitives.elementwise import relu as relu_p
 from gradcli.operators.primitives.elementwise import sigmoid, threshold_backward
 from gradcli.operators.primitives.elementwise import silu as silu_p
 
 FAMILY = "nn"
 
-Call = Callable[..., Any]
 _ANY = ("(randn(2,3))", "(randn(()))", "(randn(0))")
 
 
@@ -491,7 +490,10 @@ def _gelu_backward(grad_output: Array, self: Array, approximate: str = "none") -
         tanh = np.tanh(inner)
         slope = sqrt(2 / pi) * (1 + 3 * 0.044715 * self * self)
         return grad_output * (0.5 * (1 + tanh) + 0.5 * self * (1 - tanh * tanh) * slope)
-    cdf = 0.5 * _erfc(self * -sqrt(0.5))  # 1 + erf cancels in the tail
+    if accurate_slopes.as_stated:
+        cdf = 0.5 * (1 + _erf(self * sqrt(0.5)))
+    else:
+        cdf = 0.5 * _erfc(self * -sqrt(0.5))  # 1 + erf cancels in the tail
     pdf = np.exp(-0.5 * self * self) / sqrt(2 * pi)
     return grad_output * (cdf + self * pdf)
 

@@ -7,6 +7,8 @@ rearranged formula. docs/accuracy.md lists the gains, `test_accurate.py` the exa
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import factorial, pi, sqrt
 from typing import Any
 
@@ -15,10 +17,23 @@ import numpy as np
 from gradcli.engine.registry.rule_helpers import unrecorded, where
 from gradcli.engine.registry.table import Array
 
+# Not empty while derivatives are to be PyTorch's, with the digits that its formulas lose.
+as_stated: list[None] = []
+
+
+@contextmanager
+def pytorchs() -> Iterator[None]:
+    """Inside, derivatives are computed by the formulas that PyTorch states, on all threads."""
+    as_stated.append(None)
+    try:
+        yield
+    finally:
+        as_stated.pop()
+
 
 def is_real(self: Any) -> bool:
-    """Whether `self` is a real array, on which these formulas run."""
-    return unrecorded(self) and self.dtype.kind == "f"
+    """Whether `self` is a real array, on which these formulas run, and PyTorch's are not asked for."""
+    return not as_stated and unrecorded(self) and self.dtype.kind == "f"
 
 
 def circle(self: Array) -> Array:

@@ -397,9 +397,8 @@ class sinc:
     def self(g: Any, self: Any) -> Any:
         if accurate_slopes.is_real(self):
             return where(self == 0.0, 0.0, g * accurate_slopes.sinc_slope(self))
-        if is_complex(self) or not isinstance(
-            data(self), (BatchedArray, *ARRAYS)
-        ):  # or is to be read as a text
+        plain = isinstance(data(self), (BatchedArray, *ARRAYS))  # else it is to be read as a text
+        if accurate_slopes.as_stated or is_complex(self) or not plain:
             return _sinc_far(g, self)
         near = np.abs(data(self)) < 1 / pi
         if not anywhere(near):

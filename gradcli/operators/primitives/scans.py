@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.core import batched_arrays
 from gradcli.engine.core.switch import Call, Draw, Point, Theirs, Zeros
 from gradcli.engine.core.tensor import wrap_dim
 from gradcli.engine.registry.dimensions import integers, multiply_reduce, numpy_dtype
@@ -19,6 +20,7 @@ from gradcli.engine.registry.rule_helpers import (
     data,
     flip,
     is_complex,
+    is_traced,
     narrow,
     running_sum,
     scatter_add,
@@ -269,11 +271,30 @@ def _reversed_logcumsumexp(value: Any, dim: int) -> Any:
     return flip(logcumsumexp(flip(value, dim), dim), dim)
 
 
+WIDEST = 600.0  # between elements whose exponentials have one scale
+
+
+def _along_scales(tangent: Any, self: Any, result: Any, dim: int) -> Any:
+    """The derivative along a tangent, a weighted mean so far, in one scale; None where they need several.
+
+    PyTorch's rule takes logarithms of the gradient, whose own derivatives are NaN from the third on.
+    """
+    numbers = batched_arrays.numbers(data(self))
+    if not self.ndim or not self.numel() or self.is_complex() or is_traced(self):
+        return None
+    with np.errstate(all="ignore"):
+        if not np.ptp(numbers) <= WIDEST:
+            return None
+    scale = numbers.max()
+    return cumsum((self - scale).exp() * tangent, dim) / (result - scale).exp()
+
+
 @operator(
     "LogcumsumexpBackward0",
     samples=f"{ALONG}; (randn(0), 0)",
     signature="logcumsumexp(Tensor input, int dim, *, Tensor out=None)",
     jet=lambda s, self, dim: s.logcumsumexp(self, dim),
+    tangent=_along_scales,
     critical=lambda self: np.ptp(self) > 12 if np.size(self) else False,
 )
 class logcumsumexp:

@@ -356,7 +356,7 @@ def hessian(traced: Traced) -> Found:
         except NoSeries as error:
             problems.append(error)
     if not routes:
-        raise problems[0] if problems else NoSeries("so many variables")
+        raise problems[0] if problems else NoSeries(f"more than {MOST} elements of variables")
     found = routes[0]
     for other in routes[1:]:
         found = agreed(found, other)
@@ -557,7 +557,7 @@ def jacobian(traced: Traced) -> Found:
     """The Jacobian by all elements of all variables: the value's shape, then n."""
     n = traced.size
     if n > MOST:
-        raise NoSeries("so many variables")
+        raise NoSeries(f"more than {MOST} elements of variables")
     lines = np.concatenate([np.eye(n), generic(n)[None]]) if n > 1 else np.eye(n)
     found = along(traced, lines, 1).at(1)
     values, bounds, status = (np.moveaxis(x, 0, -1).copy() for x in found)

@@ -44,6 +44,18 @@ def spread(value: Any, shape: Shape) -> Any:
     return np.broadcast_to(value, shape) if shape else value
 
 
+def apart(number: int) -> Any:
+    """A place without numbers, unlike any other of another number: what depends on it can be told."""
+    raise RuntimeError("this was recorded to be looked at, not to be run")
+
+
+def scattered(block: Any, places: Any, index: Any, shape: Shape) -> Any:
+    """Zeros with what is at `places` of a flat block at `index` of the flat result, none twice."""
+    made = np.zeros(shape, block.dtype)
+    made.reshape(-1)[index] = block.reshape(-1).take(places)
+    return made
+
+
 class Untraceable(BaseException):
     """The program cannot be traced. Not an Exception, so that no handler catches it on the way."""
 
@@ -165,6 +177,10 @@ class NumpyProgram:
         self._append(made)
         self.inputs.append(made)
         return made
+
+    def place(self, shape: Shape, dtype: Any) -> Operation:
+        """An array that is no other: see `apart`."""
+        return self.put("whole", apart, (len(self.operations),), None, shape, dtype)
 
     def constant(self, value: Any) -> Operation:
         """A value that is known."""

@@ -32,6 +32,13 @@ COUNTS = (
 DRAWS = "the program draws random numbers, which no expression can hold: bind them to a variable instead"
 
 
+def _held(array: TracedArray) -> Value:
+    """What an array holds now; it is read anew only where its memory was written since."""
+    if array._version == array.cell.version and array._value is not None:
+        return array._value
+    return array.value
+
+
 class _Arrived(list[tuple[int, Any]]):
     """The gradients that have arrived at a node, and the place of each in their sum."""
 
@@ -69,7 +76,7 @@ class Tracer:
     def call(self, primitive: Any, values: list[Any]) -> Any:
         """Run a primitive on tensors; the call is kept if an operand is traced."""
         if self._computing:
-            return primitive.compute(primitive.arrays(values))
+            return primitive.computed(values)
         if primitive.rare:
             raise self.refuse(BATCHES)
         if primitive.view:
@@ -92,9 +99,9 @@ class Tracer:
             ]
         results = (found,) if primitive.returns_one else tuple(found)
         self._check_rule(primitive, values, results)
-        held = [r.value for r in given]
+        held = [_held(r) for r in given]
         self._check_shape(primitive, held)
-        if all(v.constant for v in held):
+        if all(v.call is None and v.name is None for v in held):
             if not primitive.view:
                 return found
             call = None
@@ -188,7 +195,7 @@ class Tracer:
                 layout = array.layout
                 out = wrap(layout if view or layout.ndim else layout[()])
                 out.wrapped = value.wrapped
-                return array.value, out
+                return _held(array), out
             return Value(array, known=True), value  # never written: see `memory`
         if type(value) is Scalar:
             return value.value, value
@@ -200,9 +207,11 @@ class Tracer:
 
     def _locate(self, tensor: Tensor) -> None:
         """Copy the span from a tensor's node, which knows it by now, to the traced call."""
-        call, node = tensor.array.value.call, edge_of(edge(tensor))[0]
-        if call is not None and call.span is None and node is not None:
-            call.span = node.span
+        call = _held(tensor.array).call
+        if call is not None and call.span is None:
+            node = edge_of(edge(tensor))[0]
+            if node is not None:
+                call.span = node.span
 
     def _as_operand(self, value: Any, kind: str) -> Any:
         if kind == "option" or value is None:
@@ -262,7 +271,7 @@ class Tracer:
         self._computing = True
         try:
             with np.errstate(all="ignore"):
-                return primitive.compute(primitive.arrays(values))
+                return primitive.computed(values)
         finally:
             self._computing = False
 
@@ -275,7 +284,7 @@ class Tracer:
         known: bool,
         given: list[TracedArray],
     ) -> TracedArray:
-        moves = any(g.value.moves for g in given)
+        moves = any(_held(g).moves for g in given)
         if primitive.view:
             plain = np.array(result) if call is None else result
             value = Value(plain, None, call, index, known, moves)
@@ -343,7 +352,7 @@ class Tracer:
     def value_of(self, value: Any) -> Value:
         """The traced value of a tensor or an array."""
         array = value.array if isinstance(value, (Tensor, Scalar)) else value
-        return array.value if type(array) is TracedArray else Value(np.array(array), known=True)
+        return _held(array) if type(array) is TracedArray else Value(np.array(array), known=True)
 
     def read(self, cell: MemoryCell, part: Any) -> Value:
         """The traced value of a part of memory, as it is now."""

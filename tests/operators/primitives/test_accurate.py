@@ -11,6 +11,7 @@ import pytest
 
 import gradcli
 from gradcli import language
+from gradcli.operators.primitives.accurate_slopes import pytorchs
 from tests.golden.record_accuracy import CASES, PATH, by_torch
 from tests.sweep import sweep
 
@@ -38,6 +39,16 @@ def test_digits(source: str) -> None:
         assert found == pytest.approx(entry["exact"], rel=4 * ULP, abs=0), entry
         lost = abs(entry["torch"] - entry["exact"]) / abs(entry["exact"])
         assert not lost < 50 * ULP, f"torch is as good there: {entry}"
+
+
+@sweep("source", [case[0] for case in CASES], parts=1)
+def test_digits_of_pytorch_where_they_are_asked_for(source: str) -> None:
+    """`--like torch` has the digits that PyTorch has, to what its functions of the C library differ by."""
+    for entry in (e for e in ENTRIES if e["source"] == source):
+        with pytorchs():
+            found = derivative(source, entry["x"])
+        lost = abs(entry["torch"] - entry["exact"])
+        assert abs(found - entry["torch"]) <= 0.25 * lost, entry
 
 
 @pytest.mark.parametrize("dtype", [gradcli.float32, gradcli.float16])

@@ -1,0 +1,220 @@
+"""`map`, `plot` and `jvp` as functions: see `verbs`, whose errors and variables they share."""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+import warnings
+from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from typing import Any
+
+import numpy as np
+
+from gradcli.commands.verbs import Names, Values, VerbRequest, _warn, verb
+from gradcli.engine.core.tensor import wrap
+from gradcli.engine.system import dtypes
+from gradcli.language import as_tensor, parse
+from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
+
+__tracebackhide__ = True
+
+
+@verb
+def map(
+    source: str,
+    table: Any,
+    values: Values = None,
+    /,
+    *,
+    wrt: Names = None,
+    bad_rows: str = "stop",
+    **shared: Any,
+) -> dict[str, Any]:
+    """The value of an expression and its gradients for every row: `map("a*x**2", {"x": [1, 2]}, a=3)`.
+
+    table: columns by name, as a dict, a frame or a table of Arrow's, or a file's path (see `read_table`).
+    The variables that are no columns are `values` and keywords, the same in all rows. Returns float64 arrays
+    by name: "value" ("value_0" and so on where there are several), and "x.grad" of each column in `wrt` (all;
+    `()`: none). bad_rows: "stop" raises LanguageError for a row that is refused, with its number; "nan" gives
+    nan there. For Arrow's tables and those larger than memory see `gradcli.compile(source).map`.
+    """
+    from gradcli.columns.streaming.mapped_program import Rows
+    from gradcli.commands.table_reading import read_table
+    from gradcli.language.scope_checks import free_names
+    from gradcli.transforms.verdicts import function_of
+
+    if bad_rows not in ("stop", "nan"):
+        raise ValueError(f'bad_rows must be "stop" or "nan", not {bad_rows!r}')
+    if isinstance(table, (str, os.PathLike)):
+        table = read_table(os.fspath(table))
+    program = parse(source)
+    columns = [str(n) for n in getattr(table, "column_names", None) or table]
+    given = {**(values or {}), **shared}
+    batch = {
+        n: np.asarray(table[n], np.float64)
+        for n in free_names(program)
+        if n in columns and n not in given
+    }
+    if not batch:
+        raise LanguageError(
+            f"no variable of {source!r} is a column (there are: {', '.join(columns)})", kind="name"
+        )
+    rows = {len(array) for array in batch.values()}
+    if len(rows) > 1:
+        sizes = ", ".join(f"{n} {len(a)}" for n, a in batch.items())
+        raise LanguageError(f"the columns have different numbers of rows ({sizes})", kind="value")
+    with dtypes.as_default(dtypes.float64), np.errstate(all="ignore"):
+        first = {n: a[0] if len(a) else np.float64(1) for n, a in batch.items()}
+        call = VerbRequest(source, None, {**given, **first}, wrt)
+        for name in call.open:
+            raise LanguageError(
+                f"{name} is no column, and has no value (the columns are: {', '.join(columns)})",
+                kind="name",
+                hint=f"pass {name}=…",
+            )
+        others = {n: np.asarray(t.array) for n, t in call.tensors.items() if n not in batch}
+        wanted = [n for n in call.wanted if n in batch or wrt is not None]
+        found = Rows(function_of(program, call.loaded), others, wanted)(batch, *rows)
+    refused = dict(found.refused)
+    if refused and bad_rows == "stop":
+        row = min(refused)
+        raise LanguageError(f"row {row + 1}: {refused[row]}", kind="runtime", usage=False)
+    nothing = np.zeros(0)
+    made = found.values or {"": nothing}
+    result = {f"value{n}": np.array(a, np.float64) for n, a in made.items()}
+    slopes = found.gradients or dict.fromkeys([] if found.values else wanted, nothing)
+    result |= {f"{n}.grad": np.array(a, np.float64) for n, a in slopes.items()}
+    for array in result.values():
+        array[list(refused)] = np.nan
+    return result
+
+
+class Drawing:
+    """A picture: as text where it is printed, as SVG in a notebook, in a file by `save`."""
+
+    def __init__(self, words: list[str], names: Mapping[str, Any]) -> None:
+        self._words, self._names = words, names
+        with redirect_stdout(io.StringIO()) as printed:
+            self._run(["--color", "never"])
+        self._text = printed.getvalue().rstrip("\n")
+
+    def _run(self, words: list[str]) -> None:
+        from gradcli.commands.click_commands import run_in_session
+
+        run_in_session("plot", [*self._words, *words], self._names)
+
+    def __repr__(self) -> str:
+        return self._text
+
+    def save(self, path: str | os.PathLike[str], *, theme: str = "light") -> None:
+        """Write it to FILE.svg, .png or .pdf. Raises LanguageError, where matplotlib is missing, too."""
+        with redirect_stderr(io.StringIO()):  # its notes were said
+            self._run(["-o", os.fspath(path), "--theme", theme])
+
+    def _repr_svg_(self) -> str | None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "picture.svg")
+            try:
+                self.save(path)
+            except LanguageError:
+                return None
+            with open(path, encoding="utf-8") as stream:
+                return stream.read()
+
+
+@verb
+def plot(
+    source: str,
+    values: Values = None,
+    /,
+    *,
+    order: int = 1,
+    at: Any = None,
+    surface: bool = False,
+    **variables: Any,
+) -> Drawing:
+    """A function and its derivatives as curves, or as contours: `plot("x*sin(x)", x=(-10, 10))`.
+
+    A variable whose value is a tuple of two numbers runs from one to the other; of two such there are
+    contours, or a `surface`. order: the highest derivative drawn. at: where to draw the tangent.
+    `print(plot(…))` draws with characters, a notebook shows SVG, `.save("curve.svg")` writes a file.
+    Raises LanguageError.
+    """
+    given = {**(values or {}), **variables}
+    call = VerbRequest(source, None, {n: v for n, v in given.items() if not _is_range(v)})
+    words = [source, "--order", str(order)]
+    for name, value in given.items():
+        if name not in call.tensors and name not in call.loaded and name not in call.open:
+            raise LanguageError(f"{name} is not a variable of {source!r}", kind="name")
+        if _is_range(value):
+            words += [f"--{name}={value[0]!r}:{value[1]!r}"]
+    running = {n: (-10, 10) for n in call.open if n not in given}
+    for name, (low, high) in running.items():
+        warnings.warn(
+            f"{name} goes from {low} to {high}; another range: {name}=(FROM, TO)", stacklevel=3
+        )
+        words += [f"--{name}={low}:{high}"]
+    running |= {n: v for n, v in given.items() if _is_range(v)}
+    if not running or len(running) > 2:
+        raise LanguageError(
+            f"{len(running)} variables have a range: draw over one or two",
+            kind="usage",
+            hint="a range is a tuple, x=(-10, 10), and a value a number, x=1",
+        )
+    for name, (low, high) in running.items():
+        if not low < high:
+            raise LanguageError(f"{name}: the range from {low} to {high} is empty", kind="value")
+    words += [] if at is None else [f"--at={at}"]
+    words += ["--surface"] if surface else []
+    return Drawing(words, {**call.loaded, **call.tensors})
+
+
+def _is_range(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 2
+
+
+@verb
+def jvp(
+    source: str, values: Values = None, /, *, vector: Any = None, **variables: Any
+) -> tuple[Any, Any]:
+    """(the value of an expression, its derivative along a direction): `jvp("x**2", x=[1, 2], vector=[1, 0])`.
+
+    vector: of the shape of the one variable, or a dict by name; a variable that is not in it stays. Raises
+    LanguageError.
+    """
+    from gradcli.transforms import removable
+
+    call = VerbRequest(source, values, variables)
+    call.leaves()
+    along = vector if isinstance(vector, Mapping) else dict.fromkeys(call.wanted, vector)
+    if vector is None or (not isinstance(vector, Mapping) and len(along) != 1):
+        raise LanguageError(
+            f"along which direction of {', '.join(call.wanted)}?",
+            kind="usage",
+            hint="pass vector={NAME: VALUE, …}",
+        )
+    vectors = {}
+    for name, direction in along.items():
+        if name not in call.wanted:
+            raise LanguageError(f"{name} is not a variable of {source!r}", kind="name")
+        of = call.tensors[name].detach()
+        made = as_tensor(direction, of.dtype).detach()
+        if made.shape != of.shape:
+            raise LanguageError(
+                f"vector: {name} has shape {tuple(of.shape)}, the direction {tuple(made.shape)}",
+                kind="value",
+            )
+        vectors[name] = made
+    tensors = {n: t.detach() for n, t in call.tensors.items()}
+    try:
+        (value, found), remarks = removable.jvp(call.program, tensors, vectors, call.loaded)
+    except OPERATION_ERRORS as error:
+        raise call.error_for(error) from error
+    _warn(remarks)
+    arrays = [getattr(part, "array", part) for part in (value, found)]
+    return wrap(np.asarray(arrays[0])[()]), wrap(np.asarray(arrays[1])[()])
+
+
+__all__ = ["Drawing", "jvp", "map", "plot"]
