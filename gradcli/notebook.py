@@ -166,19 +166,16 @@ def _names(names: Mapping[str, Any], text: str, *, as_values: bool = False) -> d
     from gradcli.language.names import meaning
 
     found = {}
-    before = dtypes.get_default_dtype()
     for name in set(re.findall(r"\b[^\W\d_]\w*", text)) & names.keys():
         value = names[name]
         if isinstance(value, ModuleType) or (callable(value) and meaning(name) is not None):
             continue
         plain = as_values and isinstance(value, (bool, int, float, complex, list, tuple))
         if plain or type(value).__module__ == "numpy":
-            dtypes.set_default_dtype(dtypes.float64 if as_values else before)
             try:
-                value = as_tensor(value)
+                with dtypes.as_default(dtypes.float64 if as_values else None):
+                    value = as_tensor(value)
             except LanguageError:  # of texts, say
                 continue
-            finally:
-                dtypes.set_default_dtype(before)
         found[name] = value
     return found

@@ -90,7 +90,8 @@ class Option:
         if default is None:
             default = () if many else False if self.is_flag and "/" not in written else None
         self.default = default
-        self.may_be_bare = (self.metavar or "").startswith("[")  # its value is `-` then
+        # Its value, a "[FILE]", is `-` then; that of "[NAME=]VALUE" may not be left out.
+        self.may_be_bare = re.fullmatch(r"\[[^][]*\]", self.metavar or "") is not None
 
     def split(self, written: str) -> tuple[list[str], str | None]:
         """The names, and what stands for the value."""

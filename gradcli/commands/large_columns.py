@@ -301,6 +301,11 @@ class Passes:
         parts = self.table.parts.parts
         if style.path is None:
             have = "has" if len(written) == 1 else "have"
+            if label in written and style.form != "json":  # then nothing would be printed
+                raise usage(
+                    f"{label} has {self.table.rows:,} rows",
+                    hint="-o FILE.parquet writes them; --whole reads the table at once, and prints them",
+                )
             output.note(f"{names} {have} {self.table.rows:,} rows: -o FILE.parquet writes them")
             return
         if hasattr(runner, "rows"):

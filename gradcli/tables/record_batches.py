@@ -312,10 +312,13 @@ def _array_table(file: Opened) -> Table:
 
     found = read_open(file)
     if isinstance(found, Archive):
-        arrays = [found.member(name) for name in found.names]
+        members = {name: found.member(name) for name in found.names}
+        # A number among columns, as np.savez(x=x, y=y, g=9.81) writes it, is none of them.
+        members = {n: a for n, a in members.items() if a.ndim} or members
+        arrays = [*members.values()]
         if any(a.ndim != 1 or len(a) != len(arrays[0]) for a in arrays):
             raise TableError(f"{file.name}: its arrays are not columns of equal length")
-        return ArrayTable(file.name, found.names, arrays)
+        return ArrayTable(file.name, [*members], arrays)
     if not isinstance(found, Table):
         raise TableError(
             f"{file.name} has no names of columns",

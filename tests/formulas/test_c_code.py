@@ -66,6 +66,15 @@ def by_tape(source: str, point: dict[str, float]) -> tuple[float, list[float]]:
     return value.item(), [0.0 if t.grad is None else t.grad.item() for t in leaves.values()]
 
 
+@pytest.mark.parametrize("x", [0.0, 1e-8, 0.0099, 0.0101])
+def test_a_removable_point_keeps_its_digits(x: float) -> None:
+    code = to_c(differentiate(language.parse("sinc(x)"), {"x": np.float64(0.7)}))
+    with np.errstate(all="ignore"):
+        value, slope = run_c(code, [x])
+    expected, (by_x,) = by_tape("sinc(x)", {"x": x})
+    np.testing.assert_allclose([value, slope], [expected, by_x], rtol=1e-12)
+
+
 def test_its_own_reader_gives_what_grad_gives() -> None:
     with np.errstate(all="ignore"):
         for source, (names, code) in programs().items():

@@ -42,6 +42,19 @@ ONE = number(1)
         ("1/(1+exp(-x))**2", 2, 40.0, -8.496708510583178e-18),
         ("exp(x)/(1+exp(x))**2", 2, 40.0, 4.248354255291589e-18),
         ("x**3/(exp(x)-1)", 2, 1e-10, 1.9999999997),
+        ("x**3/(exp(x)-1)", 1, 1e-8, 1.99999998500000008e-08),
+        ("x**3/(exp(x)-1)", 1, 720.0, 0.0),
+        ("sinc(x)", 1, 1e-8, -3.2898681336964526e-08),
+        ("sinc(x)", 1, 0.0, 0.0),
+        ("sinc(x)", 1, 0.0099, -0.032566544100980748),
+        ("sinc(x)", 2, 0.0, -3.289868133696453),
+        ("sinc(x)**2", 1, 1e-5, -6.5797362656611891e-05),
+        ("tanh(x) - (1 + exp(-x))", 1, 38.0, 3.13913279204803e-17),
+        ("1/(2*tanh(x) - exp(x))", 1, -38.0, 7.847831980120072e-18),
+        ("tanh(x**2)/x", 1, 665.0, -2.2612923285657753e-06),
+        ("expm1(expm1(x*(exp(F.silu(x)) - 1)))", 1, -665.0, 6.89453067267167e-284),
+        ("cos(1/x + tanh(x))", 2, 715.0, -4.61035946932008488e-09),
+        ("expm1(logaddexp(x, log(2*log(1 + x))))", 2, 665.0, 6.3948515269879956e288),
     ],
 )
 def test_digits_are_those_of_the_program(
@@ -100,11 +113,10 @@ def test_what_overflows_is_no_form_of_what_does_not() -> None:
     "count", [pytest.param(2000, marks=pytest.mark.long), 40], ids=["all", "some"]
 )
 def test_random_formulas_keep_their_digits(count: int) -> None:
-    """At most one in 200 of a second order loses more, which is derived from a first one that is short."""
     failures = []
     with dtypes.as_default(dtypes.float64):
         for k in range(count):
             rng = random.Random(k)
             formula = rounding.drawn(rng, rng.randint(1, 5))
             failures.append(rounding.lost(formula, 1 if rng.random() < 0.7 else 2))
-    assert sum(f is not None for f in failures) <= count // 100, [f for f in failures if f]
+    assert [f for f in failures if f] == []

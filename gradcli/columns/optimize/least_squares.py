@@ -32,7 +32,7 @@ _TRIES = 32  # starts in place of one from where no residual depends on some par
 _DECADES = 3.0  # powers of ten that these are from the given start
 _BETTER = 0.9  # of the sum of squares there, what another start has to reach
 _EQUALS = 4  # of them that come to the same: it is the lowest
-_PROBE = 0.01  # of a standard error, how far one looks for a lower sum of squares
+_PROBES = (0.01, 1.0, 2.0)  # of a standard error, how far one looks for a lower sum of squares
 _MAD = 1.4826  # of a normal distribution, its deviation by the median absolute one
 
 
@@ -283,13 +283,16 @@ def _lower(
 ) -> tuple[Array] | tuple[()]:
     """(a point with a lower sum of squares close by,) or nothing.
 
-    A minimum has none a hundredth of a standard error away, along the axes of its ellipsoid.
+    A minimum has none a hundredth of a standard error away, along the axes of its ellipsoid, and errors mean
+    something where there is none within it.
     """
     spread = made.covariance
     if not (made.converged and np.isfinite(spread).all() and np.isfinite(made.chi2)):
         return ()
     values, vectors = lapack.eigh(spread)
-    for move in (vectors * np.sqrt(np.maximum(values, 0.0))).T * _PROBE:
+    axes = (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    random = np.random.default_rng(0).normal(size=(4 * len(axes), len(axes))) @ axes
+    for move in np.concatenate([*(far * axes for far in _PROBES), random]):
         for there in (best.x + move, best.x - move):
             there = np.clip(there, *bounds)
             r = point.residuals(there)

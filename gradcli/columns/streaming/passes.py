@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from gradcli.columns.compiler.executor import cores
 from gradcli.columns.streaming.running_sums import Values, Work, totals
+from gradcli.engine.system import dtypes
 from gradcli.tables.parts import Part
 
 Run = Callable[[Part], Any]
@@ -52,7 +53,8 @@ class Threads:
         run = partial(work.run_part, number, values)
         if self.threads < 2 or len(parts) < 2:
             return totals(self._alone(run, parts, told), combine)
-        with ThreadPoolExecutor(self.threads) as pool:
+        like = dtypes.get_default_dtype()
+        with ThreadPoolExecutor(self.threads, initializer=dtypes.adopt, initargs=(like,)) as pool:
             try:
                 return totals(self._suitably(pool, run, parts, told), combine)
             finally:

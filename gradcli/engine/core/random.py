@@ -56,6 +56,15 @@ _STATE: Any = np.dtype(
 )
 
 
+class _Drawn(threading.local):
+    """How often this thread has asked the default generator for numbers, or set it."""
+
+    count = 0
+
+
+_drawn = _Drawn()
+
+
 # All generators. A forked child releases their locks: threads that held them exist only in the parent.
 _GENERATORS: weakref.WeakSet[Generator] = weakref.WeakSet()
 
@@ -100,6 +109,7 @@ class Generator:
         number = operator.index(seed)
         if not -(2**63) <= number < 2**64:
             raise ValueError("Overflow when unpacking long long")
+        _drawn.count += self is default_generator
         with self.lock:
             self._seed, self._source, self._normal = number % 2**64, None, None
         return self
@@ -151,6 +161,7 @@ class Generator:
             raise RuntimeError("Invalid mt19937 state")
         words = fields["words"].astype(np.uint32)
         position = _STATE_WORDS + 1 - left
+        _drawn.count += self is default_generator
         with self.lock:
             self._seed = int(fields["seed"])
             source = np.random.RandomState(0)
@@ -266,6 +277,14 @@ def _one_by_one(source: Generator) -> Iterator[Callable[[], float]]:
 default_generator = Generator()
 
 
+def _drawing_of(generator: Generator | None) -> Generator:
+    """The generator that draws: this, or the default one."""
+    if generator is None or generator is default_generator:
+        _drawn.count += 1
+        return default_generator
+    return generator
+
+
 def manual_seed(seed: int) -> Generator:
     """Seed the default generator and return it."""
     return default_generator.manual_seed(int(seed))
@@ -294,17 +313,25 @@ def set_rng_state(state: Any) -> None:
 def snapshot() -> Any:
     """The default generator's state, for `rewind`. Before the first draw numpy.random is not imported."""
     generator = default_generator
-    return generator._seed if generator._source is None else generator.get_state()
+    state = generator._seed if generator._source is None else generator.get_state()
+    return state, _drawn.count
 
 
 def rewind(state: Any) -> bool:
-    """Restore a `snapshot`; returns whether the state had changed since."""
+    """Restore a `snapshot`, or a seed; returns whether the state had changed since.
+
+    Where this thread drew no number, nothing is restored: other threads may have drawn.
+    """
+    state, count = state if isinstance(state, tuple) else (state, 0)
+    if _drawn.count == count:
+        return False
     if isinstance(state, int):
         drawn = default_generator._source is not None or default_generator._seed != state
         default_generator.manual_seed(state)
     else:
         drawn = not np.array_equal(default_generator.get_state().array, state.array)
         default_generator.set_state(state)
+    _drawn.count = count
     return drawn
 
 
@@ -325,7 +352,7 @@ def uniform(
         raise RuntimeError(
             f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}"
         )
-    source = generator or default_generator
+    source = _drawing_of(generator)
     count = math.prod(shape)
     standard = low == 0 and high == 1
     values: Array = source.doubles(count) if dtype.itemsize == 8 else source.floats(count)
@@ -348,7 +375,7 @@ def bernoulli(
 
     For an array `p`, its dtype decides how many bits of a draw are used, as in PyTorch.
     """
-    source = generator or default_generator
+    source = _drawing_of(generator)
     count = math.prod(shape)
     draw: Callable[[int], Array] = source.doubles
     if isinstance(p, np.ndarray):
@@ -393,7 +420,7 @@ def normal(
     if dtype.kind == "c":
         return _as_complex(normal, shape, dtype, mean, std / math.sqrt(2.0), generator)
     _check_kind(dtype, '"normal_kernel_cpu" not implemented for')
-    source = generator or default_generator
+    source = _drawing_of(generator)
     count = math.prod(shape)
     with source.lock:
         if count < _FILL or not contiguous:
@@ -538,7 +565,7 @@ def randint(
     _check_bound("from", low, dtype)
     _check_bound("to - 1", high - 1, dtype)
     span, count = stop - start, math.prod(shape)
-    draws = (generator or default_generator).integers(count, span >= _WIDE)
+    draws = _drawing_of(generator).integers(count, span >= _WIDE)
     draws %= np.uint64(span)
     if start:
         draws += np.uint64(start % 2**64)
@@ -556,7 +583,7 @@ def random(shape: Shape, dtype: np.dtype[Any], generator: Generator | None = Non
         span = int(np.iinfo(dtype).max) + 1
     else:
         raise dtypes.not_implemented("random_kernel_cpu", dtype)
-    draws = (generator or default_generator).integers(math.prod(shape), dtype.itemsize == 8)
+    draws = _drawing_of(generator).integers(math.prod(shape), dtype.itemsize == 8)
     return (draws % np.uint64(span)).astype(dtype).reshape(shape)
 
 
@@ -570,7 +597,7 @@ def randperm(n: int, dtype: np.dtype[Any], generator: Generator | None = None) -
         name = f"{dtype.name}_t"
         raise RuntimeError(f"value cannot be converted to type {name} without overflow")
     order = list(range(n))
-    draws = (generator or default_generator).integers(max(n - 1, 0), n >= (1 << 32) // 20)
+    draws = _drawing_of(generator).integers(max(n - 1, 0), n >= (1 << 32) // 20)
     steps = (draws % np.arange(n, 1, -1, dtype=np.uint64)).tolist()
     for i, step in enumerate(steps):
         order[i], order[i + step] = order[i + step], order[i]
@@ -630,7 +657,7 @@ def log_normal(
     """Values whose logarithms are normal."""
     if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
-    source, count = generator or default_generator, math.prod(shape)
+    source, count = _drawing_of(generator), math.prod(shape)
     with source.lock:
         logs = fma64(np.array(source.normal_pairs(count)), float(std), float(mean))
     values = np.fromiter(map(_exp, logs.tolist()), np.float64, count)
@@ -647,7 +674,7 @@ def _mapped(
     transform: Callable[[float], float],
     generator: Generator | None,
 ) -> Array:
-    uniforms = (generator or default_generator).doubles(math.prod(shape))
+    uniforms = _drawing_of(generator).doubles(math.prod(shape))
     values = np.fromiter(map(transform, uniforms.tolist()), np.float64, uniforms.size)
     return _cast(values, dtype).reshape(shape)
 
@@ -656,7 +683,7 @@ def poisson(rates: Array, generator: Generator | None = None) -> Array:
     """Values of Poisson distributions, one for each rate."""
     if not (rates >= 0).all():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
-    with _one_by_one(generator or default_generator) as uniform:
+    with _one_by_one(_drawing_of(generator)) as uniform:
         values = [_poisson(rate, uniform) for rate in rates.ravel().tolist()]
     return _cast(np.array(values, np.float64), rates.dtype).reshape(rates.shape)
 
@@ -705,7 +732,7 @@ def multinomial(
 ) -> Array:
     """Draw `count` indices from each row of `chances` (1-d or 2-d), which are weights."""
     if replacement and count > 1:
-        return _with_replacement(chances, count, generator or default_generator)
+        return _with_replacement(chances, count, _drawing_of(generator))
     least, most = (chances.min(), chances.max()) if chances.size else (0, 0)
     if not (most < math.inf and least >= 0):
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")

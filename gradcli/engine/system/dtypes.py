@@ -9,6 +9,7 @@ operand of lower rank matters only if its category is higher (bool < integer < f
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -178,19 +179,23 @@ def c_type(of_what: Any) -> str:
     return C_TYPES[_name(of_what)]
 
 
-class _Default:
-    """The default floating dtype of the process, with its NumPy dtypes at hand."""
+class _Default(threading.local):
+    """The default floating dtype, with its NumPy dtypes at hand.
 
-    __slots__ = ("complex", "real", "torch")
+    The class holds those of the process, as PyTorch has them; an object those of a thread in `as_default`.
+    """
 
-    def __init__(self) -> None:
-        self.set(float32)
-
-    def set(self, d: dtype) -> None:
-        self.torch, self.real = d, d.dtype
-        self.complex: np.dtype[Any] = np.result_type(d.dtype, np.complex64)
+    torch: dtype
+    real: np.dtype[Any]
+    complex: np.dtype[Any]
 
 
+def _facts(d: dtype) -> dict[str, Any]:
+    return {"torch": d, "real": d.dtype, "complex": np.result_type(d.dtype, np.complex64)}
+
+
+for _name_of_fact, _fact in _facts(float32).items():
+    setattr(_Default, _name_of_fact, _fact)
 default = _Default()
 
 
@@ -200,24 +205,35 @@ def get_default_dtype() -> dtype:
 
 
 def set_default_dtype(d: dtype) -> None:
-    """Set the default floating dtype; TypeError unless `d` is floating."""
+    """Set the default floating dtype of the process; TypeError unless `d` is floating.
+
+    Within `as_default` it is that of the thread, until that ends.
+    """
     if not isinstance(d, dtype):
         raise TypeError("invalid dtype object")
     if not d.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
-    default.set(d)
+    for name, fact in _facts(d).items():
+        setattr(default if default.__dict__ else _Default, name, fact)
 
 
 @contextmanager
 def as_default(d: dtype | None) -> Iterator[None]:
-    """A context in which the default floating dtype is another one; None: the same."""
-    before = default.torch
-    if d is not None:
-        set_default_dtype(d)
+    """A context in which the default floating dtype of this thread is another one; None: the same."""
+    before = dict(default.__dict__)
+    default.__dict__.update(_facts(default.torch))
     try:
+        if d is not None:
+            set_default_dtype(d)
         yield
     finally:
-        default.set(before)
+        default.__dict__.clear()
+        default.__dict__.update(before)
+
+
+def adopt(d: dtype) -> None:
+    """Give this thread, a worker of another one, that one's default floating dtype until it ends."""
+    default.__dict__.update(_facts(d))
 
 
 _CATEGORY = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}

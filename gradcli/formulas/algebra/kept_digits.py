@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.formulas.algebra.exact_check import evaluated
+from gradcli.formulas.algebra.exact_check import FUNCTIONS, evaluated, is_leaf, pi
 from gradcli.formulas.algebra.exact_numbers import ONE, ZERO, Number
 from gradcli.formulas.algebra.expressions import Expression, order
 from gradcli.formulas.algebra.generic_points import Generic
@@ -36,10 +36,21 @@ ALIKE = 4.0  # times the error of the expression: what luck at a point makes of 
 WORSE = 1e4  # the same, where the expression has lost digits too
 LEAST = 1e-290  # what is smaller is 0
 SMALLEST, LARGEST = -290, 300  # decimal exponents between which doubles have all digits
-MAGNITUDES = (1e-8, 1e-4, 1e-2, 0.7, 3.0, 12.0, 40.0, 700.0, 1e8)
+MAGNITUDES = (
+    1e-8,
+    1e-4,
+    1e-2,
+    0.7,
+    3.0,
+    12.0,
+    40.0,
+    693.0,
+    1e8,
+)  # exp overflows between two at 693
 NEARBY = (0.97, 1.06)  # factors: the points of one group
 ALONE = 6  # variables that are moved one at a time
 DIGITS = (50, 80, 160, 320, 640)  # until two agree, on more than 0
+FAR, FAR_DIGITS = 100, (50, 400, 640)  # 1 + exp(-300) is 1 in 50 digits, and in 80
 SAME = Decimal(10) ** -20
 MOST_GROUPS = 8  # that decimals decide
 
@@ -54,7 +65,7 @@ def _each(function: Callable[[float], float]) -> Callable[[Any], Any]:
 
 
 _erfc = _each(math.erfc)
-FLOATS: Mapping[str, Callable[[Any], Any]] = {
+FLOATS: Mapping[str, Callable[..., Any]] = {
     **{
         w: getattr(np, w) for w in "exp log abs sign sin cos tan sinh cosh tanh log1p expm1".split()
     },
@@ -62,7 +73,37 @@ FLOATS: Mapping[str, Callable[[Any], Any]] = {
     **{"erf": _each(math.erf), "erfc": _erfc},
     "sigmoid": _sigmoid,
     "special.ndtr": lambda x: _erfc(-x * math.sqrt(0.5)) / 2,
+    "logaddexp": np.logaddexp,
+    "silu": lambda x: x * _sigmoid(x),
+    "sinc": np.sinc,
 }
+
+
+def _sinc(x: Decimal) -> Decimal:
+    angle = pi() * x
+    return FUNCTIONS["sin"](angle) / angle if angle else Decimal(1)
+
+
+# What the exact check takes for a variable, and has a value of its own here.
+OPENED: Mapping[str, Callable[..., Decimal]] = {
+    "logaddexp": lambda a, b: max(a, b) + (1 + (-abs(a - b)).exp()).ln(),
+    "silu": lambda x: x / (1 + (-x).exp()),
+    "sinc": _sinc,
+}
+
+
+def free(leaves: Iterable[Expression]) -> list[Expression]:
+    """What may have any value: these leaves, and what those are made of whose function is known here."""
+    return [n for n in order(leaves, _is_free) if _is_free(n) and not _is_pi(n)]
+
+
+def _is_free(node: Expression) -> bool:
+    opened = node.op == "call" and node.data[0] in OPENED and not node.data[1]
+    return node.op in ("name", "array") or (is_leaf(node) and not opened)
+
+
+def _is_pi(node: Expression) -> bool:
+    return node.op == "name" and node.data == "pi" and node.position == -1
 
 
 class Digits:
@@ -75,6 +116,7 @@ class Digits:
         self, expression: Expression, leaves: Sequence[Expression], signs: Sequence[int]
     ) -> None:
         self.expression, self.leaves, self.signs = expression, leaves, signs
+        self.opened = [n for n in order([expression]) if is_leaf(n) and not _is_free(n)]
         self._exact: dict[int, Decimal | None] = {}
 
     @cached_property
@@ -100,9 +142,11 @@ class Digits:
             np.isfinite(own), new, own
         )  # nothing is asked of a form where it has no value
         for group in self.differing(own, new):
-            errors = [(self.error(own, k), self.error(new, k)) for k in group]
-            worst, found = (max(e) for e in zip(*errors, strict=True))
-            if found > (max(LOST / 4, ALIKE * worst) if worst <= LOST else WORSE * worst):
+            errors = [
+                (self.error(own, k), self.error(new, k)) for k in group if np.isfinite(own[k])
+            ]
+            worst, found = map(max, zip(*errors, strict=True)) if errors else (0.0, 0.0)
+            if found > (max(LOST / 2, ALIKE * worst) if worst <= LOST else WORSE * worst):
                 return False
         return True
 
@@ -156,9 +200,16 @@ class Digits:
     def _found(self, k: int) -> Decimal | None:
         point = {leaf: Decimal(float(self.known[leaf][k])) for leaf in self.leaves}
         before: Decimal | None = None
-        for digits in DIGITS:
+        far = any(FAR < abs(v) < FAR**3 for v in point.values())
+        for digits in FAR_DIGITS if far else DIGITS:
             with _context(digits):
-                own = evaluated(self.expression, dict(point))
+                values = dict(point)
+                for node in self.opened:
+                    args = [evaluated(a, values) for a in node.args]
+                    if None in args:
+                        return None
+                    values[node] = OPENED[node.data[0]](*args)
+                own = evaluated(self.expression, values)
                 if own is None:
                     return None
                 if own and before is not None and abs(own - before) <= SAME * abs(own):
@@ -226,7 +277,7 @@ def _value(node: Expression, known: Mapping[Expression, Any]) -> Any:
         return total
     if node.op == "product":
         return _product(node, known)
-    return FLOATS[node.data[0]](np.asarray(known[node.args[0]]) * np.float64(1))
+    return FLOATS[node.data[0]](*(np.asarray(known[a]) * np.float64(1) for a in node.args))
 
 
 def _product(node: Expression, known: Mapping[Expression, Any]) -> Any:
@@ -269,4 +320,4 @@ def _float(n: Number) -> float:
     return value.numerator / value.denominator if type(value) is Fraction else float(value.real)
 
 
-__all__ = ["Digits"]
+__all__ = ["Digits", "free"]

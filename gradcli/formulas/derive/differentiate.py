@@ -27,6 +27,8 @@ from gradcli.formulas.algebra.rewriting import rewrite
 from gradcli.formulas.derive.sound_sizes import are_square, asks_for_rank, singular, singular_said
 from gradcli.formulas.lift.formulas import exact_constants
 from gradcli.formulas.lift.lifting import Lifter, NoExpression
+from gradcli.formulas.simplify.accurate_forms import steady
+from gradcli.formulas.simplify.scalar_forms import keeps_digits
 from gradcli.formulas.simplify.simplify import canonicalise
 from gradcli.language import run
 from gradcli.language.located_errors import LanguageError
@@ -38,6 +40,9 @@ from gradcli.transforms.tracing.tracer import Tracer, trace_program
 PI = {name(n, (), -1): wrap(np.float64(v)) for n, v in CONSTANTS.items()}
 VALUE = "value"  # the key of a printed program's value beside its derivatives
 MOST_PATHS = 16  # of a program that branches on values
+MOST_REPEATED = (
+    1_000  # the weight of a gradient that is differentiated again as it was recorded, too
+)
 MOST_MOVED = 100  # programs with more names keep the order in which names are first read
 
 
@@ -65,15 +70,17 @@ class Derivatives:
     must have full rank (`symbolic.sound_sizes`).
     named: (the program's own names in order, with their expressions; the derivatives over these), where
     the program has some. assumed: the assumptions under which they hold (`symbolic.assumptions`).
-    alone: the only shapes for which they hold, in words ("for x of shape (3,) alone"); "" if no others
-    are known to fail. limits: numbers at the user's point by label, where the text has others or none.
+    raw: the gradients of numbers that are differentiated again, as they were recorded: with the tape's
+    digits. alone: the only shapes for which they hold, in words ("for x of shape (3,) alone"); "" if no
+    others are known to fail. limits: numbers at the user's point by label, where the text has others or
+    none.
     """
 
     kind = "gradient"
 
     __slots__ = (
         *("alone", "assumed", "beyond", "branched", "by", "limits", "lower"),
-        *("named", "program", "real", "shape", "sized", "value", "variables"),
+        *("named", "program", "raw", "real", "shape", "sized", "value", "variables"),
     )
 
     def __init__(
@@ -93,6 +100,7 @@ class Derivatives:
         self.beyond = self.sized = False
         self.real = True
         self.alone = ""
+        self.raw: dict[str, Expression] = {}
         self.limits: Mapping[str, Any] = {}
 
     @property
@@ -141,19 +149,28 @@ def differentiate(
         first = first_order(
             Run(program, arrays, wanted, follow, names or {}, nan_guards, order > 1)
         )
-        by, lower, places = first.by, [], positions(program)
+        by, raw, lower, places = first.by, first.raw, [], positions(program)
+
+        def again(e: Expression, n: str, more: bool) -> tuple[Expression, Expression]:
+            return slope(e, arrays, n, places, nan_guards, more, follow)
+
         with alg.supposed_real(first.real):
             for left in reversed(range(1, order)):
                 lower.append(by)
-                by = {
-                    n: canonicalise(*slope(e, arrays, n, places, nan_guards, left > 1, follow))
-                    for n, e in by.items()
-                }
+                by = {n: canonicalise(*again(e, n, left > 1)) for n, e in by.items()}
+                made = {n: again(steady(e), n, left > 1) for n, e in raw.items() if _is_small(e)}
+                raw = {n: e for n, (e, _) in made.items()}
+                lost = [n for n, e in raw.items() if not keeps_digits(by[n], e)]
+                by |= {n: canonicalise(*made[n]) for n in lost}
         value = rewrite(first.value, released)
         found = Derivatives(program, arrays, value, by, first.shape, first.branched, lower)
         found.named, found.sized = None if lower else first.named, first.sized
         found.real = first.real
         return found
+
+
+def _is_small(expression: Expression) -> bool:
+    return not expression.shape and expression.weight <= MOST_REPEATED
 
 
 @contextmanager
@@ -165,14 +182,12 @@ def reading(
         n: np.asarray(v)[()] if np.ndim(v) == 0 else np.asarray(v) for n, v in variables.items()
     }
     single = {v.dtype for v in arrays.values() if v.dtype.kind == "f"} <= {np.dtype(np.float32)}
-    before = dtypes.get_default_dtype()
     if single:  # numbers are written to all digits
         arrays = {n: v.astype(np.float64) if v.dtype.kind == "f" else v for n, v in arrays.items()}
-        dtypes.set_default_dtype(dtypes.float64)
     token = exact.set(not any(isinstance(c, (float, complex)) for c in program.constants))
     kinds = alg.kinds.set({n: v.dtype.kind for n, v in arrays.items()})
     try:
-        with as_exact_as(arrays):
+        with dtypes.as_default(dtypes.float64 if single else None), as_exact_as(arrays):
             yield arrays, list(arrays) if wrt is None else list(wrt)
     except NoExpression as error:
         raise error.within(program) from error
@@ -181,7 +196,6 @@ def reading(
     finally:
         alg.kinds.reset(kinds)
         exact.reset(token)
-        dtypes.set_default_dtype(before)
 
 
 def released(node: Expression) -> Expression:
@@ -375,10 +389,10 @@ def _on_path(asked: Run, path: Sequence[bool] | None) -> tuple[Derivatives, Take
         known = [g for g in grads if g is not None]
         with _numbers_of([value, *known, *trace.inputs.values()]):
             read = iter(lifter.read(known))
-            by = {
-                n: canonicalise(alg.zero if g is None else next(read), symbols[n])
-                for n, g in zip(wanted, grads, strict=True)
+            raw = {
+                n: alg.zero if g is None else next(read) for n, g in zip(wanted, grads, strict=True)
             }
+            by = {n: canonicalise(e, symbols[n]) for n, e in raw.items()}
             whole, *tests = lifter.read([value, *conditions])
             own = {} if more or conditions else own_names(trace, arrays, given)
             named = _over_names(own, trace, symbols, given, nan_guards, grads) if own else None
@@ -388,6 +402,8 @@ def _on_path(asked: Run, path: Sequence[bool] | None) -> tuple[Derivatives, Take
     found = Derivatives(program, arrays, whole, by, tuple(value.shape), trace.followed)
     found.beyond, found.sized = trace.beyond, sized or ranked
     found.real = real
+    if more and not conditions and real:
+        found.raw = {n: e for n, e in raw.items() if not symbols[n].shape}
     if named is not None:
         definitions, made = named
         pairs = zip(wanted, made, strict=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from gradcli.formulas.algebra import algebra as alg
@@ -13,7 +13,7 @@ from gradcli.formulas.algebra.exact_check import Check, is_leaf
 from gradcli.formulas.algebra.exact_numbers import ONE, Number
 from gradcli.formulas.algebra.expression_text import to_text
 from gradcli.formulas.algebra.expressions import Expression, is_call, order
-from gradcli.formulas.algebra.kept_digits import Digits
+from gradcli.formulas.algebra.kept_digits import Digits, free
 from gradcli.formulas.simplify.accurate_forms import ACCURATE, accurate
 from gradcli.formulas.simplify.polynomials import (
     Monomial,
@@ -59,7 +59,9 @@ from gradcli.formulas.simplify.shortest_form import (
 BUDGET = 8_000
 MOST_WRITTEN = 1_000  # pieces, over all readings; then no further one is tried
 NEARLY = 1  # more operations than the shortest form has, for one that keeps more digits
+NEARBY = 4  # the same, for one that is first rewritten by `accurate`, which shortens
 MOST_NEAR = 6  # such forms
+MOST_GAINED = 3  # times that a form is exchanged for one that keeps more digits
 SHORT = 1  # operations of an expression that is short enough
 HEAVIEST = 5_000  # heavier sums are only taken out of, which is linear
 MOST_TRIED = 3  # generators by whose powers a numerator is taken apart
@@ -122,12 +124,52 @@ def _shortest(expression: Expression, assumed: frozenset[tuple[str, int]]) -> Ex
         shorter = [c for c in shorter if not _may_overflow(c)]
     shorter.sort(key=lambda c: (found[c], len(to_text(c))))
     check = Check(expression, reading.signs)
-    digits = Digits(expression, check.leaves, list(map(check.sign, check.leaves)))
+    leaves = free(check.leaves)
+    digits = Digits(expression, leaves, list(map(check.sign, leaves)))
     best = next((c for c in shorter if digits.keeps(c) and check.accepts(c)), expression)
-    most = found.get(best, least) + NEARLY
-    near = [accurate(best), *(c for c in shorter if c is not best and found[c] <= most)][:MOST_NEAR]
-    best = next(filter(check.accepts, digits.better(best, near)), best)
+    if best is expression:
+        found[best] = cost(best, given)
+    best = _most_accurate(best, shorter, found, partial(cost, given=given), check, digits)
     return shortest(best) if 2 * operations(best) < least else best  # then more readings are tried
+
+
+def _most_accurate(
+    best: Expression,
+    shorter: list[Expression],
+    found: dict[Expression, int],
+    length: Callable[[Expression], int],
+    check: Check,
+    digits: Digits,
+) -> Expression:
+    """A form about as short as `best` that keeps digits which that loses; `best` if there is none.
+
+    found: the lengths of forms.
+    """
+    most = found[best] + NEARBY
+    near = [best, *(c for c in shorter if c is not best and found[c] <= most)][: MOST_NEAR + 1]
+    first = accurate(best)
+    for made in (first, *map(accurate, near[1:])):
+        if made not in near:
+            near.append(made)
+            found.setdefault(made, length(made))
+    near.sort(key=found.__getitem__)
+    for _ in range(MOST_GAINED if len(near) > 1 else 0):
+        most = found[best] + NEARLY
+        forms = [c for c in near if c is not best and (c is first or found[c] <= most)]
+        gained = next(filter(check.accepts, digits.better(best, forms[:MOST_NEAR])), best)
+        if gained is best:
+            break
+        best = gained
+    return best
+
+
+def keeps_digits(expression: Expression, given: Expression) -> bool:
+    """Whether a form of `given` loses no digits that this has; True where it cannot be told."""
+    check = Check(given, dict(alg.signs.get()))
+    leaves = free(check.leaves)
+    if not {*free([expression])} <= {*leaves}:
+        return True
+    return Digits(given, leaves, list(map(check.sign, leaves))).keeps(expression)
 
 
 def _may_overflow(expression: Expression) -> bool:
@@ -413,4 +455,4 @@ def _power_of(g: int, e: Rational) -> Monomial:
     return ((g, e),) if e else ()
 
 
-__all__ = ["expanded", "shortest"]
+__all__ = ["expanded", "keeps_digits", "shortest"]

@@ -56,6 +56,7 @@ FLOATING = frozenset(
     "matmul dot einsum mean cross linalg.cross linalg.solve linalg.solve_triangular cholesky_solve "
     "linalg.lu_solve conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d".split()
 )
+MOST_SUMMED = 6  # terms of a sum over constants that is written out
 WRITING = frozenset("scatter scatter_add index_put index_add index_copy put masked_scatter".split())
 
 
@@ -349,6 +350,26 @@ def _units(node: Expression) -> Expression:
     return node
 
 
+# -- sums over constants --------------------------------------------------------------------------
+def _few(node: Expression) -> Expression:
+    """A sum over a few numbers as its terms: sum(x**tensor([1, 2, 3])) is x + x**2 + x**3."""
+    if not is_call(node, "sum") or node.data[1]:
+        return node
+    (own,) = node.args
+    if len(own.shape) != 1 or not 1 < own.shape[0] <= MOST_SUMMED:
+        return node
+    parts = order([own])
+    if any(n.shape and (n.op == "name" or n.shape != own.shape) for n in parts):
+        return node
+    if not any(n.op == "array" for n in parts):
+        return node
+    rows = [taken(call("select", [own], (), [("", 0), ("", k)])) for k in range(own.shape[0])]
+    made = alg.combine((row, ONE) for row in rows)
+    if any(n.shape for n in order([made])) or length(made) > 2 * length(node):
+        return node
+    return made
+
+
 # -- transposes and association -------------------------------------------------------------------
 def transposes(node: Expression) -> Expression:
     """A.T@B.T as (B@A).T, and a sum of transposes as the transpose of a sum."""
@@ -441,6 +462,7 @@ _indices = rearranged(length, has_reshape)
 _outer = rearranged(length, is_outer)
 _summed = rearranged(length, has_products)  # after the moments, which are shorter
 RULES = (
+    _few,
     _indices,
     _branches,
     _outer,

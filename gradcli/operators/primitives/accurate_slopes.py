@@ -64,6 +64,12 @@ def sinc_slope(self: Array) -> Array:
     return where(np.abs(t) < 1, sinc_series(np.clip(self, -1 / pi, 1 / pi)), far)
 
 
+def sinc_terms(self: Any) -> Any:
+    """The same to 13 digits for |self| < 0.01, in terms that read well."""
+    t = pi * self
+    return -pi * t * (1 - t * t / 10 + t * t * t * t / 280) / 3
+
+
 def sinc_series(self: Any) -> Any:
     """The same for |self| < 1/pi, as a series that can be differentiated again; arrays or tensors."""
     t = self * pi

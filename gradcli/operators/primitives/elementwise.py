@@ -398,8 +398,12 @@ class sinc:
         if accurate_slopes.is_real(self):
             return where(self == 0.0, 0.0, g * accurate_slopes.sinc_slope(self))
         plain = isinstance(data(self), (BatchedArray, *ARRAYS))  # else it is to be read as a text
-        if accurate_slopes.as_stated or is_complex(self) or not plain:
+        if accurate_slopes.as_stated or is_complex(self):
             return _sinc_far(g, self)
+        if not plain:  # a few terms, up to where the difference of sin and cos has 12 digits
+            return where(
+                np.abs(self) < 0.01, g * accurate_slopes.sinc_terms(self), _sinc_far(g, self)
+            )
         near = np.abs(data(self)) < 1 / pi
         if not anywhere(near):
             return _sinc_far(g, self)
