@@ -187,6 +187,7 @@ class ExpressionCommand(HelpfulCommand):
             return super().read(ctx, [*found.options, *known, "--", *found.positionals])
         if program is not None and "load" not in found.given and ctx.obj is None:
             _check_names(program, shown, bound, declared)
+        _note_options(found, shown, bound, declared)
         _check_spelling(found, {f"--{name}" for name in shown} | set(declared))
         _check_positionals(found, declared, self.declaration)
         if program is None:
@@ -421,6 +422,17 @@ def _options_for(names: list[str], declared: Declared) -> list[click.Option]:
 
 
 # -- what may be wrong ----------------------------------------------------------------------------
+def _note_options(
+    found: Split, variables: list[str], bound: Iterable[str], declared: Declared
+) -> None:
+    """Say which options are given that are called like a variable without a value."""
+    for name in variables:
+        option = declared.get(f"--{name.replace('_', '-')}")
+        if option is not None and option.name in found.given and name not in bound:
+            head = f"--{name.replace('_', '-')}"
+            note(f"{head} is an option here; the variable {name} is given by --let {name}=VALUE")
+
+
 def _check_spelling(found: Split, options: set[str]) -> None:
     """Refuse an option whose value is another option."""
     for option, value in found.taken:

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradcli.operators.primitives import lapack
+
 Array = Any
 At = Callable[[Array], tuple[Array, Array]]
 _DRAWN = 40  # points for each start
@@ -41,13 +43,20 @@ def starts(at: At, start: Array, lower: Array, upper: Array, count: int) -> list
             continue
         if linear:
             inner = jac[:, linear]
-            step = np.linalg.lstsq(inner, -r, rcond=None)[0]
+            step = _least_squares(inner, -r)
             r = r + inner @ step
             point[linear] += step
         drawn.append((float(r @ r), point))
     likely = sorted(range(len(drawn)), key=lambda k: drawn[k][0])[: count - count // 2]
     chance = [k for k in range(len(drawn)) if k not in likely][: count // 2]
     return [drawn[k][1] for k in (*likely, *chance)]
+
+
+def _least_squares(a: Array, b: Array) -> Array:
+    """The shortest x for which a@x is nearest to b."""
+    u, s, vt = lapack.svd(a, full_matrices=False)
+    there = s > s[0] * max(a.shape) * np.finfo(float).eps
+    return vt[there].T @ ((u[:, there].T @ b) / s[there])
 
 
 def search(ends: list[float], least: float) -> Search:
