@@ -215,3 +215,18 @@ def test_refusals(argv: list[str], code: int, words: str) -> None:
     result = run(*argv)
     assert result.exit_code == code, result.output
     assert words in result.stderr
+
+
+@pytest.mark.parametrize(
+    "argv, shown",
+    [
+        (["jacobian", "[x*y, sin(x)]", "--x", "0", "--y", "2"], "x.jacobian = [2, 1]\ny.jacobian = [0, 0]\n"),
+        (["jacobian", "p = x*y; d = x**2; (p, d)", "--x", "1", "--y", "2"],
+         "x.jacobian = [2, 2]\ny.jacobian = [1, 0]\n"),
+        (["jacobian", "[1, x]", "--x", "3"], "x.jacobian = [0, 1]\n"),
+        (["jvp", "x*y, x", "--x", "1", "--y", "2", "--vector", "x=1"], "jvp = [2, 1]\n"),
+    ],
+)  # fmt: skip
+def test_a_list_of_numbers_is_a_vector(argv, shown):
+    result = run(*argv)
+    assert (result.stdout, result.stderr) == (shown, "")
