@@ -187,7 +187,6 @@ class ExpressionCommand(HelpfulCommand):
             return super().read(ctx, [*found.options, *known, "--", *found.positionals])
         if program is not None and "load" not in found.given and ctx.obj is None:
             _check_names(program, shown, bound, declared)
-        _note_options(found, shown, bound, declared)
         _check_spelling(found, {f"--{name}" for name in shown} | set(declared))
         _check_positionals(found, declared, self.declaration)
         if program is None:
@@ -202,6 +201,7 @@ class ExpressionCommand(HelpfulCommand):
         positionals = [*[""] * from_file, *found.positionals]
         out = super().read(ctx, [*found.options, "--", *positionals])
         ctx.params["request"] = _request(self, ctx, found, program, names, shown)
+        _note_options(found, ctx.params["request"].open_variables, declared)
         if reading is not None:
             _take_reading(ctx.params["request"], reading)
         return out
@@ -422,14 +422,12 @@ def _options_for(names: list[str], declared: Declared) -> list[click.Option]:
 
 
 # -- what may be wrong ----------------------------------------------------------------------------
-def _note_options(
-    found: Split, variables: list[str], bound: Iterable[str], declared: Declared
-) -> None:
+def _note_options(found: Split, variables: Iterable[str], declared: Declared) -> None:
     """Say which options are given that are called like a variable without a value."""
     for name in variables:
-        option = declared.get(f"--{name.replace('_', '-')}")
-        if option is not None and option.name in found.given and name not in bound:
-            head = f"--{name.replace('_', '-')}"
+        head = f"--{name.replace('_', '-')}"
+        option = declared.get(head)
+        if option is not None and option.name in found.given:
             note(f"{head} is an option here; the variable {name} is given by --let {name}=VALUE")
 
 
