@@ -155,6 +155,7 @@ class ExpressionCommand(HelpfulCommand):
         try:
             if text and text.strip() and self.declaration.puts_in and not lenient:
                 reading = _formula(found, text, self.declaration.puts_in)
+                ctx.meta["gradcli.typed"] = reading.source  # for errors: see `command_errors.show`
                 text = reading.source
             program, names = variables(text, lenient)
         except LanguageError as error:
@@ -383,8 +384,9 @@ def _take_reading(request: Request, reading: FormulaReading) -> None:
         from gradcli.language.parser import parses
         from gradcli.language.translations import operator_hint
 
-        word = reading.source.partition("(")[0].strip()
-        if word in functions and (hint := operator_hint(reading.source, parses)):
+        typed = reading.typed
+        word = typed.partition("(")[0].strip()
+        if word in functions and (hint := operator_hint(typed, parses)):
             raise usage(f"no function is called `{word}`", hint=hint)
         for name in functions:
             for module in ("special", "linalg", "nn.functional"):

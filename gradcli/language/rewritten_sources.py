@@ -1,7 +1,8 @@
 """A program's text written anew for a symbolic command: substitutions, equations, lists, intermediates.
 
 Every function takes the text of a program and returns another program of the language, so that what follows
-reads, runs and proves one kind of thing.
+reads, runs and proves one kind of thing. Texts are put together by `joined`, so that an error is shown where
+it was typed.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from gradcli.language.names import is_known
 from gradcli.language.parser import parse
 from gradcli.language.program import Program
 from gradcli.language.scope_checks import assigned_names, free_names
+from gradcli.language.typed_text import TypedText, joined
 
 
 class FormulaReading(NamedTuple):
@@ -24,7 +26,7 @@ class FormulaReading(NamedTuple):
 
     put_in: the variables that an expression was put in for. wrt: the variables to differentiate by; empty
     for all. elements: what of them, if some are only parts: `x[0]`. along: the direction of each, as text.
-    functions: the names that are called and that nobody knows.
+    functions: the names that are called and that nobody knows. typed: the program as it was typed.
     """
 
     source: str
@@ -33,6 +35,7 @@ class FormulaReading(NamedTuple):
     elements: list[str]
     along: dict[str, str]
     functions: list[str]
+    typed: str
 
 
 def read(
@@ -50,7 +53,7 @@ def read(
     direction. Raises LanguageError.
     """
     put_in = substitutions(values)
-    text = substituted(as_vector(source), put_in)
+    text = substituted(as_vector(TypedText.whole(source)), put_in)
     if of is not None:
         text = as_difference(text)
     places = [place for part in wrt for place in split_outside(part)]
@@ -60,12 +63,21 @@ def read(
     free = parse(text).free_variables()
     indexed = [p for p in places if "[" in p and p.partition("[")[0].strip() in free]
     if indexed:
-        text = f"{'; '.join(indexed)}; {text}"  # so that the variables have these elements
-    directions = {} if along is None else _directions(along, names or free)
-    stacks = [f"stack([{n}, {v}]); " for n, v in directions.items() if parse(v).free_variables()]
-    text = "".join(stacks) + text
+        # so that the variables have these elements
+        places_first = [p for q in indexed for p in (TypedText.whole(q, "--wrt"), "; ")]
+        text = joined(*places_first, text)
+    if along is not None and not names:
+        free = [n for n in free if not _is_only_called(parse(text), n)]
+    directions = (
+        {} if along is None else _directions(TypedText.whole(along, "--along"), names or free)
+    )
+    for n, v in reversed(directions.items()):
+        if parse(v).free_variables():
+            text = joined("stack([", n, ", ", v, "]); ", text)
     unknown = _unknown_functions(parse(text))
-    return FormulaReading(text, put_in, names, places if indexed else [], directions, unknown)
+    return FormulaReading(
+        text, put_in, names, places if indexed else [], directions, unknown, source
+    )
 
 
 def _unknown_functions(program: Program) -> list[str]:
@@ -73,12 +85,15 @@ def _unknown_functions(program: Program) -> list[str]:
     words that are like no function.
     """
 
-    def is_function(name: str) -> bool:
-        reads, called, _ = program.uses[name]
-        taken = re.findall(rf"\bgrad\(\s*{re.escape(name)}\s*[,)]", program.source)
-        return bool(called or taken) and reads == called + len(taken) and not is_known(name)
+    called = [n for n in free_names(program) if _is_only_called(program, n) and not is_known(n)]
+    return [n for n in called if len(n) == 1 or not _is_slip(n)]
 
-    return [n for n in free_names(program) if is_function(n) and (len(n) == 1 or not _is_slip(n))]
+
+def _is_only_called(program: Program, name: str) -> bool:
+    """Whether a name is nothing but a function: called, or differentiated by func.grad."""
+    reads, called, _ = program.uses[name]
+    taken = re.findall(rf"\bgrad\(\s*{re.escape(name)}\s*[,)]", program.source)
+    return bool(called or taken) and reads == called + len(taken)
 
 
 def _is_slip(name: str) -> bool:
@@ -103,9 +118,13 @@ def check_no_equation(program: Program) -> None:
 
 def _directions(text: str, names: list[str]) -> dict[str, str]:
     """The direction of each variable: one part of the text each, all of it for a single one."""
-    parts = split_outside(text)
+    parts, end = [], 0
+    for part in split_outside(text):
+        start = text.index(part, end)
+        end = start + len(part)
+        parts.append(text[start:end])
     if len(names) == 1:
-        parts = [f"tensor([{text}])" if len(parts) > 1 else text]
+        parts = [joined("tensor([", text, "])") if len(parts) > 1 else text]
     if len(parts) != len(names):
         raise LanguageError(
             f"--along has {len(parts)} parts, and there are {len(names)} variables",
@@ -120,7 +139,8 @@ def substituted(source: str, values: Mapping[str, str]) -> str:
     if not values:
         return source
     separator = "\n" if "\n" in source else "; "
-    return f"{', '.join(values)} = {', '.join(values.values())}{separator}{source}"
+    texts = [part for text in values.values() for part in (", ", text)][1:]
+    return joined(", ".join(values), " = ", *texts, separator, source)
 
 
 def substitutions(values: Mapping[str, str]) -> dict[str, str]:
@@ -132,14 +152,14 @@ def substitutions(values: Mapping[str, str]) -> dict[str, str]:
         except LanguageError:
             continue
         if program.ends_in_expression and program.free_variables():
-            found[name] = f"({text})"
+            found[name] = joined("(", TypedText.whole(text, f"--{name}"), ")")
     return found
 
 
 def as_difference(source: str) -> str:
     """`left == right` as `left - right`. Raises LanguageError if the program ends in no equation."""
     before, left, right, after = split_equation(source)
-    return f"{before}({left}) - ({right}){after}"
+    return joined(before, "(", left, ") - (", right, ")", after)
 
 
 def split_equation(source: str) -> tuple[str, str, str, str]:
@@ -167,10 +187,11 @@ def as_vector(source: str) -> str:
     items = last_items(source)
     if items is None:
         return source
-    parts = [text if free_names(parse(text)) else f"full((), {text})" for text in items]
+    parts = [text if free_names(parse(text)) else joined("full((), ", text, ")") for text in items]
     program = parse(source)
     start, end = program.span(len(program) - 3)
-    return f"{source[:start]}stack([{', '.join(parts)}]){source[end:]}"
+    listed = [part for text in parts for part in (", ", text)][1:]
+    return joined(source[:start], "stack([", *listed, "])", source[end:])
 
 
 def with_free(source: str, name: str) -> str:
@@ -193,7 +214,8 @@ def with_free(source: str, name: str) -> str:
         )
     start, end = program.span(own[0])
     rest = source[end:].lstrip(" \t")
-    return source[:start] + rest.removeprefix(";").removeprefix("\n").lstrip(" ")
+    rest = rest.removeprefix(";").removeprefix("\n").lstrip(" ")
+    return joined(source[:start], source[len(source) - len(rest) :])
 
 
 def _is_equation(program: Program) -> bool:

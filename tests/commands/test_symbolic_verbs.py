@@ -187,6 +187,7 @@ def test_taylor(argv: list[str], expected: list[str]) -> None:
         (["log(-x)", "--x", "1"], "no real number on both sides"),
         (["x*y"], "at which point?"),
         (["sum(x)", "--x", "1,2"], "expands in numbers: x is an array"),
+        (["norm(x*ones(2))", "--x", "0"], "an array of shape (2,); write its elements out"),
     ],
 )
 def test_what_has_no_taylor_polynomial(argv: list[str], words: str) -> None:

@@ -111,6 +111,27 @@ class Fit(NamedTuple):
         return float(np.sqrt(self.chi2 / self.dof)) if self.dof > 0 else float("nan")
 
 
+def by_differences(at: At, x: Array) -> tuple[Array, Array]:
+    """The residuals and the Jacobian. A derivative that is not finite where the residual is, by differences.
+
+    `1/(1 + exp(-b*x))` is flat where exp is infinite, and its derivative ∞/∞ there.
+    """
+    r, jac = at(x)
+    if np.isfinite(jac).all():
+        return r, jac
+    jac = np.array(jac)
+    bad = ~np.isfinite(jac) & np.isfinite(r)[:, None]
+    for k in np.flatnonzero(bad.any(0)):
+        sides = []
+        for side in (1, -1):
+            there = np.array(x)
+            there[k] += side * np.cbrt(_EPS) * (abs(x[k]) or 1.0)
+            sides.append((at(there)[0], there[k]))
+        slope = (sides[0][0] - sides[1][0]) / (sides[0][1] - sides[1][1])
+        jac[bad[:, k], k] = slope[bad[:, k]]
+    return r, jac
+
+
 class _Point:
     """The residuals and Jacobian at the last point, so that SciPy's two questions are one evaluation."""
 
@@ -123,29 +144,9 @@ class _Point:
         """Both, as they are."""
         key = np.asarray(x, np.float64).tobytes()
         if key != self.key:
-            self.found = self._at(np.array(x, np.float64))
+            self.found = by_differences(self.at, np.array(x, np.float64))
             self.key, self.evaluations = key, self.evaluations + 1
         return self.found
-
-    def _at(self, x: Array) -> tuple[Array, Array]:
-        """Both. A derivative that is not finite where the residual is, by differences.
-
-        `1/(1 + exp(-b*x))` is flat where exp is infinite, and its derivative ∞/∞ there.
-        """
-        r, jac = self.at(x)
-        if np.isfinite(jac).all():
-            return r, jac
-        jac = np.array(jac)
-        bad = ~np.isfinite(jac) & np.isfinite(r)[:, None]
-        for k in np.flatnonzero(bad.any(0)):
-            sides = []
-            for side in (1, -1):
-                there = np.array(x)
-                there[k] += side * np.cbrt(_EPS) * (abs(x[k]) or 1.0)
-                sides.append((self.at(there)[0], there[k]))
-            slope = (sides[0][0] - sides[1][0]) / (sides[0][1] - sides[1][1])
-            jac[bad[:, k], k] = slope[bad[:, k]]
-        return r, jac
 
     def residuals(self, x: Array) -> Array:
         """Finite ones."""

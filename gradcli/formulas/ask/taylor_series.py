@@ -131,7 +131,8 @@ def taylor(
             first.value = simplify(first.value)
         if (part := _first_array(first.value)) is not None:
             raise NoExpression(
-                f"taylor expands what is made of numbers: {to_text(part)} is an array"
+                f"taylor expands what is made of numbers: a part of this program is an array of shape "
+                f"{part.shape}; write its elements out, as in sqrt(x**2 + y**2) for norm(stack([x, y]))"
             )
         places = positions(program)
         at = {x: first_order(Run(parse(t), {})).value for x, t in texts.items()}

@@ -65,6 +65,14 @@ def test_logistic_data_from_a_start_at_1(made: tuple[float, float, float, float]
     assert np.abs(found.values - made[:3]) == pytest.approx(np.zeros(3), abs=5 * found.errors.max())
 
 
+def test_a_fit_starts_where_only_the_derivative_overflows() -> None:
+    """exp(5000) is infinite: its quotient is 0, and the derivative by b is ∞/∞."""
+    columns = {"x": [0.1, 0.2, 0.4, 0.8, 1.0], "y": [1.0, 2, 3, 5, 6]}
+    far = fitted("y == a/(1 + exp(-b*x))", {"a": 1, "b": -5000}, columns)
+    near = fitted("y == a/(1 + exp(-b*x))", {"a": 1, "b": 1}, columns)
+    assert far.values == pytest.approx(near.values, rel=1e-5)
+
+
 @pytest.mark.parametrize(
     ("equation", "start", "given"),
     [

@@ -1,7 +1,7 @@
 """300 random minima, roots and fits: no claim is false beside SciPy from many starts.
 
 A "minimum" has no lower value where SciPy's own search from points close by ends close by; a "root" has sides
-that are equal in 30 digits' neighbourhood; a fit that converged has no lower sum of squares close by.
+that are equal to 1e-7 of their size; a fit that converged has no lower sum of squares close by.
 """
 
 from __future__ import annotations
