@@ -111,11 +111,11 @@ def _shrunk(gained: float, slope: float) -> float:
 def _reduced(jac: Array, r: Array) -> tuple[Array, Array]:
     """(R, Q.T @ r) of the Jacobian's QR, by blocks of rows."""
     size = jac.shape[1]
-    blocks: list[Array] = [
-        np.linalg.qr(np.column_stack([jac[k : k + _BLOCK], r[k : k + _BLOCK]]), mode="r")
+    blocks = [
+        lapack.qr(np.column_stack([jac[k : k + _BLOCK], r[k : k + _BLOCK]]), "r")[1]
         for k in range(0, len(r), _BLOCK)
     ]
-    whole: Array = blocks[0] if len(blocks) == 1 else np.linalg.qr(np.concatenate(blocks), mode="r")
+    whole = blocks[0] if len(blocks) == 1 else lapack.qr(np.concatenate(blocks), "r")[1]
     return whole[:size, :size], whole[:size, size]
 
 
