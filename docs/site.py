@@ -20,6 +20,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a checkout documents itself
 
 
+_ZERO = re.compile(r"\\mathbf\{0\}|0+(?:\.0*)?")
 FOLDER = Path(__file__).parent / "functions"
 
 
@@ -100,35 +101,47 @@ def _page(entry: Any, family: str) -> str:
 
 
 def _formula(entry: Any) -> str | None:
-    """The derivative of an example as MathML, if it has a formula that holds for every size."""
+    """The derivative of an example as MathML, if it has a formula that holds for every size.
+
+    Of an array it is the derivative of the sum of its elements; where that is 0, as of a softmax, it is the
+    Jacobian.
+    """
     from latex2mathml.converter import convert
 
-    from gradcli import diff, language
     from gradcli.commands.ops import _with_variables
 
     for sample in entry.samples[:3]:
         source, texts = _with_variables(sample)
         if not texts or not any(primitive.node for primitive in entry.primitives):
             continue
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")  # a formula for one size alone comes with a warning
-            try:
-                values = {name: language.read_value(text) for name, text in texts.items()}
-                found = diff(source, values, form="latex")
-            except (language.LanguageError, UserWarning):
-                continue
-        found = found if isinstance(found, dict) else {next(iter(texts)): found}
-        if set(found.values()) == {"0"}:  # as of the sum of a softmax
-            continue
-        lines = [
-            convert(rf"\frac{{\partial f}}{{\partial {name}}} = {text}", display="block")
-            for name, text in found.items()
-        ]
-        return (
-            f"For `f = {source}`, added up where it has several elements:\n\n"
-            '<div style="overflow-x: auto">' + "\n".join(map(_bold, lines)) + "</div>"
-        )
+        for jacobian in (False, True):
+            found = _derivatives(source, texts, jacobian)
+            lines = [
+                convert(rf"\frac{{\partial f}}{{\partial {name}}} = {text}", display="block")
+                for name, text in found.items()
+            ]
+            if lines:
+                how = "as a Jacobian" if jacobian else "added up where it has several elements"
+                return (
+                    f"For `f = {source}`, {how}:\n\n"
+                    '<div style="overflow-x: auto">' + "\n".join(map(_bold, lines)) + "</div>"
+                )
     return None
+
+
+def _derivatives(source: str, texts: dict[str, str], jacobian: bool) -> dict[str, str]:
+    """The derivatives as LaTeX, without those that are 0; none where there is no formula for every size."""
+    from gradcli import diff, language
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a formula for one size alone comes with a warning
+        try:
+            values = {name: language.read_value(text) for name, text in texts.items()}
+            found = diff(source, values, form="latex", jacobian=jacobian)
+        except (language.LanguageError, UserWarning):
+            return {}
+    by = found if isinstance(found, dict) else {next(iter(texts)): found}
+    return {name: text for name, text in by.items() if not _ZERO.fullmatch(text)}
 
 
 def _bold(mathml: str) -> str:

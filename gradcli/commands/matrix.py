@@ -16,16 +16,31 @@ from gradcli.commands.declarations import (
     declare,
 )
 from gradcli.commands.question import ALONG, HESSIAN, JACOBIAN, Question, write
+from gradcli.language import tree_kinds
 
 if TYPE_CHECKING:
     from gradcli.commands.request import Request
     from gradcli.engine.system.process import AnyContext
+    from gradcli.language.program import Program
 
 SPARSE = Option("--sparse", "Print only elements that are not zero, each with its indices.")
 
 
 def _vector(help: str) -> Option:
     return Option("--vector [NAME=]VALUE", help, many=True)
+
+
+_LISTS = frozenset(tree_kinds.KIND[name] for name in ("list", "tuple"))
+
+
+def _ending_in_a_vector(program: Program) -> Program:
+    """A program that ends in a list or a tuple, as one that ends in a vector of its items."""
+    if len(program) < 3 or program.kinds[len(program) - 3] not in _LISTS:
+        return program
+    from gradcli.language.parser import parse
+    from gradcli.language.rewritten_sources import as_vector
+
+    return parse(as_vector(program.source))
 
 
 @declare(
@@ -47,8 +62,10 @@ def _vector(help: str) -> Option:
 def jacobian(ctx: AnyContext, request: Request, options: Options) -> None:
     """Print the Jacobian of EXPR: the derivative of each element by each variable.
 
-    Its shape is the shape of EXPR followed by the shape of the variable.
+    Its shape is the shape of EXPR followed by the shape of the variable. A list or a tuple of numbers,
+    `[x*y, sin(x)]`, is a vector: a row for each of them.
     """
+    request.program = _ending_in_a_vector(request.program)
     write(answer_to(Question(JACOBIAN, ctx, request, options)))
 
 
@@ -84,6 +101,7 @@ def hessian(ctx: AnyContext, request: Request, options: Options) -> None:
 def jvp(ctx: AnyContext, request: Request, options: Options) -> None:
     """Print the derivative of EXPR along a direction: its Jacobian times a vector.
 
-    A variable without a vector stays where it is.
+    A variable without a vector stays where it is. A list of numbers is a vector, as for `jacobian`.
     """
+    request.program = _ending_in_a_vector(request.program)
     write(answer_to(Question(ALONG, ctx, request, options)))

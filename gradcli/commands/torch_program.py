@@ -253,6 +253,10 @@ def _run(
     """Run the program: the words of the error that ended it, and its exit code."""
     try:
         code = compile(source, full, "exec", dont_inherit=True)
+        import gc
+
+        gc.collect()
+        gc.freeze()  # what is loaded lives to the end: the collector need not look at it again
         interrupts.as_python()  # Ctrl-C ends the program, and what there is is shown
         with watch:
             exec(code, module.__dict__)

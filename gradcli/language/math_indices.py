@@ -239,6 +239,8 @@ def shapes_by_index(
             )
             continue
         letters = tuple(i.letter for i in subscripts(node))
+        if not letters:  # the whole x, as in `x_i - mean(x)`
+            continue
         if not all(len(x) == 1 for x in letters) or node.base in own:
             return {}
         for one, two in zip(shapes.get(node.base, letters), letters, strict=False):

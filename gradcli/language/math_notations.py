@@ -174,6 +174,8 @@ def integral(parser: Parser, token: Token) -> Node:
             high = (raised_limit(parser),)
         elif parser.next.kind == "power":
             high = (parser.superscript(),)
+    if parser.next.kind == "end":
+        raise parser.error("this integral is of nothing", token, "as in \\int x dx")
     parser.differentials.append("")
     body = parser.sum()
     if not parser.differentials[-1] and is_differential(parser.next):

@@ -696,18 +696,30 @@ class Parser:
         raise self.error(f"`\\{text}` is no notation that is read here", token, hint)
 
     def barred(self, token: Token) -> Node:
-        r"""`\bar{x}`: a name, if it has a value; else it is asked."""
+        r"""`\bar{x}`: a name, if it has a value; the mean where the text has `x_i`; else it is asked."""
         inner = self.argument()
         if inner.kind != "name":
             return Node("call", token, "conj", (inner,))
         name = f"{inner.text}_bar"
         if name in self.own:
             return Node("name", token, name)
+        if self._has_index(inner.text) and self.next.text != "_":
+            self.remarks.append(f"the bar of {inner.text} is its mean")
+            return Node("call", token, "mean", (inner,))
         raise self.asks(
             f"the bar of {inner.text} is a mean, a conjugate, or part of a name?", token,
             f"write \\mathrm{{mean}}({inner.text}), \\overline{{{inner.text}}}, "
             f"or say the value of the name, --{name} VALUE",
         )  # fmt: skip
+
+    def _has_index(self, name: str) -> bool:
+        """Whether the text has the name with an index, a letter as in `x_i`."""
+        texts = [t.text for t in self.tokens if t.text != "{"]
+        letters = [f"{name}_{k}" for k in _DIMENSIONS]
+        return any(t in letters for t in texts) or any(
+            [*after[:2]] == [name, "_"] and after[2] in [*_DIMENSIONS]
+            for after in zip(texts, texts[1:], texts[2:], strict=False)
+        )
 
     def root(self) -> Node:
         r"""`\sqrt{x}`, `\sqrt[3]{x}`, `√x`."""

@@ -249,7 +249,9 @@ def no_tensor(program: Program, value: Any, purpose: str) -> LanguageError:
             if fields:
                 what = f"the value is a tuple of {' and '.join(fields)}, not a tensor"
             else:
-                hint += ", or make one tensor of them: stack(…)"
+                hint += (
+                    ", or make one tensor of them: stack(…); gradcli jacobian has a row for each"
+                )
             bound = dict.fromkeys(program.free_variables())
             hint = _translation(program, bound, True) or hint
     message = f"{what}: there is no {purpose}"

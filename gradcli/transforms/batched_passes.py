@@ -99,6 +99,12 @@ class Sparse:
     def __init__(self, shape: tuple[int, ...], indices: Any, values: Any) -> None:
         self.shape, self.indices, self.values = shape, indices, values
 
+    def dense(self) -> Any:
+        """The array, with the zeros."""
+        made = np.zeros(self.shape, self.values.dtype)
+        made[tuple(self.indices.T)] = self.values
+        return made
+
 
 def sparse(output: Tensor, wrt: Sequence[Tensor], level: BatchLevel) -> list[Sparse]:
     """As `reverse`, without the zeros: in as much memory as there are elements where all is elementwise.

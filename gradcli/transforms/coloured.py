@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from gradcli.transforms.tracing.numpy_program import scattered
 
 Function = Callable[[Tensor], Any]
 MOST = 50_000_000  # elements of a block of products
+LARGE = 1 << 14  # of directions, from which on what is made of them alone is not kept
 
 
 def is_traced(tensors: Sequence[Any]) -> bool:
@@ -72,15 +73,26 @@ def matrix(
     return whole_matrix
 
 
-def entries(function: Function, point: Tensor, symmetric: bool = False) -> tuple[Plan, Tensor]:
-    """As `matrix`, without the zeros: the plan, which has the places, and the elements there.
+class Entries(NamedTuple):
+    """A matrix without its zeros: the plan, which has the places, and the elements there.
 
-    Raises RuntimeError where the matrix has no pattern.
+    shape: the result's, then the point's. split: how many dimensions are the result's.
     """
-    found = _plan(function, point, symmetric)
-    if found is None or found[0] is None:
-        raise RuntimeError("the matrix is not sparse: every element depends on too many variables")
-    return found[0], _values(function, point, found[0])
+
+    plan: Plan
+    values: Tensor
+    shape: tuple[int, ...]
+    split: int
+
+
+def entries(function: Function, point: Tensor, symmetric: bool = False) -> Entries:
+    """As `matrix`, without the zeros. Raises RuntimeError where the result is no real tensor."""
+    found = _plan(function, point, symmetric, sparse=True)
+    if found is None:
+        raise RuntimeError("the value is not a real tensor")
+    plan, shape = found
+    assert plan is not None
+    return Entries(plan, _values(function, point, plan), (*shape, *point.shape), len(shape))
 
 
 def _is_plain(tensor: Tensor) -> bool:
@@ -97,9 +109,12 @@ def _values(function: Function, point: Tensor, plan: Plan) -> Tensor:
 
 
 def _plan(
-    function: Function, point: Tensor, symmetric: bool
+    function: Function, point: Tensor, symmetric: bool, sparse: bool = False
 ) -> tuple[Plan | None, tuple[int, ...]] | None:
-    """(the plan, None for all unit vectors; the shape of the result); None where there is no tensor."""
+    """(the plan, None for all unit vectors; the shape of the result); None where there is no tensor.
+
+    sparse: there has to be a plan, of all elements where there is no pattern.
+    """
     from gradcli.transforms.tracing.abstract_arrays import AbstractArray
 
     graph = numbers(point.array)._graph
@@ -116,14 +131,22 @@ def _plan(
         plan = planned(pairs, m, n, symmetric)
     except Dense:
         plan = None
-    if plan is not None and 2 * len(plan.seeds) > n and m * n > 16:
+    if sparse and plan is None and m * n <= MOST:
+        plan = planned((np.repeat(np.arange(m), n), np.tile(np.arange(n), m)), m, n, False)
+    if plan is not None and 2 * len(plan.seeds) > n and m * n > 16 and not sparse:
         plan = None
     if (n if plan is None else len(plan.seeds)) * m > MOST:
         size = m * n * point.array.dtype.itemsize
         raise RuntimeError(
-            f"the matrix is {m} by {n} and dense: {size / 2**30:.3g} GiB, and no trace has so much"
+            f"the matrix is dense, and {m} by {n} numbers are {size / 2**30:.3g} GiB: take products with "
+            "vectors (jvp of grad)"
         )
     return plan, shape
+
+
+def _constant(like: Any, array: Any) -> Any:
+    """An array as a constant of a trace, so that what is done with it is recorded."""
+    return type(like)(like._graph, like._graph.constant(array))
 
 
 def _pushed(function: Function, point: Tensor, seeds: Any) -> Tensor:
@@ -132,12 +155,20 @@ def _pushed(function: Function, point: Tensor, seeds: Any) -> Tensor:
     with levels.Level(), forward_mode.nested_level():
         batch = BatchLevel(len(seeds), "error", linear=True)
         with opened(batch):
-            along = wrap(BatchedArray(seeds.reshape(len(seeds), *shape), batch))
+            directions = seeds.reshape(len(seeds), *shape)
+            if seeds.size > LARGE:
+                directions = _constant(numbers(point.array), directions)
+            along = wrap(BatchedArray(directions, batch))
             out = function(forward_mode.make_dual(point, along))
             value, pushed = forward_mode.unpack_dual(out)
             if pushed is None:
                 return wrap(np.zeros((len(seeds), *value.shape), value.array.dtype))
             found: Tensor = remove_batch_dim(pushed, 0, batch)
+    if _is_plain(found):
+        from gradcli.transforms.tracing.shorter_programs import shortened
+
+        array = found.array
+        return wrap(type(array)(array._graph, shortened(array._graph, array._op)))
     return found
 
 

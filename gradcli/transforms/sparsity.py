@@ -14,7 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcli.transforms.tracing.numpy_program import Operation, live, operands, replaced, scattered
+from gradcli.transforms.tracing.numpy_program import (
+    Operation,
+    live,
+    operands,
+    pieced,
+    replaced,
+    scattered,
+)
 
 Array = Any
 Pairs = tuple[Array, Array]  # (rows, columns), sorted by them, once each
@@ -22,7 +29,7 @@ MOST_PAIRS = 20_000_000  # more are no sparse problem, and would fill the memory
 # Functions that only move elements.
 MOVING = frozenset(
     "written broadcast_to take concatenate array as_operands arranged repeat_to put_along getitem "
-    "take_along_axis".split()
+    "take_along_axis pad".split()
 )
 
 
@@ -67,6 +74,8 @@ def _of_call(o: Operation, args: Sequence[Operation], sets: Sequence[Pairs], n: 
         block, places, index = args
         rows, columns = _taken(sets[0], block.size, places.args[0])
         return index.args[0][rows], columns  # which rise
+    if o.function is pieced:
+        return _union([_piece(o, index, v, sets[args.index(v)]) for index, v in o.args[2:]], n)
     if o.kind in ("view", "fill") or name in MOVING:
         try:
             return _moved(o, args, sets)
@@ -84,7 +93,7 @@ def _spread(pairs: Pairs, a: Operation, o: Operation) -> Pairs:
 
 
 def _moved(o: Operation, args: Sequence[Operation], sets: Sequence[Pairs]) -> Pairs:
-    """What only moves elements moves their numbers as well; those of plain numbers depend on nothing."""
+    """What only moves elements moves their numbers too, from 1 on: a zero that is put in is none."""
     ids: dict[int, Array] = {}
     at, joined = 0, []
     for a, (rows, columns) in zip(args, sets, strict=True):
@@ -93,15 +102,27 @@ def _moved(o: Operation, args: Sequence[Operation], sets: Sequence[Pairs]) -> Pa
         if a.kind == "constant" and a.dtype.kind not in "fc":  # an index stays what it is
             ids[a.index] = a.args[0]
             continue
-        ids[a.index] = np.arange(at, at + a.size).reshape(a.shape)[()]
+        ids[a.index] = np.arange(at + 1, at + 1 + a.size).reshape(a.shape)[()]
         joined.append((rows + at, columns))
         at += a.size
     given = [replaced(v, lambda q: ids[q.index]) for v in o.args]
-    moved = np.asarray(o.function(*given, **dict(o.options)))
+    options = {k: v for k, v in o.options if k != "constant_values"}
+    moved = np.asarray(o.function(*given, **options))
     if moved.shape != o.shape:
         raise ValueError("it does not only move elements")
     whole = tuple(np.concatenate(part) for part in zip(*joined, strict=True))
-    return _taken((whole[0], whole[1]), at, moved.ravel())
+    there = np.flatnonzero(moved)
+    rows, columns = _taken((whole[0], whole[1]), at, moved.ravel()[there] - 1)
+    return there[rows], columns
+
+
+def _piece(o: Operation, index: Any, values: Operation, pairs: Pairs) -> Pairs:
+    """The pairs of what is put at an index."""
+    ids = np.full(o.shape, -1)
+    ids[index] = np.arange(values.size).reshape(values.shape)
+    at = np.flatnonzero(ids >= 0)
+    rows, columns = _taken(pairs, values.size, ids.ravel()[at])
+    return at[rows], columns
 
 
 def _all(o: Operation, sets: Sequence[Pairs]) -> Pairs:

@@ -65,6 +65,7 @@ def test_values(text: str, options: list[str], value: str) -> None:
         (r"\|x\|_p", ["--wrt", "x"], "sign(x)*abs(x)**(p - 1)*sum(abs(x)**p)**(1/p - 1)"),
         (r"\sum_i\sum_j x_i A_{ij} x_j", ["--wrt", "x"], "(A + A.T)@x"),
         (r"\sum_i (y_i - \sum_j X_{ij} w_j)^2", ["--wrt", "w"], "2*X.T@(X@w - y)"),
+        (r"\sum_i (x_i - \mathrm{mean}(x))^2", [], "2*(x - mean(x))"),  # x is no number
         (r"\sum_i a_i x_i", ["--wrt", "a"], "x"),
         # d/dx says by what
         (r"\frac{d x^2}{dx}", ["--wrt", "x"], "2*x"),

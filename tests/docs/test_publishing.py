@@ -69,6 +69,14 @@ def test_the_site_has_every_page() -> None:
     assert set(nav) - {"functions/index.md"} == pages  # which docs/site.py makes
 
 
+def test_the_page_about_installing_names_every_extra() -> None:
+    extras = set(
+        tomllib.loads((TOP / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    )
+    text = (TOP / "docs" / "install.md").read_text(encoding="utf-8")
+    assert {name for name in extras if f"`{name}`" in text} == extras - {"docs", "bench", "test"}
+
+
 def test_the_site_needs_nothing_that_one_builder_knows() -> None:
     """zensical, the successor of Material for MkDocs, ignores hooks: what they made would be missing."""
     settings = (TOP / "mkdocs.yml").read_text(encoding="utf-8")

@@ -117,3 +117,51 @@ def test_few_colours_are_needed() -> None:
     hub = np.array(sorted({(a, a) for a in i} | {(0, a) for a in i} | {(a, 0) for a in i})).T
     assert star_colours(n, (hub[0], hub[1])).max() == 1
     assert column_colours(n, n, (hub[0], hub[1])).max() == n - 1
+
+
+def test_matrices_without_their_zeros() -> None:
+    f = gradcli.compile(rosenbrock)
+    for shift in (0.0, 0.5):
+        x = np.linspace(0.5, 1.5, 40) + shift
+        found = f.sparse_hessian(x)
+        dense = func.hessian(rosenbrock)(gradcli.tensor(x, dtype=gradcli.float64)).numpy()
+        assert found.shape == (40, 40) and len(found.values) == 40 + 2 * 39
+        assert found.dense() == pytest.approx(dense, rel=1e-13)
+    (made,) = f.matrices.values()
+    assert made.colours == 3
+    g = gradcli.compile(lambda x, w: stencil(x) * w, wrt=["x"])
+    found = g.sparse_jacobian(x, 2.0)
+    dense = func.jacrev(stencil)(gradcli.tensor(x, dtype=gradcli.float64)).numpy()
+    assert found.dense() == pytest.approx(2 * dense, rel=1e-12)
+    assert len(found.values) == 40 + 2 * 39
+
+
+def test_a_hundred_thousand_variables_take_three_directions() -> None:
+    """No array of one call is larger than the block of products."""
+    f = gradcli.compile(rosenbrock)
+    x = np.linspace(0.5, 1.5, 20_000)
+    found = f.sparse_hessian(x)
+    i, j = found.indices.T
+    exact = np.where(
+        i == j,
+        1200 * x[i] ** 2 + 2 - 400 * np.append(x, 0)[i + 1] + 200,
+        -400 * x[np.minimum(i, j)],
+    )
+    exact[(i == 0) & (j == 0)] -= 200
+    exact[(i == len(x) - 1) & (j == len(x) - 1)] = 200
+    assert found.values == pytest.approx(exact, rel=1e-12)
+    (made,) = f.matrices.values()
+    assert made.colours == 3
+
+
+@sweep(
+    ("function", "words"),
+    [
+        (lambda x: x if x.sum() > 0 else -x, "cannot be traced"),
+        (lambda x: x + gradcli.randn(3), "cannot be traced"),
+    ],
+    parts=1,
+)
+def test_what_cannot_be_traced_is_refused(function: Any, words: str) -> None:
+    with pytest.raises(RuntimeError, match=words):
+        gradcli.compile(lambda x: function(x).sum()).sparse_hessian(np.ones(3))

@@ -137,6 +137,7 @@ class CompiledFunction:
             raise ValueError(f"wrt: {title} has no variable {min(unknown)!r}")
         self.threads, self.memory, self.native = threads, memory, native
         self.plans: dict[Any, CompiledProgram | Untraceable] = {}
+        self.matrices: dict[Any, Any] = {}  # of sparse derivatives
         self.__name__ = title
 
     def __call__(self, *args: Any, **arrays: Any) -> Any:
@@ -160,6 +161,43 @@ class CompiledFunction:
         return wrap(value), {
             n: None if g is None else wrap(g) for n, g in zip(names, grads, strict=True)
         }
+
+    def sparse_hessian(self, *args: Any, **arrays: Any) -> Any:
+        """The second derivatives without the zeros: a `Sparse` with `shape`, `indices` and `values`.
+
+        Of a scalar by the one variable in `wrt`. The pattern, which may hold elements that happen to be 0,
+        is found once for each set of shapes, and as many directions as it has colours are pushed. Raises
+        RuntimeError where the program cannot be traced.
+        """
+        return self._sparse(args, arrays, True)
+
+    def sparse_jacobian(self, *args: Any, **arrays: Any) -> Any:
+        """As `sparse_hessian`, the derivatives of each element of the value."""
+        return self._sparse(args, arrays, False)
+
+    def _sparse(self, args: tuple[Any, ...], arrays: dict[str, Any], second: bool) -> Any:
+        given, _ = self._arrays(args, arrays)
+        key = (second, *self._signature(given, False))
+        found = self.matrices.get(key)
+        if found is None:
+            found = self.matrices[key] = self._matrix(given, second)
+        return found(*given)
+
+    def _matrix(self, given: list[Any], second: bool) -> Any:
+        from gradcli.columns.compiler.sparse_matrices import SparseProgram
+
+        names = self._differentiated(given)
+        if len(names) != 1:
+            raise ValueError(f"wrt: a sparse matrix is by one variable, not by {', '.join(names)}")
+        variables = dict(zip(self.names, given, strict=True))
+        how: dict[str, Any] = {"threads": self.threads, "native": self.native}
+        try:
+            return SparseProgram(
+                *(self.function, variables, names[0], second),
+                lambda trace: CompiledProgram(trace, **how).run,
+            )
+        except Untraceable as reason:
+            raise RuntimeError(f"the program cannot be traced: {reason}") from reason
 
     def plan(self, *args: Any, gradients: bool = True, **arrays: Any) -> str:
         """The compiled program for arrays of these shapes, as text."""

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcli.columns.optimize.levenberg_marquardt import levenberg_marquardt
+from gradcli.columns.optimize.starts import Search, search, starts
 from gradcli.language.located_errors import LanguageError
 from gradcli.operators.primitives import lapack
 
@@ -33,7 +34,7 @@ _TRIES = 32  # starts in place of one from where no residual depends on some par
 _DECADES = 3.0  # powers of ten that these are from the given start
 _BETTER = 0.9  # of the sum of squares there, what another start has to reach
 _EQUALS = 4  # of them that come to the same: it is the lowest
-_PROBE = 0.01  # of a standard error, how far one looks for a lower sum of squares
+_PROBES = (0.01, 1.0, 2.0)  # of a standard error, how far one looks for a lower sum of squares
 _MAD = 1.4826  # of a normal distribution, its deviation by the median absolute one
 
 
@@ -75,7 +76,8 @@ class Fit(NamedTuple):
     residuals. bounded: those that ended at a bound, which the covariance holds fixed. evaluations: how
     often the residuals were computed. still: those of the undetermined on which no residual depends at all
     there. begun: where it began, if that was another start. absolute: whether residuals come in units of
-    their uncertainties.
+    their uncertainties. search: what other starts came to, where they were asked for. explained: the share
+    of the data's variance that the residuals lack, for as many rows and parameters (the adjusted R²).
     """
 
     values: Array
@@ -90,6 +92,8 @@ class Fit(NamedTuple):
     still: Sequence[int] = ()
     begun: Array | None = None
     absolute: bool = False
+    search: Search | None = None
+    explained: float | None = None
 
     @property
     def probability(self) -> float:
@@ -166,13 +170,14 @@ def fit(
     size: float = 0.0,
     sums: bool = False,
     limit: int = 5000,
+    many: int = 0,
 ) -> Fit:
     """The least squares of `at` from a start, by the best of the methods.
 
     absolute: whether residuals come in units of their standard uncertainty; if not, it is that of the
     residuals. loss: of `scipy.optimize.least_squares`. size: the length of the data, next to which
     residuals may be nothing. sums: whether `at` stands for sums over many rows, each of
-    which is a pass and has rounding of its own.
+    which is a pass and has rounding of its own. many: how many starts more to try.
     """
     point = _Point(at)
     free = bool(np.isinf(lower).all() and np.isinf(upper).all()) and loss == "linear"
@@ -181,6 +186,9 @@ def fit(
     tolerances = dict.fromkeys(("ftol", "xtol", "gtol"), _PASSES if sums else TOLERANCE)
     options: dict[str, Any] = {"bounds": (lower, upper), "max_nfev": limit, **tolerances}
     scale = 1.0
+    searched = None
+    if many:
+        start, searched = _searched(point, ways[:1], start, many, options)
     precision = float(np.sqrt(_EPS) if sums else _EPS)
 
     def described(found: Any) -> Fit:
@@ -195,7 +203,7 @@ def fit(
         made = described(first)
         known = made.converged and not made.undetermined
         if known and (sums or not _lower(point, first, made, (lower, upper))):
-            return _warranted(made)
+            return _warranted(made._replace(search=searched))
         own.append(first)
     if loss != "linear" and not absolute:  # what an outlier is, the residuals tell, time and again
         best = _least(point, ways, start, **options)
@@ -209,16 +217,35 @@ def fit(
         return _least(point, ways[:1], begin, **options)
 
     made = described(best)
+    made = made._replace(search=searched)
     if sums or loss != "linear":
         return _warranted(made)
     if lower_point := _lower(point, best, made, (lower, upper)):
         best = _least(point, ways, lower_point[0], **options)
-        made = described(best)
+        made = described(best)._replace(search=searched)
         if _lower(point, best, made, (lower, upper)):
             made = made._replace(converged=False)
     if made.undetermined or not made.converged:
         made = _from_elsewhere(made, best.cost, described, start, (lower, upper), least)
     return _warranted(made)
+
+
+def _searched(
+    point: _Point, ways: Sequence[str], start: Array, many: int, options: Mapping[str, Any]
+) -> tuple[Array, Search]:
+    """(the best end of fits from many starts, the given one first, how often it was found)."""
+    ends: list[tuple[float, Array]] = []
+    lower, upper = options["bounds"]
+    for begin in [start, *starts(point.here, start, lower, upper, many)]:
+        try:
+            found = _least(point, ways, begin, **options)
+        except ValueError:
+            continue
+        ends.append((2 * float(found.cost), found.x))
+    costs = [cost for cost, _ in ends]
+    least = min(costs, default=float("inf"))
+    best = next((x for cost, x in ends if cost == least), start)
+    return best, search(costs, least)
 
 
 def _warranted(made: Fit) -> Fit:
@@ -270,13 +297,16 @@ def _lower(
 ) -> tuple[Array] | tuple[()]:
     """(a point with a lower sum of squares close by,) or nothing.
 
-    A minimum has none a hundredth of a standard error away, along the axes of its ellipsoid.
+    A minimum has none a hundredth of a standard error away, along the axes of its ellipsoid, and errors mean
+    something where there is none within it.
     """
     spread = made.covariance
     if not (made.converged and np.isfinite(spread).all() and np.isfinite(made.chi2)):
         return ()
     values, vectors = lapack.eigh(spread)
-    for move in (vectors * np.sqrt(np.maximum(values, 0.0))).T * _PROBE:
+    axes = (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    random = np.random.default_rng(0).normal(size=(4 * len(axes), len(axes))) @ axes
+    for move in np.concatenate([*(far * axes for far in _PROBES), random]):
         for there in (best.x + move, best.x - move):
             there = np.clip(there, *bounds)
             r = point.residuals(there)

@@ -522,7 +522,8 @@ def to_c(found: Derivatives) -> str:
     Raises NoExpression where C has no form for a function.
     """
     _check(found)
-    roots = [written_out(stable(r), CPrinter()) for r in (found.value, *found.by.values())]
+    roots = stable([found.value, *found.by.values()])
+    roots = [written_out(r, CPrinter()) for r in roots]
     word = found.kind.lower()
     names = c_names(found.variables)
     short = "grad" if word in ("gradient", "derivative") else word

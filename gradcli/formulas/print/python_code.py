@@ -28,7 +28,7 @@ from gradcli.formulas.derive.differentiate import Derivatives
 from gradcli.formulas.lift.lifting import NoExpression
 from gradcli.formulas.print.numpy_helpers import HELPERS, SCALAR, SPECIAL
 from gradcli.formulas.print.sharing import shared_parts
-from gradcli.formulas.print.stable_forms import stable
+from gradcli.formulas.print.stable_forms import stable, unordered
 from gradcli.formulas.print.written_out import written_out
 
 # Functions of the language that have another name in NumPy.
@@ -116,7 +116,7 @@ class NumpyPrinter(Printer):
 
     def own(self, roots: list[Expression]) -> list[Expression]:
         """The expressions in forms that keep their digits, of functions that there are."""
-        return [written_out(stable(root), type(self)()) for root in roots]
+        return [written_out(root, type(self)()) for root in stable(roots)]
 
     def program(self, body: str) -> str:
         """A function with what it calls and imports."""
@@ -305,7 +305,7 @@ class TorchPrinter(Printer):
         self.like = like
 
     def own(self, roots: list[Expression]) -> list[Expression]:
-        return roots
+        return unordered(roots)
 
     def program(self, body: str) -> str:
         return f"{imported(self.header, body)}{body}"

@@ -8,15 +8,33 @@ from __future__ import annotations
 
 from gradcli.formulas.algebra import algebra as alg
 from gradcli.formulas.algebra.exact_numbers import ONE, ZERO, Number
-from gradcli.formulas.algebra.expressions import Expression, call, is_call
+from gradcli.formulas.algebra.expressions import Expression, call, is_call, order
 from gradcli.formulas.algebra.rewriting import rewrite
+from gradcli.formulas.lift.elementwise_rules import compare
 
 TWO = Number.of(2)
 
 
-def stable(root: Expression) -> Expression:
-    """1 - tanh(u)**2 and 1/cosh(u)**2 as sech2(u)."""
-    return rewrite(rewrite(root, _differences), _reciprocals)
+def stable(roots: list[Expression]) -> list[Expression]:
+    """1 - tanh(u)**2 and 1/cosh(u)**2 as sech2(u), the slope of relu as that of a nan, too.
+
+    roots: the value and its derivatives, which are read together.
+    """
+    return unordered([rewrite(rewrite(root, _differences), _reciprocals) for root in roots])
+
+
+def unordered(roots: list[Expression]) -> list[Expression]:
+    """where(u > 0, v, 0) as where(u <= 0, 0, v) beside relu(u): a nan is not above 0, and has the slope v."""
+    rectified = [n.args[0] for n in order(roots) if is_call(n, "relu")]
+    turned = {compare("gt", u, alg.zero): compare("le", u, alg.zero) for u in rectified}
+
+    def rule(node: Expression) -> Expression:
+        if not is_call(node, "where") or node.args[0] not in turned:
+            return node
+        condition, own, other = node.args
+        return alg.where(turned[condition], other, own)
+
+    return [rewrite(root, rule) for root in roots] if turned else roots
 
 
 def _reciprocals(node: Expression) -> Expression:
@@ -50,4 +68,4 @@ def _complement(term: Expression) -> Expression | None:
     return None
 
 
-__all__ = ["stable"]
+__all__ = ["stable", "unordered"]

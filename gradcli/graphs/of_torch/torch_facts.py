@@ -16,7 +16,7 @@ from gradcli.graphs.of_torch.torch_notes import Note, note_of
 from gradcli.graphs.of_torch.torch_tensors import is_torch_tensor, node_of, readable
 from gradcli.graphs.of_torch.training_facts import JUDGES, PAIRS, Training, looking
 from gradcli.graphs.probes import Place
-from gradcli.graphs.traversal import walk
+from gradcli.graphs.traversal import Walk, walk
 
 Where = tuple[str | None, int]
 PLAIN = frozenset(("item", "tolist", "numpy", "__float__", "__int__", "__array__"))
@@ -159,11 +159,12 @@ class Facts:
                 cut.leaves.update(id(n.variable) for n in found if hasattr(n, "variable"))
 
     # -- backward passes -------------------------------------------------------------------------
-    def begins(self, roots: list[Any], frees: bool, frame: FrameType | None) -> list[Any]:
-        """A pass begins; its nodes. Raises RuntimeError where PyTorch would, had the graph not been kept."""
+    def begins(self, roots: list[Any], frees: bool, frame: FrameType | None) -> Walk:
+        """A pass begins; its graph. Raises RuntimeError where PyTorch would, had the graph not been kept."""
         self.step += 1
         starts = [node for node in map(node_of, roots) if node is not None]
-        nodes = walk(dict.fromkeys(starts)).nodes
+        found = walk(dict.fromkeys(starts))
+        nodes = found.nodes
         if frees:
             for node in nodes:
                 note = note_of(node)
@@ -173,7 +174,7 @@ class Facts:
         self.training.begins(roots, {note.call for note in notes if note is not None}, frame)
         self._count_alive(frame)
         self._alive += [weakref.ref(n) for n in map(note_of, starts) if n is not None]
-        return nodes
+        return found
 
     def ended(self, nodes: list[Any], frees: bool) -> None:
         """A pass has ended."""

@@ -9,11 +9,10 @@ from typing import Any
 
 from gradcli.engine.core.node import FREED
 from gradcli.graphs import value_text
-from gradcli.graphs.backward_steps import Step
 from gradcli.graphs.of_torch import torch_versions
 from gradcli.graphs.of_torch.module_calls import Calls
 from gradcli.graphs.of_torch.torch_notes import Note, note_of
-from gradcli.graphs.of_torch.torch_pass import TorchRecorder, once_more
+from gradcli.graphs.of_torch.torch_pass import TorchRecorder, once_more, recorded
 from gradcli.graphs.of_torch.torch_tensors import (
     dense_parts,
     is_torch_tensor,
@@ -283,16 +282,10 @@ def address_of(tensor: Any) -> int:
 
 def _recorded(skeleton: Walk) -> TorchRecorder | None:
     """The steps of a pass that the program has run while it was watched."""
-    known = [(note_of(node), node) for node in skeleton.nodes]
-    turns = [(note.turn, node, note) for note, node in known if note is not None and note.turn]
     root = skeleton.nodes[skeleton.roots[0]]
     note = note_of(root)
     if note is None or not note.turn:
         return None
-    recorder = TorchRecorder((), skeleton=skeleton)
-    steps = recorder.passes[0].steps
-    for number, (_, node, one) in enumerate(sorted(turns, key=lambda t: t[0]), 1):
-        steps.append(Step(number, node, one.grads, one.sent or ()))
-        recorder.reached[node] = next((g for g in one.grads if g is not None), None)
+    recorder = recorded(skeleton)
     recorder.look()
     return recorder

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from gradcli.engine.system.garbage import uncollected
 from gradcli.graphs import nonfinite, value_text
 from gradcli.graphs.backward_steps import Pass, Step
 from gradcli.graphs.of_torch.torch_notes import KEY, Note, note_of
@@ -52,21 +53,25 @@ class TorchRecorder:
     @contextmanager
     def listening(self) -> Iterator[None]:
         """Hear of every node that runs inside."""
-        handles = []
-        for node in self.skeleton.nodes:
-            handles.append(node.register_prehook(self._before(node)))
-            if not hasattr(node, "variable"):
-                handles.append(node.register_hook(self._after(node)))
-        try:
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
+        with uncollected():  # hooks and steps, all of which live to the end of the pass
+            handles = []
+            own = sys.modules["torch"]._C._FunctionBase  # may raise, and may run a pass of its own
+            for node in self.skeleton.nodes:
+                leaf = hasattr(node, "variable")
+                if leaf or isinstance(node, own):
+                    handles.append(node.register_prehook(self._before(node)))
+                if not leaf:
+                    handles.append(node.register_hook(self._after(node)))
+            try:
+                yield
+            finally:
+                for handle in handles:
+                    handle.remove()
 
     def _before(self, node: Any) -> Any:
         def hook(grads: tuple[Any, ...]) -> None:
             try:
-                self._start(node, tuple(map(self._counted, grads)))
+                self._start(node, tuple([self._counted(grad) for grad in grads]))
             except Exception as error:  # of ours: the program goes on
                 self._went_wrong(error)
 
@@ -83,15 +88,15 @@ class TorchRecorder:
         steps.append(step)
         self._open[node] = step
         self.reached[node] = next((grad for grad in grads if grad is not None), None)
-        note = note_of(node)
-        if note is None:
-            note = node.metadata[KEY] = Note(0, None, 0, -1, None)
+        note = _noted(node)
         TorchRecorder._turn += 1
         note.grads, note.turn = grads, TorchRecorder._turn
 
     def _after(self, node: Any) -> Any:
         def hook(outgoing: tuple[Any, ...], incoming: tuple[Any, ...]) -> None:
             try:
+                if node not in self._open:
+                    self._start(node, tuple([self._counted(grad) for grad in incoming]))
                 self._end(node, outgoing)
             except Exception as error:  # of ours: the program goes on
                 self._went_wrong(error)
@@ -137,6 +142,27 @@ class TorchRecorder:
             if place is not None:
                 self.anomaly = step, {}
                 return
+
+
+def recorded(skeleton: Walk) -> TorchRecorder:
+    """The steps that the notes of a graph's nodes have kept, in order."""
+    recorder = TorchRecorder((), skeleton=skeleton)
+    steps = recorder.passes[0].steps
+    turns = [
+        (note.turn, node, note) for node in skeleton.nodes if (note := note_of(node)) and note.turn
+    ]
+    for number, (_, node, note) in enumerate(sorted(turns, key=lambda turn: turn[0]), 1):
+        steps.append(Step(number, node, note.grads, note.sent or ()))
+        recorder.reached[node] = next((g for g in note.grads if g is not None), None)
+    return recorder
+
+
+def _noted(node: Any) -> Note:
+    """The note of a node; a new one where nobody watched."""
+    note = note_of(node)
+    if note is None:
+        note = node.metadata[KEY] = Note(0, None, 0, -1, None)
+    return note
 
 
 def once_more(

@@ -37,7 +37,7 @@ from gradcli.graphs.of_torch.torch_tensors import (
     node_of,
     readable,
 )
-from gradcli.graphs.traversal import class_name, walk
+from gradcli.graphs.traversal import Walk, class_name, walk
 
 
 def _paths(*keys: str) -> tuple[str, ...]:
@@ -490,8 +490,9 @@ class Watch:
             self._in_pass += 1
             begun = self.clock()
             try:
-                nodes = self._begins(roots, frees, sys._getframe(1))
-                with self._listening(roots, len(nodes)):
+                graph = self._begins(roots, frees, sys._getframe(1))
+                nodes = graph.nodes
+                with self._listening(roots, graph):
                     found = run(tensors, *args, **kwargs)
                 if place == 1:
                     self._has_ended(nodes, frees)
@@ -516,15 +517,15 @@ class Watch:
             self._has_ended(_nodes_below(roots), False)
         return found
 
-    def _begins(self, roots: list[Any], frees: bool, frame: FrameType | None) -> list[Any]:
-        """The nodes of a pass. Raises RuntimeError where the program runs one a second time."""
+    def _begins(self, roots: list[Any], frees: bool, frame: FrameType | None) -> Walk:
+        """The graph of a pass. Raises RuntimeError where the program runs one a second time."""
         try:
             return self.facts.begins(roots, frees, frame)
         except Exception as error:  # of ours: the program goes on
             if str(error) == SECOND_TIME:
                 raise
             self.failed(error)
-            return []
+            return walk([])
 
     @_quietly
     def _has_ended(self, nodes: list[Any], frees: bool) -> None:
@@ -544,14 +545,18 @@ class Watch:
             once_more(roots, seeds[0] if seeds else None, nodes, leaves, inner)
 
     @contextmanager
-    def _listening(self, roots: list[Any], count: int = sys.maxsize) -> Iterator[None]:
+    def _listening(self, roots: list[Any], graph: Walk | None = None) -> Iterator[None]:
         with ExitStack() as stack:
             try:
                 if self.timed:
                     stack.enter_context(self._timing(_nodes_below(roots)))
-                elif self.gradients or count <= self.few:
+                elif self.gradients or (graph is not None and len(graph) <= self.few):
                     recorder = TorchRecorder(
-                        roots, heard=self.heard, counted=self._counted, failed=self.failed
+                        roots,
+                        skeleton=graph,
+                        heard=self.heard,
+                        counted=self._counted,
+                        failed=self.failed,
                     )
                     stack.enter_context(recorder.listening())
             except Exception as error:  # of ours: the program goes on

@@ -56,6 +56,17 @@ def scattered(block: Any, places: Any, index: Any, shape: Shape) -> Any:
     return made
 
 
+def pieced(shape: Shape, dtype: Any, *pieces: Any) -> Any:
+    """Zeros, to which pieces are added, each of them (slices, values)."""
+    made = np.zeros(shape, dtype)
+    index, values = pieces[0]
+    made[index] = values
+    for index, values in pieces[1:]:
+        part = made[index]
+        part += values
+    return made
+
+
 class Untraceable(BaseException):
     """The program cannot be traced. Not an Exception, so that no handler catches it on the way."""
 

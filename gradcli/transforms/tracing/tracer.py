@@ -12,8 +12,7 @@ import numpy as np
 from gradcli.engine.core import modes
 from gradcli.engine.core.anomaly import running
 from gradcli.engine.core.backward_pass import grad
-from gradcli.engine.core.node import edge_of
-from gradcli.engine.core.tensor import Scalar, Tensor, edge, wrap
+from gradcli.engine.core.tensor import Scalar, Tensor, wrap
 from gradcli.operators.movement.casting import stop_gradient
 from gradcli.transforms.tracing import memory_places
 from gradcli.transforms.tracing.calls import Call, Value, calls, operands_of
@@ -209,7 +208,7 @@ class Tracer:
         """Copy the span from a tensor's node, which knows it by now, to the traced call."""
         call = _held(tensor.array).call
         if call is not None and call.span is None:
-            node = edge_of(edge(tensor))[0]
+            node = tensor.grad_fn
             if node is not None:
                 call.span = node.span
 

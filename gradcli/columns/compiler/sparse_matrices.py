@@ -1,0 +1,66 @@
+"""Jacobians and Hessians of compiled functions without their zeros."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine.core.tensor import Tensor
+from gradcli.transforms import coloured
+from gradcli.transforms.batched_passes import Sparse
+from gradcli.transforms.grad import grad
+from gradcli.transforms.tracing.numpy_tracer import NumpyTracer, Untraceable, trace_numpy
+
+Compiler = Callable[[NumpyTracer], Callable[..., Any]]
+
+
+class SparseProgram:
+    """The elements of a matrix of derivatives that may differ from zero, for inputs of certain shapes.
+
+    shape: the value's, then the variable's. indices: of the elements, a row for each. colours: how many
+    directions tell them.
+    """
+
+    __slots__ = ("colours", "indices", "run", "shape")
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        variables: Mapping[str, Any],
+        by: str,
+        second: bool,
+        compiler: Compiler,
+    ) -> None:
+        """by: the variable. second: the Hessian of a scalar, else the Jacobian.
+
+        Raises Untraceable, and RuntimeError where the value is no real tensor or the matrix has no pattern.
+        """
+        plans: list[coloured.Entries] = []
+
+        def entries(**tensors: Tensor) -> Tensor:
+            def of(x: Tensor) -> Any:
+                return function(**{**tensors, by: x})
+
+            found = coloured.entries(grad(of) if second else of, tensors[by], second)
+            plans.append(found)
+            return found.values
+
+        trace = trace_numpy(entries, variables, backward=False)
+        (made,) = plans
+        self.shape, self.colours = made.shape, len(made.plan.seeds)
+        self.indices = _indices(made)
+        self.run = compiler(trace)
+
+    def __call__(self, *arrays: Any) -> Sparse:
+        return Sparse(self.shape, self.indices, self.run(*arrays)[0])
+
+
+def _indices(found: coloured.Entries) -> Any:
+    rows, columns = found.plan.rows, found.plan.columns
+    outer, inner = found.shape[: found.split], found.shape[found.split :]
+    return np.stack([*np.unravel_index(rows, outer), *np.unravel_index(columns, inner)], -1)
+
+
+__all__ = ["SparseProgram", "Untraceable"]

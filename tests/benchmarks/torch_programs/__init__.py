@@ -1,0 +1,1 @@
+"""Programs of PyTorch's that `graph --torch` watches, to be timed beside running them alone."""
