@@ -513,6 +513,16 @@ def say(tally: Tally, bad_rows: str, source: str) -> None:
             where = f", the first{place_of(tally.kink, source)}"
         lie = "row lies" if tally.kinked == 1 else "rows lie"
         output.note(f"{tally.kinked} {lie} on a kink or a jump{where}: PyTorch's slopes are taken")
+    if tally.bent:
+        output.note(
+            f"{counted(tally.bent, 'row')} whose uncertainty is by second order: there the gradient "
+            "does not tell it"
+        )
+    if tally.sampled:
+        output.note(
+            f"{counted(tally.sampled, 'row')} whose uncertainty is by {tally.draws} draws of normal "
+            "distributions: there neither the gradient nor the second order tells it"
+        )
     if tally.alone is not None:
         output.note(f"the rows ran one by one: {tally.alone}")
 

@@ -50,20 +50,29 @@ class Tally:
     left_out: rows left out because a number is missing. bad: rows that cannot be read or computed.
     first_bad: the first of these, in words. alone: why rows ran one by one. kinked: rows that lie on a kink
     or a jump; kink: the operation that makes the first, and its place in the source. not_finite: rows of
-    numbers that give NaN or infinity; first_not_finite: the first of these, in words.
+    numbers that give NaN or infinity; first_not_finite: the first of these, in words. bent: rows whose
+    uncertainty is by the second order; sampled: those by draws; draws: the fewest of a row.
     """
 
     __slots__ = (
         *("alone", "bad", "first_bad", "first_not_finite"),
-        *("kink", "kinked", "left_out", "not_finite"),
+        *("kink", "kinked", "left_out", "not_finite", "bent", "sampled", "draws"),
     )
 
     def __init__(self) -> None:
         self.left_out = self.bad = self.kinked = self.not_finite = 0
+        self.bent = self.sampled = self.draws = 0
         self.first_not_finite: str | None = None
         self.kink: tuple[str, tuple[int, int] | None] | None = None
         self.first_bad: str | None = None
         self.alone: str | None = None
+
+    def drawn(self, bent: int, sampled: int, draws: int) -> None:
+        """Add rows whose uncertainty is not the first order's."""
+        self.bent += bent
+        if sampled:
+            self.draws = min(draws, self.draws or draws)
+        self.sampled += sampled
 
     def add(self, other: Tally) -> None:
         """Add the counts of another tally."""
@@ -74,6 +83,7 @@ class Tally:
         self.not_finite += other.not_finite
         self.first_not_finite = self.first_not_finite or other.first_not_finite
         self.kinked += other.kinked
+        self.drawn(other.bent, other.sampled, other.draws)
         self.kink = self.kink or other.kink
 
 
@@ -153,11 +163,14 @@ class RowJob:
     def _begin(self) -> None:
         self.rows: Rows | None = None
         self.further: dict[str, Rows] | None = None  # the columns of further derivatives
+        self.moved: Rows | None = (
+            None  # the values where the inputs are moved by their uncertainties
+        )
         self.suffixes: list[str] | None = None
         self.counted = Tally()
 
     def __getstate__(self) -> dict[str, Any]:
-        running = ("rows", "further", "suffixes", "counted")
+        running = ("rows", "further", "moved", "suffixes", "counted")
         return {name: value for name, value in self.__dict__.items() if name not in running}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -204,7 +217,7 @@ class RowJob:
         covariances = {
             pair: self._spread(pair[0], e, read, there) for pair, e in self.covariances.items()
         }
-        columns = self._computed(results, further, len(places), errors, covariances)
+        columns = self._computed(results, further, batch, errors, covariances, len(places))
         bad.update({int(places[row]): error for row, error in results.refused.items()})
         if self.detect_anomaly:
             bad.update(_anomalies(columns, places, results))
@@ -414,9 +427,10 @@ class RowJob:
         self,
         results: Results,
         further: dict[str, list[Column]],
-        rows: int,
+        batch: dict[str, Any],
         errors: dict[str, Any],
         covariances: dict[Any, Any],
+        rows: int,
     ) -> list[Column]:
         """The value's columns, its uncertainty, the gradients. Impossible covariances refuse a row."""
         values = results.values
@@ -438,7 +452,10 @@ class RowJob:
             for row in np.flatnonzero(uncertainty_law.impossible(errors, covariances, squares)):
                 results.refused.setdefault(int(row), uncertainty_law.too_strong())
             total = uncertainty_law.total(squares)
-            found.append(("value.uncertainty", total))
+            beyond = total
+            if not covariances and list(values) == [""] and rows:
+                beyond = self._beyond(batch, errors, total, np.asarray(values[""]))
+            found.append(("value.uncertainty", beyond))
             if self.budget:
                 with np.errstate(all="ignore"):
                     found += [
@@ -452,6 +469,43 @@ class RowJob:
         for pair in self.second:
             found += further[_second(pair)]
         return found
+
+    def _beyond(
+        self, batch: dict[str, Any], errors: dict[str, Any], total: Any, values: Any
+    ) -> Any:
+        """The uncertainties, of another order where the first one does not tell them."""
+        from gradcli.columns.streaming.spread_of_rows import spreads
+
+        rows = len(total)
+        shapes = {n: self.shape(n) for n in errors}
+        given = {n: batch[n] if n in batch else np.asarray(self.shared[n]) for n in errors}
+
+        def flat(arrays: Mapping[str, Any]) -> Any:
+            wide = [np.broadcast_to(arrays[n], (rows, *shapes[n])) for n in errors]
+            return np.concatenate([a.reshape(rows, -1).astype(np.float64) for a in wide], axis=1)
+
+        if self.moved is None:
+            fixed = {n: t for n, t in self.shared.items() if n not in errors}
+            self.moved = Rows(self._function(quiet=True), fixed, [])
+        run_moved = self.moved
+
+        def run(points: Any, index: Any) -> Any:
+            made, start = {n: a[index] for n, a in batch.items() if n not in errors}, 0
+            for name, shape in shapes.items():
+                size = int(np.prod(shape))
+                made[name] = points[:, start : start + size].reshape(-1, *shape)
+                start += size
+            found = run_moved(made, len(points))
+            answer = np.array(found.values.get("", np.full(len(points), np.nan)), np.float64)
+            answer[list(found.refused)] = np.nan
+            return answer
+
+        before = random.snapshot()
+        with np.errstate(all="ignore"):
+            found = spreads(run, flat(given), flat(errors), total, values)
+        random.rewind(before)
+        self.counted.drawn(found.seconds, found.sampled, found.draws)
+        return found.errors
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape of a variable in one row."""
