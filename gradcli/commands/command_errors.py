@@ -16,7 +16,6 @@ from gradcli.commands.terminal import echo, painted, wrapped
 from gradcli.engine.system.budget import TooMany, out_of_memory
 from gradcli.engine.system.visible import visible
 from gradcli.language.located_errors import LanguageError, did_you_mean, suggest
-from gradcli.language.typed_text import as_typed
 
 if TYPE_CHECKING:
     import click
@@ -122,7 +121,11 @@ def show(error: Exception, arguments: list[str], meta: Mapping[str, Any]) -> int
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         echo(error.format_message(), sys.stderr)
         return error.exit_code
-    report = as_typed(as_report(error), meta.get("gradcli.typed", ""))
+    report = as_report(error)
+    if "gradcli.typed" in meta:
+        from gradcli.language.typed_text import as_typed
+
+        report = as_typed(report, meta["gradcli.typed"])
     if meta.get("gradcli.json", "--json" in arguments):
         text = to_json(report)
     else:

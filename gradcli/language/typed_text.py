@@ -59,7 +59,7 @@ def joined(*parts: str) -> str:
 
 def as_typed(error: LanguageError, text: str) -> LanguageError:
     """The error about a rewritten text as one about what was typed; others as they are."""
-    if not isinstance(text, TypedText):
+    if not isinstance(text, TypedText) or _as_it_was(text):
         return error
     error.calls = tuple(
         CallSite(call.name, found[1], found[0].text)
@@ -80,6 +80,12 @@ def as_typed(error: LanguageError, text: str) -> LanguageError:
     if name:
         error.message = f"{name}: {error.message}"
     return error
+
+
+def _as_it_was(text: TypedText) -> bool:
+    """Whether nothing was rewritten: all of the program as it was typed, and nothing else."""
+    first = text.origins[0] if text.origins else None
+    return first is not None and not first[0].name and first[0].text == text
 
 
 def _place(text: TypedText, span: Span) -> tuple[Typed, Span] | None:

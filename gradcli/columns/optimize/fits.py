@@ -88,13 +88,13 @@ def fit_rows(
                 f"an uncertainty of {name} is 0", "a weight would be infinite: leave out such rows"
             )
     data = InMemory(rows, batch, deviation, inputs)
+    check_start(*least_squares.by_differences(lambda x: rows.residuals(x, batch)[:2], start), rows)
     lower, upper = limits(rows.start, bounds or {})
 
     def at(x: Array) -> tuple[Array, Array]:
         told(1)
         return data.at(x)
 
-    check_start(*least_squares.by_differences(lambda x: rows.residuals(x, batch)[:2], start), rows)
     try:
         found = least_squares.fit(
             at,

@@ -453,7 +453,7 @@ class RowJob:
                 results.refused.setdefault(int(row), uncertainty_law.too_strong())
             total = uncertainty_law.total(squares)
             beyond = total
-            if not covariances and list(values) == [""] and rows:
+            if not covariances and list(results.values) == [""] and rows:
                 beyond = self._beyond(batch, errors, total, np.asarray(values[""]))
             found.append(("value.uncertainty", beyond))
             if self.budget:
@@ -501,9 +501,13 @@ class RowJob:
             return answer
 
         before = random.snapshot()
-        with np.errstate(all="ignore"):
-            found = spreads(run, flat(given), flat(errors), total, values)
-        random.rewind(before)
+        try:
+            with np.errstate(all="ignore"):
+                found = spreads(run, flat(given), flat(errors), total, values)
+        except (RuntimeError, ArithmeticError, ValueError, TypeError, LanguageError):
+            return total  # it cannot be run elsewhere: what is known is the first order
+        finally:
+            random.rewind(before)
         self.counted.drawn(found.seconds, found.sampled, found.draws)
         return found.errors
 
