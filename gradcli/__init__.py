@@ -79,13 +79,15 @@ class _Namespaces:
     """Finds `gradcli.NAMESPACE…` for Python's import: the module of that name in the folder `torch`.
 
     It goes before Python's own finders. These would load `gradcli.nn.functional` from the folder of
-    `gradcli.nn` a second time, under another name.
+    `gradcli.nn` a second time, under another name. Where a program says `sys.modules["torch"] = gradcli`,
+    `torch.nn` is the same module.
     """
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         parts = name.split(".", 2)
-        ours = parts[0] == __name__ and len(parts) > 1 and parts[1] in _TORCH
+        package = sys.modules.get(parts[0])
+        ours = package is sys.modules[__name__] and len(parts) > 1 and parts[1] in _TORCH
         return ModuleSpec(name, _Namespaces) if ours else None  # type: ignore[arg-type]
 
     @staticmethod
@@ -96,7 +98,7 @@ class _Namespaces:
     def exec_module(module: ModuleType) -> None:
         _complete()
         name = module.__name__
-        sys.modules[name] = import_module(f"{__name__}.torch{name.removeprefix(__name__)}")
+        sys.modules[name] = import_module(f"{__name__}.torch.{name.partition('.')[2]}")
 
 
 sys.meta_path.insert(0, _Namespaces)

@@ -84,6 +84,8 @@ def _write(
 
         if style.form == "npy":
             save(stream, next(iter(found.values())))
+        elif any(map(output.is_sparse, found.values())):
+            np.savez(stream, allow_pickle=False, **_as_scipy_reads(found))
         else:
             np.savez(stream, allow_pickle=False, **found)
 
@@ -109,6 +111,35 @@ def _named(results: list[Result], option: str) -> dict[str, Any]:
     return found
 
 
+def _as_scipy_reads(found: dict[str, Any]) -> dict[str, Any]:
+    """The members of a file that `scipy.sparse.load_npz` reads, of one matrix with two dimensions."""
+    import numpy as np
+
+    (name, matrix), *others = found.items()
+    if others:
+        words = (
+            f"a sparse .npz file holds one matrix, and there are {len(found)}: {', '.join(found)}"
+        )
+        raise usage(words, hint="choose one with --wrt, or write them with --json")
+    if len(matrix.shape) != 2:
+        words = f"a sparse .npz file holds a matrix, and {name} has {len(matrix.shape)} dimensions"
+        raise usage(words, hint="--json has its places, and so has -o FILE.csv")
+    row, col = matrix.indices.T
+    kept = {"row": row, "col": col, "data": matrix.values, "shape": np.array(matrix.shape)}
+    return {**kept, "format": np.array(b"coo")}
+
+
+def _places(found: dict[str, Any], option: str) -> list[tuple[str, Any]]:
+    """The columns of a table of the elements of a sparse matrix: i, j, …, value."""
+    (_, matrix), *others = found.items()
+    if others:
+        words = f"{option} is one table, and there are {len(found)} matrices: {', '.join(found)}"
+        raise usage(words, hint="choose one with --wrt, or write them with --json")
+    letters = "ijklmnop"
+    places = [(letters[k], column) for k, column in enumerate(matrix.indices.T)]
+    return [*places, ("value", matrix.values)]
+
+
 def _integer(array: Any) -> Any:
     """An integer of Python's as NumPy's; None if it is too large."""
     import numpy as np
@@ -125,6 +156,8 @@ def lines(array: Any, precision: int | None) -> Iterator[str]:
 
 def _columns(found: dict[str, Any], option: str) -> list[tuple[str, Any]]:
     """The columns of a table: a vector is one, a matrix has `name[j]`, a number is a vector of one."""
+    if any(map(output.is_sparse, found.values())):
+        return _places(found, option)
     columns: list[tuple[str, Any]] = []
     for name, array in found.items():
         if array.ndim > 2:

@@ -26,6 +26,7 @@ from gradcli.commands.pictures import AXES, PLOT, PLOTTED, Canvas, View
 from gradcli.commands.progress import Bar
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import files_of, read_value, read_variable, set_up
+from gradcli.commands.typeset_results import FORMATS
 from gradcli.commands.uncertainty import named, to_plain, with_uncertainty
 
 if TYPE_CHECKING:
@@ -64,8 +65,15 @@ BOUNDS = Option(
         "Columns to use for a variable; several columns make a vector.",
         many=True,
     ),
+    Option("--starts N", "Fit from N starts, and take the best minimum.", least=1, most=100_000),
     Option("--budget", "Print how much each source adds to a parameter's variance."),
     Option("--max-iterations N", "Stop after N iterations.", least=1, default=5000),
+    Option(
+        "--format latex|siunitx",
+        "Print the parameters for LaTeX, or for its package siunitx.",
+        name="typeset",
+        choices=FORMATS,
+    ),
     Option("-o FILE", "Write the table with two more columns: fitted, residual.", name="path"),
     Option(PLOT, f"Draw data, curve and residuals {PLOTTED}"),
     Option(
@@ -101,29 +109,40 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         raise usage(
             "-o: the parameters go to standard output already", hint="name a file: -o FILE.csv"
         )
+    if options.typeset and request.style.form != "text":
+        raise usage(
+            f"--format {options.typeset} and --{request.style.form} exclude each other",
+            hint="leave out one of them",
+        )
     set_up(ctx, request)
     tables = several(table, options.more)
     with reading_table(table):
         asked = Asked(request, DataRows(request, tables, options.where, options.by), options)
         shares: Mapping[str, Any] = {}
         if (large := asked.large(rows_wanted(options))) is not None:
-            for option in ("robust", "budget", "plot"):
+            for option in ("robust", "budget", "plot", "starts"):
                 if getattr(options, option):
                     raise _at_once(f"--{option}")
             with runner(options) as runs:
                 found = asked.by_passes(large, runs, options.max_iterations)
         else:
             asked.read()
-            found, shares = asked.fitted(options.robust or "linear", options.max_iterations)
+            found, shares = asked.fitted(
+                options.robust or "linear", options.max_iterations, options.starts or 0
+            )
         if path is not None:
             asked.write(found, options)
         if canvas is not None and view is not None:
             canvas.draw(_picture(asked, found, view, options.band))
-    report(request, asked.rows, found, shares if options.budget else {})
+    report(request, asked.rows, found, shares if options.budget else {}, options.typeset)
 
 
 def _at_once(option: str) -> Exception:
     return usage(f"{option} does not go with --by-rows", hint="--whole reads the table at once")
+
+
+_LITTLE = 0.1  # a share of the data's variance that is hardly any
+_UNLIKELY = 1e-3  # of a chi2, where the uncertainties are right
 
 
 def _no_column_hint(names: list[str]) -> str:
@@ -295,14 +314,14 @@ class Asked:
         """How many rows there are."""
         return len(next(iter(self.batch.values())))
 
-    def fitted(self, loss: str, limit: int) -> tuple[Fit, Mapping[str, Any]]:
+    def fitted(self, loss: str, limit: int, many: int) -> tuple[Fit, Mapping[str, Any]]:
         """The fit, and what every source of uncertainty shares in it."""
         from gradcli.columns.optimize.fits import fit_rows
 
         with Bar(None, "evaluations") as bar:
             return fit_rows(
                 self.rows, self.batch, self.spreads,
-                bounds=self.bounds, loss=loss, limit=limit, told=bar.advance,
+                bounds=self.bounds, loss=loss, limit=limit, many=many, told=bar.advance,
             )  # fmt: skip
 
     # -- in passes -----------------------------------------------------------------------------------
@@ -458,7 +477,13 @@ def _remark(found: Fit) -> str:
     return f"χ²/dof = {found.chi2:.3g}/{found.dof}, p = {found.probability:.2g}"
 
 
-def report(request: Request, rows: EquationRows, found: Fit, shares: Mapping[str, Any]) -> None:
+def report(
+    request: Request,
+    rows: EquationRows,
+    found: Fit,
+    shares: Mapping[str, Any],
+    typeset: str | None = None,
+) -> None:
     """Print the fit. Raises LanguageError where it is none."""
     from gradcli.columns.optimize.fits import to_json
     from gradcli.language.located_errors import LanguageError
@@ -467,6 +492,14 @@ def report(request: Request, rows: EquationRows, found: Fit, shares: Mapping[str
     if request.style.form == "json":
         made = to_json(rows, found, shares)
         output.write_json({"expression": request.source, **made})
+    elif typeset is not None:
+        from gradcli.commands.typeset_results import lines
+
+        named = list(zip(labels, map(float, found.values), map(float, found.errors), strict=True))
+        more = rf"\chi^2/\mathrm{{dof}} &= {found.chi2:.4g}/{found.dof}"
+        if found.absolute and found.dof > 0:
+            more += rf",\quad p = {found.probability:.2g}"
+        output.write(lines(named, [more], typeset))
     else:
         output.write_results(_lines(request, labels, found, shares), request.style)
     if found.bounded:
@@ -475,6 +508,22 @@ def report(request: Request, rows: EquationRows, found: Fit, shares: Mapping[str
     if found.begun is not None:
         starts = ", ".join(f"{n}={v:.3g}" for n, v in zip(labels, found.begun, strict=True))
         output.note(f"from the start given no minimum was found; this one was from {starts}")
+    if found.search is not None:
+        tried, here, other = found.search
+        more = f"; the next minimum has chi2 = {other:.6g}" if other == other else ""
+        output.note(f"{here} of {tried} starts end at this minimum{more}")
+    if (share := found.explained) is not None and share < _LITTLE and found.converged:
+        output.note(
+            "the residuals are hardly smaller than the spread of the data: the model explains "
+            f"{max(share, 0):.0%} of its variance"
+            + "; --starts 50 looks for another minimum"
+            * (found.search is None)
+        )
+    if found.absolute and found.dof > 0 and found.probability < _UNLIKELY:
+        output.note(
+            f"p = {found.probability:.1g}: the residuals are larger than the uncertainties say, or the model "
+            "is wrong; the errors of the parameters are by the uncertainties that are given"
+        )
     if found.dof == 0:
         output.note("as many parameters as rows: their errors are unknown")
     message = hint = None
@@ -514,7 +563,10 @@ def _lines(
         if number == number:
             made.append((name, number if plain else float(f"{number:.6g}")))
     if found.absolute and found.dof > 0:
-        for name, number in (("chi2_per_dof", found.chi2 / found.dof), ("p", found.probability)):
+        for name, number in (
+            ("chi2_per_dof", found.chi2 / found.dof),
+            ("p_value", found.probability),
+        ):
             made.append((name, number if plain else float(f"{number:.4g}")))
     for one, other, related in strong_correlations(labels, found):
         made.append((f"correlation.{one}.{other}", related if plain else round(related, 4)))

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
-from gradcli.commands.plots import FORMATS
 from gradcli.commands.progress import Bar
 from gradcli.commands.question import ALONG, HESSIAN, JACOBIAN, Answer, Question
 from gradcli.commands.request_evaluation import (
@@ -32,6 +31,7 @@ from gradcli.commands.vector_option import (
     nothing_to_differentiate_by,
     vector_texts,
 )
+from gradcli.language.located_errors import LanguageError
 
 if TYPE_CHECKING:
     from gradcli.transforms.removable import Remarks
@@ -69,7 +69,12 @@ class Again:
     def find(self, derivative: Callable[..., Any], by: Any, *how: Any) -> Any:
         """The derivative of this run, for which the program runs once more."""
         with Bar(None, ""), self.rules:
-            return again(self.evaluation, self.start, derivative, by, *how)
+            try:
+                return again(self.evaluation, self.start, derivative, by, *how)
+            except MemoryError as error:
+                if self.asked == ALONG:
+                    raise
+                raise _too_large(error) from error
 
     def filled(self, results: Found, remarks: Remarks) -> Found:
         """Results that are not finite, from the formula that `diff` proves."""
@@ -85,7 +90,7 @@ class Again:
     def answer(self, lines: Lines, **keys: Any) -> Answer:
         """The answer with these lines, and with these keys in JSON."""
         order = 2 if self.asked == HESSIAN else 1
-        if self.request.style.form not in FORMATS:
+        if self.request.style.form in ("text", "plain"):
             lines = [result for line in lines for result in _elements(*line)]
         found = Answer(self.request, self.value, lines, lambda p: _to_json(keys, p))
         found.kinks = kinks_of(self.evaluation, self.look, order=order, rows=True)
@@ -178,6 +183,14 @@ def _rules(word: str | None) -> AbstractContextManager[None]:
     return rules
 
 
+def _too_large(error: MemoryError) -> LanguageError:
+    """A matrix that does not fit, with its size."""
+    from gradcli.engine.system.budget import out_of_memory
+
+    hint = "--sparse keeps only elements that are not zero; --vector has the product with a vector"
+    return LanguageError(out_of_memory(error), kind="memory", hint=hint, usage=False)
+
+
 ANSWERS = {JACOBIAN: jacobian, HESSIAN: hessian, ALONG: along}
 
 
@@ -190,9 +203,10 @@ def _check_sparse(question: Question, other: str = "") -> None:
     style = question.request.style
     if not question.sparse:
         return
-    if style.form not in ("text", "plain", "json", *FORMATS):
+    if style.form in ("npy", "lines"):
         option = f"-o {style.path}" if style.path is not None else f"--{style.form}"
-        raise usage(f"--sparse does not go with {option}", hint="--plain or --json have the places")
+        hint = "--plain, --json, --csv and -o FILE.npz have the places"
+        raise usage(f"--sparse does not go with {option}", hint=hint)
     if question.vector or other:
         other = "--vector" if question.vector else other
         raise usage(f"--sparse does not go with {other}", hint="leave one of them out")

@@ -201,6 +201,7 @@ class ExpressionCommand(HelpfulCommand):
         positionals = [*[""] * from_file, *found.positionals]
         out = super().read(ctx, [*found.options, "--", *positionals])
         ctx.params["request"] = _request(self, ctx, found, program, names, shown)
+        _note_options(found, ctx.params["request"].open_variables, declared)
         if reading is not None:
             _take_reading(ctx.params["request"], reading)
         return out
@@ -421,6 +422,15 @@ def _options_for(names: list[str], declared: Declared) -> list[click.Option]:
 
 
 # -- what may be wrong ----------------------------------------------------------------------------
+def _note_options(found: Split, variables: Iterable[str], declared: Declared) -> None:
+    """Say which options are given that are called like a variable without a value."""
+    for name in variables:
+        head = f"--{name.replace('_', '-')}"
+        option = declared.get(head)
+        if option is not None and option.name in found.given:
+            note(f"{head} is an option here; the variable {name} is given by --let {name}=VALUE")
+
+
 def _check_spelling(found: Split, options: set[str]) -> None:
     """Refuse an option whose value is another option."""
     for option, value in found.taken:

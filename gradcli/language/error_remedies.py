@@ -71,6 +71,10 @@ REMEDIES: dict[type[Exception], Remedy] = {
     errors.VectorsExpectedError: _same("for matrices use `@`; for all elements `(a*b).sum()`"),
     errors.VectorLengthsError: _same("give both vectors the same length"),
     errors.AmbiguousTruthError: _same(_LOGIC),
+    errors.BatchedBranchError: _same(
+        "all entries take one way: write `where(condition, a, b)` instead of a branch (that tracker is "
+        "PyTorch's, not gradcli's)"
+    ),
 }
 
 

@@ -15,6 +15,8 @@ from gradcli.tables.table_errors import TableError, pyarrow
 if TYPE_CHECKING:
     import numpy as np
 
+    from gradcli.tables.reading_options import Reading
+
     Array = np.ndarray[Any, Any]
 
 
@@ -122,11 +124,14 @@ def letters(data: Any) -> bytes:
 class ArrowTable(Table):
     """Columns of Arrow's."""
 
-    __slots__ = ("batch",)
+    __slots__ = ("batch", "reading")
 
-    def __init__(self, name: str, data: Any, start: int = 0) -> None:
+    def __init__(
+        self, name: str, data: Any, start: int = 0, reading: Reading | None = None
+    ) -> None:
         super().__init__(name, data.schema.names, data.num_rows, data.num_columns, start)
         self.batch = data
+        self.reading = reading  # what times count from; None of parts, which know no first row
 
     @property
     def index(self) -> list[str]:
@@ -184,9 +189,55 @@ class ArrowTable(Table):
             data, kind = data.cast(arrow.float64()), arrow.float64()
         if kinds.is_null(kind):
             return Cells(np.full(self.rows, np.nan), np.ones(self.rows, bool))
+        if kinds.is_temporal(kind):
+            return self._times(column, data, kind)
         if not (kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)):
             raise TableError(f"{self.name}{self._of(column)}: holds {kind}, not numbers")
         return Cells(to_numpy(data), to_numpy(data.is_null()) if data.null_count else None)
+
+    def _times(self, column: int, data: Any, kind: Any) -> Cells:
+        """A column of dates or times as the numbers that the same in a text would be; durations in seconds.
+
+        Instants with a zone are those of UTC. Raises TableError for parts of a table.
+        """
+        import numpy as np
+
+        from gradcli.tables.times import UNITS, Clock, nanoseconds
+
+        arrow, name = pyarrow(self.name), self.names[column]
+        kinds, gone = arrow.types, to_numpy(data.is_null()) if data.null_count else None
+        if self.reading is None or kinds.is_interval(kind):
+            hint = None if kinds.is_interval(kind) else "--whole reads the table at once"
+            raise TableError(f"{self.name}{self._of(column)}: holds {kind}, not numbers", hint=hint)
+        if kinds.is_date(kind):
+            data = data.cast(arrow.timestamp("s"))
+        scale = UNITS[data.type.unit]
+        counts = to_numpy(data.cast(arrow.int64()).fill_null(0))
+        how = self.reading.how
+        if kinds.is_duration(kind):
+            return Cells(counts * (scale / UNITS[how.time_unit or "s"]), gone)
+        there = np.flatnonzero(~gone) if gone is not None else np.arange(len(counts))
+        if not len(there):
+            return Cells(np.full(self.rows, np.nan), gone)
+        first = data.slice(int(there[0]), 1).cast(arrow.string())[0].as_py()
+        if kinds.is_date(kind):
+            first = first.partition(" ")[0]
+        dated = not kinds.is_time(kind)
+        clock = Clock(name, how.time_unit or ("d" if kinds.is_date(kind) else "s"), "ymd", dated)
+        reading, file = self.reading, self.name
+        clock.tell = lambda words: reading.note(file, words)
+        clock.origin, clock.shown = reading.origin(name, _shown(first), "ymd")
+        clock.number(_shown(first))  # which says what it counts from
+        reading.clocks[name] = clock
+        epoch = nanoseconds("1970-01-01", "ymd") if dated else 0
+        whole, rest = divmod(clock.origin - epoch, scale)
+        unit = UNITS[clock.unit]
+        return Cells((counts - whole) * (scale / unit) - rest / unit, gone)
+
+
+def _shown(instant: str) -> str:
+    """A time of Arrow's as one writes it: without zeros of parts of a second."""
+    return re.sub(r"\.0+(?!\d)", "", instant)
 
 
 def read_arrow(file: Opened, columns: Any = None) -> ArrowTable:
@@ -197,10 +248,10 @@ def read_arrow(file: Opened, columns: Any = None) -> ArrowTable:
         if file.kind == "parquet":
             reader = _parquet(file, arrow)
             wanted = None if columns is None else columns(reader.schema_arrow.names)
-            return ArrowTable(file.name, reader.read(columns=wanted))
+            return ArrowTable(file.name, reader.read(columns=wanted), 0, file.reading)
         table = _feather(file, arrow).read_all()
         table.validate(full=True)  # offsets that lie would be read wherever they point
-        return ArrowTable(file.name, table)
+        return ArrowTable(file.name, table, 0, file.reading)
     except errors as error:
         raise _worded(file.name, file.kind, error, file.path) from None
 
@@ -269,7 +320,7 @@ def arrow_batches(
     start = 0
     try:
         for batch, share in _batches(file, arrow, rows, columns):
-            yield ArrowTable(file.name, batch, start), share
+            yield ArrowTable(file.name, batch, start, file.reading), share
             start += batch.num_rows
     except (arrow.ArrowException, OSError, ValueError) as error:
         raise _worded(file.name, file.kind, error, file.path) from None

@@ -7,7 +7,7 @@ else a whole file), and so does how it is cut into batches: sums over parts are 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradcli.tables.column_reading import folder_keys, matching
@@ -69,6 +69,8 @@ class Part:
             yield from _row_group(self, columns)
         elif self.kind == "npy":
             yield from npy_rows(self.path, self.first, self.rows or 0, ROWS)
+        elif self.kind == "feather":
+            yield from _untimed(Stream(self.path, reading=self.reading))
         else:
             yield from Stream(self.path, reading=self.reading)
 
@@ -196,6 +198,16 @@ def _parts(file: Opened, path: str, reading: Reading) -> tuple[list[str], int, l
     stream = Stream(path, reading=reading)
     stream.close()
     return stream.names, len(stream.names), [Part(path, "text", 0, 0, None)]
+
+
+def _untimed(tables: Iterable[Table]) -> Iterator[Table]:
+    """Tables whose times are no numbers: what they count from is in another part, maybe."""
+    from gradcli.tables.arrow import ArrowTable
+
+    for table in tables:
+        if isinstance(table, ArrowTable):
+            table.reading = None
+        yield table
 
 
 def _row_group(part: Part, columns: Sequence[str]) -> Iterator[Table]:

@@ -9,4 +9,6 @@ _mps, _ = filled(f"{__name__}.mps", "backends.mps")
 cudnn = SimpleNamespace(
     enabled=True, benchmark=False, deterministic=False, is_available=_cudnn("is_available")
 )
+mkldnn = SimpleNamespace(is_available=lambda: False, enabled=True)
+mkl = openmp = SimpleNamespace(is_available=lambda: False)
 mps = SimpleNamespace(is_available=_mps("is_available"), is_built=_mps("is_built"))

@@ -62,7 +62,7 @@ REFUSED = [
     (["eval", "x", *X, "--precision", "3", "-o", "a.npz"], "--precision does not go with -o a.npz"),
     (["eval", "x", *X, "-o", "a.txt"], "no format has the ending of a.txt"),
     (["eval", "x", *X, "-o", "nowhere/a.npy"], "cannot write nowhere/a.npy"),
-    (["jacobian", "x", *X, "--sparse", "--csv"], "--sparse does not go with --csv"),
+    (["jacobian", "x", *X, "--sparse", "--lines"], "--sparse does not go with --lines"),
     (["hessian", "sum(x)", *X, "--sparse", "-o", "a.npy"], "--sparse does not go with -o a.npy"),
 ]
 

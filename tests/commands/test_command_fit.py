@@ -348,3 +348,106 @@ REFUSED = [
 def test_what_is_refused_of_data(argv: list[str], piece: str, data: Path) -> None:
     code, _, err = run("fit", *argv)
     assert code in (1, 2) and piece in " ".join(err.split()), err
+
+
+# -- how good it is ----------------------------------------------------------------------------------
+@pytest.fixture
+def waves(folder: Path) -> Path:
+    """300 points of sin(1.759*x), whose sum of squares has many minima."""
+    import numpy as np
+
+    x = np.linspace(0, 30, 300)
+    y = np.sin(1.759 * x) + 0.1 * np.random.default_rng(0).normal(size=300)
+    rows = [f"{a!r},{b!r}" for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+    (folder / "waves.csv").write_text("\n".join(["x,y", *rows]))
+    return folder
+
+
+WAVE = ["y == sin(a*x)", "waves.csv", "--a", "1.5"]
+
+
+def test_a_fit_that_explains_nothing_says_so_and_looks_elsewhere(waves: Path) -> None:
+    code, _, err = run("fit", *WAVE)
+    assert code == 0 and "the model explains 0% of its variance; --starts 50 looks" in " ".join(
+        err.split()
+    )
+    code, out, err = run("fit", *WAVE, "--starts", "12", "--json")
+    found = json.loads(out)
+    assert code == 0 and found["parameters"]["a"]["value"] == pytest.approx(1.759, abs=0.003)
+    assert found["explained"] > 0.95 and found["search"]["starts"] == 13
+    assert 1 <= found["search"]["ended_here"] < 13 and found["search"]["next_chi2"] > 50
+    assert "of 13 starts end at this minimum; the next minimum has chi2" in " ".join(err.split())
+    again = run("fit", *WAVE, "--starts", "12", "--json")[1]
+    assert again == out
+    robust = json.loads(run("fit", *WAVE, "--starts", "12", "--robust", "huber", "--json")[1])
+    assert robust["parameters"]["a"]["value"] == pytest.approx(1.759, abs=0.003)
+    assert (
+        "--starts does not go with --by-rows" in run("fit", *WAVE, "--starts", "3", "--by-rows")[2]
+    )
+
+
+def test_starts_stay_within_bounds(waves: Path) -> None:
+    code, out, _ = run("fit", *WAVE, "--starts", "8", "--bounds", "a=1.4:1.6", "--json")
+    assert code == 0 and 1.4 <= json.loads(out)["parameters"]["a"]["value"] <= 1.6
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["y == a*x + b", "--sigma", "0.1"], False),
+        (["y == a", "--sigma", "3"], False),  # a mean explains nothing, and nobody asked it to
+        (["y == a*x + b", "--sigma", "0.001"], "p = 1e-"),
+        (["y == a*(x - 1.5)**2 + b"], "the model explains 0% of its variance"),
+    ],
+)
+def test_what_is_said_of_the_residuals(argv: list[str], says: str | bool, data: Path) -> None:
+    code, _, err = run("fit", argv[0], "line.csv", *argv[1:])
+    said = " ".join(err.split())
+    assert code == 0
+    if says is False:
+        assert "p = " not in said and "explains" not in said
+    elif str(says).startswith("p"):
+        assert "the residuals are larger than the uncertainties say" in said
+    else:
+        assert says in said
+
+
+def test_chi2_and_its_probability(data: Path) -> None:
+    """By SciPy: the survival function of chi2."""
+    from scipy.stats import chi2
+
+    found = json.loads(run("fit", LINEAR, "line.csv", "--sigma", "0.1", "--json")[1])
+    assert found["p_value"] == pytest.approx(chi2.sf(found["chi2"], 2), rel=1e-12)
+    assert found["chi2_per_dof"] == pytest.approx(found["chi2"] / 2)
+    out = run("fit", LINEAR, "line.csv", "--sigma", "0.1")[1]
+    assert f"p_value = {found['p_value']:.4g}\n" in out
+    without = json.loads(run("fit", LINEAR, "line.csv", "--json")[1])
+    assert without["p_value"] is None and "p_value" not in run("fit", LINEAR, "line.csv")[1]
+
+
+def test_parameters_for_latex(data: Path) -> None:
+    line = ["fit", "y == alpha*x + b_0", "line.csv", "--sigma", "0.1"]
+    assert run(*line, "--format", "latex")[1] == (
+        "\\begin{aligned}\n  \\alpha &= 2.030 \\pm 0.045 \\\\\n  b_{0} &= 1.030 \\pm 0.084 \\\\\n"
+        "  \\chi^2/\\mathrm{dof} &= 4.3/2,\\quad p = 0.12\n\\end{aligned}\n"
+    )
+    assert "\\alpha &= \\num{2.030(45)}" in run(*line, "--format", "siunitx")[1]
+    assert "--format latex and --json exclude" in run(*line, "--format", "latex", "--json")[2]
+
+
+NUMBERS = [
+    ((9.7812, 0.0531), r"9.781 \pm 0.053", r"\num{9.781(53)}"),
+    ((1.234e-9, 3e-11), r"(1.234 \pm 0.030) \times 10^{-9}", r"\num{1.234(30)e-9}"),
+    ((958, 50), r"958 \pm 50", r"\num{958(50)}"),
+    ((22.8, 2.7), r"22.8 \pm 2.7", r"\num{22.8(27)}"),
+    ((-0.00123, 1e-5), r"-0.001230 \pm 0.000010", r"\num{-0.001230(10)}"),
+    ((0.5, 0), "0.5", r"\num{0.5}"),
+    ((1e-30, 0), r"1 \times 10^{-30}", r"\num{1e-30}"),
+]
+
+
+@pytest.mark.parametrize(("pair", "latex", "siunitx"), NUMBERS)
+def test_numbers_for_latex(pair: tuple[float, float], latex: str, siunitx: str) -> None:
+    from gradcli.commands.typeset_results import number
+
+    assert (number(*pair, "latex"), number(*pair, "siunitx")) == (latex, siunitx)

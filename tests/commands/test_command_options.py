@@ -371,3 +371,19 @@ def test_a_shape_goes_to_a_variable_without_a_value():
     ):
         result = CliRunner().invoke(main, argv, prog_name="gradcli")
         assert result.exit_code == 2 and words in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("argv", "noted"),
+    [
+        (["diff", "x*units", "--units", "2"], True),
+        (["diff", "x*units", "--let", "units=2"], False),
+        (["diff", "x*units", "--units", "2", "--let", "units=2"], False),
+        (["eval", "x", "--x", "2", "--units", "2"], False),
+        (["diff", "x*log(x)", "--units", "none"], False),
+    ],
+)
+def test_an_option_that_is_called_like_a_variable_is_said(argv, noted):
+    err = CliRunner().invoke(main, argv).stderr
+    words = "--units is an option here; the variable units is given by --let units=VALUE"
+    assert (words in " ".join(err.split())) == noted, err

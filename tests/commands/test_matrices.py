@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -215,6 +216,44 @@ def test_refusals(argv: list[str], code: int, words: str) -> None:
     result = run(*argv)
     assert result.exit_code == code, result.output
     assert words in result.stderr
+
+
+BAND = ("hessian", "sum(x[1:]**2*x[:-1])", "--x", "ones(4)", "--sparse")
+
+
+def test_sparse_matrices_as_rows_of_places_and_values() -> None:
+    assert lines(*BAND, "--csv")[:3] == ["i,j,value", "0,1,2", "1,0,2"]
+    four = lines("jacobian", "sin(X)", "--X", "ones(2, 2)", "--sparse", "--csv")
+    assert four[0] == "i,j,k,l,value" and len(four) == 5
+
+
+def test_sparse_matrices_in_a_file_that_scipy_reads(tmp_path: Path) -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    path = tmp_path / "h.npz"
+    lines(*BAND, "-o", str(path))
+    found = sparse.load_npz(path)
+    exact = [[0, 2, 0, 0], [2, 2, 2, 0], [0, 2, 2, 2], [0, 0, 2, 2]]
+    assert found.nnz == 9 and found.toarray().tolist() == exact
+
+
+@sweep(
+    ("argv", "words"),
+    [
+        (("hessian", "sum(x)*y", "--x", "ones(4)", "--y", "1", "--sparse", "--csv"), "4 matrices"),
+        (("jacobian", "sin(X)", "--X", "ones(2, 2)", "--sparse", "-o", "j.npz"), "4 dimensions"),
+        ((*BAND, "-o", "h.npy"), "--sparse does not go with -o h.npy"),
+    ],
+    parts=1,
+)
+def test_what_sparse_matrices_are_not_written_as(argv: tuple[str, ...], words: str) -> None:
+    result = run(*argv)
+    assert result.exit_code == 2 and words in result.stderr
+
+
+def test_a_matrix_that_is_too_large_names_its_size() -> None:
+    result = run("hessian", "sum(x**2)", "--x", "ones(3000000)")
+    assert result.exit_code == 1
+    assert "(3000000, 3000000) takes 65.5 TiB" in result.stderr and "--sparse" in result.stderr
 
 
 @pytest.mark.parametrize(

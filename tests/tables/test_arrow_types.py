@@ -85,3 +85,43 @@ def test_a_column_that_pyarrow_lacks_does_not_hide_the_others() -> None:
     refused = run("eval", "x", "--x", f"@{GOLDEN / 'int128.feather'}:x")
     assert "has a column that pyarrow cannot read" in refused.stderr
     assert "as Parquet, of which the other columns can be read" in refused.stderr
+
+
+@pytest.mark.parametrize("form", ["parquet", "feather"])
+def test_times_are_the_numbers_that_they_are_in_a_text(form, tmp_path, monkeypatch):
+    import datetime as d
+
+    import pyarrow as pa
+    from pyarrow import feather, parquet
+
+    from tests.commands.running import outcome
+
+    monkeypatch.chdir(tmp_path)
+    first = d.datetime(2026, 1, 31, 12)
+    times = [first, first + d.timedelta(minutes=30), first + d.timedelta(days=2, milliseconds=250)]
+    columns = {
+        "s": pa.array(times, pa.timestamp("us")),
+        "zone": pa.array(times, pa.timestamp("ns", tz="Europe/Berlin")),
+        "day": pa.array([t.date() for t in times]),
+        "clock": pa.array([t.time() for t in times[:2]] + [None]),
+        "duration": pa.array([t - first for t in times]),
+    }
+    table = pa.table(columns)
+    (parquet.write_table if form == "parquet" else feather.write_feather)(table, f"t.{form}")
+    wanted = {
+        "s": ([0, 1800, 172800.25], "s is seconds since 2026-01-31 12:00:00\n"),
+        "zone": ([0, 1800, 172800.25], "zone is seconds since 2026-01-31 13:00:00+0100\n"),
+        "day": ([0, 0, 2], "day is days since 2026-01-31\n"),
+        "clock": ([0, 1800], "clock is seconds since 12:00:00\n"),
+        "duration": ([0, 1800, 172800.25], ""),
+    }
+    for name, (numbers, words) in wanted.items():
+        argv = ["eval", "x", "--x", f"@t.{form}:{name}", "--missing", "skip", "--plain"]
+        code, out, err = outcome(*argv)
+        assert code == 0 and err.endswith(words), err
+        assert [float(x) for x in out.split("\t")[-1].split(",")] == numbers
+    assert outcome("eval", "x[1]", "--x", f"@t.{form}:s", "--time-unit", "min")[1] == "30\n"
+    argv = ["eval", "x[1]", "--x", f"@t.{form}:day", "--time-origin", "2026-01-01"]
+    assert outcome(*argv)[1] == "30\n"
+    code, _, err = outcome("eval", "sum(x)", "--x", f"@t.{form}:s", "--by-rows")
+    assert code == 2 and "--whole reads the table at once" in err

@@ -208,6 +208,30 @@ def test_read_by_everyone_alike(name: str, column: str, expected: list[float], w
     assert any(words in str(one.message) for one in said) or not words
 
 
+@pytest.mark.parametrize(
+    "name, column, expected, words", READ, ids=[f"{r[0]}:{r[1]}" for r in READ]
+)
+def test_fit_check_and_plot_read_it_as_well(
+    name: str, column: str, expected: list[float], words: str
+) -> None:
+    """The mean of a column is its least squares; the gradient of a square is checked at its numbers; and a
+    plot has them as its points."""
+    here(name)
+    mean = sum(expected) / len(expected)
+    line = ["fit", "x == m", name, "--columns", f"x={quoted(column)}", "--m", repr(mean or 1.0)]
+    code, out, err = run(*line, "--missing", "skip", "--json")
+    assert code == 0, err
+    assert json.loads(out)["parameters"]["m"]["value"] == pytest.approx(mean, rel=1e-9, abs=1e-12)
+    assert words in err
+    code, out, err = run("check", "x**2", "--x", f"@{name}:{quoted(column)}")
+    assert code == 0 and words in err, err
+    if column.isidentifier():
+        code, out, err = run("plot", column, name, "--missing", "skip", "--over", column, "--csv")
+        assert code == 0 and words in err, err
+        found = sorted(float(row.split(",")[-1]) for row in out.splitlines()[1:])
+        assert found == pytest.approx(sorted(expected), rel=1e-12)
+
+
 @pytest.mark.parametrize("name, column, words, options, expected", ASKED)
 def test_asked_and_answered(
     name: str, column: str, words: str, options: list[str], expected: list[float]

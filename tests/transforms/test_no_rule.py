@@ -22,7 +22,7 @@ func = gradcli.func
 # Beside the samples of the table: operands of all kinds.
 PROGRAMS = [
     *("floor_divide(x, y)", "floor_divide(x, 2)", "floor_divide(2, x)", "x//y", "2//x", "heaviside(x, y)"),
-    *("remainder(2, x)", "2 % x", "scatter(x, 0, tensor([0, 1]), y, reduce='add')", "histogram(x, 2)[0]"),
+    *("scatter(x, 0, tensor([0, 1]), y, reduce='add')", "histogram(x, 2)[0]"),
     *("special.zeta(x + 2, y)", "igamma(x, y)", "igammac(x, y)", "unique(x)", "unique_consecutive(x)"),
     *("dot(x, floor_divide(y, 2))", "histc(x, 3)"),
     # By weights of losses and their like, that PyTorch takes for constants.

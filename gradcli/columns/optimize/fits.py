@@ -33,13 +33,14 @@ def fit_rows(
     bounds: Bounds | None = None,
     loss: str = "linear",
     limit: int = 5000,
+    many: int = 0,
     told: Callable[[int], Any] = bool,
 ) -> tuple[Fit, dict[str, Array]]:
     """(the fit of an equation to the rows of `batch`, the share of each source in every variance).
 
     sigma: the standard uncertainties of columns, and of the response as "". Those of columns on the
-    response's side alone make its deviation; the others are corrected too. told: is called with 1 whenever
-    residuals are computed. Raises LanguageError.
+    response's side alone make its deviation; the others are corrected too. many: starts to try besides.
+    told: is called with 1 whenever residuals are computed. Raises LanguageError.
     """
     count = len(next(iter(batch.values()), ()))
     if not count:
@@ -106,10 +107,31 @@ def fit_rows(
             loss=loss,
             size=_size(rows, start, batch, data.deviation),
             limit=limit,
+            many=many,
         )
     except ValueError as error:  # of SciPy's, about what is not finite
         raise _failed(str(error)) from error
+    found = found._replace(explained=explained(rows, data, found))
     return found, _shares(rows, data, found, own, spreads)
+
+
+def explained(rows: EquationRows, data: InMemory, found: Fit) -> float | None:
+    """The share of the data's variance about their means that the residuals lack; None where the model is
+    the same in all rows, or no side is the data's alone. As many parameters lessen it (the adjusted R²)."""
+    count = len(next(iter(data.batch.values())))
+    many = len(rows.components)
+    if not rows.split or found.dof <= 0 or count < 2:
+        return None
+    fitted = rows.residual_parts(rows.written(found.values, data.batch)["fitted"])
+    if not np.ptp(fitted.reshape(count, many), axis=0).any():
+        return None
+    weights = np.broadcast_to(1 / np.square(data.deviation), (count * many,)).reshape(count, many)
+    y = rows.residual_parts(rows.response(data.batch)).reshape(count, many)
+    y = y - (weights * y).sum(0) / weights.sum(0)
+    whole = float((weights * y * y).sum()) / (many * (count - 1))
+    if not (np.isfinite(whole) and whole > 0):
+        return None
+    return 1 - found.chi2 / found.dof / whole
 
 
 def _residuals(rows: EquationRows) -> str:
@@ -209,7 +231,7 @@ def to_json(rows: EquationRows, found: Fit, shares: Mapping[str, Array]) -> dict
         return float(value) if np.isfinite(value) else None
 
     labels, errors = rows.labels, found.errors
-    made = {
+    made: dict[str, Any] = {
         "parameters": {
             label: {"value": float(value), "error": number(error)}
             for label, value, error in zip(labels, found.values, errors, strict=True)
@@ -222,13 +244,17 @@ def to_json(rows: EquationRows, found: Fit, shares: Mapping[str, Array]) -> dict
         "dof": found.dof,
         "residual_deviation": number(found.deviation),
         "chi2_per_dof": number(found.chi2 / found.dof if found.dof > 0 else np.nan),
-        "p": number(found.probability),
+        "p_value": number(found.probability),
+        "explained": None if found.explained is None else number(found.explained),
         "iterations": found.iterations,
         "evaluations": found.evaluations,
         "converged": found.converged and not found.undetermined,
         "undetermined": [labels[k] for k in found.undetermined],
         "bounded": [labels[k] for k in found.bounded],
     }
+    if found.search is not None:
+        tried, here, other = found.search
+        made["search"] = {"starts": tried, "ended_here": here, "next_chi2": number(other)}
     if shares:
         made["budget"] = {
             label: {source: number(share[k]) for source, share in shares.items()}

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradcli.columns.optimize.starts import Search, search, starts
 from gradcli.language.located_errors import LanguageError
 from gradcli.operators.primitives import lapack
 
@@ -73,7 +74,8 @@ class Fit(NamedTuple):
     residuals. bounded: those that ended at a bound, which the covariance holds fixed. evaluations: how
     often the residuals were computed. still: those of the undetermined on which no residual depends at all
     there. begun: where it began, if that was another start. absolute: whether residuals come in units of
-    their uncertainties.
+    their uncertainties. search: what other starts came to, where they were asked for. explained: the share
+    of the data's variance that the residuals lack, for as many rows and parameters (the adjusted R²).
     """
 
     values: Array
@@ -88,6 +90,8 @@ class Fit(NamedTuple):
     still: Sequence[int] = ()
     begun: Array | None = None
     absolute: bool = False
+    search: Search | None = None
+    explained: float | None = None
 
     @property
     def probability(self) -> float:
@@ -164,13 +168,14 @@ def fit(
     size: float = 0.0,
     sums: bool = False,
     limit: int = 5000,
+    many: int = 0,
 ) -> Fit:
     """The least squares of `at` from a start, by the best of the methods.
 
     absolute: whether residuals come in units of their standard uncertainty; if not, it is that of the
     residuals. loss: of `scipy.optimize.least_squares`. size: the length of the data, next to which
     residuals may be nothing. sums: whether `at` stands for sums over many rows, each of
-    which is a pass and has rounding of its own.
+    which is a pass and has rounding of its own. many: how many starts more to try.
     """
     point = _Point(at)
     free = bool(np.isinf(lower).all() and np.isinf(upper).all()) and loss == "linear"
@@ -179,6 +184,9 @@ def fit(
     tolerances = dict.fromkeys(("ftol", "xtol", "gtol"), _PASSES if sums else TOLERANCE)
     options = {"bounds": (lower, upper), "max_nfev": limit, **tolerances}
     scale = 1.0
+    searched = None
+    if many:
+        start, searched = _searched(point, ways[:1], start, many, options)
     if loss != "linear" and not absolute:  # what an outlier is, the residuals tell, time and again
         best = _least(point, ways, start, **options)
         for _ in range(_SCALES):
@@ -195,16 +203,35 @@ def fit(
         return _least(point, ways[:1], begin, **options)
 
     made = described(best)
+    made = made._replace(search=searched)
     if sums or loss != "linear":
         return _warranted(made)
     if lower_point := _lower(point, best, made, (lower, upper)):
         best = _least(point, ways, lower_point[0], **options)
-        made = described(best)
+        made = described(best)._replace(search=searched)
         if _lower(point, best, made, (lower, upper)):
             made = made._replace(converged=False)
     if made.undetermined or not made.converged:
         made = _from_elsewhere(made, best.cost, described, start, (lower, upper), least)
     return _warranted(made)
+
+
+def _searched(
+    point: _Point, ways: Sequence[str], start: Array, many: int, options: Mapping[str, Any]
+) -> tuple[Array, Search]:
+    """(the best end of fits from many starts, the given one first, how often it was found)."""
+    ends: list[tuple[float, Array]] = []
+    lower, upper = options["bounds"]
+    for begin in [start, *starts(point.here, start, lower, upper, many)]:
+        try:
+            found = _least(point, ways, begin, **options)
+        except ValueError:
+            continue
+        ends.append((2 * float(found.cost), found.x))
+    costs = [cost for cost, _ in ends]
+    least = min(costs, default=float("inf"))
+    best = next((x for cost, x in ends if cost == least), start)
+    return best, search(costs, least)
 
 
 def _warranted(made: Fit) -> Fit:

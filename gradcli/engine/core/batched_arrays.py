@@ -258,7 +258,9 @@ class BatchedArray(NDArrayOperatorsMixin):
     __float__ = __int__ = __index__ = __complex__ = item
 
     def __bool__(self) -> bool:
-        raise RuntimeError(_CONTROL_FLOW)
+        from gradcli.engine.core.errors import BatchedBranchError
+
+        raise BatchedBranchError(_CONTROL_FLOW)
 
     def tolist(self) -> Any:
         """Raises RuntimeError: there are numbers for each entry."""

@@ -186,6 +186,10 @@ class AmbiguousTruthError(EngineError, RuntimeError):
         self.size = size
 
 
+class BatchedBranchError(EngineError, RuntimeError):
+    """An entry of a batch was asked whether it is true: `if x > 0` inside of `vmap`."""
+
+
 class IntegersExpectedError(EngineError):
     """An index or a class is of floats. position: of the argument, from 0; None: not known."""
 

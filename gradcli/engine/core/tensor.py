@@ -490,6 +490,12 @@ class Tensor:
         """The number of dimensions."""
         return int(self.array.ndim)
 
+    ndimension = dim
+
+    def is_neg(self) -> bool:
+        """False: nothing is negated lazily."""
+        return False
+
     def numel(self) -> int:
         """The number of elements."""
         return int(self.array.size)
@@ -611,6 +617,11 @@ class Tensor:
         ):
             raise RuntimeError(NO_STORAGE)
         array = self.memory()  # an array of a trace may raise here: it has no numbers
+        if getattr(self, "conjugated", False) and not force:
+            raise RuntimeError(
+                "Can't call numpy() on Tensor that has conjugate bit set. Use "
+                "tensor.resolve_conj().numpy() instead."
+            )
         return array if isinstance(array, np.ndarray) else np.asarray(array)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:

@@ -20,12 +20,6 @@ FAMILY = "arguments"  # the name in `gradcli ops`
 Kind = np.dtype[Any]
 F = TypeVar("F", bound=Callable[..., Any])
 
-_PYTHON = {
-    float: dtypes.float64,
-    int: dtypes.int64,
-    bool: dtypes.boolean,
-    complex: dtypes.complex128,
-}
 _TOO_MANY = 2**60  # numbers, of eight bytes each
 # The options of every function that makes a tensor.
 OPTIONS = (
@@ -70,8 +64,8 @@ def kind_of(name: str, dtype: Any, default: Kind | None = None) -> Any:
     """The NumPy dtype for a `dtype` argument; `default` for None."""
     if dtype is None:
         return default
-    found = _PYTHON.get(dtype) if isinstance(dtype, type) else dtype
-    if not isinstance(found, dtypes.dtype):
+    found = dtypes.given(dtype)
+    if found is None:
         raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type_name(dtype)}")
     return found.dtype
 

@@ -134,9 +134,21 @@ C_TYPES = {
 }
 
 
+_OF_PYTHON: dict[type, dtype] = {
+    bool: boolean,
+    int: int64,
+    float: float64,
+    complex: complex128,
+}
 NO_COMPLEX_HALF = (
     "gradcli has no dtype complex32, which PyTorch makes of two float16: use x.float() first"
 )
+
+
+def given(value: Any) -> dtype | None:
+    """The dtype that an argument means, a dtype or a type of Python's; None for what is neither."""
+    found = _OF_PYTHON.get(value) if isinstance(value, type) else value
+    return found if isinstance(found, dtype) else None
 
 
 def of(numpy_dtype: Any) -> dtype:
@@ -209,9 +221,9 @@ def set_default_dtype(d: dtype) -> None:
 
     Within `as_default` it is that of the thread, until that ends.
     """
-    if not isinstance(d, dtype):
+    if not isinstance(d, (dtype, type)):
         raise TypeError("invalid dtype object")
-    if not d.is_floating_point:
+    if not isinstance(d, dtype) or not d.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
     for name, fact in _facts(d).items():
         setattr(default if default.__dict__ else _Default, name, fact)

@@ -10,12 +10,13 @@ from gradcli.engine.system import dtypes
 
 
 def _given(name: str, value: Any) -> dtypes.dtype:
-    if not isinstance(value, dtypes.dtype):
+    found = dtypes.given(value)
+    if found is None:
         raise TypeError(
             f"{name}(): argument 'type' (position 1) must be torch.dtype, not "
             f"{type(value).__name__}"
         )
-    return value
+    return found
 
 
 class finfo:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -144,17 +143,7 @@ def to(
 def _numpy_dtype(dtype: Any) -> Any:
     if isinstance(dtype, type) and dtype.__module__ == "torch":  # a legacy constructor
         dtype = getattr(dtype, "dtype", dtype)
-    if isinstance(dtype, dtypes.dtype):
-        return dtype.dtype
-    return _PYTHON[dtype]()
-
-
-_PYTHON: dict[Any, Callable[[], Any]] = {
-    float: lambda: np.dtype(np.float64),
-    int: lambda: np.dtype(np.int64),
-    bool: lambda: np.dtype(np.bool_),
-    complex: lambda: np.dtype(np.complex128),
-}
+    return dtypes.given(dtype).dtype  # type: ignore[union-attr]
 
 
 @function(
@@ -179,7 +168,7 @@ def type_(input: Array, dtype: Any, non_blocking: bool, memory_format: Any) -> A
     """The name of the tensor's type, or the tensor in another dtype."""
     if dtype is None:
         return f"torch.{tensor_name(input)}"
-    name = dtype.__name__ if isinstance(dtype, type) and dtype in _PYTHON else dtype
+    name = dtype.__name__ if dtype in (float, int, bool, complex) else dtype
     if isinstance(name, str):
         refuse_if(name not in _TYPES, "invalid type: '{}'", name, error=ValueError)
         dtype = _TYPES[name]

@@ -201,7 +201,11 @@ def empty(size: tuple[int, ...], memory_format: Any, kind: Kind | None) -> Array
 @makes(f"empty_strided(int[] size, int[] stride, *, {OPTIONS})")
 def empty_strided(size: tuple[int, ...], stride: tuple[int, ...], kind: Kind | None) -> Array:
     """A tensor to be filled, with the strides given in elements."""
-    shape, kind = nonnegative("empty_strided", size), kind or dtypes.default.real
+    return _strided(size, stride, kind or dtypes.default.real)
+
+
+def _strided(size: tuple[int, ...], stride: tuple[int, ...], kind: Kind) -> Array:
+    shape = nonnegative("empty_strided", size)
     if len(shape) != len(stride):
         raise RuntimeError(
             "mismatch in length of strides and shape" if stride else "strides are missing"
@@ -282,6 +286,17 @@ def new_ones(input: Array, size: tuple[int, ...], kind: Kind | None) -> Array:
 def new_empty(input: Array, size: tuple[int, ...], kind: Kind | None) -> Array:
     """A tensor to be filled, of this tensor's dtype unless given; it starts with zeros."""
     return _zeros(input, nonnegative("new_empty", size), kind or _dtype(input))
+
+
+@makes(
+    f"new_empty_strided(Tensor input, int[] size, int[] stride, *, {OPTIONS})|method", method=True
+)
+def new_empty_strided(
+    input: Array, size: tuple[int, ...], stride: tuple[int, ...], kind: Kind | None
+) -> Array:
+    """A tensor to be filled, with the strides given in elements, of this tensor's dtype unless given."""
+    found: Array = _strided(size, stride, kind or _dtype(input))
+    return found
 
 
 @makes(f"new_full(Tensor input, int[] size, Scalar fill_value, *, {OPTIONS})|method", method=True)

@@ -5,6 +5,7 @@ The in-place forms of other functions (`add_`, `clamp_`, ...) come from their ow
 
 from __future__ import annotations
 
+import math
 from math import prod
 from typing import Any
 
@@ -216,6 +217,7 @@ def resize_(input: Array, size: Any, memory_format: Any) -> Any:
     refuse_captured(input, "resize")
     if input.requires_grad and not modes.current().inference:
         raise RuntimeError("cannot resize variables that require grad")
+    refuse_if(math.prod(size) >= 2**63, "numel: integer multiplication overflow")
     if tuple(input.shape) != size:
         array = input.memory()
         if isinstance(array, BatchedArray):  # the elements of each entry, in their order

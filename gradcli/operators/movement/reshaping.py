@@ -84,6 +84,7 @@ class view_dtype:
     """The bytes read as another dtype: the same memory, but never part of a graph."""
 
     def forward(self: Array, dtype: Any) -> Array:
+        dtype = dtypes.given(dtype)
         wanted, own = dtype.dtype.itemsize, self.dtype.itemsize
         if wanted == own:
             return self.view(dtype.dtype)
@@ -1210,6 +1211,12 @@ def conj_physical(input: Array) -> Any:
 def is_conj(input: Array) -> bool:
     """True for a result of `conj` that `resolve_conj` would copy."""
     return getattr(input, "conjugated", False)
+
+
+@function("is_neg(Tensor input)|function", samples="(randn(2))")
+def is_neg(input: Array) -> bool:
+    """False: nothing is negated lazily."""
+    return False
 
 
 @function("resolve_conj(Tensor input)", samples="(randn(2, dtype=complex128))")

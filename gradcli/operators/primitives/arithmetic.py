@@ -466,12 +466,13 @@ class remainder_number:
     self = lambda g: g
 
 
-@primitive("NotImplemented", "pointwise", symbolic="remainder(self, other)")
+# PyTorch has no rule here, though one for `tensor(5.) % x`.
+@primitive("RemainderBackward1", "pointwise", symbolic="remainder(self, other)")
 class remainder_:
     forward = lambda self, other: remainder_tensors.kernel(
         dtypes.constant(self, other.dtype), other
     )
-    other = lambda g: g
+    other = lambda g, self, other: -g * div_rounded(zeros_like(other) + self, other, "floor")
 
 
 # -- functions that choose a primitive ------------------------------------------------------------------
@@ -676,6 +677,24 @@ def _logic_of_bits(ufunc: Any, sign: str) -> Primitive:
     return _bitwise(ufunc, name, f"Bitwise {sign}.", sample, {"fc": f"{name}_cpu"}, ufunc)
 
 
+def _divisors(ufunc: Any, name: str, doc: str) -> Primitive:
+    def kernel(self: Array, other: Array) -> Array:
+        kind = np.result_type(self, other)
+        if kind.kind not in "iu":
+            raise dtypes.not_implemented(f"{name}_cpu", kind)
+        return ufunc(self, other)
+
+    return operator(
+        kernel,
+        batching="elementwise",
+        types="common",
+        inplace=True,
+        numpy=ufunc,
+        samples=(f"{name}(tensor([12, 18]), tensor([8, 12]))",),
+        signature=(f"{name}(Tensor input, Tensor other, *, Tensor out=None)",),
+    )(type(name, (), {"__doc__": doc, "__module__": __name__}))
+
+
 def _shift(ufunc: Any, to: str) -> Primitive:
     name, refuses = f"bitwise_{to}_shift", {"bfc": f"{to[0]}shift_cpu"}
     return _bitwise(ufunc, name, f"Bits moved to the {to}.", "tensor([4, 8]), 1", refuses)
@@ -684,6 +703,8 @@ def _shift(ufunc: Any, to: str) -> Primitive:
 bitwise_and = _logic_of_bits(np.bitwise_and, "and")
 bitwise_or = _logic_of_bits(np.bitwise_or, "or")
 bitwise_xor = _logic_of_bits(np.bitwise_xor, "xor")
+gcd = _divisors(np.gcd, "gcd", "The greatest common divisor.")
+lcm = _divisors(np.lcm, "lcm", "The least common multiple.")
 bitwise_left_shift = _shift(np.left_shift, "left")
 bitwise_right_shift = _shift(np.right_shift, "right")
 
@@ -732,13 +753,16 @@ def result_type(**operands: Any) -> dtypes.dtype:
 @function("promote_types(ScalarType type1, ScalarType type2)|function", samples="(int32, float32)")
 def promote_types(type1: dtypes.dtype, type2: dtypes.dtype) -> dtypes.dtype:
     """The smallest dtype that holds both."""
-    return dtypes.of(dtypes.promote_types(type1.dtype, type2.dtype))
+    one, two = (dtypes.given(t) for t in (type1, type2))
+    assert one is not None and two is not None  # the binder saw to it
+    return dtypes.of(dtypes.promote_types(one.dtype, two.dtype))
 
 
 @function("can_cast(ScalarType from_, ScalarType to)|function", samples="(int32, float32)")
 def can_cast(from_: dtypes.dtype, to: dtypes.dtype) -> bool:
     """True where a result may be cast: not to a lower category."""
     order = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+    from_, to = (dtypes.given(t) or t for t in (from_, to))
     if from_.kind != "b" and to.kind == "b":
         return False
     if from_.kind == "i" and to.kind == "u":

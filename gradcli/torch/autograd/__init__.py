@@ -31,7 +31,7 @@ _LATER = {
 def __getattr__(name: str) -> Any:
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)
-    if name in ("functional", "forward_ad", "function", "variable"):
+    if name in ("functional", "forward_ad", "function", "grad_mode", "variable"):
         return import_module(f"gradcli.torch.autograd.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -86,6 +86,12 @@ ROWS: list[tuple[Any, type[errors.EngineError], type[Exception], dict[str, Any]]
     ),
     (lambda: X.sum(3), errors.DimensionRangeError, IndexError, {"dim": 3, "ndim": 1}),
     (lambda: bool(X > 1), errors.AmbiguousTruthError, RuntimeError, {"size": 3}),
+    (
+        lambda: torch.vmap(lambda x: x if x > 1 else -x)(X),
+        errors.BatchedBranchError,
+        RuntimeError,
+        {},
+    ),
     (lambda: X[torch.ones(2)], errors.IntegerIndexError, IndexError, {}),
     (
         lambda: torch.nn.functional.embedding(torch.ones(2), torch.ones(2, 2)),

@@ -31,6 +31,7 @@ KNOWN_DIFFERENCES: dict[str, str] = {
     "torch.where(m, xc, x)": "torch stops at an internal check of its own",
     "torch.sinc(z)": "torch's second derivative at 0 is nan, and loses its digits around",
     "torch.nn.functional.layer_norm(x, (3,), v, w)": "torch records gradients that have none",
+    "2 % x": "torch has no rule where the number comes first",
     **dict.fromkeys(
         [
             "x.scatter(1, torch.tensor([[0], [1]]), y)",

@@ -12,6 +12,7 @@ from gradcli.torch.nn import functional, init
 from gradcli.torch.nn.modules.arguments import bound, signature
 from gradcli.torch.nn.modules.layers import parameter
 from gradcli.torch.nn.modules.module import Module
+from gradcli.torch.nn.utils.rnn import PackedSequence
 
 State = tuple[Any, ...]
 # A step: (what the input gives to the gates, the state, what the state gives to the gates) -> the next state.
@@ -107,6 +108,8 @@ class RNNBase(Module):
 
         input: (steps, batch, input_size), with batch_first (batch, steps, input_size), or without a batch.
         """
+        if isinstance(input, PackedSequence):
+            return self._packed(input, hx)
         if input.ndim not in (2, 3):
             raise ValueError(
                 f"{self._get_name()}: Expected input to be 2D or 3D, got {input.ndim}D instead"
@@ -118,55 +121,85 @@ class RNNBase(Module):
             )
         alone = input.ndim == 2
         x = input.unsqueeze(1) if alone else input.transpose(0, 1) if self.batch_first else input
-        states = self._states(hx, x, alone)
-        ends, last = self._ends(), []
-        for layer in range(self.num_layers):
-            outputs = []
-            for k, end in enumerate(ends):
-                place = layer * len(ends) + k
-                output, state = self._run(
-                    x, tuple(s[place] for s in states), f"_l{layer}{end}", k == 1
-                )
-                outputs.append(output)
-                last.append(state)
-            x = outputs[0] if len(outputs) == 1 else resolve("cat")(outputs, -1)
-            if self.dropout and layer < self.num_layers - 1:
-                x = functional.dropout(x, self.dropout, self.training)
-        stacked = tuple(resolve("stack")(values) for values in zip(*last, strict=True))
+        x, stacked = self._layers(x, self._states(hx, x.shape[1], x, alone))
         if alone:
             stacked, x = tuple(s.squeeze(1) for s in stacked), x.squeeze(1)
         elif self.batch_first:
             x = x.transpose(0, 1)
         return x, stacked if len(stacked) > 1 else stacked[0]
 
-    def _states(self, hx: Any, x: Tensor, alone: bool) -> State:
+    def _packed(self, input: PackedSequence, hx: Any) -> Any:
+        """The same of sequences of unequal length, packed."""
+        x, sizes, order, back = input
+        rows = sizes.tolist()
+        states = self._states(hx, rows[0], x, False)
+        if order is not None and hx is not None:
+            states = tuple(s.index_select(1, order) for s in states)
+        x, stacked = self._layers(x, states, rows)
+        if back is not None:
+            stacked = tuple(s.index_select(1, back) for s in stacked)
+        packed = PackedSequence(x, sizes, order, back)
+        return packed, stacked if len(stacked) > 1 else stacked[0]
+
+    def _layers(self, x: Any, states: State, sizes: list[int] | None = None) -> tuple[Any, State]:
+        """(the outputs of the last layer, the last states). sizes: of the batch at each step, if packed."""
+        ends, last = self._ends(), []
+        for layer in range(self.num_layers):
+            outputs = []
+            for k, end in enumerate(ends):
+                place = layer * len(ends) + k
+                output, state = self._run(
+                    x, tuple(s[place] for s in states), f"_l{layer}{end}", k == 1, sizes
+                )
+                outputs.append(output)
+                last.append(state)
+            x = outputs[0] if len(outputs) == 1 else resolve("cat")(outputs, -1)
+            if self.dropout and layer < self.num_layers - 1:
+                x = functional.dropout(x, self.dropout, self.training)
+        return x, tuple(resolve("stack")(values) for values in zip(*last, strict=True))
+
+    def _states(self, hx: Any, batch: int, x: Tensor, alone: bool) -> State:
         """The first states: (layers · directions, batch, size) each."""
         count = self.num_layers * len(self._ends())
         sizes = (self.proj_size or self.hidden_size, self.hidden_size)[: _MODES[self.mode][1]]
         if hx is None:
-            return tuple(x.new_zeros((count, x.shape[1], size)) for size in sizes)
+            return tuple(x.new_zeros((count, batch, size)) for size in sizes)
         given = hx if isinstance(hx, tuple) else (hx,)
         given = tuple(h.unsqueeze(1) for h in given) if alone else given
         for h, size in zip(given, sizes, strict=True):
-            wanted = (count, x.shape[1], size)
+            wanted = (count, batch, size)
             if tuple(h.shape) != wanted:
                 name = "hidden[0]" if len(sizes) > 1 else "hidden"
                 raise RuntimeError(f"Expected {name} size {wanted}, got {list(h.shape)}")
         return given
 
-    def _run(self, x: Tensor, state: State, end: str, backwards: bool) -> tuple[Any, State]:
-        """One layer in one direction."""
+    def _run(
+        self, x: Tensor, first: State, end: str, backwards: bool, sizes: list[int] | None
+    ) -> tuple[Any, State]:
+        """One layer in one direction; a sequence that is over, or has not begun, keeps its state."""
         get = self._parameters.get
         w_hh, b_hh, w_hr = (get(f"{name}{end}") for name in ("weight_hh", "bias_hh", "weight_hr"))
         gates = functional.linear(x, get(f"weight_ih{end}"), get(f"bias_ih{end}"))
         step, outputs = _MODES[self.mode][2], []
-        steps = gates.unbind(0)
+        steps = gates.unbind(0) if sizes is None else gates.split(sizes)
+        over: list[State] = []
+        state = first if sizes is None or not backwards else tuple(s[: sizes[-1]] for s in first)
+        cat = resolve("cat")
         for gate in reversed(steps) if backwards else steps:
+            rows, had = len(gate), len(state[0])
+            if rows < had:
+                over.append(tuple(s[rows:] for s in state))
+                state = tuple(s[:rows] for s in state)
+            elif rows > had:
+                state = tuple(cat([s, new[had:rows]]) for s, new in zip(state, first, strict=True))
             state = step(gate, state, functional.linear(state[0], w_hh, b_hh))
             if w_hr is not None:
                 state = (functional.linear(state[0], w_hr), *state[1:])
             outputs.append(state[0])
-        return resolve("stack")(outputs[::-1] if backwards else outputs), state
+        if over:
+            state = tuple(cat(parts) for parts in zip(state, *over[::-1], strict=True))
+        join = cat if sizes is not None else resolve("stack")
+        return join(outputs[::-1] if backwards else outputs), state
 
     def extra_repr(self) -> str:
         parts = [f"{self.input_size}, {self.hidden_size}"]

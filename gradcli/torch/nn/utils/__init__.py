@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from gradcli.engine.core.modes import no_grad
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.table import resolve
+from gradcli.torch.nn.utils import rnn as rnn
+from gradcli.torch.nn.utils.rnn import pad_sequence as pad_sequence
 
 
 def _with_grads(parameters: Any) -> list[Any]:
@@ -69,15 +71,3 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
         size = parameter.numel()
         parameter.data = vec[at : at + size].view_as(parameter).data
         at += size
-
-
-def pad_sequence(
-    sequences: Sequence[Tensor], batch_first: bool = False, padding_value: float = 0.0
-) -> Any:
-    """Tensors of unequal length as one, padded at their ends."""
-    longest = max(len(s) for s in sequences)
-    rest = sequences[0].shape[1:]
-    made = sequences[0].new_full((len(sequences), longest, *rest), padding_value)
-    for k, sequence in enumerate(sequences):
-        made[k, : len(sequence)] = sequence
-    return made if batch_first else made.transpose(0, 1)

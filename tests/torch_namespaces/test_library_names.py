@@ -1,0 +1,126 @@
+"""Names and calls that libraries over PyTorch use: answers recorded from PyTorch 2.13.0 (CPU)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import gradcli as torch
+from gradcli import nn
+from gradcli.func import functional_call, stack_module_state
+from gradcli.nn.utils import rnn
+
+ANSWERS = [
+    ("torch.ones(2, 2).ndimension()", 2),
+    ("torch.finfo(float).eps", 2.220446049250313e-16),
+    ("torch.iinfo(int).max", 9223372036854775807),
+    ("torch.promote_types(float, torch.float32)", torch.float64),
+    ("torch.promote_types(int, bool)", torch.int64),
+    ("torch.can_cast(torch.float32, int)", False),
+    ("torch.can_cast(int, float)", True),
+    ("torch.ones(2).view(int).tolist()", [4575657222473777152]),
+    ("torch.is_neg(torch.ones(1)), torch.ones(1).is_neg()", (False, False)),
+    ("torch.ones(1).new_empty_strided((2, 2), (1, 2)).stride()", (1, 2)),
+    ("torch.gcd(torch.tensor([12, 18]), torch.tensor([8, 12])).tolist()", [4, 6]),
+    ("torch.lcm(torch.tensor([12, 18]), torch.tensor([8, 12])).tolist()", [24, 36]),
+    ("torch.autograd.grad_mode.no_grad is torch.no_grad", True),
+    ("torch.hann_window(4).tolist()", [0, 0.5, 1, 0.5]),
+    ("torch.bartlett_window(5, False).tolist()", [0, 0.5, 1, 0.5, 0]),
+    ("[round(v, 4) for v in torch.hamming_window(5).tolist()]", [0.08, 0.3979, 0.9121, 0.9121, 0.3979]),
+    ("[round(v, 5) for v in torch.blackman_window(5, dtype=float).tolist()]",
+     [0, 0.20077, 0.84923, 0.84923, 0.20077]),
+    ("[round(v, 5) for v in torch.kaiser_window(5).tolist()]", [5e-05, 0.10172, 0.79294, 0.79294, 0.10172]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "answer"), ANSWERS)
+def test_a_name_answers_as_in_torch(call: str, answer: Any) -> None:
+    assert eval(call, {"torch": torch}) == answer
+
+
+REFUSED = [
+    ("torch.tensor([1 + 2j]).conj().numpy()", RuntimeError, "that has conjugate bit set"),
+    ("torch.ones(2).resize_(2**62, 4)", RuntimeError, "numel: integer multiplication overflow"),
+    ("torch.gcd(torch.ones(1), torch.ones(1))", NotImplementedError, "gcd_cpu"),
+    ("torch.hann_window(5, dtype=int)", RuntimeError, "hann_window expects floating point dtypes"),
+    ("torch.hann_window(-1)", RuntimeError, "requires non-negative window_length"),
+    ("torch.iinfo(float)", TypeError, "requires an integer input type"),
+    ("torch.finfo(3)", TypeError, "must be torch.dtype, not int"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "words"), REFUSED)
+def test_a_call_is_refused_as_in_torch(call: str, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        eval(call, {"torch": torch})
+
+
+def test_a_number_s_remainder_has_a_derivative() -> None:
+    x = torch.tensor([3.0, 2.0], requires_grad=True)
+    assert torch.autograd.grad((5 % x).sum(), x)[0].tolist() == [-1, -2]
+
+
+def test_modules_as_functions_of_their_parameters() -> None:
+    """Parameters are replaced while the call runs; tied ones together; stacked ones under vmap."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
+    x, named = torch.ones(4, 2), dict(model.named_parameters())
+    before = model(x).tolist()
+    zeros = {n: torch.zeros_like(p) for n, p in named.items()}
+    assert functional_call(model, zeros, x).tolist() == [[0.0]] * 4
+    assert model(x).tolist() == before
+    slopes = torch.func.grad(lambda p: functional_call(model, p, (x,)).sum())(named)
+    model(x).sum().backward()
+    assert all(torch.allclose(slopes[n], p.grad) for n, p in named.items())
+    models = [nn.Linear(2, 1) for _ in range(3)]
+    parameters, buffers = stack_module_state(models)
+    together = torch.vmap(lambda p, b: functional_call(models[0], (p, b), (x,)))(
+        parameters, buffers
+    )
+    assert torch.allclose(together, torch.stack([m(x) for m in models]))
+    with pytest.raises(ValueError, match=r"\['0.weight'\] appeared in multiple dictionaries"):
+        functional_call(model, (zeros, {"0.weight": zeros["0.weight"]}), x)
+    with pytest.raises(AttributeError, match="Sequential has no attribute `5`"):
+        functional_call(model, {"5.weight": x}, x)
+    with pytest.raises(RuntimeError, match="Expected at least one model, got 0"):
+        stack_module_state([])
+
+
+@pytest.mark.parametrize("layer", ["RNN(3, 5)", "LSTM(3, 5, 2, bidirectional=True)", "GRU(3, 5)"])
+def test_a_packed_sequence_is_each_sequence_alone(layer: str) -> None:
+    torch.manual_seed(0)
+    module = eval(f"nn.{layer}", {"nn": nn})
+    lengths = [2, 4, 1]
+    x = torch.randn(4, 3, 3)
+    packed = rnn.pack_padded_sequence(x, lengths, enforce_sorted=False)
+    output, states = module(packed)
+    padded, found = rnn.pad_packed_sequence(output)
+    assert found.tolist() == lengths
+    states = states if isinstance(states, tuple) else (states,)
+    for k, n in enumerate(lengths):
+        alone, last = module(x[:n, k])
+        assert torch.allclose(padded[:n, k], alone, atol=1e-6) and not padded[n:, k].any()
+        last = last if isinstance(last, tuple) else (last,)
+        assert all(torch.allclose(a[:, k], b, atol=1e-6) for a, b in zip(states, last, strict=True))
+
+
+def test_lengths_are_refused_as_in_torch() -> None:
+    with pytest.raises(RuntimeError, match="must be sorted in decreasing order"):
+        rnn.pack_padded_sequence(torch.ones(3, 2), [1, 2])
+    with pytest.raises(RuntimeError, match="Length of all samples has to be greater than 0"):
+        rnn.pack_padded_sequence(torch.ones(3, 2), [1, 0], enforce_sorted=False)
+
+
+def test_a_program_of_pytorch_s_runs_as_it_is() -> None:
+    code = (
+        "import sys, gradcli; sys.modules['torch'] = gradcli\n"
+        "import torch, torch.nn as nn, torch.nn.functional as F\n"
+        "from torch.utils.data import DataLoader; from torch.nn.utils.rnn import pad_sequence\n"
+        "from torch.optim.lr_scheduler import StepLR\n"
+        "print(nn is gradcli.nn, F is gradcli.nn.functional, nn.Linear(2, 3))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True True Linear(in_features=2, out_features=3, bias=True)\n"
