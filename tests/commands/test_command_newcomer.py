@@ -22,7 +22,7 @@ def test_lists_and_modules_are_told_from_tensors_and_functions() -> None:
 @sweep(
     ("argv", "words"),
     [
-        (["eval", "x", "-x", "1"], "a variable has two dashes: --x"),
+        (["eval", "x", "-x", "1"], "a variable takes two dashes: --x"),
         (["eval", "x", "--let", "x"], "as in --let seed=3"),
         (["eval", "x", "--x", "1", "--no-grad"], "write --no-grad NAMES|all"),
         (["eval", "x", "--x", "1", "--dtype", "flaot32"], "did you mean `float32`?"),

@@ -173,11 +173,11 @@ REFUSED = [
     ),
     (["eval", "sum(x*v)", "--v", "0:7"], 1, ["what goes with the rows of a table has as many"]),
     (["grad", "a*x", "--a", "2"], 1, ["grad can be implicitly created only for scalar outputs"]),
-    (["grad", "sum(x)", "--trace"], 2, ["--trace does not go with --by-rows"]),
+    (["grad", "sum(x)", "--trace"], 2, ["--trace cannot be used with --by-rows"]),
     (["grad", "sum(x*v)", "--v", "0:1000"], 1, ["by what is in memory", "--no-grad"]),
     (["eval", "sum(x + randn(3).sum())"], 1, ["the program draws random numbers"]),
-    (["grad", "sum(x)", "-o", "g.npz"], 2, ["rows are not written one after the other into g.npz"]),
-    (["check", "sum(x)", "--samples", "3"], 2, ["--samples does not go with --by-rows"]),
+    (["grad", "sum(x)", "-o", "g.npz"], 2, ["rows cannot be written one after the other into g.npz"]),
+    (["check", "sum(x)", "--samples", "3"], 2, ["--samples cannot be used with --by-rows"]),
 ]  # fmt: skip
 
 
