@@ -84,7 +84,7 @@ SAID = [
     (["Q == a*sqrt(R)", "p.csv"], 2, "", "no variable of the equation is a column of p.csv"),
     (["T == a*L", "p.csv", "--sigma", "nn"], 2, "", "'nn' is neither a column of p.csv nor a number"),
     (["T == a*L", "p.csv", "--sigma", "q=1"], 2, "", "'q' is not a column of the equation"),
-    (["T == sigma*L", "p.csv", "--sigma", "1"], 2, "", "and sigma a parameter, too"),
+    (["T == sigma*L", "p.csv", "--sigma", "1"], 2, "", "sigma is a parameter, but --sigma means"),
     (["T == a*L", "p.csv", "--plot", "x.bmp"], 2, "", "the ending of x.bmp names no format of pictures"),
     (["T == a*L", "p.csv", "-o", "-"], 2, "", "the parameters go to standard output already"),
     (["T == a*L", "p.csv", "--by-rows", "--robust", "huber"], 2, "", "--robust cannot be used with --by-rows"),
@@ -272,7 +272,8 @@ def test_uncertainties_are_formulas_of_columns(
 ) -> None:
     if "=" in sigma and how:
         assert (
-            "--sigma y=… does not go" in run("fit", LINEAR, "line.csv", "--sigma", sigma, *how)[2]
+            "--sigma y=… cannot be used"
+            in run("fit", LINEAR, "line.csv", "--sigma", sigma, *how)[2]
         )
         return
     lines = ["x,y,s", *(f"{x},{y},{eval(of, {'y': y})!r}" for x, y in DATA)]
@@ -334,7 +335,7 @@ REFUSED = [
     (["y == a*x", "line.csv", "--sigma", "x"], "an uncertainty is 0 in row 1"),
     (["y == a*x", "line.csv", "--sigma", "y - 2"], "an uncertainty is -0.9 in row 1"),
     (["y == a*x", "line.csv", "--sigma", "0.1*q"], "--sigma: q is not a column of line.csv"),
-    (["a*y == b*x", "line.csv", "--sigma", "3%"], "which value is the share of?"),
+    (["a*y == b*x", "line.csv", "--sigma", "3%"], "a percentage of which value?"),
     (["[re, im] == [a, a, f]", "parts.csv"], "has shape (2,), the other (3,)"),
     (["re == R + 1/(1j*f)", "parts.csv"], "the measured side is real, and the other a complex"),
     (["[re, re*im] == [a, b]", "parts.csv", "--sigma", "re=0.1", "--sigma", "im=0.1"],
@@ -433,7 +434,7 @@ def test_parameters_for_latex(data: Path) -> None:
         "  \\chi^2/\\mathrm{dof} &= 4.3/2,\\quad p = 0.12\n\\end{aligned}\n"
     )
     assert "\\alpha &= \\num{2.030(45)}" in run(*line, "--format", "siunitx")[1]
-    assert "--format latex and --json exclude" in run(*line, "--format", "latex", "--json")[2]
+    assert "--format latex and --json cannot" in run(*line, "--format", "latex", "--json")[2]
 
 
 NUMBERS = [

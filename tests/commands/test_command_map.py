@@ -317,7 +317,7 @@ def test_a_file_that_is_given_up_is_not_heard_of_again(folder):
         patch.setattr("sys.unraisablehook", heard.append)
         code, _, err = run("map", "x", "t.csv", "-o", "o.parquet")
         gc.collect()
-    assert code and "line 3003, column c: `0.5` is none" in err
+    assert code and "line 3003, column c: `0.5` is not one" in err
     assert not heard and not (folder / "o.parquet").exists()
 
 
@@ -328,7 +328,7 @@ LATER = [  # cells of the first file, of the second, and what is said
         "9007199254740993",
         "this integer is too large for a float, and the rows before have numbers",
     ),
-    ("9007199254740993", "0.5", "`0.5` is none, and the rows before have integers"),
+    ("9007199254740993", "0.5", "`0.5` is not one, and the rows before have integers"),
     ("1", "u", "b.csv, line 2, column c: `u` is not a number"),
 ]
 

@@ -102,7 +102,7 @@ REFUSED = {
     "plot 3 {table}": "no column of",
     "plot t {table} --over q": "--over: 'q' is not a column",
     "plot t,t*1j {table}": "is complex",
-    "plot y==a*t {table} --a 1 --hist": "--hist is of columns",
+    "plot y==a*t {table} --a 1 --hist": "--hist takes columns",
     "plot sin(x) --hist": "--hist needs a table",
     "plot sin(x) --where x>1": "--where needs a table",
     "plot x --log x --x -1:1": "a logarithmic one above 0",
@@ -118,7 +118,7 @@ REFUSED = {
     "plot x+": "a value is missing",
     "fit y==a*t {table} --a 1 --plot --json": "name a file: --plot FILE.svg",
     "minimize x**2 --x 1 --plot p.gif": "there are .svg, .png, .pdf",
-    "jacobian x*ones(2,2,2) --x 1,2 -o j.svg": "a picture is of a matrix",
+    "jacobian x*ones(2,2,2) --x 1,2 -o j.svg": "a picture needs a matrix",
 }
 
 

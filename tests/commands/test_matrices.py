@@ -201,7 +201,7 @@ def test_grad_of_higher_order() -> None:
             1,
             "can require gradients",
         ),
-        (["grad", "x", "--x", "1", "--order", "2", "--trace"], 2, "--order goes with"),
+        (["grad", "x", "--x", "1", "--order", "2", "--trace"], 2, "--order works only with"),
         (
             ["grad", "x", "--x", "1", "--order", "2", "--create-graph"],
             2,

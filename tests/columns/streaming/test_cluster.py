@@ -83,7 +83,7 @@ def test_tallies_add_up_in_order() -> None:
         (["eval", "sum(x)", "--x", "@t.csv:x", "--cluster", "127.0.0.1:8786"], "an address begins with tcp://"),
         (["grad", "sum(x)", "--x", "@t.csv:x", "--cluster", ""], "no scheduler answers at"),
         (["map", "x", "t.csv", "--cluster", "tcp://h", "-o", "o.parquet"], "missing port number"),
-        (["eval", "sum(x)", "--x", "@t.csv:x", "--cluster", "tcp://h:1", "--whole"], "--whole does not go"),
+        (["eval", "sum(x)", "--x", "@t.csv:x", "--cluster", "tcp://h:1", "--whole"], "--whole cannot be"),
     ],
 )  # fmt: skip
 def test_refusals(argv: list[str], words: str, monkeypatch: pytest.MonkeyPatch) -> None:
