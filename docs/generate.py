@@ -87,7 +87,8 @@ ATTRIBUTES = [("a tensor", "ones(2, 2)"), ("a node", "ones(1, requires_grad=True
 TOLD = {
     "eval": "guide/gradients.md", "grad": "guide/gradients.md", "graph": "guide/graphs.md",
     "diff": "guide/formulas.md", "simplify": "guide/formulas.md", "taylor": "guide/formulas.md",
-    "run": "guide/programs.md", "repl": "guide/programs.md", "jacobian": "guide/matrices.md",
+    "run": "guide/programs.md", "batch": "guide/programs.md", "repl": "guide/programs.md",
+    "jacobian": "guide/matrices.md",
     "hessian": "guide/matrices.md", "jvp": "guide/matrices.md", "map": "tables.md",
     "minimize": "tutorials/minimize.md", "root": "tutorials/root.md", "fit": "tutorials/fit.md",
     "plot": "guide/plots.md", "check": "guide/formulas.md", "ops": "functions/index.md",

@@ -11,6 +11,7 @@ _TOLD: dict[str, tuple[str, str]] = {
     "taylor": ("Print the Taylor polynomial of EXPR at a point.", "its Taylor polynomial"),
     "run": ("Run a program from a file.", ""),
     "repl": ("Start a session that keeps variables and graphs.", ""),
+    "batch": ("Run the command lines in a file.", ""),
     "jacobian": ("Print the Jacobian: all first derivatives of a vector.", "the Jacobian"),
     "hessian": (
         "Print the Hessian: all second derivatives of a number.",

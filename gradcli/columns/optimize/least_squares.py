@@ -1,6 +1,7 @@
 """Least squares from exact residuals and Jacobians, and what the minimum says of the parameters.
 
-The methods are SciPy's (MINPACK's Levenberg-Marquardt, and two of trust regions). Standard errors are those
+Levenberg and Marquardt's method comes first. Where its end is no minimum, and within bounds or with another
+loss, the methods are SciPy's (MINPACK's, and two of trust regions). Standard errors are those
 of the linear model at the minimum (Bates and Watts, Nonlinear Regression Analysis, 1988, chapter 2), by the
 singular values of the Jacobian with columns of length 1.
 """
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradcli.columns.optimize.levenberg_marquardt import levenberg_marquardt
 from gradcli.columns.optimize.starts import Search, search, starts
 from gradcli.language.located_errors import LanguageError
 from gradcli.operators.primitives import lapack
@@ -182,22 +184,34 @@ def fit(
     ways = ["trf"] if loss != "linear" else ["lm", "trf", "dogbox"][not free :]
     ways = ways[:1] if sums else ways
     tolerances = dict.fromkeys(("ftol", "xtol", "gtol"), _PASSES if sums else TOLERANCE)
-    options = {"bounds": (lower, upper), "max_nfev": limit, **tolerances}
+    options: dict[str, Any] = {"bounds": (lower, upper), "max_nfev": limit, **tolerances}
     scale = 1.0
     searched = None
     if many:
         start, searched = _searched(point, ways[:1], start, many, options)
+    precision = float(np.sqrt(_EPS) if sums else _EPS)
+
+    def described(found: Any) -> Fit:
+        return _described(found, point, rows, absolute, (loss, scale), size, precision)
+
+    own: list[Any] = []
+    if free:  # whose end is looked at, so that SciPy is imported only where it is no minimum
+        tolerance = tolerances["ftol"]
+        first = levenberg_marquardt(
+            point.residuals, point.jacobian, start, tolerance=tolerance, limit=limit
+        )
+        made = described(first)
+        known = made.converged and not made.undetermined
+        if known and (sums or not _lower(point, first, made, (lower, upper))):
+            return _warranted(made._replace(search=searched))
+        own.append(first)
     if loss != "linear" and not absolute:  # what an outlier is, the residuals tell, time and again
         best = _least(point, ways, start, **options)
         for _ in range(_SCALES):
             scale = _MAD * float(np.median(np.abs(best.fun))) or 1.0
             best = _least(point, ways, best.x, loss=loss, f_scale=scale, **options)
     else:
-        best = _least(point, ways, start, loss=loss, **options)
-    precision = float(np.sqrt(_EPS) if sums else _EPS)
-
-    def described(found: Any) -> Fit:
-        return _described(found, point, rows, absolute, (loss, scale), size, precision)
+        best = _least(point, ways, start, own, loss=loss, **options)
 
     def least(begin: Array) -> Any:
         return _least(point, ways[:1], begin, **options)
@@ -301,9 +315,11 @@ def _lower(
     return ()
 
 
-def _least(point: _Point, ways: Sequence[str], start: Array, **options: Any) -> Any:
-    """The result of the method that came lowest; of equals, the first."""
-    found = []
+def _least(
+    point: _Point, ways: Sequence[str], start: Array, own: Sequence[Any] = (), **options: Any
+) -> Any:
+    """The result of the method that came lowest; of equals, the first. own: what is known already."""
+    found = [*own]
     for way in ways:
         try:
             found.append(

@@ -1,4 +1,6 @@
-"""Roots of systems by Powell's hybrid method with exact Jacobians, and all of one variable in an interval."""
+"""Roots of systems by Levenberg and Marquardt's method with exact Jacobians, and all of one variable in an
+interval. Where the method ends at no root, SciPy's (Powell's hybrid method, MINPACK's) try it too.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gradcli.columns.optimize.least_squares import TOLERANCE, Array, scipy
+from gradcli.columns.optimize.levenberg_marquardt import levenberg_marquardt
 from gradcli.columns.optimize.spaces import Compiled, Differences
 from gradcli.columns.streaming.mapped_program import Rows
 from gradcli.language import as_tensor
@@ -16,10 +19,13 @@ from gradcli.operators.primitives import lapack
 
 GRID = 20_000  # pieces of an interval: roots that are closer than two of them may be missed
 _STEP = 1e-7  # of a point, a step of Newton's that is smaller is none
+_HALVES = 1100  # turns, which take 5 to 10; as many halves as there are between any two doubles
 _SMALL = 1e-6  # of the differences at the start, those at a root
 _ROUNDED = 1e-10  # of the sides, the same
 _EPS = 16 * float(np.finfo(float).eps)  # of the numbers, what rounding moves them by
 _STEEP = 1e-2  # of the values around, that at a root so steep that rounding is all of it
+_LIMIT = 100  # evaluations for each unknown number, and one more
+_HUGE = 1e100  # in place of a value that is not finite, so that no step is taken there
 _POLISH = 3  # steps of Newton's at the end
 
 
@@ -43,7 +49,16 @@ def root(system: Compiled, start: Array) -> Root:
             hint="as many are wanted: --no-grad NAME keeps a variable, minimize takes a sum of squares",
         )
     scale = np.nan_to_num(np.abs(system.value(start)), nan=0.0, posinf=0.0)
-    best: Root | None = None
+    first = levenberg_marquardt(
+        lambda x: np.nan_to_num(system.value(x), nan=_HUGE, posinf=_HUGE, neginf=-_HUGE),
+        lambda x: np.nan_to_num(system.jacobian(x), posinf=0, neginf=0),
+        start,
+        tolerance=TOLERANCE,
+        limit=_LIMIT * (count + 1),
+    )
+    best = _polished(system, first.x, scale)
+    if best.converged:
+        return best
     for method, options in (
         ("hybr", {"xtol": TOLERANCE}),
         ("lm", {"xtol": TOLERANCE, "ftol": TOLERANCE}),
@@ -52,11 +67,10 @@ def root(system: Compiled, start: Array) -> Root:
             system.value, start, jac=system.jacobian, method=method, options=options
         )
         made = _polished(system, np.asarray(found.x, np.float64), scale)
-        if best is None or made.converged or made.residual < best.residual:
+        if made.converged or made.residual < best.residual:
             best = made
         if best.converged:
             break
-    assert best is not None
     return best
 
 
@@ -105,14 +119,13 @@ def all_roots(system: Compiled, low: float, high: float) -> tuple[list[float], f
     """(the roots of one equation of one number in an interval, how close two may be to be told apart).
 
     Where the sides' difference changes its sign, and where its derivative does beside zero: a grid finds
-    them, Brent's method makes them exact. A change of sign at a pole or a jump is not a root.
+    them, inverse interpolation makes them exact. A change of sign at a pole or a jump is not a root.
     """
     x = np.linspace(low, high, GRID + 1)
     found = Rows(lambda x: system.function(x.reshape((1,))).reshape(()), {}, ["x"])(
         {"x": x}, len(x)
     )
     f, slope = found.values.get("", np.full(len(x), np.nan)), found.gradients.get("x", x * np.nan)
-    brent = scipy("optimize").brentq
     roots = x[f == 0].tolist()
 
     def value(at: float) -> float:
@@ -121,10 +134,9 @@ def all_roots(system: Compiled, low: float, high: float) -> tuple[list[float], f
     def derivative(at: float) -> float:
         return float(system.jacobian(np.array([at]))[0, 0])
 
-    def add(function: object, k: int) -> None:
-        try:
-            at = brent(function, x[k], x[k + 1], xtol=1e-300, rtol=4 * np.finfo(float).eps)
-        except (RuntimeError, ValueError):  # at a pole
+    def add(function: Callable[[float], float], k: int) -> None:
+        at = _between(function, float(x[k]), float(x[k + 1]))
+        if at is None:
             return
         if function is value and not _meets(value, derivative, at, x[k + 1] - x[k]):
             return
@@ -140,6 +152,44 @@ def all_roots(system: Compiled, low: float, high: float) -> tuple[list[float], f
         if np.sign(f[k]) * slope[k] < 0:  # towards zero, and away from it
             add(derivative, int(k))
     return sorted(set(roots)), (high - low) / GRID
+
+
+def _between(function: Callable[[float], float], low: float, high: float) -> float | None:
+    """Where a function changes its sign between two numbers; None where it has no value on the way.
+
+    By inverse quadratic interpolation where that is safe, else by halves (Chandrupatla, Advances in
+    Engineering Software 28, 1997). Each turn keeps numbers with values of both signs.
+    """
+    one, other = high, low
+    f1, f2 = function(one), function(other)
+    if f1 == 0 or f2 == 0:
+        return one if f1 == 0 else other
+    if not f1 * f2 < 0:  # rounding hid the change of sign
+        return None
+    share = 0.5
+    for _ in range(_HALVES):
+        at = one + share * (other - one)
+        f = function(at)
+        if f != f:
+            return None
+        if f == 0:
+            return at
+        if (f < 0) == (f1 < 0):
+            third, f3 = one, f1
+        else:
+            third, f3, other, f2 = other, f2, one, f1
+        one, f1 = at, f
+        nearest = one if abs(f1) < abs(f2) else other
+        least = 2 * np.finfo(float).eps * abs(nearest) / abs(other - one)
+        if not least <= 0.5:
+            return nearest
+        xi, phi = (one - other) / (third - other), (f1 - f2) / (f3 - f2)
+        share = 0.5
+        if phi**2 < xi and (1 - phi) ** 2 < 1 - xi:
+            share = f1 / (f2 - f1) * f3 / (f2 - f3)
+            share += (third - one) / (other - one) * f1 / (f3 - f1) * f2 / (f3 - f2)
+        share = min(max(share, least), 1 - least)
+    return nearest
 
 
 def _meets(

@@ -51,6 +51,14 @@ def watch() -> None:
     _thread.start_new_thread(_wait, (read,))
 
 
+def forked() -> None:
+    """In a child, which has the handlers of its parent, but not its thread: start one of its own."""
+    global _watched
+    if _watched:
+        _watched = False
+        watch()
+
+
 def as_python() -> None:
     """From now on the signal raises KeyboardInterrupt."""
     global _ours

@@ -1,0 +1,306 @@
+"""`gradcli batch FILE|-`: lines of command lines, each as in a process of its own, answers in order.
+
+A line runs in a fork of this process. What one line has to import, this process then imports as well, so
+that the lines after it find it there. Nothing else passes from a line to another, and nothing stays running.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import importlib
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+from gradcli.commands import COMMANDS, output
+from gradcli.commands.command_errors import usage
+from gradcli.commands.declarations import Argument, Option, Options, declaration, declare
+from gradcli.commands.terminal import echo
+from gradcli.engine.system import interrupts, process
+from gradcli.engine.system.visible import visible
+
+if TYPE_CHECKING:
+    import click
+
+# Packages that are safe to have imported before a fork: they start no threads by that.
+_KEPT = frozenset({"gradcli", "numpy", "scipy", "lark", "rich", "click"})
+_ALONE = ("batch", "repl")  # commands that are no line of a batch
+_FORMS = ("--json", "--plain", "--bare", "--format")
+
+
+Files = tuple[IO[bytes], IO[bytes], IO[bytes]]  # standard output and error, what was imported
+
+
+class Line(NamedTuple):
+    """A command line of the file. wrong: what is wrong with it as a line of words."""
+
+    number: int
+    text: str
+    words: list[str]
+    wrong: str = ""
+
+
+class Started(NamedTuple):
+    """A line that runs. code: that of one that could not start; files: its streams and its imports."""
+
+    line: Line
+    pid: int
+    files: Files
+    code: int | None = None
+
+
+class Answer(NamedTuple):
+    """What a line printed."""
+
+    line: Line
+    code: int
+    out: str
+    err: str
+
+
+@declare(
+    "batch",
+    Argument("FILE", name="path", required=True, complete="files"),
+    Option("--jobs N", "Run up to N lines at a time; the answers keep their order.", least=1),
+    Option("--stop", "Stop after the first line that fails."),
+    Option("--json", "Print an object a line, with the line's answer in it."),
+    examples=(
+        "gradcli batch lines.txt",
+        "gradcli batch lines.txt --jobs 4 --json",
+        "seq 3 | sed 's/.*/grad \"x**2\" --x &/' | gradcli batch -",
+    ),
+)
+def command(ctx: click.Context, options: Options) -> None:
+    """Run the command lines in FILE (- for standard input), one a line.
+
+    Words are quoted as in a shell, but nothing is expanded; `gradcli` in front may be left out. Empty lines
+    and lines that start with # are skipped. A line that fails is told with its number, and the others go on.
+    The exit code is the highest of all lines. Lines that use each other's files go without --jobs.
+    """
+    lines = _lines(options.path, options.json)
+    worst = 0
+    jobs = 1 if options.stop else options.jobs or 1
+    for answer in _answers(ctx.find_root().command, lines, jobs):
+        worst = max(worst, answer.code)
+        (_as_json if options.json else _as_text)(answer)
+        if answer.code and options.stop:
+            break
+    ctx.exit(worst)
+
+
+def _lines(path: str, as_json: bool) -> list[Line]:
+    """The lines that are to run. Raises LanguageError for a file that cannot be read."""
+    try:
+        if path == "-":
+            text = sys.stdin.buffer.read().decode()
+        else:
+            with open(path, "rb") as file:
+                text = file.read().decode()
+    except (OSError, UnicodeDecodeError) as error:
+        said = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise usage(f"cannot read {path}: {said}", kind="file") from None
+    made = (_line(number, line, as_json) for number, line in enumerate(text.splitlines(), 1))
+    return [line for line in made if line is not None]
+
+
+def _line(number: int, text: str, as_json: bool) -> Line | None:
+    text = text.strip()
+    if not text or text.startswith("#"):
+        return None
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        return Line(number, text, [], f"{error}".lower())
+    if words[:1] == ["gradcli"]:
+        words = words[1:]
+    if not words:
+        return Line(number, text, [], "there is no command after gradcli")
+    if words[0] in _ALONE:
+        return Line(number, text, words, f"{words[0]} cannot be a line of a batch")
+    if as_json:
+        words = _with_json(words)
+    return Line(number, text, words)
+
+
+def _with_json(words: list[str]) -> list[str]:
+    """The words with --json, where the command has it and no other form is asked for."""
+    if any(word.partition("=")[0] in _FORMS for word in words):
+        return words
+    name, rest = (words[0], words[1:]) if words[0] in COMMANDS else ("grad", words)
+    if words[0].startswith("-") or "--json" not in declaration(name).declared():
+        return words
+    return [name, "--json", *rest]
+
+
+def _answers(program: Any, lines: Sequence[Line], jobs: int) -> Iterator[Answer]:
+    """Of each line, in order; up to `jobs` of them run while the first is waited for."""
+    running: list[Started] = []
+    begin = _forked if hasattr(os, "fork") else _spawned
+    waiting = list(lines)[::-1]
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            running.append(begin(program, waiting.pop()))
+        yield _ended(running.pop(0))
+
+
+def _files() -> Files:
+    with ExitStack() as stack:
+        first, second, third = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(3))
+        stack.pop_all()  # `_ended` closes them
+    return first, second, third
+
+
+def _forked(program: Any, line: Line) -> Started:
+    """The line in a process of its own, which begins as this one is now."""
+    files = _files()
+    if line.wrong:
+        files[1].write(f"gradcli: error: {line.wrong}\n".encode())
+        return Started(line, 0, files, 2)
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+    pid = os.fork()
+    if pid == 0:
+        _run(program, line.words, files)
+    return Started(line, pid, files)
+
+
+def _run(program: Any, words: list[str], files: Files) -> NoReturn:
+    """Run words as the console script does, in this process, and end it."""
+    from click import get_current_context
+    from click.globals import pop_context
+
+    code = 1
+    try:
+        interrupts.forked()
+        while get_current_context(silent=True) is not None:
+            pop_context()
+        atexit._clear()  # what this process was to do at its end, its parent does
+        known = set(sys.modules)
+        sys.argv = ["gradcli", *words]
+        null = os.open(os.devnull, os.O_RDONLY)
+        for descriptor, there in enumerate((null, files[0].fileno(), files[1].fileno())):
+            os.dup2(there, descriptor)
+        sys.stdin, sys.stdout, sys.stderr = _stream(0, "r"), _stream(1, "w"), _stream(2, "w")
+        code = _code(program, words)
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        fresh = [name for name in sys.modules if name not in known and _is_kept(name)]
+        files[2].write("\n".join(fresh).encode())
+        files[2].flush()
+    finally:
+        os._exit(code)
+
+
+def _stream(descriptor: int, mode: str) -> IO[str]:
+    """The text of a descriptor, which stays open."""
+    return os.fdopen(descriptor, mode, encoding="utf-8", errors="backslashreplace", closefd=False)
+
+
+def _code(program: Any, words: list[str]) -> int:
+    """The exit code of a command line: the short way where it is plain, else click's."""
+    from gradcli.commands import argv
+    from gradcli.commands.command_errors import show
+
+    code = None
+    if words[0] in ("grad", "graph"):
+        code = process.guarded(lambda: argv.run(words), lambda error: show(error, words, {}))
+    if code is None:
+        try:
+            program.main(words, "gradcli")
+        except SystemExit as leaving:
+            code = leaving.code if isinstance(leaving.code, int) else int(bool(leaving.code))
+    return code or 0
+
+
+def _is_kept(name: str) -> bool:
+    first = name.partition(".")[0]
+    return first in _KEPT or first in sys.stdlib_module_names
+
+
+def _spawned(program: Any, line: Line) -> Started:
+    """The same where processes do not fork."""
+    files = _files()
+    if line.wrong:
+        files[1].write(f"gradcli: error: {line.wrong}\n".encode())
+        return Started(line, 0, files, 2)
+    words = [sys.executable, "-m", "gradcli", *line.words]
+    done = subprocess.run(
+        words, stdin=subprocess.DEVNULL, stdout=files[0], stderr=files[1], check=False
+    )
+    return Started(line, 0, files, done.returncode)
+
+
+def _ended(started: Started) -> Answer:
+    """The answer of a line, once it is there. What the line imported, this process imports."""
+    code = started.code
+    if code is None:
+        code = os.waitstatus_to_exitcode(os.waitpid(started.pid, 0)[1])
+        code = 128 - code if code < 0 else code  # as a shell says the number of a signal
+    texts = []
+    for file in started.files:
+        file.seek(0)
+        texts.append(file.read().decode("utf-8", "backslashreplace"))
+        file.close()
+    _keep(texts[2].splitlines())
+    return Answer(started.line, code, texts[0], texts[1])
+
+
+def _keep(names: list[str]) -> None:
+    """Import modules, for the lines to come."""
+    if not names:
+        return
+    for name in names:
+        if name not in sys.modules:
+            with suppress(ImportError):
+                importlib.import_module(name)
+    if "gradcli.language.parser" in names:
+        from gradcli.language.parser import parse
+
+        parse("x")  # which compiles the patterns of the language
+    gc.freeze()  # a collection in a child would copy all that is shared with it
+
+
+def _as_text(answer: Answer) -> None:
+    if answer.out:
+        output.write(answer.out.removesuffix("\n"), styled=True)
+        sys.stdout.flush()
+    if answer.code:
+        failed = f"gradcli: line {answer.line.number} failed, exit code {answer.code}"
+        _say(visible(f"{failed}: {answer.line.text}"))
+    if answer.err:
+        _say(answer.err.removesuffix("\n"))
+
+
+def _say(text: str) -> None:
+    if sys.stderr is not None:
+        echo(text, sys.stderr)
+
+
+def _as_json(answer: Answer) -> None:
+    """One object: a text that is JSON stands in it as JSON."""
+    found: dict[str, Any] = {"line": answer.line.number, "command": answer.line.text}
+    found |= {"code": answer.code, "answer": _read(answer.out)}
+    if answer.code:
+        said = _read(answer.err)
+        found["error"] = said["error"] if isinstance(said, dict) and "error" in said else said
+    output.write_json(found)
+
+
+def _read(text: str) -> Any:
+    """A text as JSON, if it is; several lines of JSON as a list."""
+    if not text:
+        return None
+    try:
+        read = [json.loads(line) for line in text.splitlines()]
+    except ValueError:
+        return text.removesuffix("\n")
+    return read[0] if len(read) == 1 else read
