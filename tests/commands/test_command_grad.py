@@ -237,7 +237,7 @@ def test_what_cuts_a_variable_off_is_underlined(program: str, piece: str, hint: 
     assert said.startswith("hint: ") and hint in said
 
 
-@sweep(
+@pytest.mark.parametrize(
     ("program", "options"),
     [
         ("igamma(a, x)", ["--wrt", "x"]),
