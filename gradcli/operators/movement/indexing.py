@@ -368,6 +368,7 @@ def argwhere(input: Array) -> Any:
 
 @function(
     "unravel_index(Tensor indices, Any shape)|python|function",
+    primitives=(),  # of integers: it records nothing
     samples="(tensor([1, 5]), (2, 3))[0]",
 )
 def unravel_index(indices: Array, shape: Any) -> tuple[Any, ...]:
