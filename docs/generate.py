@@ -566,6 +566,8 @@ PLOTS = {  # by matplotlib, whose releases draw a little differently: written on
     "curve": ["plot", "x*sin(x)", "--x", "-10:10", "--at", "2"],
     "contours": ["plot", "(1-x)**2 + (y-x**2)**2", "--x", "-2:2", "--y", "-1:3", "--descend", "0.1",
                  "--at", "x=-1.5,y=2"],
+    "surface": ["plot", "sin(x)*cos(y)", "--x", "-3:3", "--y", "-3:3", "--surface"],
+    "columns": ["plot", "y", "-", "--sigma", "0.1"],
     "table": ["plot", "y == a*exp(-t/2)", "-", "--a", "3"],
     "jacobian": ["jacobian", "tanh(A@x)", "--x", "linspace(0,1,20)", "--wrt", "x",
                  "--A", "sin(arange(400.)).reshape(20,20)"],

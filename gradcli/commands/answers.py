@@ -112,7 +112,7 @@ def _propagate(question: Question, held: list[str]) -> None:
 def _table(question: Question, wanted: bool | None) -> RowsTable | None:
     """The table that the variables are columns of, where it is read by rows.
 
-    Raises LanguageError for what does not go with that, if the command line asks for it.
+    Raises LanguageError for what cannot be used with that, if the command line asks for it.
     """
     table = large_table(question.request, wanted)
     if table is None:
@@ -122,7 +122,7 @@ def _table(question: Question, wanted: bool | None) -> RowsTable | None:
     for option in question.of_one_tape + ["an uncertainty"] * uncertain:
         if wanted or question.asked == ALONG:
             hint = "--whole reads the table at once" if whole else "leave out one of them"
-            raise usage(f"{option} does not go with --by-rows", hint=hint)
+            raise usage(f"{option} cannot be used with --by-rows", hint=hint)
         return None
     return table
 
@@ -136,7 +136,7 @@ def rows_wanted(options: Any) -> bool | None:
     if options.workers is None and options.cluster is None:
         return by_rows
     if by_rows is False:
-        raise usage("--whole does not go with --workers and --cluster", hint="leave out one")
+        raise usage("--whole cannot be used with --workers and --cluster", hint="leave out one")
     return True
 
 
@@ -162,7 +162,7 @@ def _run(question: Question) -> tuple[Evaluation, Values | None]:
         return evaluate_watched(question.ctx, request, True)
     variables, integers = read_variables(question.ctx, request)
     if request.native and question.plan is False:
-        raise usage("--native does not go with --no-plan", hint="leave out one of them")
+        raise usage("--native cannot be used with --no-plan", hint="leave out one of them")
     wanted = question.plan or request.native
     if wanted or (question.plan is None and any(t.array.size >= LARGE for t in variables.values())):
         from gradcli.columns.compiler import Untraceable
@@ -326,7 +326,7 @@ def _higher(question: Question) -> Answer:
     others, order = _others(question), question.order
     for option in question.of_one_tape:
         if option not in ("--order", "--detect-anomaly"):
-            words = "--order goes with --seed, --value and --detect-anomaly only"
+            words = "--order works only with --seed, --value and --detect-anomaly"
             raise usage(words, hint=f"leave out {option}")
     question.raise_on_anomalies(order)
     from gradcli.transforms import removable

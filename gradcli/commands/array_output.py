@@ -24,8 +24,8 @@ def form_of(path: str) -> str:
         raise without_name()
     if form is None:
         raise usage(
-            f"-o: no format has the ending of {path}",
-            hint="there are .npy (one array), .npz (arrays by name), .csv, .parquet, .feather, and of "
+            f"-o: the ending of {path} names no format",
+            hint="use .npy (one array), .npz (arrays by name), .csv, .parquet, .feather, and of "
             "matrices .svg, .png and .pdf",
         )
     return form
@@ -38,7 +38,9 @@ def picture_form(path: str, option: str) -> str:
     form = ending(path)
     if form is None:
         known = ", ".join(f".{form}" for form in FORMATS)
-        raise usage(f"{option}: no picture has the ending of {path}", hint=f"there are {known}")
+        raise usage(
+            f"{option}: the ending of {path} names no format of pictures", hint=f"there are {known}"
+        )
     if find_spec("matplotlib") is None:
         raise usage(MISSING, kind="import")
     return form
@@ -105,7 +107,7 @@ def _named(results: list[Result], option: str) -> dict[str, Any]:
             array = _integer(array)
         if array is None or array.dtype.kind not in "biufc":
             raise usage(
-                f"{option}: {word} is {kind_of(value)}, and no array of numbers", kind="value"
+                f"{option}: {word} is {kind_of(value)}, not an array of numbers", kind="value"
             )
         found[word] = array
     return found
@@ -123,7 +125,9 @@ def _as_scipy_reads(found: dict[str, Any]) -> dict[str, Any]:
         raise usage(words, hint="choose one with --wrt, or write them with --json")
     if len(matrix.shape) != 2:
         words = f"a sparse .npz file holds a matrix, and {name} has {len(matrix.shape)} dimensions"
-        raise usage(words, hint="--json has its places, and so has -o FILE.csv")
+        raise usage(
+            words, hint="--json prints the indices of its elements, and so does -o FILE.csv"
+        )
     row, col = matrix.indices.T
     kept = {"row": row, "col": col, "data": matrix.values, "shape": np.array(matrix.shape)}
     return {**kept, "format": np.array(b"coo")}
@@ -202,7 +206,7 @@ def draw_matrices(found: Mapping[str, Any], style: output.Style) -> None:
     for name, array in found.items():
         if len(array.shape) != 2:
             raise usage(
-                f"-o {style.path}: {name} has shape {tuple(array.shape)}, and a picture is of a matrix"
+                f"-o {style.path}: {name} has shape {tuple(array.shape)}, but a picture needs a matrix"
             )
     picture_form(str(style.path), "-o")
     from gradcli.commands.plots.figures import matrices

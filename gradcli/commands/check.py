@@ -60,7 +60,7 @@ def command(ctx: click.Context, request: Request, options: Options) -> None:
         given = {"shape": request.shapes, **vars(options)}
         for option in ("shape", "samples", "against", "second_order", "atol"):
             if given[option]:
-                words = f"--{option.replace('_', '-')} does not go with --by-rows"
+                words = f"--{option.replace('_', '-')} cannot be used with --by-rows"
                 raise usage(words, hint="leave out one of them")
         from gradcli.columns.streaming.passes import Threads
         from gradcli.commands.large_columns import check_by_rows
@@ -69,7 +69,7 @@ def command(ctx: click.Context, request: Request, options: Options) -> None:
         return
     if against is None and (options.order > 1 or options.jacobian):
         raise usage(
-            "--order and --jacobian are of a formula: --against EXPR2",
+            "--order and --jacobian need a formula to compare with: --against EXPR2",
             hint="--second-order checks second derivatives against numerical ones",
         )
     like = None
@@ -78,7 +78,7 @@ def command(ctx: click.Context, request: Request, options: Options) -> None:
 
         like = Others(options.like)
     if like and against is not None:
-        raise usage("--like does not go with --against", hint="leave out one of them")
+        raise usage("--like cannot be used with --against", hint="leave out one of them")
     points, wanted = chosen(ctx, request, options)
     if against is not None:
         _compare(ctx, request, points, wanted[0], against, options)
@@ -141,7 +141,7 @@ def _report(
         found = _to_json(request, reports, ok) | ({"kinks": notes} if notes else {})
         output.write_json(found | (like.to_json() if like else {}))
     else:
-        output.write("\n".join(_lines(request, reports, points)))
+        output.write_prose("\n".join(_lines(request, reports, points)))
         if like:
             own = {n: c.analytical for n, c in reports[0].by.items()}
             like.write([(f"{n}.grad", g) for n, g in own.items()], own, request.style)
@@ -345,7 +345,7 @@ def _compare(
     else:
         order = f"derivative of order {options.order}" if options.order > 1 else "gradient"
         what = "Jacobian" if options.jacobian else order
-        output.write("\n".join(_formula_lines(request, name, found, arrays, what)))
+        output.write_prose("\n".join(_formula_lines(request, name, found, arrays, what)))
         from gradcli.formulas.derive.shape_inference import shapes_said
 
         if agreed and all(_shapes(a) != _shapes(arrays) for a in agreed):

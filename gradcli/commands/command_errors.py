@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from gradcli.commands.terminal import echo, painted, wrapped
+from gradcli.commands.terminal import echo, fitted, painted
 from gradcli.engine.system.budget import TooMany, out_of_memory
 from gradcli.engine.system.visible import visible
 from gradcli.language.located_errors import LanguageError, did_you_mean, suggest
@@ -151,25 +151,15 @@ def to_json(report: LanguageError) -> str:
 
 def to_text(report: LanguageError, colour: str) -> str:
     """The words, the line with its caret, the hint; coloured on a terminal."""
-    from gradcli.commands.terminal import colour_wanted, is_terminal, width
+    from gradcli.commands.terminal import colour_wanted, width
 
     columns = width(sys.stderr)
-    text = visible(f"gradcli: error: {report.render(columns)}")
-    if is_terminal(sys.stderr):
-        first, *rest = text.split("\n")  # PyTorch's words stay whole, to be searched for
-        text = "\n".join([first, *(_wrapped(line, columns) for line in rest)])
+    text = fitted(visible(f"gradcli: error: {report.render(columns)}"), sys.stderr)
     if colour_wanted(sys.stderr, colour):
         text = text.replace("error:", _bold("error:", "red"), 1)
         text = re.sub(r"(?m)(?<=^    ) *\^+$", lambda found: _bold(found[0], "red"), text)
         text = re.sub(r"(?m)^hint:", lambda found: _bold(found[0], "cyan"), text)
     return text
-
-
-def _wrapped(line: str, columns: int) -> str:
-    """A line of prose broken between words; source and caret, which are indented, stay as they are."""
-    if len(line) <= columns or line.startswith("    "):
-        return line
-    return wrapped(line, columns, rest="    " if line.startswith("  ") else "  ")
 
 
 def _bold(text: str, colour: str) -> str:

@@ -68,7 +68,7 @@ class DataRows:
         if by is not None:
             if self.sets:
                 raise usage(
-                    "--by does not go with several tables", hint="each is a data set already"
+                    "--by cannot be used with several tables", hint="each is a data set already"
                 )
             self.by = self.column(by.strip())
             if self.by is None:
@@ -81,7 +81,7 @@ class DataRows:
             if SET in self.names:
                 raise usage(
                     f"`{SET}` is a column of {self.table}, and the number of a data set",
-                    hint=f"call the column otherwise, as in --names …; or --by {SET} alone",
+                    hint=f"rename the column, as in --names …; or --by {SET} alone",
                 )
             self.names = [*self.names, SET]
         self._read: Tables | None = None
@@ -130,7 +130,7 @@ class DataRows:
                     kind="name",
                 )
         if option == "--where" and not places:
-            raise usage("--where: no column decides", hint="as in --where 'T > 0'")
+            raise usage("--where: the condition uses no column", hint="as in --where 'T > 0'")
         return RowFormula(text, places, self.loaded)
 
     def stated(self, text: str, option: str = "--sigma") -> Stated:

@@ -116,7 +116,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     if options.operator and request.wrt is None and len(wanted) > 1:
         wanted.sort()
         said = f"{options.operator} by {', '.join(wanted)}, in this order"
-        output.note(f"{said}; say another with --wrt")
+        output.note(f"{said}; choose another with --wrt")
     asked = AskedDerivative(
         *(options.order, options.jacobian, options.of),
         *(reading.along, reading.elements, options.operator),
@@ -130,7 +130,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         bold.set(frozenset(n for n, v in where.arrays.items() if wide and v.ndim))
     if options.show_steps and (form in CODE or asked.name not in ("", "--order")):
         what = f"--format {form}" if form in CODE else asked.name
-        raise usage(f"--show-steps does not go with {what}", hint="leave one of them out")
+        raise usage(f"--show-steps cannot be used with {what}", hint="leave one of them out")
     if isinstance(options.order, str) and (options.at or options.show_steps):
         raise usage(f"--order {options.order} has no value and no steps", hint="say a number")
     unknown = [n for n in reading.functions if isinstance(request.loaded.get(n), Unknown)]
@@ -144,12 +144,12 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         found, made = printed_formula(request, where, wanted, way, exact, options)
         taken = _steps(request, where, wanted, options.order) if options.show_steps else []
     except NoExpression as error:
-        hint = f"gradcli {asked.command} has its value, without an expression"
+        hint = f"gradcli {asked.command} computes its value without a formula"
         shown = None if form in CODE or asked.composed else hint
         raise error_at(error, source=request.source, span=error.span, hint=shown) from error
     write_notes(found, made, where)
     if made.shared and not (options.cse or made.named):
-        output.note("this is long: what occurs more than once has a name, as with --cse")
+        output.note("the formula is long, so what occurs more than once has a name, as with --cse")
     values = (
         _values(request, where, made, found.limits)
         if options.at and form in ("text", "json")
@@ -281,7 +281,7 @@ def _check_names(request: Request, made: Printed, where: Point) -> None:
                 f"the derivative calls the function `{name}`, and here {name} is a variable",
                 source=request.source,
                 span=where_read(request.program, name),
-                hint="give the variable another name; a function is no value to differentiate",
+                hint="give the variable another name; a function is not a value to differentiate",
                 kind="name",
             )
 

@@ -111,7 +111,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         )
     if options.typeset and request.style.form != "text":
         raise usage(
-            f"--format {options.typeset} and --{request.style.form} exclude each other",
+            f"--format {options.typeset} and --{request.style.form} cannot be used together",
             hint="leave out one of them",
         )
     set_up(ctx, request)
@@ -138,7 +138,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
 
 
 def _at_once(option: str) -> Exception:
-    return usage(f"{option} does not go with --by-rows", hint="--whole reads the table at once")
+    return usage(f"{option} cannot be used with --by-rows", hint="--whole reads the table at once")
 
 
 _LITTLE = 0.1  # a share of the data's variance that is hardly any
@@ -236,7 +236,7 @@ class Asked:
             numbers = self.data.read([place])[place].numbers
             if numbers.min() != 0:
                 raise usage(
-                    f"{alone[0]}[{name}]: {name} begins with {numbers.min():g}, and an index with 0",
+                    f"{alone[0]}[{name}]: {name} begins with {numbers.min():g}, but an index begins with 0",
                     hint=f"write {alone[0]}[{name} - {numbers.min():g}], and --{alone[0]} VALUE,VALUE,…",
                 )
             for parameter in alone:
@@ -263,7 +263,7 @@ class Asked:
             text = text.strip() if is_named else item.strip()
             if name is None and "sigma" in self.rows.start:
                 raise usage(
-                    "--sigma is the uncertainty of the data, and sigma a parameter, too",
+                    "sigma is a parameter, but --sigma means the uncertainty of the data",
                     hint="write --let sigma=START, and --sigma y=COLUMN",
                 )
             if name is not None and name not in self.columns:
@@ -304,7 +304,7 @@ class Asked:
             self.rows.look({n: a[0] for n, a in self.batch.items()})
         if not self.rows.split:
             raise usage(
-                "--sigma: which value is the share of? Both sides have parameters",
+                "--sigma: a percentage of which value? Both sides have parameters",
                 hint=f"say the column, as in --sigma {next(iter(self.columns))}=3%",
             )
         return self.rows.response(self.batch)
@@ -347,7 +347,7 @@ class Asked:
         for name in filter(None, self.sigma):
             raise _at_once(f"--sigma {name}=…")
         if self.request.loaded:
-            raise usage("--load does not go with --by-rows", hint="leave out one of them")
+            raise usage("--load cannot be used with --by-rows", hint="leave out one of them")
         sums = PassSums(
             self.rows, self.names, self.columns, self.vectors, self.sigma.get(None),
             self.request.missing, self.data.where, self.indices,
@@ -458,7 +458,7 @@ def _factor(level: float | None, found: Fit) -> float:
     if level is None:
         return 1.0
     if not 0 <= level < 1:
-        raise usage(f"--band: {level:g} is no confidence", hint="as in --band 0.95")
+        raise usage(f"--band: {level:g} is not a confidence level", hint="as in --band 0.95")
     from gradcli.columns.optimize.least_squares import scipy
 
     if found.absolute or found.dof <= 0:
@@ -504,10 +504,10 @@ def report(
         output.write_results(_lines(request, labels, found, shares), request.style)
     if found.bounded:
         names = ", ".join(labels[k] for k in found.bounded)
-        output.note(f"at a bound; the errors of the others take it as fixed: {names}")
+        output.note(f"at a bound, and treated as fixed in the errors of the others: {names}")
     if found.begun is not None:
         starts = ", ".join(f"{n}={v:.3g}" for n, v in zip(labels, found.begun, strict=True))
-        output.note(f"from the start given no minimum was found; this one was from {starts}")
+        output.note(f"no minimum was found from the given start; this one was found from {starts}")
     if found.search is not None:
         tried, here, other = found.search
         more = f"; the next minimum has chi2 = {other:.6g}" if other == other else ""
@@ -521,8 +521,8 @@ def report(
         )
     if found.absolute and found.dof > 0 and found.probability < _UNLIKELY:
         output.note(
-            f"p = {found.probability:.1g}: the residuals are larger than the uncertainties say, or the model "
-            "is wrong; the errors of the parameters are by the uncertainties that are given"
+            f"p = {found.probability:.1g}: the residuals are larger than the uncertainties allow, or the "
+            "model is wrong; the errors of the parameters come from the given uncertainties"
         )
     if found.dof == 0:
         output.note("as many parameters as rows: their errors are unknown")
@@ -534,7 +534,7 @@ def report(
         if found.still:
             names = ", ".join(labels[k] for k in found.still)
             message = (
-                f"at these values no residual depends on {names}: this is a plateau, and no fit"
+                f"at these values no residual depends on {names}: this is a plateau, not a fit"
             )
             hint = f"start elsewhere, as in --{next(iter(rows.start))} VALUE"
     elif not found.converged:

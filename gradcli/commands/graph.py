@@ -80,7 +80,7 @@ def _torch_arguments(command: Any, ctx: Any, args: list[str]) -> list[str]:
     if found.positionals or found.bindings:
         extra = [*found.positionals, *(f"--{name}" for name, _ in found.bindings)][0]
         raise usage(
-            f"unexpected argument {extra!r}: --torch has its graph from a program",
+            f"unexpected argument {extra!r}: --torch takes its graph from a program",
             hint="the program's own arguments follow `--`",
         )
     return [*ours, "--", "0"]
@@ -203,10 +203,10 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     else:
         if shown["by"] is not None or options.places is not None:
             name = "--lines" if shown["by"] is None else "--by module"
-            raise usage(f"{name} is for programs of PyTorch's", hint="see --torch FILE.py")
+            raise usage(f"{name} is for PyTorch programs", hint="see --torch FILE.py")
         if options.steps is not None or options.at is not None:
             name = "--at" if options.steps is None else "--steps"
-            raise usage(f"{name} is for programs of PyTorch's", hint="see --torch FILE.py")
+            raise usage(f"{name} is for PyTorch programs", hint="see --torch FILE.py")
         values = shown["values"] or chosen == "html" or norms or anomalies or options.diagnose
         if request.open_variables:
             numbers = values or wants_gradients or shown["saved"] or chosen == "json"
@@ -317,7 +317,7 @@ def _choose_modules(graph: Graph, shown: dict[str, Any], form: str) -> None:
     if form in ("tree", "json", "html") and shown["by"] is None:
         return  # the page has a switch
     if graph.modules is None and shown["by"] == "module" and form != "tree":
-        raise usage("no module of PyTorch's has made these nodes", hint="leave out --by module")
+        raise usage("no PyTorch module made these nodes", hint="leave out --by module")
     count = len(graph.skeleton)
     narrowed = shown["only"] is not None or shown["depth"] is not None
     if shown["by"] is None and graph.modules is not None and count > MANY_NODES and not narrowed:
@@ -337,7 +337,7 @@ def _not_backward(error: RuntimeError) -> LanguageError:
     elif "a second time" in words:
         hint = "the graph was freed: backward(retain_graph=True) in the program"
     elif "inplace operation" in words:
-        hint = "something was written in place since the forward pass: name a tensor that is fresh"
+        hint = "something was written in place since the forward pass: name a tensor made later"
     return LanguageError(words, kind="runtime", hint=hint, usage=False)
 
 
@@ -420,24 +420,24 @@ def _check_options(shown: dict[str, Any], form: str) -> None:
             hint=f"leave out {option}, or --format {forms[0]}",
         )
     if shown["background"] == "white" and shown["theme"] == "dark":
-        raise usage("--theme dark is not to be read on --background white")
+        raise usage("--theme dark cannot be read on --background white")
 
 
 def _format(form: str | None, path: str | None, folder: str | None, request: Request) -> str:
     if request.style.form == "json":
         if form not in (None, "json"):
-            raise usage(f"--json and --format {form} exclude each other")
+            raise usage(f"--json and --format {form} cannot be used together")
         form = "json"
     if folder is not None:
         if path is not None:
-            raise usage("--frames DIR and -o FILE exclude each other")
+            raise usage("--frames DIR and -o FILE cannot be used together")
         if form not in (None, *FRAME_FORMATS):
             raise usage(f"--frames: there are {', '.join(FRAME_FORMATS)}, not {form}")
         return form or "svg"
     ending = "" if path is None else os.path.splitext(path)[1].lower()
     if path in (None, "-") or (form is not None and ending == ""):
         if form in BINARY and (path is None and is_terminal(sys.stdout)):
-            raise usage(f"a {form} is not for a terminal", hint=f"say -o graph.{form}")
+            raise usage(f"a {form} cannot be shown on a terminal", hint=f"say -o graph.{form}")
         return form or "tree"
     if ending not in SUFFIXES:
         if form is not None:
@@ -445,11 +445,11 @@ def _format(form: str | None, path: str | None, folder: str | None, request: Req
         hint = f"there are {' '.join(e for e in SUFFIXES if e)}; or say --format FORMAT"
         if ending in (".jpg", ".jpeg", ".ps", ".eps", ".gif", ".webp"):
             hint = f"pipe --format dot through Graphviz: dot -T{ending[1:]} -o {path}"
-        raise usage(f"-o: no format has the ending {ending}", hint=hint)
+        raise usage(f"-o: the ending {ending} names no format", hint=hint)
     if form not in (None, SUFFIXES[ending]):
         raise usage(
-            f"--format {form} and -o {path} exclude each other",
-            hint=f"the ending {ending} says {SUFFIXES[ending]}: leave out one of them",
+            f"--format {form} and -o {path} cannot be used together",
+            hint=f"the ending {ending} means {SUFFIXES[ending]}: leave out one of them",
         )
     return SUFFIXES[ending]
 

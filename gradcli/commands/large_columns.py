@@ -51,7 +51,7 @@ def runner(options: Any) -> Any:
     """Who runs the passes, as a context: this process, N others, or the workers of a scheduler."""
     workers, address = options.workers, options.cluster
     if workers is not None and address is not None:
-        raise usage("--workers and --cluster exclude each other", hint="leave out one of them")
+        raise usage("--workers and --cluster cannot be used together", hint="leave out one of them")
     if workers is None and address is None:
         from gradcli.columns.streaming.passes import Threads
 
@@ -158,7 +158,7 @@ class Passes:
         set_up(ctx, request)
         self.request, self.table = request, table
         if request.loaded:
-            raise usage("--by-rows does not go with --load", hint="leave out one of them")
+            raise usage("--by-rows cannot be used with --load", hint="leave out one of them")
         names = [n for n in request.names if n not in table.columns]
         files = files_of(request) if names else None
         self.tensors = {n: read_variable(request, n, files).detach() for n in names}
@@ -230,7 +230,7 @@ class Passes:
         what = request.source[slice(*span)] if span else "this"
         hint = _SUMS
         if isinstance(error.cause, errors.BroadcastError):
-            hint = "what goes with the rows of a table has as many: columns of it, or one number"
+            hint = "rows can be combined with columns of the same table, or with one number"
         if isinstance(error.cause, SharedGradient):
             hint = "take it from the same table, or say --no-grad"
         found = error_at(
@@ -255,8 +255,8 @@ class Passes:
             )
         if style.form not in FORMATS:
             raise usage(
-                f"-o: rows are not written one after the other into {style.path}",
-                hint="there are .parquet, .feather, .npy and .csv",
+                f"-o: rows cannot be written one after the other into {style.path}",
+                hint="use .parquet, .feather, .npy or .csv",
             )
 
     def run(self, work: Work, runner: Runner) -> tuple[Values, int | None]:
@@ -342,7 +342,10 @@ def cotangent_by_rows(text: str | None) -> Any:
     if text is None:
         return None
     if text.strip() == "-":
-        raise usage("--seed: by rows it cannot come from standard input", hint="write its value")
+        raise usage(
+            "--seed cannot come from standard input with --by-rows",
+            hint="write its value",
+        )
 
     def seed(result: Any) -> Any:
         import numpy as np

@@ -22,7 +22,7 @@ def read_pipe(session: Session, stream: IO[str]) -> None:
         try:
             text = line if isinstance(line, str) else line.decode()
         except UnicodeDecodeError as error:
-            session.refuse(f"line {number} is not a text in UTF-8 (byte {error.start})")
+            session.refuse(f"line {number} is not UTF-8 text (byte {error.start})")
             continue
         session.feed(text.rstrip("\r\n"))
         if sys.stdout is not None:

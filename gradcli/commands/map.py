@@ -150,7 +150,7 @@ def form_of(request: Request, form: str | None, path: str | None) -> str:
             raise without_name()
         if found is None:
             raise usage(
-                f"-o: no format has the ending of {path}",
+                f"-o: the ending of {path} names no format",
                 hint=f"there are {', '.join('.' + f for f in FORMATS)}; or say --format FORMAT",
             )
         return found
@@ -179,7 +179,7 @@ class RowQuestion:
             if name not in free:
                 known = ", ".join(free) or "none"
                 raise usage(
-                    f"--columns: {name!r} is no open variable (there are: {known})", kind="name"
+                    f"--columns: {name!r} is not an open variable (there are: {known})", kind="name"
                 )
         for name in free:
             if name in bound or name in request.loaded:
@@ -354,10 +354,10 @@ class RowQuestion:
             names = parse(options.where).free_variables()
             places = {n: column(self.table_name, self.names, n, output.note) for n in names}
             if not places:
-                raise usage("--where: no column decides", hint="as in --where 'T > 0'")
+                raise usage("--where: the condition uses no column", hint="as in --where 'T > 0'")
             self.job.where = options.where, places
         if options.head is not None and (options.workers or options.cluster):
-            raise usage("--head does not go with --workers and --cluster", hint="leave out one")
+            raise usage("--head cannot be used with --workers and --cluster", hint="leave out one")
 
     def _refuse_order(self) -> None:
         for name in self.job.wrt:
@@ -434,7 +434,7 @@ class RowQuestion:
         except LanguageError:
             if text.strip() != "ones":
                 return
-        output.note(f"{text} of {option} is the column of that name, and not the value")
+        output.note(f"{text} of {option} is read as the column of that name, not as the value")
 
     def _read(self, text: Any, option: str) -> Any:
         """The array that an option gives for all rows."""
@@ -476,11 +476,13 @@ def by_workers(job: RowJob, parts: list[Part], form: str, options: Options) -> T
 
     if options.path is None or form not in ("parquet", "feather"):
         raise usage(
-            "--workers and --cluster write a folder of Parquet files, and none is named",
+            "--workers and --cluster write a folder of Parquet files, but none is named",
             hint="add -o FOLDER.parquet, or -o FOLDER --format parquet",
         )
     if job.loaded:
-        raise usage("--load does not go with --workers and --cluster", hint="leave out one of them")
+        raise usage(
+            "--load cannot be used with --workers and --cluster", hint="leave out one of them"
+        )
     rows = [part.rows for part in parts]
     total = None if None in rows else sum(n or 0 for n in rows)
     with (

@@ -179,7 +179,7 @@ def _rules(word: str | None) -> AbstractContextManager[None]:
     rules = others.rules()
     if isinstance(rules, nullcontext):
         hint = f"gradcli grad --like {word} has gradients"
-        raise usage("--like: matrices and directions are known of PyTorch alone", hint=hint)
+        raise usage("--like: matrices and directions are available for PyTorch only", hint=hint)
     return rules
 
 
@@ -187,7 +187,7 @@ def _too_large(error: MemoryError) -> LanguageError:
     """A matrix that does not fit, with its size."""
     from gradcli.engine.system.budget import out_of_memory
 
-    hint = "--sparse keeps only elements that are not zero; --vector has the product with a vector"
+    hint = "--sparse keeps only elements that are not zero; --vector computes the product with a vector"
     return LanguageError(out_of_memory(error), kind="memory", hint=hint, usage=False)
 
 
@@ -199,17 +199,17 @@ def _each(key: str, found: Found) -> dict[str, Found]:
 
 
 def _check_sparse(question: Question, other: str = "") -> None:
-    """Refuse what --sparse does not go with: arrays, which have all elements, vectors, another mode."""
+    """Refuse what --sparse cannot be used with: arrays, which have all elements, vectors, another mode."""
     style = question.request.style
     if not question.sparse:
         return
     if style.form in ("npy", "lines"):
         option = f"-o {style.path}" if style.path is not None else f"--{style.form}"
-        hint = "--plain, --json, --csv and -o FILE.npz have the places"
-        raise usage(f"--sparse does not go with {option}", hint=hint)
+        hint = "--plain, --json, --csv and -o FILE.npz write the indices"
+        raise usage(f"--sparse cannot be used with {option}", hint=hint)
     if question.vector or other:
         other = "--vector" if question.vector else other
-        raise usage(f"--sparse does not go with {other}", hint="leave one of them out")
+        raise usage(f"--sparse cannot be used with {other}", hint="leave one of them out")
 
 
 def _vectors(texts: Iterable[str], run: Again) -> Found:
@@ -238,7 +238,7 @@ def _vectors(texts: Iterable[str], run: Again) -> Found:
 def _note_slow(names: Iterable[str]) -> None:
     """Say which operators ran entry by entry, where all could have been done at once."""
     for name in dict.fromkeys(names):
-        output.note(f"{name} has no form for many seeds at once: it ran once for each")
+        output.note(f"{name} cannot take many seeds at once, so it ran once for each")
 
 
 def _to_json(value: Any, precision: int | None) -> Any:

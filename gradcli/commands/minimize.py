@@ -95,7 +95,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             words = f"whether this is a minimum is {found.kind}"
         elif found.kind != "no minimum":
             words = f"this is not a minimum ({found.kind.removeprefix('no minimum: ')})"
-        hint = "start elsewhere; if there may be none, see --bounds; see also --method"
+        hint = "start elsewhere; if there is no minimum, set --bounds; or try another --method"
         raise LanguageError(words, kind="value", usage=False, hint=hint)
 
 
@@ -111,7 +111,9 @@ def space_of(ctx: AnyContext, request: Request) -> Space:
         raise usage("there is no variable to vary", hint="see --wrt and --no-grad")
     for name in moved:
         if variables[name].is_complex():
-            raise usage(f"{name} is complex: its parts are to be variables of their own")
+            raise usage(
+                f"{name} is complex: make its real and imaginary part variables of their own"
+            )
     fixed = {n: t.detach() for n, t in variables.items() if n not in moved}
     start = {n: variables[n].detach().array for n in moved}
     return Space(start, {**request.loaded, **fixed})

@@ -85,7 +85,9 @@ def _write_found(found: list[Function], style: output.Style) -> None:
     lines = []
     for entry in found:
         text = f"{entry.name:<{room}}  {' '.join((entry.doc or '').split())}".rstrip()
-        lines.append(text[: width(sys.stdout)] if style.summarise else text)
+        columns = width(sys.stdout)
+        cut = style.summarise and len(text) > columns
+        lines.append(f"{text[: columns - 1].rstrip()}…" if cut else text)
     output.write("\n".join(lines), styled=True)
 
 

@@ -271,7 +271,7 @@ def _check_file(text: str, found: Split, command: Command, declared: Declared) -
         hint = f"the table comes after the expression: gradcli {command.name} {what} {word}"
     else:
         hint = f"a column of a table is a variable's value: --x @{word}:COLUMN"
-    raise usage(f"{text} is a file, and no expression", hint=hint, kind="file")
+    raise usage(f"{text} is a file, not an expression", hint=hint, kind="file")
 
 
 def _mathematics(text: str, found: Split, command: Command) -> str:
@@ -342,7 +342,7 @@ def _also_mathematics(error: LanguageError, text: str, declared: Mapping[str, An
 
     with suppress(LanguageError):
         if read_mathematics(text, parses, {}, False) is not None:
-            error.hint += "; --math reads it as it stands"
+            error.hint += "; --math reads it as it is"
 
 
 def _how_read(params: dict[str, Any]) -> dict[str, Any]:
@@ -394,7 +394,7 @@ def _take_reading(request: Request, reading: FormulaReading) -> None:
                     hint = f"here it is written {module}.{name}"
                     raise usage(f"no function is called `{name}`", hint=hint)
         request.loaded |= unknowns(functions)
-        note(f"{', '.join(functions)}: read as functions of numbers that are not known")
+        note(f"{', '.join(functions)}: read as unknown functions of numbers")
 
 
 def _looks_known(program: Program | None, name: str) -> bool:
@@ -465,13 +465,13 @@ def _check_positionals(found: Split, declared: Declared, declaration: Command) -
         if word[:2] in declared and word[:2] != "--" and len(word) > 2:
             raise usage(
                 f"unexpected argument {word!r}",
-                hint=f"a short option's value stands apart: {word[:2]} {word[2:].lstrip('=')}",
+                hint=f"write a space after a short option: {word[:2]} {word[2:].lstrip('=')}",
             )
     extra = found.positionals[allowed]
     if re.fullmatch(r"-[^\W\d]\w*", extra):
-        raise usage(f"unexpected argument {extra!r}", hint=f"a variable has two dashes: -{extra}")
+        raise usage(f"unexpected argument {extra!r}", hint=f"a variable takes two dashes: -{extra}")
     if match := re.fullmatch(r"([^\W\d]\w*)=(.+)", extra, re.S):
-        hint = f"a variable is bound by an option: --{match[1]} {quoted(match[2])}"
+        hint = f"a variable gets its value by an option: --{match[1]} {quoted(match[2])}"
         raise usage(f"unexpected argument {extra!r}", hint=hint)
     hint = "quote the expression, so that the shell passes it as one word"
     if whole := _in_pieces(found, allowed):
@@ -493,9 +493,7 @@ def _check_positionals(found: Split, declared: Declared, declaration: Command) -
     flags = [o for o in found.options if o in declared and declared[o].is_flag]
     if flags:
         name = flags[-1].lstrip("-")
-        hint = (
-            f"{flags[-1]} takes no value; a variable of that name is bound with --let {name}=VALUE"
-        )
+        hint = f"{flags[-1]} takes no value; a variable of that name is set with --let {name}=VALUE"
     raise usage(f"unexpected argument {extra!r}", hint=hint)
 
 
@@ -732,7 +730,7 @@ def unbound(program: Program, name: str, declared: Declared, bound: set[str]) ->
 
     if f"--{name}" in declared and name not in foreign_names.PREFIXED:
         message = f"no value for {name}, which has the name of an option"
-        return error(message, f"bind it with --let {name}=VALUE")
+        return error(message, f"set it with --let {name}=VALUE")
     if is_called(program, name):
         from gradcli.language.located_errors import did_you_mean
         from gradcli.language.names import LEFT_OUT, close
@@ -760,7 +758,7 @@ def chosen_form(**asked: bool) -> str:
     chosen = [form for form, given in asked.items() if given]
     if len(chosen) > 1:
         options = " and ".join(f"--{form}" for form in chosen[:2])
-        raise usage(f"{options} exclude each other", hint="leave out one of them")
+        raise usage(f"{options} cannot be used together", hint="leave out one of them")
     return chosen[0] if chosen else "text"
 
 
@@ -786,10 +784,10 @@ def _style(params: dict[str, Any]) -> Style:
         chosen, form = form, form_of(path)
         if chosen not in ("text", form):
             hint = "the file's ending says the format"
-            raise usage(f"--{chosen} does not go with -o {path}", hint=hint)
+            raise usage(f"--{chosen} cannot be used with -o {path}", hint=hint)
         if precision is not None and form != "csv":
             hint = "the file holds the numbers themselves"
-            raise usage(f"--precision does not go with -o {path}", hint=hint)
+            raise usage(f"--precision cannot be used with -o {path}", hint=hint)
     style = Style.of(form, precision, colour, path=path)
     style.arrays = write_arrays
     return style

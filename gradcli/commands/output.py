@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any
 
 import gradcli.engine.system.budget as budget
-from gradcli.commands.terminal import echo, how_seen, painted, width
+from gradcli.commands.terminal import echo, fitted, how_seen, painted, width
 from gradcli.engine.system.interrupts import begin, held, unfinished
 from gradcli.engine.system.visible import visible
 
@@ -453,6 +453,12 @@ def write(text: str, *, styled: bool = False) -> None:
     echo(text if styled else visible(text), standard_output())
 
 
+def write_prose(text: str) -> None:
+    """Sentences to standard output; those wider than the terminal are broken between words."""
+    stream = standard_output()
+    echo(fitted(visible(text), stream), stream)
+
+
 def standard_output() -> Any:
     """The stream. Raises LanguageError where the caller has closed it."""
     if sys.stdout is None:
@@ -472,7 +478,7 @@ def note(text: str, kind: str = "note") -> None:
         return
     notes.append(said)
     if sys.stderr is not None:
-        echo(visible(f"gradcli: {kind}: {text}"), sys.stderr)
+        echo(fitted(visible(f"gradcli: {kind}: {text}"), sys.stderr), sys.stderr)
 
 
 def _notes() -> list[str]:

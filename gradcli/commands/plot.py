@@ -106,7 +106,7 @@ class Plot:
         self.points: Points | None = None
         for name in ("over", "where", "by", "sigma", "hist", "bins"):
             if options.table is None and getattr(options, name):
-                raise usage(f"--{name} is of a table", hint='as in gradcli plot "y" data.csv')
+                raise usage(f"--{name} needs a table", hint='as in gradcli plot "y" data.csv')
         if options.table is not None:
             with reading_table(options.table):
                 self._read(several(options.table, options.more))
@@ -117,7 +117,7 @@ class Plot:
                 low, high = _UNSAID if not self.view.log("x") else _UNSAID_LOG
                 self.runs[name] = low, high
                 output.note(
-                    f"{name} goes from {low:g} to {high:g}; another range: --{name} FROM:TO"
+                    f"{name} goes from {low:g} to {high:g}; for another range write --{name} FROM:TO"
                 )
         if not self.runs:
             hint = f"as in --{[*request.names, 'x'][0]} -10:10"
@@ -180,7 +180,7 @@ class Plot:
             return
         if self.options.hist:
             raise usage(
-                "--hist is of columns, and no equation", hint=f"as in gradcli plot '{left}' …"
+                "--hist takes columns, not an equation", hint=f"as in gradcli plot '{left}' …"
             )
         self.source = f"{before}{right}{after}"
         name = self.points.take_equation(left, self.source)
@@ -339,7 +339,7 @@ class Plot:
         (first, x), (second, y) = self.runs.items()
         functions = self._functions()
         if len(functions) != 1:
-            raise usage("contours are drawn of one function", hint="choose one: (…)[0]")
+            raise usage("contours need one function", hint="choose one: (…)[0]")
         label, function = functions[0]
         if self.request.style.form in ("json", "csv", "plain"):
             raise usage(
@@ -396,7 +396,7 @@ class Plot:
             point = point - self.options.descend * np.concatenate(slope)
             if not np.isfinite(point).all() or np.abs(point).max() > 1e150:
                 output.note(
-                    f"the descent leaves all bounds after {len(path)} steps: a smaller --descend?"
+                    f"the descent leaves all bounds after {len(path)} steps: try a smaller --descend"
                 )
                 break
             path.append(point)
@@ -412,7 +412,8 @@ class Plot:
 
         if self.options.at is None:
             raise usage(
-                "--descend: from where?", hint=f"--at {','.join(f'{n}=VALUE' for n in names)}"
+                "--descend needs a point to start from",
+                hint=f"--at {','.join(f'{n}=VALUE' for n in names)}",
             )
         found = {}
         for item in self.options.at.split(","):

@@ -102,9 +102,9 @@ class Points:
             return str(said)
         first = self.data.own[0]
         if [t.strip() for t in texts] in ([first], [_bare(first)]) or self._is_text(0):
-            output.note("drawn over the rows; over a column: --over COLUMN")
+            output.note("drawn over the row numbers; choose a column with --over COLUMN")
             return None
-        output.note(f"drawn over {first}, the first column; over another: --over COLUMN")
+        output.note(f"drawn over {first}, the first column; choose another with --over COLUMN")
         if any(not text.strip().isidentifier() for text in texts):
             output.note("these are points; a curve beside a column is COLUMN == EXPR")
         return first

@@ -399,9 +399,47 @@ def explained(evaluation: Evaluation, error: Exception, number: int = 1) -> Lang
             found.span, found.hint = cut.span, cut.hint
         return found
     hint = remedy(error, "command")
+    if isinstance(error, errors.NoRuleError):
+        hint = _has_a_rule(evaluation, error.name)
     if isinstance(error, errors.GraphFreedError) and number > 1:
         hint = f"pass {number} found the graph freed; add --retain-graph to keep it between passes"
     return evaluation.error_for(error, hint)
+
+
+def _has_a_rule(evaluation: Evaluation, name: str) -> str | None:
+    """The variables by which the value has a derivative, where a function has none by its first argument."""
+    function, _, argument = name.partition(": ")
+    if not argument:
+        return None
+    alike = ("IgammaBackward0", "IgammacBackward0")  # a value may have both
+    root = getattr(evaluation.value, "grad_fn", None)
+    cut = {
+        id(leaf)
+        for node in _nodes(root)
+        if node.name() in alike
+        for leaf in _leaves(node.next_functions[0][0])
+    }
+    left = [n for n, leaf in evaluation.leaves.items() if id(leaf) not in cut]
+    if not cut or not left:
+        return None
+    options = " ".join(f"--wrt {n}" for n in left)
+    return f"{function} has a derivative by its second argument alone: {options}"
+
+
+def _nodes(root: Any) -> list[Any]:
+    """The nodes of a graph from its root on, each once."""
+    found: dict[int, Any] = {}
+    todo = [root]
+    while todo:
+        node = todo.pop()
+        if node is not None and id(node) not in found:
+            found[id(node)] = node
+            todo += [after for after, _ in node.next_functions]
+    return [*found.values()]
+
+
+def _leaves(root: Any) -> list[Any]:
+    return [node.variable for node in _nodes(root) if hasattr(node, "variable")]
 
 
 def _nothing_requires_grad(evaluation: Evaluation) -> str:

@@ -132,7 +132,7 @@ class Known:
 
 def _stale(made: Iterable[str]) -> str:
     listed = ", ".join(sorted(made))
-    return f"note: {listed} as it is: the lines behind it give another value now"
+    return f"note: {listed} keeps its value; the lines that made it would give another now"
 
 
 def _run_again(whole: str, names: dict[str, Any]) -> tuple[dict[str, Any], bool]:

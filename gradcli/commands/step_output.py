@@ -15,18 +15,20 @@ if TYPE_CHECKING:
 def steps_form(form: str, path: str | None) -> str:
     """The form in which --trace writes its table: that of an option, or of a file's ending."""
     if form in ("lines", "npy"):
-        raise usage(f"--{form} writes numbers, and --trace is a table", hint="say --csv or --plain")
+        raise usage(
+            f"--{form} writes numbers, but --trace prints a table", hint="use --csv or --plain"
+        )
     if path is None:
         return form
     ending = os.path.splitext(path.lower())[1].removeprefix(".")
     if ending not in ("csv", "tex", "html"):
         raise usage(
             f"-o: --trace has no format with the ending of {path}",
-            hint="there are .csv, .tex and .html",
+            hint="use .csv, .tex or .html",
         )
     if form not in ("text", ending):
         raise usage(
-            f"--{form} does not go with -o {path}", hint="the file's ending says the format"
+            f"--{form} cannot be used with -o {path}", hint="the file's ending says the format"
         )
     return ending
 

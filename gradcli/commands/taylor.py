@@ -67,7 +67,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             raise usage(f"at which point? (variables: {known})", hint="as in --x 0")
         texts = dict.fromkeys(where.arrays, "0")
         output.note(
-            f"this is at {next(iter(texts))} = 0; say another point with --{next(iter(texts))}"
+            f"this is at {next(iter(texts))} = 0; choose another point with --{next(iter(texts))}"
         )
     try:
         found = taylor(request.program, where.arrays, texts, options.order, request.loaded)

@@ -40,6 +40,23 @@ def wrapped(text: str, columns: int, *, first: str = "", rest: str = "") -> str:
     return whole.fill(text)
 
 
+def fitted(text: str, stream: Any) -> str:
+    """Lines of prose, each broken between words where the stream is a terminal that is narrower.
+
+    Source and caret, which are indented by four, stay as they are.
+    """
+    if not is_terminal(stream):
+        return text
+    columns = width(stream)
+    return "\n".join(_fitted(line, columns) for line in text.split("\n"))
+
+
+def _fitted(line: str, columns: int) -> str:
+    if len(line) <= columns or line.startswith("    "):
+        return line
+    return wrapped(line, columns, rest="    " if line.startswith("  ") else "  ")
+
+
 _COLOURS = {"red": 31, "green": 32, "yellow": 33, "cyan": 36, "grey": 90}
 
 

@@ -56,7 +56,7 @@ class Ran:
         graph.facts.nonfinite = self._not_finite()
         if not found and not graph.diagnosis().findings:
             raise LanguageError(
-                f"{self.path} has made no tensor with a graph",
+                f"{self.path} made no tensor with a graph",
                 kind="runtime",
                 hint="name the tensor: --torch FILE.py:NAME; a function's own is found if it runs "
                 "backward",
@@ -105,7 +105,7 @@ class Ran:
             if end.tensor is None:
                 file, line = end.at
                 raise LanguageError(
-                    f"--at: {file}:{line} has made no tensor with a graph",
+                    f"--at: {file}:{line} made no tensor with a graph",
                     kind="runtime",
                     hint="name the line of an operation on what requires grad, as the graph names it",
                     usage=False,

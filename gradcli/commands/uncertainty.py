@@ -144,7 +144,7 @@ def all_uncertainties(
     """
     given = named(items, "--uncertainty", 1, known)
     if twice := given.keys() & {*request.uncertainties, *cells}:
-        raise usage(f"--uncertainty: {min(twice)} has one already, behind its value")
+        raise usage(f"--uncertainty: {min(twice)} has one already, after its value")
     return {**request.uncertainties, **given}
 
 
@@ -165,7 +165,7 @@ class Uncertainties:
             what = what if self.draws is None else "--monte-carlo"
             raise usage(
                 f"{what}: no variable has an uncertainty",
-                hint="write one behind a value, as in --x 0.994±0.002",
+                hint="write one after a value, as in --x 0.994±0.002",
             )
         for pair in self.covariances:
             for name in pair:
@@ -176,7 +176,7 @@ class Uncertainties:
                     )
         for option in altered:
             raise usage(
-                f"{option} and uncertainties exclude each other", hint=f"leave out {option}"
+                f"{option} and uncertainties cannot be used together", hint=f"leave out {option}"
             )
         wanted = list(request.names) if request.wrt is None else request.wrt
         wanted = [name for name in wanted if name not in request.no_grad]

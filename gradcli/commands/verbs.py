@@ -707,7 +707,7 @@ def _compared(
 
     if len(call.wanted) != 1:
         several = ", ".join(call.wanted)
-        said = f"against is a formula for one derivative, and there are those by {several}"
+        said = f"against is a formula for one derivative, but there are several: by {several}"
         raise LanguageError(said, kind="usage", hint=f'choose one: wrt="{call.wanted[0]}"')
     how: dict[str, Any] = {"order": order, "jacobian": jacobian, "atol": atol, "says": True}
     how["rtol"] = RTOL if rtol is None else rtol

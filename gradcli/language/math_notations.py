@@ -91,7 +91,7 @@ def below(parser: Parser, first: Token) -> tuple[str, ...]:
 
 def no_function(parser: Parser, name: str, token: Token) -> LanguageError:
     return parser.error(
-        "a derivative is a command", token,
+        "a derivative needs the command diff", token,
         f'gradcli diff "EXPR" --wrt x; or with what {name} is: \\frac{{d}}{{dx}} (EXPR)',
     )  # fmt: skip
 
@@ -125,7 +125,7 @@ def partial(parser: Parser, token: Token) -> Node | None:
         if inner.kind == "name" and (parser.begins_operand()):
             return Node("derivative", token, inner.text, (parser.product(),))
     raise parser.error(
-        "a derivative is a command", token,
+        "a derivative needs the command diff", token,
         'gradcli diff "EXPR" --wrt x; or \\frac{\\partial}{\\partial x} (EXPR)',
     )  # fmt: skip
 
@@ -175,7 +175,7 @@ def integral(parser: Parser, token: Token) -> Node:
         elif parser.next.kind == "power":
             high = (parser.superscript(),)
     if parser.next.kind == "end":
-        raise parser.error("this integral is of nothing", token, "as in \\int x dx")
+        raise parser.error("this integral has no integrand", token, "as in \\int x dx")
     parser.differentials.append("")
     body = parser.sum()
     if not parser.differentials[-1] and is_differential(parser.next):
@@ -249,7 +249,7 @@ def environment(parser: Parser, token: Token) -> Node:
         name += "*"
     parser.expect("}")
     if name not in MATRICES and name not in CASES:
-        raise parser.error(f"`\\begin{{{name}}}` is no notation that is read here", token,
+        raise parser.error(f"`\\begin{{{name}}}` is not supported", token,
                          "there are cases, matrix and their like")  # fmt: skip
     if name == "array" and parser.next.text == "{":
         parser.closing()
@@ -352,7 +352,7 @@ def chain(parser: Parser, token: Token, low: Node | None) -> Binder:
             break
         if sign == "∈":
             raise parser.error(
-                "a sum over a set is not read", name, "write its elements as a vector"
+                "a sum over a set is not supported", name, "write its elements as a vector"
             )
         if sign == "=":
             low = parser.sum()
@@ -375,7 +375,7 @@ def chain(parser: Parser, token: Token, low: Node | None) -> Binder:
             raise parser.error("one sum has one relation between its indices", token)
         relation = sign
     if len(set(found)) != len(found):
-        raise parser.error("an index stands here twice", token)
+        raise parser.error("an index appears twice here", token)
     return Binder(tuple(found), relation, low, high)
 
 

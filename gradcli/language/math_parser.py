@@ -153,8 +153,8 @@ class Parser:
     def stray(self) -> LanguageError:
         token = self.next
         if token.text in ("±", "\\pm"):
-            return self.error("± makes two values of one", hint="write each of them")
-        return self.error(f"mathematics does not go on with `{token.text}` here")
+            return self.error("± stands for two values", hint="write each one out")
+        return self.error(f"`{token.text}` cannot follow here")
 
     def statement(self) -> Node:
         """A definition, an assignment, an equation, or a value."""
@@ -191,7 +191,7 @@ class Parser:
             before, after = self.tokens[self.at - 2], self.next
             if before.kind == after.kind == "number" and not after.blank and before.text.isdigit():
                 hint = f"write {before.text}.{after.text}, or with a blank for two values"
-                raise self.asks("a comma between digits is no decimal point", comma, hint)
+                raise self.asks("a comma between digits is not a decimal point", comma, hint)
             found.append(self.choice())
         return found[0] if len(found) == 1 else Node("values", token, "", tuple(found))
 
@@ -259,7 +259,7 @@ class Parser:
             signs += self.take().text
             terms.append(self.product())
         if self.next.text in ("±", "\\pm"):
-            raise self.error("± makes two values of one", hint="write each of them")
+            raise self.error("± stands for two values", hint="write each one out")
         return first if len(terms) == 1 else Node("sum", token, signs, tuple(terms))
 
     def sign(self) -> bool:
@@ -443,7 +443,7 @@ class Parser:
         self.take()
         found = subscripts(Node("name", token, "", self.indices()))
         if not found or any(len(one.letter) != 1 or one.offset for one in found):
-            raise self.error("the index of an expression is not read: give it a name", token)
+            raise self.error("the index of an expression is not supported: give it a name", token)
         return "".join(one.letter for one in found)
 
     def attribute(self, value: Node, token: Token) -> Node:
@@ -693,7 +693,7 @@ class Parser:
             self.at -= 1
             self.tokens[self.at] = token._replace(kind="name", text=name)
             return self.named()
-        raise self.error(f"`\\{text}` is no notation that is read here", token, hint)
+        raise self.error(f"`\\{text}` is not supported", token, hint)
 
     def barred(self, token: Token) -> Node:
         r"""`\bar{x}`: a name, if it has a value; the mean where the text has `x_i`; else it is asked."""

@@ -265,7 +265,7 @@ def norm(writer: Writer, inner: Value, order: str, node: Node) -> Value:
     if not inner.rank:
         return Value(f"abs({inner.text})", ATOM, 0, False, inner.axes)
     if order.startswith("=") or inner.rank > 1:
-        raise writer.error("this norm of many vectors is not read", node.token)
+        raise writer.error("this norm of many vectors is not supported", node.token)
     along = "dim=-1" if order in ("", "2") else f"{order}, -1"
     text = f"linalg.norm({inner.text}, {along})"
     return Value(text, ATOM, 0, False, inner.axes)
@@ -341,7 +341,7 @@ def einstein(writer: Writer, node: Node) -> Value:
         if not linear:
             letter = sorted(summed)[0]
             raise writer.asks(
-                f"{letter} stands here twice: is it summed, or is each element meant?", node.token,
+                f"{letter} appears twice: is it summed, or is each element meant?", node.token,
                 f"write \\sum_{letter} before it, or say what it is on the left: y_{letter} = …",
             )  # fmt: skip
     names = ", ".join(sorted(summed))
@@ -412,7 +412,7 @@ def check_ends(writer: Writer, node: Node) -> None:
             after = next((p for p in node.parts[k + 1 :] if name in _free(p)), None)
             if after is not None and name not in (*writer.scope, *writer.own):
                 raise writer.asks(
-                    f"this sum over {name} ends before a sign, behind which {name} stands again", last.token,
+                    f"this sum over {name} ends before a sign, and {name} appears again after it", last.token,
                     "write brackets: around all that is summed, or around the sum",
                 )  # fmt: skip
 
@@ -556,7 +556,7 @@ def _limit(writer: Writer, node: Node, series: Node) -> int | tuple[str, int]:
         if known is not None and known.number is not None:
             return known.number
         if known is not None:
-            raise writer.error(f"{node.text} is no whole number", node.token)
+            raise writer.error(f"{node.text} is not a whole number", node.token)
         return node.text, 0
     if node.kind == "sum":
         total, symbol = 0, ""
@@ -649,7 +649,7 @@ def _repeated(writer: Writer, node: Node, value: Value, name: str) -> Value:
     elif name in writer.indices.lengths:
         count = writer.indices.lengths[name]
     if not count:
-        raise writer.error(f"nothing of this sum depends on {name}", node.token)
+        raise writer.error(f"nothing in this sum depends on {name}", node.token)
     if node.text == "prod":
         return value.like(f"{value.at(ATOM)}**{count}", 3)
     return value.like(f"{count}*{value.at(2)}", PRODUCT)
@@ -742,7 +742,7 @@ def _pairs(writer: Writer, node: Node) -> Value:
         writer.scope[name] = Axis(taken=text, axes=(axis,))
     body = writer.value(node.only)
     if axis not in body.axes:
-        raise writer.error(f"nothing of this sum depends on {', '.join(names)}", node.token)
+        raise writer.error(f"nothing in this sum depends on {', '.join(names)}", node.token)
     return reduced(node.text, body, (axis,))
 
 
@@ -762,7 +762,7 @@ def _beside(writer: Writer, node: Node, name: str, outer: str) -> Value:
         writer.scope[name] = Axis(taken=taken, axes=tuple(sorted((name, outer))))
         return reduced(node.text, writer.value(node.only), (name,))
     if node.text != "sum" or _may_be_infinite(writer, node.only, (name, outer)):
-        raise writer.error("this sum over a part of the elements is not read", node.token)
+        raise writer.error("this sum over a part of the elements is not supported", node.token)
     writer.scope[name] = Axis()
     body = writer.value(node.only)
     triangle, shift = {"<": ("tril", -1), "<=": ("tril", 0), ">": ("triu", 1), ">=": ("triu", 0)}[

@@ -123,7 +123,7 @@ class Writer:
         """The text of a node that stands where no element can."""
         found = self.value(node)
         if found.axes and self.scope.keys() & set(found.axes):
-            raise self.error("an element of a sum is not read here", node.token)
+            raise self.error("an element of a sum is not supported", node.token)
         return found
 
     # -- atoms ---------------------------------------------------------------------------------------
@@ -421,7 +421,7 @@ class Writer:
     def mismatch(self, left: Value, right: Value, token: Token) -> Value:
         shapes = [f"({', '.join(v.sizes)})" for v in (left, right)]
         raise self.error(
-            f"this is no product of matrices: the shapes are {shapes[0]} and {shapes[1]}", token,
+            f"this is not a product of matrices: the shapes are {shapes[0]} and {shapes[1]}", token,
             f"transpose one of them, or write {bare(left.text)} .* {bare(right.text)}", "shape",
         )  # fmt: skip
 
@@ -533,7 +533,7 @@ class Writer:
             text = str(known.number)
         if re.search(r"[/.]", text):
             raise self.asks(
-                "a power of a matrix that is no whole number: a matrix function, or of each element?",
+                "a power of a matrix that is not a whole number: a matrix function, or of each element?",
                 node.token, f"write {base.at(ATOM)} .^ {exponent.at(ATOM)} for each element",
             )  # fmt: skip
         return shape.like(f"linalg.matrix_power({bare(base.text)}, {text})", ATOM)
@@ -858,7 +858,7 @@ class Writer:
         hint = f'gradcli diff "{shown}" --operator {node.text}'
         if node.base:
             hint = f'gradcli diff "{shown}" --wrt {node.base}'
-        raise self.error("∇ of a formula is a command", node.token, hint)
+        raise self.error("∇ of a formula needs the command diff", node.token, hint)
 
     def integral(self, node: Node) -> Value:
         from gradcli.language import math_calculus
@@ -893,7 +893,9 @@ class Writer:
         free = self.found is not None and set(letters) <= self.indices.letters
         limited = any(self.scope.get(letter) not in (None, Axis()) for letter in letters)
         if inner.axes or inner.rank != len(letters) or not free or limited:
-            raise self.error("the index of an expression is not read: give it a name", node.token)
+            raise self.error(
+                "the index of an expression is not supported: give it a name", node.token
+            )
         order = [letters.index(letter) for letter in sorted(letters)]
         turned = order != sorted(order)
         text = transposed(inner.at(ATOM), order) if turned else inner.text

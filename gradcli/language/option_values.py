@@ -195,7 +195,7 @@ def _file_hint(text: str) -> str | None:
     """What a bare file name was meant to be: `--x meas.csv`."""
     if not re.fullmatch(r"[\w./~-]+\.[A-Za-z]\w*", text):
         return None
-    return f"a file is read by @: @{text}, or one column of it, @{text}:COLUMN"
+    return f"write @ before a file: @{text}, or one column of it, @{text}:COLUMN"
 
 
 def _variable_error(program: Any, name: str) -> LanguageError:

@@ -120,7 +120,7 @@ def reserved(word: str) -> tuple[str, str | None]:
         "await": "coroutines belong to Python",
         "global": "pass the value in and return it",
         "nonlocal": "pass the value in and return it",
-        "finally": "write what is to be done behind the `try`",
+        "finally": "write what is to be done after the `try`",
     }
     if word in hints:
         return f"`{word}` is not part of this language", hints.get(word)

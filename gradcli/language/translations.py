@@ -51,9 +51,8 @@ def hint(
                 inner = inner.replace("[", "(").replace("]", ")")
             inner = translate(inner) or inner
             if parses(inner):
-                return (
-                    f'a derivative is a command: gradcli diff "{bare(inner)}" --wrt {found[name]}'
-                )
+                command = f'gradcli diff "{bare(inner)}" --wrt {found[name]}'
+                return f"a derivative needs the command diff: {command}"
     text = translate(source, bound, elementwise=elementwise)
     if (
         not (text or "").strip()

@@ -598,7 +598,7 @@ def _worded(
     if isinstance(error, MemoryError):
         return MemoryError(words)
     if isinstance(error, FileNotFoundError):
-        return TableError(f"{name}: there is no such file any more")
+        return TableError(f"{name}: the file no longer exists")
     if type(error).__name__ == "ArrowNotImplementedError" and group is None:
         return TableError(
             f"{name}: has a column that pyarrow cannot read ({words})",

@@ -411,7 +411,7 @@ def _member(content: Any, wanted: str, path: str) -> Any:
         if len(several) > 1:
             return _side_by_side([(word, _key(value, word, path)) for word in several])
         return Json(_key(value, several[0], path))
-    raise TableError(f"{path} has no names of columns", hint=f"`{path}` alone is all that it holds")
+    raise TableError(f"{path} has no names of columns", hint=f"`{path}` alone reads all of it")
 
 
 def _key(value: Any, wanted: str, name: str) -> Any:

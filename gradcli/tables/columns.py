@@ -87,7 +87,7 @@ def column(
     if len(close) > 1:
         raise TableError(
             f"{name}: {word} may be any of the columns {listed(close)}",
-            hint=f"write the whole of its name, as in {quoted(close[0])}",
+            hint=f"write its full name, as in {quoted(close[0])}",
         )
     tell(f"{word} is the column {close[0]!r} of {name}")
     return names.index(close[0])
@@ -142,7 +142,7 @@ def words(wanted: str) -> list[tuple[str, bool]]:
         if word := quotes.replace('""', '"') or bare.strip():
             found.append((word, bool(quotes)))
     if not found:
-        raise TableError("the name of a column is missing behind `:`")
+        raise TableError("the name of a column is missing after `:`")
     return found
 
 

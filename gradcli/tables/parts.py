@@ -105,7 +105,7 @@ class Parts:
             if not os.path.exists(full) and path not in STANDARD_INPUT:
                 open(full, "rb").close()  # says what is wrong
             raise TableError(
-                f"{what} can be read but once, and this takes more",
+                f"{what} can be read only once, but this takes several passes",
                 hint="write it into a file first",
             )
         file = opened(path, reading=self.reading)

@@ -94,7 +94,7 @@ class Reading:
                 if shown == first:
                     return 0, "midnight"
                 raise TableError(
-                    f"--time-origin: {shown!r} is no time",
+                    f"--time-origin: {shown!r} is not a time",
                     hint="as in --time-origin 2026-01-31T12:00",
                 ) from None
         return self.origins[column]
@@ -128,7 +128,7 @@ def line_or_none(text: str, option: str) -> int | str:
     if bare.isdecimal() and int(bare):
         return int(bare)
     raise TableError(
-        f"{option} wants the number of a line, or none, not {text!r}", hint=f"as in {option} 3"
+        f"{option} wants the number of a line, or `none`, not {text!r}", hint=f"as in {option} 3"
     )
 
 

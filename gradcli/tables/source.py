@@ -173,7 +173,7 @@ class Opened:
             if total > most:
                 raise TableError(
                     f"{self.name} is too long: it has more than {most >> 20:,} MB, "
-                    "which is the room that there is",
+                    "which is all the room there is",
                     hint="take a part of it, as head -n does",
                 )
             yield piece
@@ -203,19 +203,23 @@ class Opened:
             except UnicodeDecodeError as error:
                 if told is not None or not is_ascii or not block[: error.start].isascii():
                     raise TableError(
-                        f"{self.name}: not a text in {told or 'UTF-8'} (at byte {before + error.start})",
+                        f"{self.name}: not text in {told or 'UTF-8'} (at byte {before + error.start})",
                         hint="--encoding NAME says what it is in, as in --encoding cp1252",
                     ) from None
                 decoder = _decoder("latin-1", self.name)
                 text = decoder.decode(block)
                 if found := _CONTROL.search(text):
                     at = before + found.start()
-                    raise TableError(f"{self.name}: not a text (byte {at} is no letter)") from None
+                    raise TableError(
+                        f"{self.name}: not a text file (byte {at} is not a character)"
+                    ) from None
                 self.reading.note(self.name, "not UTF-8: read as Latin-1")
             is_ascii = is_ascii and block.isascii()
             if "\0" in text:
                 hint = "--encoding utf-16-le" if text[1:4:2] == "\0\0" else None
-                raise TableError(f"{self.name}: not a text (it has a 0 in it)", hint=hint)
+                raise TableError(
+                    f"{self.name}: not a text file (it contains a zero byte)", hint=hint
+                )
             before += len(block)
             yield text
 
@@ -267,7 +271,7 @@ def opened(path: str, stdin: IO[Any] | None = None, reading: Reading | None = No
             break
     if head.startswith(b"FEA1"):  # no reader of it looks whether it is whole
         raise TableError(
-            f"{name}: a Feather file of version 1", hint="write it anew, as version 2 or Parquet"
+            f"{name}: a Feather file of version 1", hint="save it again, as version 2 or Parquet"
         )
     own = None if path in STANDARD_INPUT else raw
     kind = next((kind for magic, kind in _MAGIC if head.startswith(magic)), "")

@@ -182,7 +182,7 @@ def as_names(text: str, separator: str, count: int, exactly: bool = False) -> li
 def header(lines: Sequence[str], first: int, separator: str, columns: str, decimal: str) -> Block:
     """The lines right above the rows with as many cells as there are columns.
 
-    Remarks of another length are passed over: the last one with as many words as columns has the names.
+    Remarks of another length are skipped: the last one with as many words as columns has the names.
     Between names and rows there may be remarks of an instrument: a line of comments, of one cell (`Step
     Information: …`), a ruler.
     """
@@ -273,7 +273,7 @@ def _is_header(cells: list[str], columns: str, decimal: str, names_below: bool) 
 def read_layout(text: str, kind_of_file: str, how: How) -> TextLayout | None:
     """The layout of a text by its first lines; None where no row of numbers is in it.
 
-    text: with newlines as they should be. Raises TableError where an option does not go with it.
+    text: with newlines as they should be. Raises TableError where an option cannot be used with it.
     """
     text = text.replace("\x0c", " ")
     lines = text.split("\n")
@@ -465,7 +465,7 @@ def _decimal_sign(rows: Sequence[str], out: TextLayout, how: How) -> None:
         if unsure and not (commas or points or how.thousands):
             out.question = (
                 f"`{unsure}`: a decimal comma, or a mark between thousands?",
-                "--decimal , or --thousands , decides",
+                "--decimal , or --thousands , says which",
             )
         elif unsure and points:
             marks.add(",")
@@ -525,7 +525,7 @@ def _describe(lines: list[str], run: Run, out: TextLayout, how: How) -> None:
     ]
     if passed:
         listed = ", ".join(map(str, passed))
-        said.append(f"line{'s' * (len(passed) > 1)} {listed} passed over")
+        said.append(f"line{'s' * (len(passed) > 1)} {listed} skipped")
     if out.decimal == "," and how.decimal is None:
         said.append("decimal commas")
     if out.thousands and how.thousands is None:

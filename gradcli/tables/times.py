@@ -40,7 +40,7 @@ class Clock:
         self.said = False
 
     def number(self, cell: str) -> float:
-        """The number of a cell. Raises ValueError for what is no time."""
+        """The number of a cell. Raises ValueError for what is not a time."""
         if not self.said:
             self._say()
         scale, count = UNITS[self.unit], nanoseconds(cell, self.order) - self.origin
@@ -51,7 +51,7 @@ class Clock:
         if not self.order:
             raise TableError(
                 f"column {self.column}: `{self.example}`: the day first, or the month?",
-                hint="--date-order dmy or --date-order mdy decides",
+                hint="--date-order dmy or --date-order mdy says which",
             )
         self.said = True
         if self.tell is not None:

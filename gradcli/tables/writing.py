@@ -381,7 +381,7 @@ class NumPy(Sink):
             if not np.can_cast(array.dtype, self.dtype[name], "same_kind"):
                 raise TableError(
                     f"cannot be written as NumPy: {name} begins as {self.dtype[name]}, "
-                    f"and goes on as {array.dtype}"
+                    f"but continues as {array.dtype}"
                 )
             made[name] = array
         self.stream.write(made.tobytes())

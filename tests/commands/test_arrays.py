@@ -53,17 +53,20 @@ REFUSED = [
         "different numbers of rows: a.grad 1, x.grad 2",
     ),
     (["eval", "zeros(2, 2, 2)", "--csv"], "--csv is a table, and value has 3 dimensions"),
-    (["eval", "x.shape", *X, "--lines"], "--lines: value is a Size, and no array of numbers"),
-    (["eval", "2**64", "-o", "a.npy"], "value is an int, and no array of numbers"),
+    (["eval", "x.shape", *X, "--lines"], "--lines: value is a Size, not an array of numbers"),
+    (["eval", "2**64", "-o", "a.npy"], "value is an int, not an array of numbers"),
     (["grad", "x.detach() + a", "--x", "1", "--a", "1", "--wrt", "x,a", "--csv"], "x.grad is None"),
     (["eval", "x = 3", "--lines"], "--lines: there is no value"),
-    (["eval", "x", *X, "--json", "--lines"], "--json and --lines exclude each other"),
-    (["eval", "x", *X, "--plain", "-o", "a.csv"], "--plain does not go with -o a.csv"),
-    (["eval", "x", *X, "--precision", "3", "-o", "a.npz"], "--precision does not go with -o a.npz"),
-    (["eval", "x", *X, "-o", "a.txt"], "no format has the ending of a.txt"),
+    (["eval", "x", *X, "--json", "--lines"], "--json and --lines cannot be used together"),
+    (["eval", "x", *X, "--plain", "-o", "a.csv"], "--plain cannot be used with -o a.csv"),
+    (
+        ["eval", "x", *X, "--precision", "3", "-o", "a.npz"],
+        "--precision cannot be used with -o a.npz",
+    ),
+    (["eval", "x", *X, "-o", "a.txt"], "the ending of a.txt names no format"),
     (["eval", "x", *X, "-o", "nowhere/a.npy"], "cannot write nowhere/a.npy"),
-    (["jacobian", "x", *X, "--sparse", "--lines"], "--sparse does not go with --lines"),
-    (["hessian", "sum(x)", *X, "--sparse", "-o", "a.npy"], "--sparse does not go with -o a.npy"),
+    (["jacobian", "x", *X, "--sparse", "--lines"], "--sparse cannot be used with --lines"),
+    (["hessian", "sum(x)", *X, "--sparse", "-o", "a.npy"], "--sparse cannot be used with -o a.npy"),
 ]
 
 

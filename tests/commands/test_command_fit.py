@@ -84,11 +84,11 @@ SAID = [
     (["Q == a*sqrt(R)", "p.csv"], 2, "", "no variable of the equation is a column of p.csv"),
     (["T == a*L", "p.csv", "--sigma", "nn"], 2, "", "'nn' is neither a column of p.csv nor a number"),
     (["T == a*L", "p.csv", "--sigma", "q=1"], 2, "", "'q' is not a column of the equation"),
-    (["T == sigma*L", "p.csv", "--sigma", "1"], 2, "", "and sigma a parameter, too"),
-    (["T == a*L", "p.csv", "--plot", "x.bmp"], 2, "", "no picture has the ending of x.bmp"),
+    (["T == sigma*L", "p.csv", "--sigma", "1"], 2, "", "sigma is a parameter, but --sigma means"),
+    (["T == a*L", "p.csv", "--plot", "x.bmp"], 2, "", "the ending of x.bmp names no format of pictures"),
     (["T == a*L", "p.csv", "-o", "-"], 2, "", "the parameters go to standard output already"),
-    (["T == a*L", "p.csv", "--by-rows", "--robust", "huber"], 2, "", "--robust does not go with --by-rows"),
-    (["T == a*L", "p.csv", "--by-rows", "--sigma", "L=1"], 2, "", "--sigma L=… does not go with --by-rows"),
+    (["T == a*L", "p.csv", "--by-rows", "--robust", "huber"], 2, "", "--robust cannot be used with --by-rows"),
+    (["T == a*L", "p.csv", "--by-rows", "--sigma", "L=1"], 2, "", "--sigma L=… cannot be used with --by-rows"),
     (["T == a*log(L-1)", "p.csv"], 1, "", "at the start the residual of row 1 is nan"),
     (["T == foo(L)*a", "p.csv"], 2, "", "no function is called `foo`"),
 ]  # fmt: skip
@@ -272,7 +272,8 @@ def test_uncertainties_are_formulas_of_columns(
 ) -> None:
     if "=" in sigma and how:
         assert (
-            "--sigma y=… does not go" in run("fit", LINEAR, "line.csv", "--sigma", sigma, *how)[2]
+            "--sigma y=… cannot be used"
+            in run("fit", LINEAR, "line.csv", "--sigma", sigma, *how)[2]
         )
         return
     lines = ["x,y,s", *(f"{x},{y},{eval(of, {'y': y})!r}" for x, y in DATA)]
@@ -322,7 +323,7 @@ REFUSED = [
     ([TWO, "line.csv", "line.csv"], "the table line.csv is given twice"),
     ([TWO, "line.csv", "none.csv"], "unexpected argument 'none.csv'"),
     ([TWO, "line.csv", "p.csv"], "p.csv has no column 'y', which line.csv has"),
-    ([TWO, "line.csv", "above.csv", "--by", "x"], "--by does not go with several tables"),
+    ([TWO, "line.csv", "above.csv", "--by", "x"], "--by cannot be used with several tables"),
     ([TWO, "line.csv", "above.csv", "--by-rows"], "several data sets are read at once"),
     ([TWO, "sets.csv", "--by", "q"], "--by: 'q' is not a column of sets.csv"),
     (["y == a*x", "set.csv", "--by", "set"], "`set` is a column of set.csv"),
@@ -330,11 +331,11 @@ REFUSED = [
     (["y == a*x + b[k]", "half.csv", "--b", "1,1"], "k is an index, and its row 2 is 0.5"),
     (["y == a*x", "line.csv", "--where", "q > 1"], "--where: q is not a column of line.csv"),
     (["y == a*x", "line.csv", "--where", "x > 7"], "--where x > 7: no row of 4 is left"),
-    (["y == a*x", "line.csv", "--where", "2 > 1"], "--where: no column decides"),
+    (["y == a*x", "line.csv", "--where", "2 > 1"], "--where: the condition uses no column"),
     (["y == a*x", "line.csv", "--sigma", "x"], "an uncertainty is 0 in row 1"),
     (["y == a*x", "line.csv", "--sigma", "y - 2"], "an uncertainty is -0.9 in row 1"),
     (["y == a*x", "line.csv", "--sigma", "0.1*q"], "--sigma: q is not a column of line.csv"),
-    (["a*y == b*x", "line.csv", "--sigma", "3%"], "which value is the share of?"),
+    (["a*y == b*x", "line.csv", "--sigma", "3%"], "a percentage of which value?"),
     (["[re, im] == [a, a, f]", "parts.csv"], "has shape (2,), the other (3,)"),
     (["re == R + 1/(1j*f)", "parts.csv"], "the measured side is real, and the other a complex"),
     (["[re, re*im] == [a, b]", "parts.csv", "--sigma", "re=0.1", "--sigma", "im=0.1"],
@@ -382,7 +383,8 @@ def test_a_fit_that_explains_nothing_says_so_and_looks_elsewhere(waves: Path) ->
     robust = json.loads(run("fit", *WAVE, "--starts", "12", "--robust", "huber", "--json")[1])
     assert robust["parameters"]["a"]["value"] == pytest.approx(1.759, abs=0.003)
     assert (
-        "--starts does not go with --by-rows" in run("fit", *WAVE, "--starts", "3", "--by-rows")[2]
+        "--starts cannot be used with --by-rows"
+        in run("fit", *WAVE, "--starts", "3", "--by-rows")[2]
     )
 
 
@@ -407,7 +409,7 @@ def test_what_is_said_of_the_residuals(argv: list[str], says: str | bool, data: 
     if says is False:
         assert "p = " not in said and "explains" not in said
     elif str(says).startswith("p"):
-        assert "the residuals are larger than the uncertainties say" in said
+        assert "the residuals are larger than the uncertainties allow" in said
     else:
         assert says in said
 
@@ -432,7 +434,7 @@ def test_parameters_for_latex(data: Path) -> None:
         "  \\chi^2/\\mathrm{dof} &= 4.3/2,\\quad p = 0.12\n\\end{aligned}\n"
     )
     assert "\\alpha &= \\num{2.030(45)}" in run(*line, "--format", "siunitx")[1]
-    assert "--format latex and --json exclude" in run(*line, "--format", "latex", "--json")[2]
+    assert "--format latex and --json cannot" in run(*line, "--format", "latex", "--json")[2]
 
 
 NUMBERS = [

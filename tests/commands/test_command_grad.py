@@ -235,3 +235,26 @@ def test_what_cuts_a_variable_off_is_underlined(program: str, piece: str, hint: 
     at = carets.index("^")
     assert source[at : at + carets.count("^")] == piece
     assert said.startswith("hint: ") and hint in said
+
+
+@pytest.mark.parametrize(
+    ("program", "options"),
+    [
+        ("igamma(a, x)", ["--wrt", "x"]),
+        ("igamma(a*b, x*a) + igammac(b, x)", ["--wrt", "x"]),
+        ("igamma(a, x*b)", ["--wrt", "x", "--wrt", "b"]),
+    ],
+)
+def test_the_advised_variables_have_a_derivative(program: str, options: list[str]) -> None:
+    argv = ["grad", program, "--a", "1.", "--x", "2.", *(["--b", "1."] if "b" in program else [])]
+    refused = run(*argv)
+    assert refused.exit_code == 1
+    advice = refused.stderr.rpartition("alone: ")[2].split()
+    assert sorted(advice) == sorted(options)
+    assert run(*argv, *advice).exit_code == 0
+
+
+def test_no_variable_is_advised_where_none_has_a_derivative() -> None:
+    refused = run("grad", "igamma(x, x)", "--x", "1.")
+    assert refused.exit_code == 1 and "not implemented" in refused.stderr
+    assert "--wrt" not in refused.stderr

@@ -57,8 +57,8 @@ CHOSEN = [
     (["dot(w,x)", "p.csv", "--columns", "x=L,T", "--w", "1,2", "--second", "x,x"], "x is not a number but has shape (2,)"),
     (["L*T", "p.csv", "--where", "Q > 1"], "there is no column 'Q'"),
     (["L*T", "p.csv", "--where", "stack([L, T]) > 1"], "the condition of a row is true or false"),
-    (["L*T", "p.csv", "--where", "1 > 0"], "--where: no column decides"),
-    (["L*T", "p.csv", "--workers", "1", "-o", "w.parquet", "--head", "2"], "--head does not go with --workers"),
+    (["L*T", "p.csv", "--where", "1 > 0"], "--where: the condition uses no column"),
+    (["L*T", "p.csv", "--workers", "1", "-o", "w.parquet", "--head", "2"], "--head cannot be used with --workers"),
 ]  # fmt: skip
 
 
@@ -210,7 +210,7 @@ def test_texts_are_packed_as_the_ending_says(name, folder):
 @pytest.mark.parametrize("name", ["o.gz", "o.parquet.gz", "o.npy.zst"])
 def test_what_is_no_text_is_not_packed(name, folder):
     code, out, err = run("map", G, "p.csv", "-o", name)
-    assert (code, out) == (2, "") and "no format has the ending" in err
+    assert (code, out) == (2, "") and "names no format" in err
     assert sorted(os.listdir(folder)) == ["bad.csv", "p.csv"]
 
 
@@ -317,7 +317,7 @@ def test_a_file_that_is_given_up_is_not_heard_of_again(folder):
         patch.setattr("sys.unraisablehook", heard.append)
         code, _, err = run("map", "x", "t.csv", "-o", "o.parquet")
         gc.collect()
-    assert code and "line 3003, column c: `0.5` is none" in err
+    assert code and "line 3003, column c: `0.5` is not one" in err
     assert not heard and not (folder / "o.parquet").exists()
 
 
@@ -328,7 +328,7 @@ LATER = [  # cells of the first file, of the second, and what is said
         "9007199254740993",
         "this integer is too large for a float, and the rows before have numbers",
     ),
-    ("9007199254740993", "0.5", "`0.5` is none, and the rows before have integers"),
+    ("9007199254740993", "0.5", "`0.5` is not one, and the rows before have integers"),
     ("1", "u", "b.csv, line 2, column c: `u` is not a number"),
 ]
 
@@ -520,10 +520,13 @@ READINGS = [
     (["pi*L"], "pi is the constant, and not the column of that name"),
     (
         ["L*T", "--uncertainty", "L=pi"],
-        "pi of --uncertainty L is the column of that name, and not the value",
+        "pi of --uncertainty L is read as the column of that name, not as the value",
     ),
     (["L*T", "--uncertainty", "L=T"], ""),
-    (["L*T", "--jvp", "L=ones"], "ones of --jvp L is the column of that name, and not the value"),
+    (
+        ["L*T", "--jvp", "L=ones"],
+        "ones of --jvp L is read as the column of that name, not as the value",
+    ),
     (["L*T", "--keep-columns", "all"], "all is every column, and not the column of that name"),
     (["norm*L"], ""),
     (["w*L"], "w is the column 'w [kg]' of t.csv"),
@@ -548,7 +551,7 @@ REFUSED = [
     (["t*L", "p.csv"], "did you mean `T`"),
     (["L*T", "p.csv", "--columns", "L"], "--columns wants NAME=COLUMNS"),
     (["L*T", "p.csv", "--columns", "x=Q"], "there is no column 'Q'"),
-    (["L*T", "p.csv", "--columns", "x=L"], "'x' is no open variable"),
+    (["L*T", "p.csv", "--columns", "x=L"], "'x' is not an open variable"),
     (["x*2", "p.csv", "--columns", "x=L,T"], "grad can be implicitly created only for scalar outputs"),
     (["(L, T)", "p.csv"], "there is no gradient"),
     (["L > 1", "p.csv"], "does not require grad"),
@@ -579,7 +582,7 @@ REFUSED = [
     (["L*T", "p.csv", "--jvp", "L=1j"], "--jvp L: L is real, and its direction complex"),
     (["n*L", "p.csv", "--n", "True", "--jvp", "n=1"], "n has dtype bool"),
     (["L*T", "p.csv", "--jvp", "L=name"], "`a, b` is not a number"),
-    (["L*T", "p.csv", "-o", "o.xyz"], "no format has the ending"),
+    (["L*T", "p.csv", "-o", "o.xyz"], "the ending of o.xyz names no format"),
     (["L*T", "p.csv", "more"], "unexpected argument 'more'"),
     (["L*T", "p.csv", "bad.csv"], "several files are one table by a pattern in quotes"),
     (["y=L*2", "p.csv"], "the program has no value\n  p.csv, line 2\nhint: end it with an expression"),

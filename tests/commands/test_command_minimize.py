@@ -28,7 +28,7 @@ SAID = [
     (["minimize", "log(x)", "--x", "3", "--json"], 1, '"value": "-inf"', "no minimum"),
     (["minimize", "abs(x)", "--x", "3"], 0, "kind = minimum by values alone: none around it is lower", ""),
     (["minimize", "log(x)", "--x", "-1"], 1, "", "the value is nan where it starts"),
-    (["minimize", "x", "--x", "1,2"], 1, "", "the value is to be one real number, and has shape (2,)"),
+    (["minimize", "x", "--x", "1,2"], 1, "", "the value must be one real number, but has shape (2,)"),
     (["minimize", "x*z", "--x", "1"], 2, "", "no value for z"),
     (["minimize", "x**2", "--x", "1", "--subject", "q >= 0"], 2, "", "q is not a variable"),
     (["minimize", "x**2", "--x", "1", "--subject", "x"], 2, "", "this is not an equation or inequality"),

@@ -22,7 +22,7 @@ def test_lists_and_modules_are_told_from_tensors_and_functions() -> None:
 @sweep(
     ("argv", "words"),
     [
-        (["eval", "x", "-x", "1"], "a variable has two dashes: --x"),
+        (["eval", "x", "-x", "1"], "a variable takes two dashes: --x"),
         (["eval", "x", "--let", "x"], "as in --let seed=3"),
         (["eval", "x", "--x", "1", "--no-grad"], "write --no-grad NAMES|all"),
         (["eval", "x", "--x", "1", "--dtype", "flaot32"], "did you mean `float32`?"),
@@ -41,7 +41,7 @@ def test_lists_and_modules_are_told_from_tensors_and_functions() -> None:
         (["version"], "did you mean `--version`?"),
         (["eval", "sinn(x)", "--x", "1"], "did you mean `sin` or"),
         (["eval", "logg(x)", "--x", "1"], "did you mean `log` or"),
-        (["grad", "x*y", "y=1,2;3,4", "--x", "1"], "bound by an option: --y '1,2;3,4'"),
+        (["grad", "x*y", "y=1,2;3,4", "--x", "1"], "its value by an option: --y '1,2;3,4'"),
         (
             ["completion"],
             "missing argument 'SHELL'\nhint: there are bash, zsh, powershell, pwsh, fish",

@@ -102,14 +102,14 @@ REFUSED = {
     "plot 3 {table}": "no column of",
     "plot t {table} --over q": "--over: 'q' is not a column",
     "plot t,t*1j {table}": "is complex",
-    "plot y==a*t {table} --a 1 --hist": "--hist is of columns",
-    "plot sin(x) --hist": "--hist is of a table",
-    "plot sin(x) --where x>1": "--where is of a table",
+    "plot y==a*t {table} --a 1 --hist": "--hist takes columns",
+    "plot sin(x) --hist": "--hist needs a table",
+    "plot sin(x) --where x>1": "--where needs a table",
     "plot x --log x --x -1:1": "a logarithmic one above 0",
     "plot x --x 0:1 --xlim 3": "--xlim wants LOW:HIGH",
     "plot x --x 0:1 --ylim 3:2": "there is nothing between 3 and 2",
     "plot x --x 1:2 --log y --ylim -1:": "a logarithmic axis begins above 0, not at -1",
-    "fit y==a*t {table} --a 1 --plot x.svg --band 2": "--band: 2 is no confidence",
+    "fit y==a*t {table} --a 1 --plot x.svg --band 2": "--band: 2 is not a confidence level",
     "plot y==a*t {table}.csv --a 1": "No such file",
     "plot outer(x*ones(2),x*ones(2)) --x 1:2": "a curve needs a number",
     "plot x+y --x 0:1 --y 0:1 --descend 0.1": "--at x=VALUE,y=VALUE",
@@ -118,7 +118,7 @@ REFUSED = {
     "plot x+": "a value is missing",
     "fit y==a*t {table} --a 1 --plot --json": "name a file: --plot FILE.svg",
     "minimize x**2 --x 1 --plot p.gif": "there are .svg, .png, .pdf",
-    "jacobian x*ones(2,2,2) --x 1,2 -o j.svg": "a picture is of a matrix",
+    "jacobian x*ones(2,2,2) --x 1,2 -o j.svg": "a picture needs a matrix",
 }
 
 

@@ -207,17 +207,17 @@ def test_json_of_second_derivatives() -> None:
         (
             ["cross(x, x[[1, 2, 0]])", "--shape=x=3", "--jacobian"],
             "the matrix of this derivative has no formula: it goes through linalg.cross",
-            "gradcli jacobian has its value, without an expression",
+            "gradcli jacobian computes its value without a formula",
         ),
         (
             ["sum(logcumsumexp(x, 0))", "--order=2", "--shape=x=2"],
             "the matrix of this derivative has no formula: it goes through gt",
-            "gradcli hessian has its value, without an expression",
+            "gradcli hessian computes its value without a formula",
         ),
         (
             ["logdet(X.T@X)", "--shape=X=3,5"],
             "X.T@X is singular for every X of shape (3, 5)",
-            "gradcli grad has its value, without an expression",
+            "gradcli grad computes its value without a formula",
         ),
     ],
 )

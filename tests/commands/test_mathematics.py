@@ -97,7 +97,7 @@ def test_derivatives(text: str, options: list[str], printed: str) -> None:
          "write A @ x, or A .* x"),
         ("Wx", [], "`Wx` is one name, or the product W x?",
          "write W x; for the name say its value, --Wx VALUE"),
-        (r"\nabla f", [], "∇ of a formula is a command",
+        (r"\nabla f", [], "∇ of a formula needs the command diff",
          'gradcli diff "x**2 + y**2" --operator grad'),
     ],
 )  # fmt: skip

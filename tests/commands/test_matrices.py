@@ -164,7 +164,7 @@ def test_what_runs_entry_by_entry_is_noted() -> None:
     assert result.exit_code == 0, result.output
     noted = run("jacobian", "pdist(x)", "--x", "3,4;1,2;0,1", "--mode", "reverse")
     assert noted.stderr == (
-        "gradcli: note: pdist_backward has no form for many seeds at once: it ran once for each\n"
+        "gradcli: note: pdist_backward cannot take many seeds at once, so it ran once for each\n"
     )
 
 
@@ -201,14 +201,18 @@ def test_grad_of_higher_order() -> None:
             1,
             "can require gradients",
         ),
-        (["grad", "x", "--x", "1", "--order", "2", "--trace"], 2, "--order goes with"),
+        (["grad", "x", "--x", "1", "--order", "2", "--trace"], 2, "--order works only with"),
         (
             ["grad", "x", "--x", "1", "--order", "2", "--create-graph"],
             2,
             "leave out --create-graph",
         ),
         (["jacobian", "x", "--x", "1", "--sparse", "--mode", "forward"], 2, "--mode forward"),
-        (["hessian", "x", "--x", "1", "--sparse", "--vector", "1"], 2, "does not go with --vector"),
+        (
+            ["hessian", "x", "--x", "1", "--sparse", "--vector", "1"],
+            2,
+            "cannot be used with --vector",
+        ),
     ],
     parts=1,
 )
@@ -241,7 +245,7 @@ def test_sparse_matrices_in_a_file_that_scipy_reads(tmp_path: Path) -> None:
     [
         (("hessian", "sum(x)*y", "--x", "ones(4)", "--y", "1", "--sparse", "--csv"), "4 matrices"),
         (("jacobian", "sin(X)", "--X", "ones(2, 2)", "--sparse", "-o", "j.npz"), "4 dimensions"),
-        ((*BAND, "-o", "h.npy"), "--sparse does not go with -o h.npy"),
+        ((*BAND, "-o", "h.npy"), "--sparse cannot be used with -o h.npy"),
     ],
     parts=1,
 )

@@ -28,7 +28,7 @@ def test_one_step(line: str, works: str, first: str) -> None:
     if works.strip():
         assert result.exit_code != 0, result.output
         hint = result.stderr.partition("\nhint: ")[2].strip()
-        hint = hint.removesuffix("; --math reads it as it stands")
+        hint = hint.removesuffix("; --math reads it as it is")
         assert hint == f"here it is written {works}" or f'gradcli {verb} "{works}"' in hint
         result = run(verb, works, *options)
     assert result.exit_code == 0, result.stderr
@@ -76,7 +76,7 @@ def test_what_is_said(argv: list[str], words: str) -> None:
 
 @sweep(("argv", "words", "works"), [
         # A line as it was typed, what is said, and the line that the hint writes (--torch runs PyTorch).
-        ("eval x^2 --x 3", "**2; --math reads it as it stands", "eval x^2 --math --x 3"),
+        ("eval x^2 --x 3", "**2; --math reads it as it is", "eval x^2 --math --x 3"),
         ("graph net.py", "gradcli graph --torch net.py", "graph x**2 --x 2"),
         ("eval net.py", "gradcli run net.py", "run net.py"),
         ("map decay.csv", "gradcli map EXPR decay.csv", "map t*2 decay.csv"),

@@ -381,7 +381,7 @@ def test_which_number_is_the_variable_is_said(session, console):
     type_in(session, "x = 3\ny = x**2 + sin(x)\ngrad y\nx = 4\ngrad y")
     assert [line[1:-1] for line in console.lines if line[:1] == "("] == [
         "note: x = 3 is the variable, through y = x**2 + sin(x)",
-        "note: y as it is: the lines behind it give another value now",
+        "note: y keeps its value; the lines that made it would give another now",
     ]
 
 

@@ -213,7 +213,7 @@ def test_json() -> None:
         (["x**2 + y**2 == 1"], "say it with --of NAME"),
         (["x**2", "--of", "x"], "this is not an equation"),
         (["x**2 == 1", "--of", "y"], "'y' is not a variable (there are: x)"),
-        ([*CIRCLE, "--jacobian"], "--jacobian and --of do not go together"),
+        ([*CIRCLE, "--jacobian"], "--jacobian and --of cannot be used together"),
         ([*CIRCLE, "--order", "3"], "a first derivative, and a second one"),
         (["tan(x)", "--order", "n"], "no closed form is known of tan(x): there is one of exp,"),
         (["x*log(x)", "--order", "n"], "no formula in n was found that holds for 1 to 6"),

@@ -150,7 +150,7 @@ REFUSED = [
     (["grad", "x", "--x", "99.4cm"], "no units here: write the number, and multiply by a name, as in x*cm"),
     (["grad", "x", "--x", "99.4±0.1 cm"], "no units here"),
     (["grad", "x", "--x", "9.81 m/s**2"], "as in x*m with --m VALUE"),
-    (["grad", *PENDULUM, "--seed", "2"], "--seed and uncertainties exclude each other"),
+    (["grad", *PENDULUM, "--seed", "2"], "--seed and uncertainties cannot be used together"),
     (["grad", *PENDULUM, "--passes", "2", "--retain-graph"], "--passes and uncertainties"),
     (["grad", *PENDULUM, "--order", "2"], "--order and uncertainties"),
     (["grad", *PENDULUM, "--hook", "L: 2*grad"], "--hook and uncertainties"),

@@ -54,7 +54,7 @@ def test_latex_and_json() -> None:
 @pytest.mark.parametrize("option", [("--format", "c"), ("--operator", "grad")])
 def test_what_has_no_steps(option: tuple[str, str]) -> None:
     result = run("x**2", "--show-steps", *option)
-    assert result.exit_code == 2 and "--show-steps does not go with" in result.stderr
+    assert result.exit_code == 2 and "--show-steps cannot be used with" in result.stderr
 
 
 PROGRAMS: list[tuple[str, dict[str, tuple[int, ...]]]] = [

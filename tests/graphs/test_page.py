@@ -172,6 +172,7 @@ class TestInChromium:
 
     def test_a_click_shows_everything_of_a_node(self, example: Browser) -> None:
         example.run("for (let i = 0; i < 11; i++) document.getElementById('next').click()")
+        example.click("#fit")  # the page follows the steps, and the node is above the window by now
         example.click('[data-key="n2"] .title')
         panel = example.text("#panel")
         for words in ("MulBackward0 z", "(y + b)*y", "float64", "204", "gradient408", "y = 12"):
@@ -508,8 +509,8 @@ class TestInChromium:
         """The layout is written once, in Python; the page has it translated."""
         from gradcli.graphs import layered_layout
 
-        edges = [(k, k + 1, 0, 2) for k in range(39)] + [(k, k + 7, 1, 2) for k in range(0, 33, 3)]
-        boxes = [layered_layout.Box(k, 90.0 + 7 * (k % 5), 40.0 + k % 3) for k in range(40)]
+        edges = [(k, k + 1, 0, 2) for k in range(59)] + [(k, k + 7, 1, 2) for k in range(0, 53, 3)]
+        boxes = [layered_layout.Box(k, 90.0 + 7 * (k % 5), 40.0 + k % 3) for k in range(60)]
         found = layered_layout.layout(boxes, [layered_layout.Wire(*edge) for edge in edges])
         assert found.columns > 2
         script = (files("gradcli.graphs") / "page" / "layout.js").read_text(encoding="utf-8")

@@ -94,7 +94,7 @@ def test_a_line_that_makes_nothing_is_said(tmp_path: Path) -> None:
     path = tmp_path / "short.py"
     path.write_text("import torch\nw = torch.ones(3, requires_grad=True)\nloss = w.sum()\n")
     done = gradcli(str(path), "--at", "short.py:2")
-    assert done.exit_code == 1 and "short.py:2 has made no tensor with a graph" in done.stderr
+    assert done.exit_code == 1 and "short.py:2 made no tensor with a graph" in done.stderr
     assert "FILE:LINE" in gradcli(str(path), "--at", "short.py").stderr
 
 

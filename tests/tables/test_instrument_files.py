@@ -67,7 +67,7 @@ READ: list[tuple[str, str, list[float], str]] = [
         [0, 600, 1200, 1800],
         "TIMESTAMP is seconds since 2024-03-01 00:00:00",
     ),
-    ("origin.txt", "Signal", [1.5, 2.5, 4.5], "units in line 2 (s, mV), line 3 passed over"),
+    ("origin.txt", "Signal", [1.5, 2.5, 4.5], "units in line 2 (s, mV), line 3 skipped"),
     (
         "ocean_optics.txt",
         "2",
@@ -77,7 +77,7 @@ READ: list[tuple[str, str, list[float], str]] = [
     ("panalytical.csv", "Intensity", [253, 249, 263, 240], "11 lines of preamble"),
     ("ec_lab.mpt", "Ewe/V", [0.321, 0.322, 0.323], "not UTF-8: read as Latin-1"),
     ("nist_strd.dat", "y", [10.07, 14.73, 17.94, 23.93], "names in line 22 (y, x)"),
-    ("usgs.rdb", "discharge", [12300, 11800, 11200], "line 6 passed over"),
+    ("usgs.rdb", "discharge", [12300, 11800, 11200], "line 6 skipped"),
     ("astropy.ecsv", "flux", [1.5, 1.25, 1.125], ""),
     ("gromacs.xvg", "Pressure", [-2.5, 4.5, 1.25], "names by the lines that begin with @"),
     ("filter.s2p", "2", [0.5, 0.51, 0.53], ""),

@@ -67,8 +67,8 @@ def fit_rows(
         deviation = np.sqrt(sum(np.square(slopes[n] * spreads[n]) for n in own))
     if inputs and deviation is None:
         raise _usage(
-            f"{', '.join(inputs)} has an uncertainty, and the response has none",
-            "say that too, as in --sigma dy",
+            f"{', '.join(inputs)} has an uncertainty, but the response has none",
+            "give that too, as in --sigma dy",
         )
     if inputs and len(rows.components) > 1:
         raise _usage(
@@ -77,7 +77,7 @@ def fit_rows(
         )
     if inputs and loss != "linear":
         raise _usage(
-            "--robust does not go with uncertainties of both sides", "leave out one of them"
+            "--robust cannot be used with uncertainties of both sides", "leave out one of them"
         )
     for name, spread in [
         *inputs.items(),
@@ -152,7 +152,7 @@ def check_apart(rows: EquationRows, slopes: Mapping[str, Array]) -> None:
         if many > 1 and (np.count_nonzero(slope.reshape(-1, many), axis=1) > 1).any():
             raise _usage(
                 f"the uncertainty of {name} goes into several residuals of a row",
-                "say those of the residuals instead, as in --sigma '[0.1, 0.2]'",
+                "give those of the residuals instead, as in --sigma '[0.1, 0.2]'",
             )
 
 

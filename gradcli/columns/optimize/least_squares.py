@@ -61,7 +61,7 @@ def limits(start: Mapping[str, Array], bounds: Bounds) -> tuple[Array, Array]:
             raise LanguageError(
                 f"{name} starts at {array}, outside of its bounds {low:g}:{high:g}",
                 kind="usage",
-                hint=f"say another start, as in --{name} VALUE",
+                hint=f"choose another start, as in --{name} VALUE",
             )
         found.append([np.full(array.size, end) for end in (low, high)])
     lower, upper = (np.concatenate(ends) for ends in zip(*found, strict=True))

@@ -46,7 +46,7 @@ def root(system: Compiled, start: Array) -> Root:
             f"{count} equation{'s' * (count != 1)} for {len(start)} unknown numbers",
             kind="value",
             usage=False,
-            hint="as many are wanted: --no-grad NAME keeps a variable, minimize takes a sum of squares",
+            hint="give as many equations: --no-grad NAME fixes a variable, minimize takes their squares",
         )
     scale = np.nan_to_num(np.abs(system.value(start)), nan=0.0, posinf=0.0)
     first = levenberg_marquardt(

@@ -50,7 +50,7 @@ class Space:
             value = run(program, {**self.fixed, **self.shaped(x)}, write=_silent).value
             if not isinstance(value, Tensor) or value.numel() != 1 or value.is_complex():
                 shape = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else repr(value)
-                raise _refused(program, f"the value is to be one real number, and has {shape}")
+                raise _refused(program, f"the value must be one real number, but has {shape}")
             return value.reshape(())
 
         return function

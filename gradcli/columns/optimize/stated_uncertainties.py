@@ -55,7 +55,7 @@ def checked(found: Array) -> Array:
             f"an uncertainty is {bad:g} in row {wrong[0] + 1}: a weight would be "
             + ("infinite" if bad == 0 else "none"),
             kind="usage",
-            hint="leave out such rows by --where, or say a floor, as in --sigma 'sqrt(y + 1)'",
+            hint="leave out such rows by --where, or set a floor, as in --sigma 'sqrt(y + 1)'",
         )
     return found
 

@@ -213,7 +213,7 @@ def _no_scheduler(address: Any, error: object) -> LanguageError:
     words = " ".join(str(error).split())[:200]
     return _refused(
         f"no scheduler answers at {address}: {words}",
-        "`dask scheduler` starts one and says its address, as in --cluster tcp://host:8786",
+        "`dask scheduler` starts one and prints its address, as in --cluster tcp://host:8786",
     )
 
 
@@ -328,7 +328,7 @@ class Cluster:
                 raise
             raise _refused(
                 f"a worker did not start: {' '.join(str(error).split())[:200]}",
-                "somebody killed it, or its memory is too small: choose fewer --workers",
+                "it was killed, or its memory is too small: choose fewer --workers",
             ) from None
         return self.cluster
 
@@ -342,7 +342,7 @@ class Cluster:
             words = " ".join(str(error).split())[:200]
             raise _refused(
                 f"a worker does not know this gradcli: {words}",
-                f"its environment needs gradcli {self.versions['gradcli']} and what it stands on",
+                f"its environment needs gradcli {self.versions['gradcli']} and its dependencies",
             ) from None
         self.cores = sum(self.client.nthreads().values()) or 1
         for who, theirs in sorted(found.items()):
@@ -485,7 +485,7 @@ class Cluster:
         """What a task gave, once it is there; LanguageError where nobody is left to do it."""
         from concurrent.futures import CancelledError
 
-        again = "once it runs again, say the same command again"
+        again = "when it runs again, repeat the command"
         while True:
             try:
                 return future.result(timeout=_WAIT)
@@ -496,7 +496,7 @@ class Cluster:
                 raise _refused("the connection to the scheduler is lost", again) from None
             except self.distributed.KilledWorker:
                 raise _refused(
-                    "every worker that had a part of the table died of it",
+                    "every worker that was given a part of the table died",
                     "most often its memory is too small: write smaller row groups",
                 ) from None
             try:  # it takes long: does anybody work?

@@ -590,7 +590,9 @@ class RowJob:
             if kept and _INTEGER.fullmatch(cells[row]):
                 found[row] = int(cells[row])
             if kind == "integer" and not _is_64_bit(found[row]):
-                raise table.wrong(row, index, f"`{cells[row]}` is none, and {_KINDS[kind]}", _LEAVE)
+                raise table.wrong(
+                    row, index, f"`{cells[row]}` is not one, and {_KINDS[kind]}", _LEAVE
+                )
         if gone is not None:
             for row in np.flatnonzero(gone).tolist():
                 found[row] = None

@@ -108,6 +108,14 @@ class GraphFreedError(EngineError, RuntimeError):
     """What a node had saved was freed by an earlier backward pass."""
 
 
+class NoRuleError(EngineError, NotImplementedError):
+    """A node has no derivative by one of its inputs. name: as in `igamma: input`."""
+
+    def __init__(self, name: str = "") -> None:
+        super().__init__(f"the derivative for '{name}' is not implemented.")
+        self.name = name
+
+
 class StaleTensorError(EngineError, RuntimeError):
     """A saved tensor was written in place since. version, expected: how often it was, and had been."""
 

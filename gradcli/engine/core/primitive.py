@@ -167,9 +167,12 @@ class Primitive(Declaration):
                 as_they_are = False
             else:
                 raise self.type_error(i, value, "Tensor")
+        if numbers and len(numbers) == len(self.tensors):
+            # Functions that take numbers alone are few, and their parsers let no others pass: add(1, 2).
+            first = numbers.pop(0)
+            values[first] = like = wrap(scalar(values[first], None).array[()])
+            arrays_only = False
         if arrays_only:
-            if numbers and len(numbers) == len(self.tensors):
-                raise self.type_error(numbers[0], values[numbers[0]], "Tensor")
             return self.in_batch(values) if is_batched(values) else self.run(values)
         if numbers and state is not None and state.rules and self.scalar is not None:
             return self.scalar.call_in_order(values)

@@ -386,6 +386,10 @@ class Binder:
             if signature.deprecated:
                 self._warn(signature)
             out = values.pop("out", None)
+            if out is not None and "pin_memory" in values:  # a factory fills in the dtype of `out`
+                from gradcli.engine.core.out_argument import dtype_for
+
+                values["dtype"] = dtype_for(out, values["dtype"])
             # As in C++, arguments are unpacked from the last to the first.
             passed = [p.unpack(self.name, values[p.name]) for p in reversed(signature.passed)]
             passed.reverse()

@@ -123,4 +123,6 @@ def describe(function: Any, name: str, doc: str, module: str) -> None:
 
 def not_differentiable(name: str) -> Any:
     """A VJP rule that raises PyTorch's error: the derivative is not implemented."""
-    raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+    from gradcli.engine.core.errors import NoRuleError
+
+    raise NoRuleError(name)

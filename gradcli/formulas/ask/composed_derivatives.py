@@ -249,7 +249,9 @@ class AskedDerivative(NamedTuple):
         """The arguments `find` and `claim` of `proof.proved`. Raises NoExpression, or LanguageError for
         what excludes each other."""
         if " and " in self.name:
-            raise LanguageError(f"{self.name} do not go together", hint="leave one of them out")
+            raise LanguageError(
+                f"{self.name} cannot be used together", hint="leave one of them out"
+            )
         if isinstance(self.order, str):
             from gradcli.formulas.ask import nth_derivatives
 

@@ -208,9 +208,14 @@ def _strided(size: tuple[int, ...], stride: tuple[int, ...], kind: Kind) -> Arra
     shape = nonnegative("empty_strided", size)
     if len(shape) != len(stride):
         raise RuntimeError(
-            "mismatch in length of strides and shape" if stride else "strides are missing"
+            f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides ({len(stride)})"
         )
     need = 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True)) if all(shape) else 0
+    # A negative stride would reach memory before the tensor's own.
+    if need * kind.itemsize >= 2**63 or (need and min(stride, default=0) < 0):
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(stride)}"
+        )
     budget.elements(shape)
     steps = tuple(s * kind.itemsize for s in stride)
     return np.lib.stride_tricks.as_strided(np.zeros(need, kind), shape, steps)

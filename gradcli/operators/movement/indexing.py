@@ -29,7 +29,7 @@ from gradcli.engine.registry.rule_helpers import (
     where,
     zeros_like,
 )
-from gradcli.engine.registry.table import Array, Arrays, function, operator, primitive
+from gradcli.engine.registry.table import Array, Arrays, function, operator, primitive, resolve
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import IN_MEMORY, afresh, in_its_order
 from gradcli.engine.system.dtypes import c_type, scalar_name
@@ -364,6 +364,29 @@ def nonzero(input: Array, as_tuple: bool = False) -> Any:
 def argwhere(input: Array) -> Any:
     """The positions of the elements that are not zero, one a row."""
     return nonzero_of(input)
+
+
+@function(
+    "unravel_index(Tensor indices, Any shape)|python|function",
+    primitives=(),  # of integers: it records nothing
+    samples="(tensor([1, 5]), (2, 3))[0]",
+)
+def unravel_index(indices: Array, shape: Any) -> tuple[Any, ...]:
+    """The index in each dim of elements counted row by row; shape: an int, or a sequence of ints."""
+    if dtype_of(indices).kind not in "iu":
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    if not isinstance(shape, (int, list, tuple)):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    if (odd := next((n for n in sizes if not isinstance(n, int)), None)) is not None:
+        raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(odd)}")
+    if any(n < 0 for n in sizes):
+        raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
+    steps = [math.prod(sizes[k + 1 :]) for k in range(len(sizes))]
+    if not sizes:
+        return ()
+    places = resolve("floor_divide")(indices.unsqueeze(-1), resolve("tensor")(steps))
+    return unbind(places % resolve("tensor")(list(sizes)), -1)
 
 
 # -- by mask --------------------------------------------------------------------------------------

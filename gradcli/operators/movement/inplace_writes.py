@@ -217,7 +217,10 @@ def resize_(input: Array, size: Any, memory_format: Any) -> Any:
     refuse_captured(input, "resize")
     if input.requires_grad and not modes.current().inference:
         raise RuntimeError("cannot resize variables that require grad")
-    refuse_if(math.prod(size) >= 2**63, "numel: integer multiplication overflow")
+    count = math.prod(size)
+    refuse_if(min(size, default=0) < 0 or count >= 2**63, "numel: integer multiplication overflow")
+    too_many = count * input.array.dtype.itemsize >= 2**63
+    refuse_if(too_many, "Storage size calculation overflowed with sizes={}", list(size))
     if tuple(input.shape) != size:
         array = input.memory()
         if isinstance(array, BatchedArray):  # the elements of each entry, in their order

@@ -90,7 +90,8 @@ split_by_sizes_copy = _copy_of(reshaping.split_by_sizes)
 def _choice(*forms: str, targets: list[VjpRules], samples: str) -> Callable[..., Any]:
     """`NAME_copy` of a view that several primitives make."""
     doc = f"A copy of `{forms[0].partition('_copy(')[0]}`."
-    texts = [s.replace(")", ", *, Tensor out=None)") for s in forms]
+    results = "Tensor[]" if targets[0].returns_list else "Tensor"
+    texts = [s.replace(")", f", *, {results} out=None)") for s in forms]
     return overloads(*texts, targets=targets, doc=doc, samples=samples, method=False)
 
 

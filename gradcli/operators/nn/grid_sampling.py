@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.registry.binder import Parser
 from gradcli.engine.registry.derivative_pairs import last, passing
 from gradcli.engine.registry.rule_helpers import (
     constant,
     dtype_of,
     expect_alike,
     implemented,
+    refuse_if,
     total,
     transposed,
 )
@@ -360,8 +360,8 @@ def _base_grid(size: Any, align: bool, kind: Any) -> Any:
     """Homogeneous coordinates of all places, x first."""
     axes = []
     for n in size[2:]:
-        steps = np.linspace(-1, 1, n) if n > 1 else np.zeros(1)
-        axes.append(steps if align else steps * (n - 1) / n)
+        steps = np.linspace(-1, 1, n) if n > 1 else np.zeros(n)
+        axes.append(steps if align else steps * (n - 1) / max(n, 1))
     mesh = np.meshgrid(*axes, indexing="ij")
     places = [m.reshape(-1) for m in reversed(mesh)]
     return np.stack([*places, np.ones(prod(size[2:]))], -1).astype(kind)
@@ -416,6 +416,32 @@ def affine_grid(theta: Array, size: Any, align_corners: bool | None) -> Any:
     return _generated(theta, size, bool(align_corners))
 
 
-_generated = Parser(
-    ("affine_grid_generator(Tensor theta, int[] size, bool align_corners)",), affine_grid_generator
-).function()
+@function(
+    "affine_grid_generator(Tensor theta, int[] size, bool align_corners)|function",
+    name="affine_grid_generator",
+    primitives=[affine_grid_generator],
+    samples="(randn(1,2,3), (1,1,3,4), False)",
+)
+def _generated(theta: Array, size: Any, align_corners: bool) -> Any:
+    """The grid that an affine map makes of the places of an image of a size, as `affine_grid` records it."""
+    refuse_if(
+        len(size) not in (4, 5),
+        "AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.",
+    )
+    n = len(size) - 1
+    if (m := max(theta.ndim, 1)) < 3:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-m}, {m - 1}], but got {m})"
+        )
+    if min(size[2:]) < 0:
+        low = next(k for k in size[2:] if k < 0)
+        raise RuntimeError(
+            f"Trying to create tensor with negative dimension {low}: {[size[0], *size[2:], n]}"
+        )
+    found = [theta.shape[0], theta.shape[2]]
+    refuse_if(
+        found != [size[0], n],
+        "Expected size for first two dimensions of batch2 tensor to be: [{}, {}] but got: [{}, {}].",
+        *(size[0], n, *found),
+    )
+    return affine_grid_generator(theta, size, align_corners)

@@ -7,25 +7,19 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gradcli.torch.nn.modules.arguments import bound, signature
+from gradcli.torch.nn.modules.arguments import constructed
 from gradcli.torch.optim.optimizer import Optimizer
 
 
 def options(text: str) -> Callable[[type], Any]:
     """Give a class of schedulers its constructor: the optimizer, the arguments of a text, the last step."""
-    wanted = signature(f"optimizer, {text}, last_epoch=-1")
 
-    def decorate(cls: Any) -> Any:
-        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-            given = bound(self, wanted, args, kwargs)
-            last_epoch = given.pop("last_epoch")
-            self.__dict__.update(given)
-            self.begin(last_epoch)
+    def begin(self: Any, given: dict[str, Any]) -> None:
+        last_epoch = given.pop("last_epoch")
+        self.__dict__.update(given)
+        self.begin(last_epoch)
 
-        cls.__init__, cls.__signature__ = __init__, wanted
-        return cls
-
-    return decorate
+    return constructed(f"optimizer, {text}, last_epoch=-1", begin)
 
 
 class LRScheduler:

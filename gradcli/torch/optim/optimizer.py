@@ -9,7 +9,7 @@ from typing import Any
 
 from gradcli.engine.core.modes import enable_grad, no_grad
 from gradcli.engine.core.tensor import Tensor
-from gradcli.torch.nn.modules.arguments import bound, signature
+from gradcli.torch.nn.modules.arguments import constructed
 from gradcli.torch.nn.modules.module import zero_grads
 
 Group = dict[str, Any]
@@ -20,19 +20,17 @@ _WORDS = {"lr": "learning rate", "eps": "epsilon value", "weight_decay": "weight
 _NOT_NEGATIVE = ("lr", "eps", "momentum", "weight_decay", "lr_decay", "alpha", "rho")
 
 
-def options(text: str) -> Callable[[type], Any]:
-    """Give a class of optimizers its constructor: the parameters, then the options of a text."""
-    wanted = signature(f"params, {text}")
+def options(text: str, first: str = "") -> Callable[[type], Any]:
+    """Give a class of optimizers its constructor: the parameters, then the options of a text.
 
-    def decorate(cls: Any) -> Any:
-        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-            given = bound(self, wanted, args, kwargs)
-            Optimizer.__init__(self, given.pop("params"), given)
+    first: the options that come first in groups, where their order there is not that of the text.
+    """
 
-        cls.__init__, cls.__signature__ = __init__, wanted
-        return cls
+    def begin(self: Any, given: Group) -> None:
+        params = given.pop("params")
+        Optimizer.__init__(self, params, {name: given[name] for name in first.split()} | given)
 
-    return decorate
+    return constructed(f"params, {text}", begin)
 
 
 class Optimizer:

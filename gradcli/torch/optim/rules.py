@@ -53,8 +53,8 @@ class SGD(Optimizer):
 
 
 @options(
-    "lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *, foreach=None, "
-    "maximize=False, capturable=False, differentiable=False, fused=None, "
+    "lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *, "
+    "maximize=False, foreach=None, capturable=False, differentiable=False, fused=None, "
     "decoupled_weight_decay=False"
 )
 class Adam(Optimizer):
@@ -110,7 +110,8 @@ class Adamax(Optimizer):
 
 @options(
     "lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=False, "
-    "capturable=False, foreach=None, maximize=False, differentiable=False"
+    "capturable=False, foreach=None, maximize=False, differentiable=False",
+    first="lr momentum alpha eps centered",
 )
 class RMSprop(Optimizer):
     """Hinton (2012): gradients over the root of the mean of their squares."""
@@ -140,7 +141,8 @@ class RMSprop(Optimizer):
 
 @options(
     "lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10, "
-    "foreach=None, *, maximize=False, differentiable=False, fused=None"
+    "foreach=None, *, maximize=False, differentiable=False, fused=None",
+    first="lr lr_decay eps",
 )
 class Adagrad(Optimizer):
     """Duchi et al. (2011): gradients over the root of the sum of their squares."""
@@ -162,7 +164,8 @@ class Adagrad(Optimizer):
 
 @options(
     "lr=1.0, rho=0.9, eps=1e-6, weight_decay=0, foreach=None, *, capturable=False, "
-    "maximize=False, differentiable=False"
+    "maximize=False, differentiable=False",
+    first="lr rho eps weight_decay maximize capturable",
 )
 class Adadelta(Optimizer):
     """Zeiler (2012): steps in the unit of the parameters."""

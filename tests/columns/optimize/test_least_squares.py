@@ -113,7 +113,7 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("y + a*x", {"a": 1}, {}, "this is not an equation"),
     ("y == a*stack([x, x])", {"a": 1}, {}, "one side of the equation of a row has shape (), the other (2,)"),
     ("y == a + b*x + c*x**2 + d*x**3 + k*x**4", dict.fromkeys("abcdk", 1), {}, "4 rows cannot determine 5"),
-    ("y == a*x", {"a": 1}, {"sigma": {"x": np.ones(4)}}, "and the response has none"),
+    ("y == a*x", {"a": 1}, {"sigma": {"x": np.ones(4)}}, "but the response has none"),
     ("y == a*x", {"a": 1}, {"sigma": {"": np.array([1.0, 0, 1, 1])}}, "uncertainty of the response is 0"),
     ("y == a*sqrt(x*(-1+0j))", {"a": 1}, {}, "the other a complex number"),
 ]  # fmt: skip

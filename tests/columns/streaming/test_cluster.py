@@ -75,15 +75,15 @@ def test_tallies_add_up_in_order() -> None:
     [
         (["map", "x", "t.csv", "--workers", "1"], "none is named"),
         (["map", "x", "t.csv", "--workers", "1", "-o", "o.csv"], "none is named"),
-        (["map", "x", "-", "--workers", "1", "-o", "o.parquet"], "can be read but once"),
-        (["map", "x", "t.csv", "--workers", "1", "--cluster", "c", "-o", "o.parquet"], "exclude each other"),
+        (["map", "x", "-", "--workers", "1", "-o", "o.parquet"], "can be read only once"),
+        (["map", "x", "t.csv", "--workers", "1", "--cluster", "c", "-o", "o.parquet"], "used together"),
         (["eval", "sum(x)", "--x", "1,2", "--workers", "1"], "no variable is a column of a file"),
         (["eval", "sum(x)", "--x", "@t.csv:x", "--cluster", "tcp://127.0.0.1:1"],
          "no scheduler answers at tcp://127.0.0.1:1: Connection refused\nhint: `dask scheduler` starts one"),
         (["eval", "sum(x)", "--x", "@t.csv:x", "--cluster", "127.0.0.1:8786"], "an address begins with tcp://"),
         (["grad", "sum(x)", "--x", "@t.csv:x", "--cluster", ""], "no scheduler answers at"),
         (["map", "x", "t.csv", "--cluster", "tcp://h", "-o", "o.parquet"], "missing port number"),
-        (["eval", "sum(x)", "--x", "@t.csv:x", "--cluster", "tcp://h:1", "--whole"], "--whole does not go"),
+        (["eval", "sum(x)", "--x", "@t.csv:x", "--cluster", "tcp://h:1", "--whole"], "--whole cannot be"),
     ],
 )  # fmt: skip
 def test_refusals(argv: list[str], words: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,13 +171,13 @@ REFUSED = [
             ("cumprod(x, 0)", ""), ("argsort(x)", ""),
         )
     ),
-    (["eval", "sum(x*v)", "--v", "0:7"], 1, ["what goes with the rows of a table has as many"]),
+    (["eval", "sum(x*v)", "--v", "0:7"], 1, ["rows can be combined with columns of the same table"]),
     (["grad", "a*x", "--a", "2"], 1, ["grad can be implicitly created only for scalar outputs"]),
-    (["grad", "sum(x)", "--trace"], 2, ["--trace does not go with --by-rows"]),
+    (["grad", "sum(x)", "--trace"], 2, ["--trace cannot be used with --by-rows"]),
     (["grad", "sum(x*v)", "--v", "0:1000"], 1, ["by what is in memory", "--no-grad"]),
     (["eval", "sum(x + randn(3).sum())"], 1, ["the program draws random numbers"]),
-    (["grad", "sum(x)", "-o", "g.npz"], 2, ["rows are not written one after the other into g.npz"]),
-    (["check", "sum(x)", "--samples", "3"], 2, ["--samples does not go with --by-rows"]),
+    (["grad", "sum(x)", "-o", "g.npz"], 2, ["rows cannot be written one after the other into g.npz"]),
+    (["check", "sum(x)", "--samples", "3"], 2, ["--samples cannot be used with --by-rows"]),
 ]  # fmt: skip
 
 
@@ -350,7 +350,7 @@ def test_columns_that_are_not_real_are_refused() -> None:
 
 
 def test_what_is_no_file_is_refused() -> None:
-    assert "can be read but once" in run("eval", "sum(x)", "--x", "@-:x", "--by-rows")[2]
+    assert "can be read only once" in run("eval", "sum(x)", "--x", "@-:x", "--by-rows")[2]
     assert "no variable is a column of a file" in run("eval", "sum(x)", "--x", "1", "--by-rows")[2]
     assert "did you mean `x`" in run("eval", "sum(x)", "--x", "@t.csv:xx", "--by-rows")[2]
 

@@ -97,7 +97,7 @@ def test_rows_of_numpy_are_written_as_they_come(tmp_path: Path) -> None:
     assert np.load(held)["s"].tolist() == ["a", "bc", "def"]
     out = sink("npy", io.BytesIO(), str, True)  # type: ignore[arg-type]
     out.write([("x", np.arange(2))])
-    with pytest.raises(TableError, match="x begins as int64, and goes on as float64"):
+    with pytest.raises(TableError, match="x begins as int64, but continues as float64"):
         out.write([("x", np.ones(2))])
 
 

@@ -56,20 +56,28 @@ def bound(
     return dict(found.arguments)
 
 
-def takes(text: str) -> Callable[[type], Any]:
-    """Give a class of modules this constructor: it keeps its arguments, and passes the others to `build`."""
+def constructed(text: str, begin: Callable[[Any, dict[str, Any]], None]) -> Callable[[type], Any]:
+    """Give a class a constructor with the arguments of a text; `begin` gets the object and their values."""
     wanted = signature(text)
 
     def decorate(cls: Any) -> Any:
         def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-            given = bound(self, wanted, args, kwargs)
-            Module.__init__(self)
-            rest = {name: given.pop(name) for name in _NOT_KEPT if name in given}
-            for name, value in given.items():
-                setattr(self, name, value)
-            self.build(**{name: value for name, value in rest.items() if name != "device"})
+            begin(self, bound(self, wanted, args, kwargs))
 
         cls.__init__, cls.__signature__ = __init__, wanted
         return cls
 
     return decorate
+
+
+def takes(text: str) -> Callable[[type], Any]:
+    """Give a class of modules this constructor: it keeps its arguments, and passes the others to `build`."""
+    return constructed(text, _keep)
+
+
+def _keep(module: Any, given: dict[str, Any]) -> None:
+    Module.__init__(module)
+    rest = {name: given.pop(name) for name in _NOT_KEPT if name in given}
+    for name, value in given.items():
+        setattr(module, name, value)
+    module.build(**{name: value for name, value in rest.items() if name != "device"})

@@ -11,8 +11,8 @@ from gradcli.torch.nn.modules.module import Module
 from gradcli.torch.nn.parameter import Parameter
 
 
-class _Numbered(Module):
-    """Items under the names 0, 1, 2 …; kind: the dict that holds them."""
+class _Holding(Module):
+    """A module of items; kind: the dict that holds them."""
 
     _kind = "_modules"
 
@@ -23,6 +23,10 @@ class _Numbered(Module):
 
     def __len__(self) -> int:
         return len(self._items)
+
+
+class _Numbered(_Holding):
+    """Items under the names 0, 1, 2 …"""
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._items.values())
@@ -155,22 +159,12 @@ class ParameterList(_Numbered):
         return "\n".join(_described(f"({k})", p) for k, p in enumerate(self))
 
 
-class _Named(Module):
-    """Items under names of one's own; kind: the dict that holds them."""
-
-    _kind = "_modules"
-
-    @property
-    def _items(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.__dict__[self._kind]
-        return found
+class _Named(_Holding):
+    """Items under names of one's own."""
 
     def __init__(self, values: Any = None) -> None:
         super().__init__()
         self.update(values or {})
-
-    def __len__(self) -> int:
-        return len(self._items)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._items)
