@@ -99,6 +99,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     if table is None:
         raise usage("no table", hint="write gradcli fit EQUATION FILE, or - for standard input")
     canvas = view = None
+    if options.band is not None and not 0 <= options.band < 1:
+        raise usage(f"--band: {options.band:g} is not a confidence level", hint="as in --band 0.95")
     if options.plot is not None:
         view = View(options)
         canvas = Canvas(
@@ -457,8 +459,6 @@ def _factor(level: float | None, found: Fit) -> float:
     """How many standard uncertainties a band of that confidence goes to each side."""
     if level is None:
         return 1.0
-    if not 0 <= level < 1:
-        raise usage(f"--band: {level:g} is not a confidence level", hint="as in --band 0.95")
     from gradcli.columns.optimize.least_squares import scipy
 
     if found.absolute or found.dof <= 0:

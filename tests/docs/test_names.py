@@ -9,6 +9,8 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
+import pytest
+
 from tests.test_architecture import PACKAGE, modules, name_of, text, tree
 
 TOP = PACKAGE.parent
@@ -95,6 +97,7 @@ def said(path: Path) -> list[str]:
 EXAMPLES = {"FILE.py", "net.py", "noxfile.py"}  # a user's, and one at the top
 
 
+@pytest.mark.long
 def test_files_exist() -> None:
     files = {p.relative_to(TOP).as_posix() for f in FOLDERS for p in (TOP / f).rglob("*.*")}
     lost = {
@@ -124,6 +127,7 @@ USERS = {
 }
 
 
+@pytest.mark.long
 def test_names_exist() -> None:
     lost = {
         (name_of(path), word)
@@ -147,6 +151,7 @@ def classes() -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.long
 def test_attributes_exist() -> None:
     """`Class.attribute`, where the class is one of ours."""
     words = {
