@@ -300,6 +300,7 @@ def test_rows_are_chosen_by_a_condition(how: list[str], data: Path) -> None:
     assert len((data / "out.csv").read_text().splitlines()) == 4
 
 
+@pytest.mark.long
 def test_a_row_may_have_several_residuals(data: Path) -> None:
     complex_one = numbers("Z == R + 1/(1j*C*f)", "z.csv")
     parts = "[re, im] == [R, -1/(C*f)]"
@@ -367,6 +368,7 @@ def waves(folder: Path) -> Path:
 WAVE = ["y == sin(a*x)", "waves.csv", "--a", "1.5"]
 
 
+@pytest.mark.long
 def test_a_fit_that_explains_nothing_says_so_and_looks_elsewhere(waves: Path) -> None:
     code, _, err = run("fit", *WAVE)
     assert code == 0 and "the model explains 0% of its variance; --starts 50 looks" in " ".join(

@@ -301,6 +301,7 @@ def test_a_search_for_points_is_bounded_by_its_work(monkeypatch: pytest.MonkeyPa
     assert len(tried) < 50
 
 
+@pytest.mark.long
 def test_python_proves_at_the_points_of_the_command() -> None:
     """In double precision, also where the default dtype is single."""
     text = " + ".join(f"sin({k}*x)**2*exp(-x/{k})/(x + {k})" for k in range(1, 25))

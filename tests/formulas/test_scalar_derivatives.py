@@ -53,6 +53,7 @@ def test_prints(formula: str, by: str, plain: str, simplified: str, expected: st
     np.testing.assert_allclose(found, leaf.grad.item(), rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.long
 def test_as_short_as_the_better_of_sympy() -> None:
     own = sum(operations(printed(formula, by)) for formula, by, *_ in rows(SCALARS))
     assert own <= sum(min(int(a), int(b)) for _, _, a, b, _ in rows(SCALARS))

@@ -58,6 +58,7 @@ def failures(names: list[str]) -> str:
     return run.stdout
 
 
+@pytest.mark.long
 def test_common_names_first() -> None:
     assert failures(FIRST) == ""
 

@@ -126,6 +126,7 @@ def test_memory_does_not_grow(size):
     assert once() - before < 500
 
 
+@pytest.mark.long
 def test_graphs_are_freed_without_the_collector():
     x = leaf()
     gc.collect()
