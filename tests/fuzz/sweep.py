@@ -53,6 +53,8 @@ REFUSALS = re.compile(
     "with a bool tensor is not supported|view size is not compatible|were not batched|Complex(Double|Float)'"
     # Of a tensor without dimensions PyTorch takes every dtype, and mapped it has one.
     "|\"kthvalue_cpu\" not implemented for 'Bool'"
+    # Blocks alone: a compiled function runs such a program on the tape.
+    "|a norm is out of range"
 )
 # What reads memory as it lies, where a map along another dimension puts other numbers; as in PyTorch.
 BY_MEMORY = re.compile("as_strided|view_as_")
