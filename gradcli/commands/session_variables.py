@@ -39,7 +39,7 @@ def asked(given: str, options: str, kept: Sequence[str], names: Mapping[str, Any
         text = (
             shlex.split(given)[0] if given[0] in "\"'" else given
         )  # as it was pasted from a shell
-        own = Known(text, kept, names, _named_in(options))
+        own = Dependencies(text, kept, names, _named_in(options))
         return own.by_numbers() or own.by_tensors() or GivenText(given, names)
     except (LanguageError, ValueError):
         return GivenText(given, names)
@@ -51,7 +51,7 @@ def _named_in(options: str) -> set[str]:
     return set(re.findall(r"\w+", listed)) | set(re.findall(r"--(\w+)", options))
 
 
-class Known:
+class Dependencies:
     """What a session knows of the names of an expression. chosen: those that are variables for certain."""
 
     def __init__(
@@ -60,6 +60,7 @@ class Known:
         self.text, self.kept, self.names, self.chosen = text, kept, names, chosen
         self.tensors = {n for n, v in names.items() if _is_tensor(v)}
         self.numbers = {n for n, v in names.items() if _is_number(v)}
+        self.before: dict[str, Any] | None = None
         self.changed: set[str] = set()  # that the lines behind them do not give again
         self.functions = {n for n, v in names.items() if isinstance(v, UserFunction)}
 
@@ -116,13 +117,19 @@ class Known:
         """Whether the lines give what the session has, and depend on the leaves."""
         try:
             again, drawn = _run_again("\n".join([*lines, self.text]), dict(own))
-            before, _ = _run_again(self.text, dict(self.names))
+            before = self._before()
         except (LanguageError, *OPERATION_ERRORS):
             return False
         made = {"_", *(definitions.names_of(self.text) & (self.tensors | self.numbers))}
         depends = any(getattr(again[n], "requires_grad", False) for n in made)
         self.changed = {n for n in made if not _is_near(again[n], before[n])} - {"_"}
         return depends and not drawn and not self.changed
+
+    def _before(self) -> dict[str, Any]:
+        """The names after the text alone, and its value, as the session has them; it runs once."""
+        if self.before is None:
+            self.before, _ = _run_again(self.text, dict(self.names))
+        return self.before
 
     def _said(self, lines: Sequence[str], variables: set[str]) -> str:
         listed = ", ".join(f"{n} = {v}" for n, v in self.names.items() if n in variables)
