@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any
 
@@ -650,17 +650,17 @@ class RowJob:
         self, table: Table, columns: list[Column], batch: Mapping[str, Any], places: Any
     ) -> None:
         """Count the rows whose numbers are finite and whose results are not."""
-        odd = [(n, a) for n, a in columns if a.dtype.kind in "fc" and not np.isfinite(a).all()]
+        odd = [(name, array, wrong) for name, array, wrong in _not_finite(columns) if wrong.any()]
         if not odd:
             return
         known = np.ones(len(places), bool)
         for array in batch.values():
             known &= np.isfinite(array).reshape(len(places), -1).all(1)
-        rows = np.any([~np.isfinite(array) for _, array in odd], axis=0) & known
+        rows = np.any([wrong for *_, wrong in odd], axis=0) & known
         self.counted.not_finite += int(rows.sum())
         if self.counted.first_not_finite is None and rows.any():
             row = int(rows.argmax())
-            name, value = next((n, a[row]) for n, a in odd if not np.isfinite(a[row]))
+            name, value = next((name, array[row]) for name, array, wrong in odd if wrong[row])
             given = ", ".join(f"{n} = {a[row]:.6g}" for n, a in batch.items() if a.ndim == 1)
             at = table.where(int(places[row]), -1)["at"]
             self.counted.first_not_finite = f"{at}: {name} is {value}" + f" ({given})" * bool(given)
@@ -743,13 +743,18 @@ def _check(table: Table, index: int, array: Any, signed: bool, bad: dict[int, Ex
             bad.setdefault(row, table.wrong(row, index, words))
 
 
+def _not_finite(found: list[Column]) -> Iterator[tuple[str, Any, Any]]:
+    """The columns of numbers with a fraction, and in which of their rows they are not finite."""
+    for name, array in found:
+        if array.dtype.kind in "fc":
+            yield name, array, ~np.isfinite(array)
+
+
 def _anomalies(found: list[Column], places: Any, results: Results) -> dict[int, Exception]:
     """The rows with a number that is not finite."""
     bad: dict[int, Exception] = {}
-    for name, array in found:
-        if array.dtype.kind not in "fc":
-            continue
-        for row in np.flatnonzero(~np.isfinite(array)).tolist():
+    for name, array, wrong in _not_finite(found):
+        for row in np.flatnonzero(wrong).tolist():
             if row not in results.refused:
                 bad.setdefault(int(places[row]), RuntimeError(f"{name} is {array[row]}"))
     return bad
