@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.columns.streaming.mapped_program import Rows
-from gradcli.columns.streaming.nonlinear_spread import At, Spread, beyond_first_order, sampled
+from gradcli.columns.streaming.nonlinear_spread import SAME, At, Spread, beyond_first_order, sampled
 from gradcli.commands.request import Request
 from gradcli.engine.core.tensor import wrap
 from gradcli.engine.system import dtypes
@@ -16,7 +16,6 @@ from gradcli.language import as_tensor, run
 from gradcli.language.located_errors import LanguageError
 
 _FEW = 64  # points that are run one by one: to compile takes longer
-_SAME = 1e-4  # of the value, what two precisions may make of it
 
 
 def spread_of(
@@ -50,7 +49,7 @@ def spread_of(
             return sampled(at, x[inside], kept, draws)
         try:
             here = float(at(x[None, inside])[0])
-            if not abs(here - value) <= _SAME * abs(value):  # a draw, a step of integers
+            if not abs(here - value) <= SAME * abs(value):  # a draw, a step of integers
                 return None
             return beyond_first_order(at, x[inside], spread[inside], kept, first)
         except (RuntimeError, ArithmeticError, ValueError, TypeError, LanguageError):

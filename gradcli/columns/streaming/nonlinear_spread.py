@@ -19,7 +19,8 @@ Array = Any
 At = Callable[[Array], Array]  # points, rows first -> the value of each
 DRAWS = 100_000  # of a sample that nobody asked for
 _MOST = 200  # inputs that are moved one by one
-_PAIRS = 20  # inputs of which every pair is
+PAIRS = 20  # inputs of which every pair is
+SAME = 1e-4  # of the value, what two precisions may make of it
 ROUNDING = 1e-9  # of the value, a change that is none
 PARABOLA = 0.05  # of its largest bend, how far a function may be from a parabola
 
@@ -53,12 +54,12 @@ def beyond_first_order(
     if not np.isfinite(values).all():
         return None
     bends = (up + down) / 2
-    mixed = _mixed(at, x, moves) if k <= _PAIRS else np.zeros(0)
+    mixed = _mixed(at, x, moves) if k <= PAIRS else np.zeros(0)
     second = float(np.sqrt(2 * bends @ bends + mixed @ mixed))
     if not second >= first or second <= ROUNDING * abs(here):
         return None
     parabola = np.abs(2 * (near_up + near_down) - bends).max() <= PARABOLA * np.abs(bends).max()
-    if correlated or not parabola or k > _PAIRS:
+    if correlated or not parabola or k > PAIRS:
         return sampled(at, x, covariance, DRAWS)
     error = float(np.hypot(first, second))
     return Spread(error, float(here + bends.sum()), "second order")

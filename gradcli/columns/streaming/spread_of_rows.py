@@ -11,14 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcli.columns.streaming.nonlinear_spread import DRAWS, PARABOLA, ROUNDING
+from gradcli.columns.streaming.nonlinear_spread import DRAWS, PAIRS, PARABOLA, ROUNDING, SAME
 
 Array = Any
 Run = Callable[[Array, Array], Array]  # points (n, k), the row of each (n,) -> values (n,)
 _AT_ONCE = 1 << 17  # points
 _DRAWS, _FEWEST = 10_000_000, 200  # of all rows that are sampled together; of each
-_PAIRS = 20  # inputs of which every pair is moved
-_SAME = 1e-4  # of the value, what two precisions may make of it
 
 
 class RowSpreads(NamedTuple):
@@ -39,7 +37,7 @@ def spreads(run: Run, x: Array, errors: Array, first: Array, values: Array) -> R
     made = np.array(first, np.float64)
     bent = np.flatnonzero(_bends(run, x, errors, made, values))
     unit = np.eye(k)
-    one, other = np.triu_indices(k, 1) if k <= _PAIRS else (np.zeros(0, int),) * 2
+    one, other = np.triu_indices(k, 1) if k <= PAIRS else (np.zeros(0, int),) * 2
     a, b = unit[one], unit[other]
     shifts = [np.zeros((1, k)), unit, -unit, unit / 2, -unit / 2, a + b, a - b, b - a, -a - b]
     found = _moved(run, x, errors, bent, np.concatenate(shifts))
@@ -53,7 +51,7 @@ def spreads(run: Run, x: Array, errors: Array, first: Array, values: Array) -> R
     more &= second > ROUNDING * np.abs(here[:, 0])
     rest = np.abs(2 * (near_up + near_down) - bends).max(1, initial=0.0)
     parabola = rest <= PARABOLA * np.abs(bends).max(1, initial=0.0)
-    parabola &= k <= _PAIRS
+    parabola &= k <= PAIRS
     made[bent[more & parabola]] = np.hypot(made[bent], second)[more & parabola]
     sampled = bent[more & ~parabola]
     draws = max(_FEWEST, min(DRAWS, _DRAWS // max(len(sampled), 1)))
@@ -94,7 +92,7 @@ def _bends(run: Run, x: Array, errors: Array, first: Array, values: Array) -> Ar
     here = found[:, :1]
     up, down = np.split(found[:, 1:], 2, axis=1)
     bend = np.abs((up + down) / 2 - here).max(1)
-    same = np.abs(here[:, 0] - values) <= _SAME * np.abs(values)  # else it is a draw
+    same = np.abs(here[:, 0] - values) <= SAME * np.abs(values)  # else it is a draw
     known = same & np.isfinite(first) & np.isfinite(bend) & (errors > 0).any(1)
     return known & ((first == 0) | (bend * (k + 1) >= first))
 
