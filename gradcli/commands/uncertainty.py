@@ -14,7 +14,7 @@ from gradcli.commands import output
 from gradcli.commands.command_errors import usage
 
 if TYPE_CHECKING:
-    from gradcli.columns.streaming.nonlinear_spread import Spread
+    from gradcli.columns.streaming.nonlinear_spread import Spreads
     from gradcli.commands.output import Style
     from gradcli.commands.request import Request
     from gradcli.commands.request_evaluation import Evaluation
@@ -186,7 +186,7 @@ class Uncertainties:
             request.wrt = [*request.wrt, *self.hidden]
         self.squares: dict[str, float] = {}
         self.value = self.error = 0.0
-        self.spread: Spread | None = None
+        self.spread: Spreads | None = None
 
     def propagate(self, evaluation: Evaluation) -> None:
         """Work the uncertainty out, once the gradients are there."""
@@ -229,6 +229,9 @@ class Uncertainties:
         self, evaluation: Evaluation, errors: dict[str, Any], covariances: dict[Any, Any]
     ) -> None:
         """Take another uncertainty where the first order does not tell it, or a sample is asked for."""
+        import numpy as np
+
+        from gradcli.columns.streaming.uncertainty_law import with_second_order
         from gradcli.commands.spread_of_programs import spread_of
 
         variables = {n: evaluation.variables[n] for n in errors}
@@ -246,10 +249,15 @@ class Uncertainties:
             return
         self.spread = found
         output.note(spread_note(found, self.error))
-        if self.error:  # the shares of the inputs stay
-            scale = (found.error / self.error) ** 2
+        shapes = {n: tuple(t.shape) for n, t in variables.items()}
+        parts = with_second_order(
+            {n: np.array([s]) for n, s in self.squares.items()}, shapes, found
+        )
+        self.squares = {n: float(s[0]) for n, s in parts.items()}
+        self.error = float(found.errors[0])
+        scale = self.error**2 / (sum(self.squares.values()) or math.nan)
+        if math.isfinite(scale):  # the shares of the inputs stay
             self.squares = {n: s * scale for n, s in self.squares.items()}
-        self.error = found.error
 
     def results(self, style: Style) -> list[tuple[str | None, Any]]:
         """The lines: the value, then what each input contributes."""
@@ -276,8 +284,8 @@ class Uncertainties:
         """The keys of the uncertainty, and of the budget if it is asked for."""
         made: dict[str, Any] = {"uncertainty": output.to_json(self.error)}
         if self.spread is not None:
-            made["uncertainty_by"] = self.spread.by
-            made["mean"] = output.to_json(self.spread.mean)
+            made["uncertainty_by"] = self.spread.by(0)
+            made["mean"] = output.to_json(float(self.spread.means[0]))
         if self.budget:
             made["budget"] = {
                 name: {"contribution": output.to_json(root), "share": output.to_json(share)}
@@ -286,13 +294,14 @@ class Uncertainties:
         return made
 
 
-def spread_note(found: Spread, first: float, name: str = "") -> str:
+def spread_note(found: Spreads, first: float, name: str = "") -> str:
     """Where an uncertainty comes from that is not the first order's."""
     of = f" of {name}" if name else ""
-    lost = f"; {found.lost:.2%} of them have no value" if found.lost else ""
-    drawn = "" if found.by == "second order" else " of normal distributions"
+    part = found.lost[0]
+    lost = f"; {part:.2%} of them have no value" if part else ""
+    drawn = " of normal distributions" if found.sampled[0] else ""
     return (
-        f"the uncertainty{of} is by {found.by}{drawn}, the mean {found.mean:.6g}{lost}; "
+        f"the uncertainty{of} is by {found.by(0)}{drawn}, the mean {found.means[0]:.6g}{lost}; "
         f"to the first order it is {_bare(float(f'{first:.2g}'))}"
     )
 
