@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.answers import large_table, rows_wanted
 from gradcli.commands.command_errors import usage
-from gradcli.commands.declarations import BY_ROWS, CLUSTER, EXPRESSION, Option, Options, declare
+from gradcli.commands.declarations import (
+    BY_ROWS,
+    CLUSTER,
+    DRAWS,
+    EXPRESSION,
+    UNCERTAINTY,
+    Option,
+    Options,
+    declare,
+)
 from gradcli.commands.fit import BOUNDS, bounds_of
 from gradcli.commands.pictures import PLOT, PLOTTED, Canvas
 from gradcli.commands.request import Request
@@ -18,6 +28,7 @@ from gradcli.language.located_errors import LanguageError
 if TYPE_CHECKING:
     from gradcli.columns.optimize.minima import Minimum
     from gradcli.columns.optimize.spaces import Compiled, Space
+    from gradcli.commands.moved_uncertainty import MovedUncertainties, Uncertain
     from gradcli.commands.plots.pictures import Contours, Curves
     from gradcli.engine.system.process import AnyContext
 
@@ -42,24 +53,30 @@ _METHODS = "trust-exact trust-krylov trust-ncg Newton-CG BFGS L-BFGS-B TNC CG SL
     Option("--trace", "Print value and norm of the gradient at each iteration."),
     *(BY_ROWS, *CLUSTER),
     Option(PLOT, f"Draw the path to the minimum (1 or 2 variables) {PLOTTED}"),
+    *(*UNCERTAINTY, DRAWS),
     examples=(
         'gradcli minimize "(1-x)**2 + 100*(y-x**2)**2" --x -1 --y 2',
         "gradcli minimize \"sum((A@x - b)**2)\" --A '2,1;1,3' --b 1,2 --x 0,0 --wrt x",
         'gradcli minimize "x*y" --x 1 --y 2 --subject "x + y == 1" --bounds x=0:1',
         'gradcli minimize "mean(log(1 + exp(-y*(X@w))))" --X @big:x1,x2 --y @big:y --w 0,0 --by-rows',
     ),
+    propagates=True,
 )
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """Find a minimum of EXPR near the values of its variables.
 
     The gradients and Hessians are exact, not finite differences. The eigenvalues of the Hessian tell
     whether the point is a minimum, a saddle point or flat; the exit code is 1 if it is not a minimum.
+    What has an uncertainty (--a 2±0.1) stays, and gives point and value one.
     """
     from gradcli.columns.optimize.least_squares import limits
     from gradcli.columns.optimize.minima import minimize
 
     canvas = None if options.plot is None else Canvas(options.plot, request.style, "--plot")
+    inputs = inputs_of(request, options)
     table = large_table(request, rows_wanted(options))
+    if table is not None and inputs is not None:
+        raise usage("an uncertainty cannot be used with --by-rows", hint="leave out one of them")
     if table is None:
         space = space_of(ctx, request)
         objective = space.objective(request.program)
@@ -86,7 +103,10 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         objective, start, bounds=bounds, constraints=space.relations(options.subject),
         method=options.method, limit=options.max_iterations, told=told,
     )  # fmt: skip
-    report(request, space, found, options.trace)
+    spreads = None
+    if inputs is not None and found.converged:
+        spreads = inputs.of_minimum(space, found.x, found.value, bounds, options.subject)
+    report(request, space, found, options.trace, inputs, spreads)
     if canvas is not None:
         canvas.draw(_picture(request.source, space, objective, found))
     if not found.converged:
@@ -97,6 +117,20 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             words = f"this is not a minimum ({found.kind.removeprefix('no minimum: ')})"
         hint = "start elsewhere; if there is no minimum, set --bounds; or try another --method"
         raise LanguageError(words, kind="value", usage=False, hint=hint)
+
+
+def inputs_of(request: Request, options: Options) -> MovedUncertainties | None:
+    """What has an uncertainty on the command line, and moves what is found; None where nothing has."""
+    if request.has_files:
+        from gradcli.commands.uncertainty import take_from_cells
+
+        take_from_cells(request)
+    given = (request.uncertainties, options.uncertainty, options.covariance, options.budget)
+    if not any(given) and options.monte_carlo is None:
+        return None
+    from gradcli.commands.moved_uncertainty import MovedUncertainties
+
+    return MovedUncertainties(request, options)
 
 
 def space_of(ctx: AnyContext, request: Request) -> Space:
@@ -123,8 +157,15 @@ def _told(number: int, value: float, norm: float) -> None:
     output.write(f"{number:5}  value {value:<22.15g}  gradient_norm {norm:.3g}")
 
 
-def report(request: Request, space: Space, found: Minimum, trace: bool) -> None:
-    """Print what was found."""
+def report(
+    request: Request,
+    space: Space,
+    found: Minimum,
+    trace: bool,
+    inputs: MovedUncertainties | None = None,
+    spreads: Mapping[str, Uncertain] | None = None,
+) -> None:
+    """Print what was found. spreads: the uncertainties that inputs give it."""
     import numpy as np
 
     point = space.shaped(found.x)
@@ -143,15 +184,16 @@ def report(request: Request, space: Space, found: Minimum, trace: bool) -> None:
             **ends,
             "converged": found.converged,
         }
+        if inputs is not None and spreads is not None:
+            made |= inputs.to_json(spreads)
         if trace:
             made["trace"] = [{"value": v, "gradient_norm": g} for _, v, g in found.path]
         output.write_json(made)
         return
-    results: list[tuple[str | None, Any]] = [
-        *point.items(),
-        ("value", found.value),
-        *numbers.items(),
-    ]
+    results: list[tuple[str | None, Any]] = [*point.items(), ("value", found.value)]
+    if inputs is not None and spreads is not None:
+        results = inputs.lines(spreads, request.style)
+    results += numbers.items()
     if found.eigenvalues is not None and len(found.eigenvalues):
         results.append(("smallest_eigenvalue", float(found.eigenvalues[0])))
     output.write_results([*results, *ends.items()], request.style)

@@ -185,6 +185,8 @@ def _second_derivatives(
         bends = (up + down) / 2
         mixed = (corners[0] - corners[1] - corners[2] + corners[3]) / 4
         rest = np.abs(2 * (near_up + near_down) - bends).max(1, initial=0.0)
+        odd = (up - down) / 2 - (near_up - near_down)  # of a kink, and of third derivatives
+        rest = np.maximum(rest, np.abs(odd).max(1, initial=0.0))
     return bends, mixed, rest, ~np.isfinite(found).all(1)
 
 

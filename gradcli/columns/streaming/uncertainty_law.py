@@ -100,9 +100,9 @@ def with_second_order(
     found, start = dict(parts), 0
     if beyond is None:
         return found
-    infinite = np.any([np.isinf(s) for s in parts.values()], axis=0)
+    infinite = np.any([~np.isfinite(s) for s in parts.values()], axis=0)
     for name, square in parts.items():  # what is infinite is all of it
-        found[name] = np.where(infinite, np.where(np.isinf(square), 1.0, square * 0), square)
+        found[name] = np.where(infinite, np.where(np.isfinite(square), 0.0, 1.0), square)
     for name, shape in shapes.items():
         size = int(np.prod(shape))
         found[name] = found[name] + beyond.squares[:, start : start + size].sum(1)

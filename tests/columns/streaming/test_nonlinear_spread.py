@@ -26,10 +26,15 @@ def run(*argv):
         ("cosh(3*x)", [], "second order"),
         ("x**2*exp(0*x)", [], "second order"),
         ("3*x + 1", [], None),
-        ("x*y", ["--y", "0±0.2", "--covariance", "x,y=0.004"], "second order"),
-        ("x*y", ["--y", "0±0.2", "--budget"], "second order"),
-        ("abs(x) + y**2", ["--y", "0±0.2", "--covariance", "x,y=0.004"], "draws of normal"),
-        ("sqrt(x + 1) + sqrt(x)", [], "(in 2 rows some have no value)"),
+        *(
+            pytest.param(*row, marks=pytest.mark.long)
+            for row in [
+                ("x*y", ["--y", "0±0.2", "--covariance", "x,y=0.004"], "second order"),
+                ("x*y", ["--y", "0±0.2", "--budget"], "second order"),
+                ("abs(x) + y**2", ["--y", "0±0.2", "--covariance", "x,y=0.004"], "draws of normal"),
+                ("sqrt(x + 1) + sqrt(x)", [], "(in 2 rows some have no value)"),
+            ]
+        ),
     ],
 )
 def test_a_row_has_the_uncertainty_of_eval(tmp_path, source, others, said):
