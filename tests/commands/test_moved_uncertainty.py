@@ -1,4 +1,4 @@
-"""Roots and minima have the uncertainties that their inputs give them, beside what is known in closed form."""
+"""Roots and minima have the uncertainties that their inputs give them."""
 
 import json
 import math
