@@ -23,7 +23,7 @@ from gradcli.tables.named_columns import (
 )
 from gradcli.tables.reading_options import Reading
 from gradcli.tables.sniffing import Blocks, clocks_of, footer_begins, sniff, tell_footer
-from gradcli.tables.source import ENDINGS, PACKED, STANDARD_INPUT, Opened, opened
+from gradcli.tables.source import BY_ENDING, ENDINGS, PACKED, STANDARD_INPUT, Opened, opened
 from gradcli.tables.table_errors import TableError, other_columns
 
 if TYPE_CHECKING:
@@ -461,7 +461,8 @@ def split(reference: str) -> tuple[str, str | None]:
 def _may_have_several(path: str) -> bool:
     """Whether a file's ending is that of one that may have several tables."""
     stem, ending = os.path.splitext(path.lower())
-    return (os.path.splitext(stem)[1] if ending in PACKED else ending) in _SEVERAL
+    ending = os.path.splitext(stem)[1] if ending in PACKED else ending
+    return ending in _SEVERAL or BY_ENDING.search(path) is not None
 
 
 def _of_several(path: str, rest: str) -> tuple[str, str | None]:
@@ -474,7 +475,7 @@ def _of_several(path: str, rest: str) -> tuple[str, str | None]:
 _SEVERAL = frozenset(
     (
         *(".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".db", ".sqlite", ".sqlite3", ".h5", ".hdf5"),
-        *(".hdf", ".mat", ".tdms", ".raw", ".fits", ".nc", ".zip"),
+        *(".hdf", ".mat", ".tdms", ".raw", ".fits", ".nc", ".zip", ".lvm"),
     )
 )
 
@@ -488,7 +489,7 @@ def _is_there(path: str) -> bool:
 
 def _ends_like_a_file(path: str) -> bool:
     ending = os.path.splitext(path.lower())[1]
-    return ending in PACKED or ending in ENDINGS or ending in _SEVERAL
+    return ending in PACKED or ending in ENDINGS or _may_have_several(path)
 
 
 def matching(pattern: str) -> list[str]:
