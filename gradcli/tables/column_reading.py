@@ -23,7 +23,7 @@ from gradcli.tables.named_columns import (
 )
 from gradcli.tables.reading_options import Reading
 from gradcli.tables.sniffing import Blocks, clocks_of, footer_begins, sniff, tell_footer
-from gradcli.tables.source import BY_ENDING, ENDINGS, PACKED, STANDARD_INPUT, Opened, opened
+from gradcli.tables.source import ENDINGS, PACKED, STANDARD_INPUT, Opened, kind_by_ending, opened
 from gradcli.tables.table_errors import TableError, other_columns
 
 if TYPE_CHECKING:
@@ -462,13 +462,13 @@ def _may_have_several(path: str) -> bool:
     """Whether a file's ending is that of one that may have several tables."""
     stem, ending = os.path.splitext(path.lower())
     ending = os.path.splitext(stem)[1] if ending in PACKED else ending
-    return ending in _SEVERAL or BY_ENDING.search(path) is not None
+    return ending in _SEVERAL or bool(kind_by_ending(path))
 
 
 def _of_several(path: str, rest: str) -> tuple[str, str | None]:
     from gradcli.tables.foreign_files import divide
 
-    return divide(path, rest)
+    return divide(path, rest, kind_by_ending)
 
 
 # The endings of `foreign_files`, which nobody else needs to import.

@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from gradcli.tables.source import BY_ENDING, PACKED
 from gradcli.tables.table_errors import TableError, counted, listed
 
 if TYPE_CHECKING:
@@ -320,8 +319,8 @@ def _touchstone(source: Any, name: str) -> Found:
 
     with open(source, "rb") if isinstance(source, str) else source as stream:
         text = io.StringIO(str(stream.read(), "latin-1"))
-    stem, ending = os.path.splitext(name)
-    text.name = stem if ending.lower() in PACKED else name  # which tells how many ports there are
+    # its ending tells how many ports there are
+    text.name = re.sub(r"(?i)(\.s\d{1,3}p|\.ts)\.\w+$", r"\1", name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         file = Touchstone(text)
@@ -432,14 +431,6 @@ _REFUSED: tuple[tuple[bytes, str, str], ...] = (
 )
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 LOOKED_AT = 512  # bytes
-
-
-def kind_by_ending(path: str, head: bytes) -> str:
-    """The key of FORMATS of a text that has no mark of its own, by its ending; "" for what is none."""
-    told = BY_ENDING.search(path)
-    if told is None or (told["marked"] and b"[Version]" not in head):
-        return ""
-    return "touchstone"
 
 
 def kind_of(head: bytes) -> str:
@@ -583,10 +574,11 @@ _MODULES = {
 }
 
 
-def divide(path: str, rest: str) -> tuple[str, str | None]:
+def divide(path: str, rest: str, by_ending: Callable[[str, bytes], str]) -> tuple[str, str | None]:
     """`TABLE:COLUMNS` behind a file's name: the file with its table, and the columns.
 
-    Without a colon it is a table if the file has one of that name, else columns of its only one.
+    Without a colon it is a table if the file has one of that name, else columns of its only one. by_ending:
+    the kind of a text that has no mark of its own.
     """
     table, colon, columns = rest.partition(":")
     if colon:
@@ -596,7 +588,7 @@ def divide(path: str, rest: str) -> tuple[str, str | None]:
         with open(full, "rb") as stream:
             head = stream.read(LOOKED_AT)
         kind = kind_of(head)
-        kind = settled(kind, full, path) if kind else kind_by_ending(full, head)
+        kind = settled(kind, full, path) if kind else by_ending(full, head)
         if kind not in FORMATS:
             return path, rest
         try:

@@ -79,8 +79,8 @@ _FOREIGN = (
     ),
     *(b"Obj\x01", b"ORC", b"7z\xbc", b"Rar!"),
 )
-# Of texts of other programs without a mark of their own: see `foreign_files.kind_by_ending`.
-BY_ENDING = re.compile(r"\.(?:s\d{1,3}p|(?P<marked>ts))(?:\.gz|\.zst|\.bz2|\.xz)?$", re.IGNORECASE)
+# What texts of other programs without a mark of their own are called.
+_NAMED = re.compile(r"\.(?:s\d{1,3}p|(?P<marked>ts))(?:\.gz|\.zst|\.bz2|\.xz)?$", re.IGNORECASE)
 _CONTROL = re.compile("[\x01-\x08\x0e-\x19\x1c-\x1f\x7f]")  # no text has them
 _BLOCK = 1 << 20
 _SHARE = 4  # of the memory that is free, what one text may take
@@ -248,6 +248,17 @@ def kind_of(path: str) -> tuple[str, bool]:
     return ENDINGS.get(ending, ""), False
 
 
+def kind_by_ending(path: str, head: bytes | None = None) -> str:
+    """The kind of a text of another program without a mark of its own, by its name; "" for what is none.
+
+    head: its first bytes, without which it is asked what it may be.
+    """
+    told = _NAMED.search(path)
+    if told is None or (told["marked"] and head is not None and b"[Version]" not in head):
+        return ""
+    return "touchstone"
+
+
 def opened(path: str, stdin: IO[Any] | None = None, reading: Reading | None = None) -> Opened:
     """Open a file or standard input, unpack it, and look what it is. Raises TableError and OSError."""
     begin = None if path in STANDARD_INPUT else stamp(path)
@@ -280,7 +291,7 @@ def opened(path: str, stdin: IO[Any] | None = None, reading: Reading | None = No
     own = None if path in STANDARD_INPUT else raw
     kind = next((kind for magic, kind in _MAGIC if head.startswith(magic)), "")
     as_text = reading is not None and reading.how.says_lines  # asked for by an option
-    named = size != 0 and not as_text and BY_ENDING.search(whole_file(path)) is not None
+    named = not as_text and bool(kind_by_ending(whole_file(path)))
     if not kind and head and (head[0] not in _TEXT_BEGINS or head.startswith(_FOREIGN) or named):
         from gradcli.tables import foreign_files
 
@@ -288,7 +299,7 @@ def opened(path: str, stdin: IO[Any] | None = None, reading: Reading | None = No
         foreign_files.refuse(head, name)
         foreign = foreign_files.kind_of(head)
         if not foreign and named:
-            foreign = foreign_files.kind_by_ending(whole_file(path), head)
+            foreign = kind_by_ending(whole_file(path), head)
         if foreign == "lvm" and as_text:
             foreign = ""
         if foreign:
