@@ -603,7 +603,6 @@ __all__ = [
     "FORMATS",
     "LOOKED_AT",
     "divide",
-    "kind_by_ending",
     "kind_of",
     "refuse",
     "settled",
