@@ -11,7 +11,7 @@ from gradcli.commands.answers import large_table, others_of, rows_wanted
 from gradcli.commands.check_points import SHAPES, chosen
 from gradcli.commands.command_errors import usage
 from gradcli.commands.declarations import BY_ROWS, LIKE, OPEN, Option, Options, declare
-from gradcli.commands.diff import FORMULA
+from gradcli.commands.formula_question import ASSUME
 from gradcli.commands.progress import Bar
 from gradcli.commands.question import CHECKED, Answer, Question, write
 from gradcli.commands.request import Request
@@ -42,7 +42,7 @@ KEEP_OUT = {"detach", "detach_", "data", "item", "tolist", "numpy", "round"} | {
     Option("--against EXPR2", "Compare your formula for the gradient by --wrt with the true one."),
     Option("--order N", "Order of the derivative in --against.", least=1, most=10, default=1),
     Option("--jacobian", "--against is the Jacobian."),
-    next(option for option in FORMULA if "--assume" in option.names),
+    ASSUME,
     Option("--rtol FLOAT", "Relative tolerance (1e-6; 1e-9 with --against).", type=float),
     Option("--atol FLOAT", "Absolute tolerance (at most 1e-8 of the largest element).", type=float),
     *(LIKE, BY_ROWS),

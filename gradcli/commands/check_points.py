@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from gradcli.commands.command_errors import usage
-from gradcli.commands.diff import assumed, squared
+from gradcli.commands.formula_question import located, squared
 from gradcli.commands.free_points import note_guesses, point, wanted_names
 from gradcli.language import parse
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
@@ -92,7 +92,11 @@ class _Points:
         if self.around and not self.samples:
             points += self._on_other_sides(points)
         if self.assumed:
-            points = list(map(assumed(self.assumed, self.where).nearest, points))
+            from gradcli.formulas.derive.assumptions import read
+
+            with located(self.request):
+                facts = read(self.assumed, self.where.arrays, self.where.given)
+            points = list(map(facts.nearest, points))
         return points
 
     def suits(self, arrays: Mapping[str, Any], exact: bool = False) -> bool:

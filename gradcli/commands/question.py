@@ -113,7 +113,7 @@ class Answer:
 
     def __init__(
         self,
-        request: Request,
+        request: Any,
         results: Iterable[tuple[str | None, Any]],
         keys: Callable[[int | None], dict[str, Any]],
         value: Any = UNSAID,
