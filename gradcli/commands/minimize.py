@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
@@ -20,6 +19,7 @@ from gradcli.commands.declarations import (
 )
 from gradcli.commands.fit import BOUNDS, bounds_of
 from gradcli.commands.pictures import PLOT, PLOTTED, Canvas
+from gradcli.commands.question import MINIMUM, Answer, Question, write
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import cannot_require_grad, read_variables
 from gradcli.commands.uncertainty import named
@@ -28,7 +28,7 @@ from gradcli.language.located_errors import LanguageError
 if TYPE_CHECKING:
     from gradcli.columns.optimize.minima import Minimum
     from gradcli.columns.optimize.spaces import Compiled, Space
-    from gradcli.commands.moved_uncertainty import MovedUncertainties, Uncertain
+    from gradcli.commands.moved_uncertainty import MovedUncertainties
     from gradcli.commands.plots.pictures import Contours, Curves
     from gradcli.engine.system.process import AnyContext
 
@@ -73,18 +73,9 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     from gradcli.columns.optimize.minima import minimize
 
     canvas = None if options.plot is None else Canvas(options.plot, request.style, "--plot")
+    question = Question(MINIMUM, ctx, request, options)
     inputs = inputs_of(request, options)
-    table = large_table(request, rows_wanted(options))
-    if table is not None and inputs is not None:
-        raise usage("an uncertainty cannot be used with --by-rows", hint="leave out one of them")
-    if table is None:
-        space = space_of(ctx, request)
-        objective = space.objective(request.program)
-    else:
-        from gradcli.commands.large_columns import objective_by_rows, runner
-
-        runs = ctx.with_resource(runner(options))
-        space, objective = objective_by_rows(ctx, request, table, runs)
+    space, objective = _objective(question, inputs is not None)
     if canvas is not None and (space.size > 2 or len(space.start) != space.size):
         raise usage("--plot draws one or two variables that are numbers", hint="leave it out")
     texts = named(options.bounds, "--bounds", 1, space.start)
@@ -103,10 +94,11 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         objective, start, bounds=bounds, constraints=space.relations(options.subject),
         method=options.method, limit=options.max_iterations, told=told,
     )  # fmt: skip
-    spreads = None
+    answer = _answer(question, space, found)
     if inputs is not None and found.converged:
         spreads = inputs.of_minimum(space, found.x, found.value, bounds, options.subject)
-    report(request, space, found, options.trace, inputs, spreads)
+        answer = inputs.added(answer, spreads, "value")
+    write(answer)
     if canvas is not None:
         canvas.draw(_picture(request.source, space, objective, found))
     if not found.converged:
@@ -133,6 +125,19 @@ def inputs_of(request: Request, options: Options) -> MovedUncertainties | None:
     return MovedUncertainties(request, options)
 
 
+def _objective(question: Question, uncertain: bool) -> tuple[Space, Compiled]:
+    """The variables to move, and the value that is to become small: of memory, or of a table by rows."""
+    table = large_table(question.request, rows_wanted(question))
+    if table is not None and uncertain:
+        raise usage("an uncertainty cannot be used with --by-rows", hint="leave out one of them")
+    if table is None:
+        space = space_of(question.ctx, question.request)
+        return space, space.objective(question.request.program)
+    from gradcli.commands.large_columns import objective_by_rows
+
+    return objective_by_rows(question, table)
+
+
 def space_of(ctx: AnyContext, request: Request) -> Space:
     """The variables to move, from where the command line has them; the others stay."""
     from gradcli.columns.optimize.spaces import Space
@@ -157,46 +162,33 @@ def _told(number: int, value: float, norm: float) -> None:
     output.write(f"{number:5}  value {value:<22.15g}  gradient_norm {norm:.3g}")
 
 
-def report(
-    request: Request,
-    space: Space,
-    found: Minimum,
-    trace: bool,
-    inputs: MovedUncertainties | None = None,
-    spreads: Mapping[str, Uncertain] | None = None,
-) -> None:
-    """Print what was found. spreads: the uncertainties that inputs give it."""
+def _answer(question: Question, space: Space, found: Minimum) -> Answer:
     import numpy as np
 
     point = space.shaped(found.x)
     norm = float(np.linalg.norm(found.gradient))
     numbers = {"gradient_norm": norm, "kind": found.kind}
     ends = {n: getattr(found, n) for n in ("method", "iterations", "evaluations")}
-    if request.style.form == "json":
-        gradient = {n: output.to_json(g) for n, g in space.shaped(found.gradient).items()}
+    results: list[tuple[str | None, Any]]
+    results = [*point.items(), ("value", found.value), *numbers.items()]
+    if found.eigenvalues is not None and len(found.eigenvalues):
+        results.append(("smallest_eigenvalue", float(found.eigenvalues[0])))
+
+    def keys(_: int | None) -> dict[str, Any]:
         made: dict[str, Any] = {
-            "expression": request.source,
             "point": {n: output.to_json(a) for n, a in point.items()},
             "value": output.to_json(found.value),
-            "gradient": gradient,
+            "gradient": {n: output.to_json(g) for n, g in space.shaped(found.gradient).items()},
             **numbers,
             "eigenvalues": output.to_json(found.eigenvalues),
             **ends,
             "converged": found.converged,
         }
-        if inputs is not None and spreads is not None:
-            made |= inputs.to_json(spreads)
-        if trace:
+        if question.trace:
             made["trace"] = [{"value": v, "gradient_norm": g} for _, v, g in found.path]
-        output.write_json(made)
-        return
-    results: list[tuple[str | None, Any]] = [*point.items(), ("value", found.value)]
-    if inputs is not None and spreads is not None:
-        results = inputs.lines(spreads, request.style)
-    results += numbers.items()
-    if found.eigenvalues is not None and len(found.eigenvalues):
-        results.append(("smallest_eigenvalue", float(found.eigenvalues[0])))
-    output.write_results([*results, *ends.items()], request.style)
+        return made
+
+    return Answer(question.request, [*results, *ends.items()], keys)
 
 
 def _picture(label: str, space: Space, objective: Compiled, found: Minimum) -> Curves | Contours:

@@ -20,6 +20,7 @@ from gradcli.columns.streaming.uncertainty_law import (
 )
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
+from gradcli.commands.question import Answer
 from gradcli.commands.spread_of_programs import inputs_of, one_spread
 from gradcli.commands.uncertainty import (
     Texts,
@@ -215,6 +216,15 @@ class MovedUncertainties:
             if self.budget:
                 made += budget_lines(budget_of(one.parts, one.error), style, f"{label}.")
         return made
+
+    def added(self, answer: Answer, found: Mapping[str, Uncertain], last: str) -> Answer:
+        """An answer with the uncertainties in place of the lines up to one of this name."""
+        at = [name for name, _ in answer.results].index(last) + 1
+        results = [*self.lines(found, answer.request.style), *answer.results[at:]]
+        keys = answer.keys
+        return Answer(
+            answer.request, results, lambda precision: {**keys(precision), **self.to_json(found)}
+        )
 
     def to_json(self, found: Mapping[str, Uncertain]) -> dict[str, Any]:
         """By label: the uncertainty, and the budget if it is asked for."""

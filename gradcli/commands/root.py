@@ -17,6 +17,7 @@ from gradcli.commands.declarations import (
 from gradcli.commands.fit import bounds_of
 from gradcli.commands.minimize import inputs_of, space_of
 from gradcli.commands.pictures import PLOT, PLOTTED, Canvas
+from gradcli.commands.question import Answer, write
 from gradcli.commands.request import Request
 from gradcli.language.located_errors import LanguageError
 
@@ -72,21 +73,20 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         residual = max((abs(float(system.value(x)[0])) for x in roots), default=0.0)
         converged = True
         output.note(f"of roots closer than {width:.1g} some may be missing")
-    spreads = [inputs.of_root(space, x) for x in roots] if inputs is not None and converged else []
-    if request.style.form == "json":
-        points = [{n: output.to_json(a) for n, a in space.shaped(x).items()} for x in roots]
-        made = {"expression": request.source, "roots": points, "residual": output.to_json(residual)}
-        if inputs is not None:
-            each = [inputs.to_json(one) for one in spreads]
-            made |= {key: [one[key] for one in each] for key in (each[0] if each else ())}
-        output.write_json({**made, "evaluations": system.evaluations, "converged": converged})
-    else:
-        lines: list[tuple[str | None, Any]] = [
-            pair for x in roots for pair in space.shaped(x).items()
-        ]
-        if inputs is not None and spreads:
-            lines = [line for one in spreads for line in inputs.lines(one, request.style)]
-        output.write_results([*lines, ("residual", residual)] if lines else [], request.style)
+    points = [space.shaped(x) for x in roots]
+    lines: list[tuple[str | None, Any]] = [pair for point in points for pair in point.items()]
+    keys: dict[str, Any] = {
+        "roots": [{n: output.to_json(a) for n, a in point.items()} for point in points],
+        "residual": output.to_json(residual),
+        "evaluations": system.evaluations,
+        "converged": converged,
+    }
+    if inputs is not None and roots and converged:
+        spreads = [inputs.of_root(space, x) for x in roots]
+        lines = [line for one in spreads for line in inputs.lines(one, request.style)]
+        each = [inputs.to_json(one) for one in spreads]
+        keys |= {key: [one[key] for one in each] for key in each[0]}
+    write(Answer(request, [*lines, ("residual", residual)] if lines else [], lambda _: keys))
     if canvas is not None:
         canvas.draw(_picture(space, system, roots, interval))
     if not converged or not roots:
