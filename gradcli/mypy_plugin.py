@@ -42,7 +42,9 @@ class Operators(Plugin):
             return False
         returned: Type | None = found.node.type
         while isinstance(returned, CallableType) or _is_callable(returned):
-            returned = returned.ret_type if isinstance(returned, CallableType) else returned.args[-1]
+            returned = (
+                returned.ret_type if isinstance(returned, CallableType) else returned.args[-1]
+            )
         if isinstance(returned, UnboundType):
             return returned.name.rpartition(".")[2] == PRIMITIVE.rpartition(".")[2]
         return isinstance(returned, Instance) and returned.type.fullname == PRIMITIVE
