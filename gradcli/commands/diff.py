@@ -124,6 +124,9 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         output.note("the formula is long, so what occurs more than once has a name, as with --cse")
     if options.at and form in ("text", "json"):
         answer.values = _values(answer)
+        finite = (output.is_finite(getattr(v, "array", v)) for v in answer.values.values())
+        if answer.singular is None and not all(finite):
+            output.note("at this point the formula is not finite")
     if form == "text" and not (options.at or unknown) and _has_a_value_to_show(where):
         _note_values(request, answer)
     if not made.code:

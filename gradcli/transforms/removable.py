@@ -489,6 +489,32 @@ def limits_of_hessian(
     return _known({(n, m): (c, found[n].by[m]) for (n, m), c in called.items()}, remarks)
 
 
+def limits_of_summed_hessian(
+    program: Program, tensors: Mapping[str, Tensor], wrt: Sequence[str], names: Names = None
+) -> dict[tuple[str, str], Array] | None:
+    """The second derivatives of the sum of a program's values, by power series alone; None without any."""
+
+    def work() -> Any:
+        from gradcli.transforms.jets import derivatives
+
+        value = traced_matrices.value_of(program, tensors, names)
+        seed = np.ones(value.shape)
+        return derivatives.hessian(derivatives.Traced(program, tensors, wrt, names, seed=seed))
+
+    whole = _by_series(work, Remarks())
+    if whole is None:
+        return None
+    values = np.where(whole.status == 0, whole.values, np.nan)
+    ends = np.cumsum([0, *(tensors[n].numel() for n in wrt)])
+    return {
+        (n, m): values[ends[i] : ends[i + 1], ends[j] : ends[j + 1]].reshape(
+            *tensors[n].shape, *tensors[m].shape
+        )
+        for i, n in enumerate(wrt)
+        for j, m in enumerate(wrt)
+    }
+
+
 def limits_of_gradients(
     program: Program,
     tensors: Mapping[str, Tensor],
