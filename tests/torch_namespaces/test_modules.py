@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,19 @@ def test_a_module_is_pytorchs(module: str, inputs: str) -> None:
     assert close(found["value"], true["value"], 2e-6)
     assert found["grads"].keys() == true["grads"].keys()
     assert all(close(found["grads"][n], g, 2e-5) for n, g in true["grads"].items())
+
+
+@pytest.mark.parametrize("optimizer", [o for o in OPTIMIZERS if "LBFGS" not in o])
+def test_blocks_of_elements_have_the_bits_of_tensors(
+    optimizer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gradcli.torch.optim import blocks
+
+    monkeypatch.setattr(blocks, "SIZE", 7)  # the 15 weights are three blocks
+    monkeypatch.setattr(blocks, "_kept", threading.local())  # of memory of that size
+    in_blocks = trained(torch, optimizer)
+    monkeypatch.setattr("gradcli.torch.optim.optimizer.are_bare", lambda tensors: False)
+    assert in_blocks == trained(torch, optimizer)
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
