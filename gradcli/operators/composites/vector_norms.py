@@ -193,7 +193,7 @@ class Length(Cone):
 
 
 @primitive(
-    "LinalgVectorNormBackward0",
+    node="LinalgVectorNormBackward0",
     axes="dim*",
     symbolic="norm",
     switch=Length(),

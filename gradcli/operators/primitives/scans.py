@@ -75,8 +75,8 @@ def _cumsum_backward(g: Any, dim: int, self_dtype: Any) -> Any:
 def _scan(ufunc: Any, name: str, more: str = "", **facts: Any) -> Any:
     """The decorator that defines a ufunc's cumulative reduction from its VJP rule."""
     return operator(
-        _running(ufunc),
-        f"{name.capitalize()}Backward0",
+        kernel=_running(ufunc),
+        node=f"{name.capitalize()}Backward0",
         inplace=True,
         numpy=getattr(np, name),
         symbolic=f"{name}: dim -",
@@ -245,8 +245,8 @@ def _running_backward(g: Any, self: Any, indices: Any, dim: int) -> Any:
 
 def _running_extremum(name: str, ufunc: Any, doc: str) -> Any:
     made = primitive(
-        _running_extrema(name, ufunc),
-        f"{name.capitalize()}Backward0",
+        kernel=_running_extrema(name, ufunc),
+        node=f"{name.capitalize()}Backward0",
         refuses={"C": name},
         outputs="values | indices",
         switch=Running(ufunc is np.maximum),
@@ -290,7 +290,7 @@ def _along_scales(tangent: Any, self: Any, result: Any, dim: int) -> Any:
 
 
 @operator(
-    "LogcumsumexpBackward0",
+    node="LogcumsumexpBackward0",
     samples=f"{ALONG}; (randn(0), 0)",
     signature="logcumsumexp(Tensor input, int dim, *, Tensor out=None)",
     jet=lambda s, self, dim: s.logcumsumexp(self, dim),
