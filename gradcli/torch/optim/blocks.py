@@ -147,7 +147,7 @@ def _spare(dtype: Any) -> Spare:
 
 def are_numbers(group: dict[str, Any]) -> bool:
     """Whether nothing listens to what is done with tensors, and a group's options are Python's numbers."""
-    if modes.differentiating or (modes.unusual and not modes.local.state.silent):
+    if not modes.nothing_listens():
         return False
     return all(type(value) in _NUMBERS for name, value in group.items() if name != "params")
 

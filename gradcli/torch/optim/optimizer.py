@@ -113,10 +113,10 @@ class Optimizer:
                 in_blocks = self.by_elements and are_numbers(group)
                 for parameter in group["params"]:
                     if parameter.grad is not None:
-                        self._move(parameter, group, in_blocks)
+                        self._step_one(parameter, group, in_blocks)
         return loss
 
-    def _move(self, parameter: Any, group: Group, in_blocks: bool) -> None:
+    def _step_one(self, parameter: Any, group: Group, in_blocks: bool) -> None:
         """Move one parameter by the rule; in_blocks: in blocks of its elements, if its memory allows."""
         grad, state, maximize = parameter.grad, self.state[parameter], group.get("maximize")
         step = self._begin(parameter, state, group)

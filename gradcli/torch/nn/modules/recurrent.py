@@ -55,7 +55,7 @@ _MODES: dict[str, tuple[int, int, Step]] = {
 
 def _is_single(*tensors: Tensor) -> bool:
     """Whether PyTorch runs all steps as one operation: on float32, and where no transform takes part."""
-    if modes.differentiating or (modes.unusual and not modes.local.state.silent):
+    if not modes.nothing_listens():
         return False
     return all(
         type(t.array) is np.ndarray and t.array.dtype == np.float32 and t.array.size
