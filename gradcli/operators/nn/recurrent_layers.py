@@ -30,7 +30,7 @@ def _views(workspace: Any, steps: int, batch: int, size: int) -> tuple[Any, Any,
     )
 
 
-@primitive("MkldnnRnnLayerBackward0", outputs="result0 result1 result2 | result3")
+@primitive(node="MkldnnRnnLayerBackward0", outputs="result0 result1 result2 | result3")
 class lstm_layer:
     def forward(
         input: Array,
