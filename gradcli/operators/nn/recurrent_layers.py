@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.registry.rule_helpers import is_array
+from gradcli.engine.registry.rule_helpers import unrecorded
 from gradcli.engine.registry.table import Array, primitive, resolve
 from gradcli.engine.system.blocked_products import matrices_dot
 from gradcli.engine.system.cascaded_sums import add_reduce
@@ -89,7 +89,7 @@ class lstm_layer:
         mask: Any,
     ) -> Any:
         given = (input, weight0, weight1, weight2, weight3, hx, cx)
-        if all(is_array(v) for v in (*grads, *given) if v is not None):
+        if all(unrecorded(v) for v in (*grads, *given) if v is not None):
             return _gradients(grads, given, result0, result3, reverse)
         return _recorded_gradients(grads, given, reverse)
 
