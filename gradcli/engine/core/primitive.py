@@ -50,9 +50,6 @@ from gradcli.engine.system.array_memory import ARRAYS, as_operands
 from gradcli.engine.system.dtypes import scalar_name
 from gradcli.engine.system.threads import applied
 
-Array = Any
-Arrays = Any
-
 _NUMBERS = frozenset([int, float, complex, bool])
 _REQUIRED: Any = object()
 _OPERANDS = (*ARRAYS, BatchedArray)

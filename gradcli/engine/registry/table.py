@@ -32,9 +32,6 @@ from gradcli.engine.registry.binder import Parser
 from gradcli.engine.registry.schema import Adapt, Gather, Python
 from gradcli.engine.system import dtypes
 
-Array = Any
-Arrays = Any
-
 FUNCTIONS: dict[str, Function] = {}  # of the families imported so far
 PROPERTIES: dict[str, property] = {}  # attributes of tensors that are functions, as `x.T`
 CONSTANTS: dict[str, Any] = {"e": np.e, "pi": np.pi, "inf": np.inf, "nan": np.nan} | dtypes.NAMES
