@@ -24,6 +24,7 @@ from gradcli.columns.streaming.mapped_program import (
     jvp,
 )
 from gradcli.columns.streaming.row_formulas import RowFormula, whole_numbers
+from gradcli.columns.streaming.text_conditions import Test, with_answers
 from gradcli.engine.core import errors, random
 from gradcli.engine.system import dtypes
 from gradcli.language import parse
@@ -156,6 +157,7 @@ class RowJob:
         self.second: list[tuple[str, str]] = []  # pairs of numbers to differentiate by
         self.renamed: dict[str, str] = {}  # what columns are called where they are written
         self.where: tuple[str, dict[str, int]] | None = None  # a condition, and its columns
+        self.tests: dict[str, Test] = {}  # of texts, whose answers the condition reads
         self.indices: list[str] = []  # variables that count elements: k of `b[k]`
         self.hidden: list[str] = []  # differentiated by for the uncertainty alone
         self._begin()
@@ -180,6 +182,8 @@ class RowJob:
     # -- a batch -------------------------------------------------------------------------------------
     def run(self, table: Table, form: str) -> list[Column]:
         """The columns that are written for a batch."""
+        if self.tests:
+            table = with_answers(table, self.tests)
         if table.names != self.names:
             self._follow(table)
         read = _Reading(self, table)
@@ -324,12 +328,13 @@ class RowJob:
         self.names = table.names
 
     def narrow(self) -> list[str]:
-        """Restrict the job to the columns that it needs; return their names."""
+        """Restrict the job to the columns that it needs; return the names of those that are read."""
         needed = sorted({*self._read(), *(i for found in self.columns.values() for i in found)})
         self._renumber({old: new for new, old in enumerate(needed)})
         self.names = [self.names[i] for i in needed]
         self.narrowed = True
-        return self.names
+        answers = {test.heading: test.column for test in self.tests.values()}
+        return list(dict.fromkeys(answers.get(name, name) for name in self.names))
 
     def _renumber(self, moved: Mapping[int, int]) -> None:
         self.columns = {n: [moved[i] for i in found] for n, found in self.columns.items()}
