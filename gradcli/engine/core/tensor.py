@@ -784,13 +784,23 @@ class Tensor:
         return _rebuild, (np.asarray(self.array), self.requires_grad)
 
     # -- the table --------------------------------------------------------------------------------
-    if (
-        TYPE_CHECKING
-    ):  # for the methods that the table adds; a real `__getattr__` would slow all attributes
+    # The table adds methods and operators; a real `__getattr__` would slow all attributes.
+    if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any: ...
         def __getitem__(self, index: Any) -> Any: ...
         def __add__(self, other: Any) -> Any: ...
+        def __neg__(self) -> Any: ...
+        def __eq__(self, other: Any) -> Any: ...
+        def __ne__(self, other: Any) -> Any: ...
+
+        __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __add__
+        __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __add__
+        __matmul__ = __rmatmul__ = __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = (
+            __add__
+        )
+        __lt__ = __le__ = __gt__ = __ge__ = __add__
+        __invert__ = __abs__ = __neg__
 
     def __array_wrap__(self, array: Any, context: Any = None, scalar: bool = False) -> Tensor:
         dtypes.of(array.dtype)  # raises for a dtype that no tensor has
