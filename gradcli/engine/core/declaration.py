@@ -310,7 +310,7 @@ def parameters_of(rule: Any) -> tuple[str, ...]:
     if isinstance(rule, Declaration):
         return rule.names
     code = rule.__code__
-    return code.co_varnames[: code.co_argcount]  # type: ignore[no-any-return]
+    return code.co_varnames[: code.co_argcount]
 
 
 def itself(g: Any) -> Any:

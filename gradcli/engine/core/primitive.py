@@ -333,7 +333,7 @@ class Primitive(Declaration):
         name = scalar_name(numpy_dtype)
         if " " not in text:
             text = f"\"{text}\" not implemented for '{name}'"
-        return kind(text)  # type: ignore[no-any-return]
+        return kind(text)
 
     def _attach(
         self, values: list[Any], made: list[Tensor], results: tuple[Any, ...], state: Any

@@ -473,7 +473,7 @@ class Tensor:
     @property
     def shape(self) -> Size:
         """The size of each dimension."""
-        return _tuple(Size, self.array.shape)  # type: ignore[no-any-return]
+        return _tuple(Size, self.array.shape)
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of one dimension."""
@@ -550,11 +550,11 @@ class Tensor:
 
     def is_floating_point(self) -> bool:
         """True for the real floating dtypes."""
-        return self.array.dtype.kind == "f"  # type: ignore[no-any-return]
+        return self.array.dtype.kind == "f"
 
     def is_complex(self) -> bool:
         """True for the complex dtypes."""
-        return self.array.dtype.kind == "c"  # type: ignore[no-any-return]
+        return self.array.dtype.kind == "c"
 
     def is_signed(self) -> bool:
         """True if the dtype has negative numbers."""
@@ -773,7 +773,7 @@ class Tensor:
                 "https://github.com/pytorch/pytorch/pull/103001"
             )
         if id(self) in memo:
-            return memo[id(self)]  # type: ignore[no-any-return]
+            return memo[id(self)]
         out = wrap(copied(self.array), self.requires_grad)
         memo[id(self)] = out
         if self._grad is not None:
@@ -1038,7 +1038,7 @@ def views_of(tensor: Tensor) -> Views:
     counter = tensor.shared_versions()
     if counter.views is None:
         counter.views = Views()
-    return counter.views  # type: ignore[no-any-return]
+    return counter.views
 
 
 def track_view(out: Tensor, source: Tensor, many: bool, state: Any) -> Tensor:

@@ -224,7 +224,7 @@ def register(
     entry = Function(called, primitive, module=module, doc=primitive.doc, parser=parser, **about)
     own = attrgetter(entry.name)(np) if numpy is True else numpy
     primitive.samples = enter(entry, own or primitive.numpy).samples
-    return primitive  # type: ignore[no-any-return]
+    return primitive
 
 
 def _overlap(primitives: tuple[Primitive, ...], inplace: bool) -> str:
@@ -285,7 +285,7 @@ def bundled(body: Callable[..., Any], names: list[str]) -> Callable[..., Any]:
     given = ", ".join(f"{n}={n}" for n in names)
     space = {"body": body, "bundle": SimpleNamespace}
     lines = [f"return body(bundle({given}))"]
-    return generated_calls.generated(body.__name__, ", ".join(names), lines, space)  # type: ignore[no-any-return]
+    return generated_calls.generated(body.__name__, ", ".join(names), lines, space)
 
 
 def _named(body: Callable[..., Any]) -> tuple[Primitive, ...]:
