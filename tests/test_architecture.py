@@ -269,7 +269,7 @@ def test_rules_tell_arrays_and_tensors_apart_in_one_place() -> None:
 
 
 def test_the_parameters_of_operators_have_types() -> None:
-    """What is `Any` to a reader is at most a fifth of a folder's parameters; `annotations` has names."""
+    """What is `Any` to a reader is at most a fifth of a folder's parameters; `declaration` has names."""
     for folder in ("primitives", "composites", "movement", "nn"):
         found = [
             annotation.group(1).strip()
@@ -279,7 +279,7 @@ def test_the_parameters_of_operators_have_types() -> None:
         ]
         assert len(found) > 400
         assert found.count("Any") <= 0.2 * len(found), folder
-    assert not re.search(r"= \"?Any\b", text(PACKAGE / "engine/core/annotations.py"))
+    assert not re.search(r"= \"?Any\b", text(PACKAGE / "engine/core/declaration.py"))
 
 
 # The parameters of a function, up to where its result or its body begins; and how one is annotated.

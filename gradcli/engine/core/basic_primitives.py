@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 import gradcli.engine.system.budget as budget
-from gradcli.engine.core.annotations import Array
 from gradcli.engine.core.batched_arrays import BatchLevel, full, is_diagonal
+from gradcli.engine.core.declaration import Array
 from gradcli.engine.core.gradients import sum_to
 from gradcli.engine.core.primitive import Primitive, primitive
 from gradcli.engine.core.tensor import Tensor, wrap_dim

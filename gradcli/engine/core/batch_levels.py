@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core import batched_arrays
-from gradcli.engine.core.annotations import Array
 from gradcli.engine.core.batched_arrays import BatchLevel
+from gradcli.engine.core.declaration import Array
 from gradcli.engine.core.primitive import Primitive
 from gradcli.engine.core.tensor import Tensor, wrap
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.annotations import Number
+from gradcli.engine.core.declaration import Number
 from gradcli.engine.core.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.registry.dimensions import as_dims, axes
 from gradcli.engine.registry.rule_helpers import data, refuse_if

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.annotations import Array, DType, Ints, Value
+from gradcli.engine.core.declaration import Array, DType, Ints, Value
 from gradcli.engine.core.tensor import Tensor, sized_dim, wrap_dim
 from gradcli.engine.registry.factory_arguments import OPTIONS, makes, nonnegative
 from gradcli.engine.registry.rule_helpers import constant, data, refuse_if

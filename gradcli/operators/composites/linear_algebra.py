@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core import modes
-from gradcli.engine.core.annotations import Ints, Number
+from gradcli.engine.core.declaration import Ints, Number
 from gradcli.engine.core.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.registry.named_results import results, return_type
 from gradcli.engine.registry.rule_helpers import raise_on_grad, refuse_if

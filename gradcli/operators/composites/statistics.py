@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core import batched_arrays
-from gradcli.engine.core.annotations import Array, Ints, Number, Shape, Value
 from gradcli.engine.core.batched_arrays import DYNAMIC, BatchedArray, each, is_batched
+from gradcli.engine.core.declaration import Array, Ints, Number, Shape, Value
 from gradcli.engine.core.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.registry.dimensions import as_dims, axes, not_differentiable, numpy_dtype
 from gradcli.engine.registry.named_results import return_type

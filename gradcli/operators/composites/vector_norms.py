@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.annotations import Array, DType, Ints, Number, Value
+from gradcli.engine.core.declaration import Array, DType, Ints, Number, Value
 from gradcli.engine.core.switch import Cone, WatchedCall, axis_of
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.dimensions import (

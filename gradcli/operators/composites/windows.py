@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.annotations import Array
+from gradcli.engine.core.declaration import Array
 from gradcli.engine.core.tensor import wrap
 from gradcli.engine.registry.factory_arguments import OPTIONS, makes
 from gradcli.engine.registry.rule_helpers import refuse_if

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.annotations import Array, DType, Value
+from gradcli.engine.core.declaration import Array, DType, Value
 from gradcli.engine.core.device import used
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.rule_helpers import cast as in_dtype

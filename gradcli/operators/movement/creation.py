@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 import gradcli.engine.system.budget as budget
-from gradcli.engine.core.annotations import Array, DType, Number, Shape
 from gradcli.engine.core.batched_arrays import is_batched, zeros_of
+from gradcli.engine.core.declaration import Array, DType, Number, Shape
 from gradcli.engine.core.device import used
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry.factory_arguments import (

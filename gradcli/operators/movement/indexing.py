@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.annotations import Array, Arrays, DType, Ints, Number, Shape, Value
+from gradcli.engine.core.declaration import Array, Arrays, DType, Ints, Number, Shape, Value
 from gradcli.engine.core.modes import told
 from gradcli.engine.core.promotion import mismatch
 from gradcli.engine.core.tensor import Tensor, wrap, wrap_dim

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core import modes
-from gradcli.engine.core.annotations import Array, DType, Ints, Number, Shape, Value
 from gradcli.engine.core.batched_arrays import BatchedArray, BatchLevel, is_batched, zeros_of
+from gradcli.engine.core.declaration import Array, DType, Ints, Number, Shape, Value
 from gradcli.engine.core.primitive import VjpRules
 from gradcli.engine.core.promotion import mismatch
 from gradcli.engine.core.tensor import Tensor, edge, retain_anew, wrap

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.annotations import Array, Arrays, Ints, Value
 from gradcli.engine.core.batched_arrays import BatchLevel, batch_of, full, lifted
-from gradcli.engine.core.declaration import itself
+from gradcli.engine.core.declaration import Array, Arrays, Ints, Value, itself
 from gradcli.engine.core.tensor import Tensor, sized_dim, wrap, wrap_dim
 from gradcli.engine.registry.factory_arguments import nonnegative
 from gradcli.engine.registry.rule_helpers import (

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.annotations import Array
+from gradcli.engine.core.declaration import Array
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.rule_helpers import refuse_if
 from gradcli.engine.system import dtypes

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.annotations import Array, Ints
+from gradcli.engine.core.declaration import Array, Ints
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.derivative_pairs import NOTHING, pair
 from gradcli.engine.registry.rule_helpers import implemented, refuse_if

@@ -18,9 +18,8 @@ import numpy as np
 
 import gradcli.engine.system.budget as budget
 from gradcli.engine.core import basic_primitives
-from gradcli.engine.core.annotations import Array, Ints, Shape, Value
 from gradcli.engine.core.basic_primitives import view_of
-from gradcli.engine.core.declaration import itself
+from gradcli.engine.core.declaration import Array, Ints, Shape, Value, itself
 from gradcli.engine.core.gradients import sum_to
 from gradcli.engine.core.promotion import mismatch
 from gradcli.engine.core.size import Size

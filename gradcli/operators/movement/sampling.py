@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core import random
-from gradcli.engine.core.annotations import Array, Number, Shape
+from gradcli.engine.core.declaration import Array, Number, Shape
 from gradcli.engine.core.random import Generator
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.core.views import inplace

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.annotations import Array, DType
+from gradcli.engine.core.declaration import Array, DType
 from gradcli.engine.core.tensor import wrap_dim
 from gradcli.engine.registry.rule_helpers import refuse_if
 from gradcli.engine.system import array_memory

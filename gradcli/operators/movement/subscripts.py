@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core import modes
-from gradcli.engine.core.annotations import Array, Number
 from gradcli.engine.core.batched_arrays import BatchedArray
+from gradcli.engine.core.declaration import Array, Number
 from gradcli.engine.core.tensor import Tensor, track_view, wrap
 from gradcli.engine.core.views import bump, is_plain, same_elements
 from gradcli.engine.system import dtypes

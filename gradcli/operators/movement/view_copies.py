@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradcli.engine.core.annotations import Array, Shape
+from gradcli.engine.core.declaration import Array, Shape
 from gradcli.engine.core.primitive import Primitive, VjpRules
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.table import FUNCTIONS, function, operator, overloads

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core import random
-from gradcli.engine.core.annotations import Array, Value
-from gradcli.engine.core.declaration import itself
+from gradcli.engine.core.declaration import Array, Value, itself
 from gradcli.engine.core.primitive import VjpRules
 from gradcli.engine.core.switch import Corner, Point, Several, jump
 from gradcli.engine.core.tensor import Tensor, wrap, wrap_dim

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcli.engine.core.annotations import Array, DType, Ints, Shape, Value
+from gradcli.engine.core.declaration import Array, DType, Ints, Shape, Value
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.binder import Parser
 from gradcli.engine.registry.derivative_pairs import of_dimensions

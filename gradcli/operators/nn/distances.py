@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.annotations import Array, Ints, Value
+from gradcli.engine.core.declaration import Array, Ints, Value
 from gradcli.engine.core.modes import current, no_grad
 from gradcli.engine.core.promotion import mismatch
 from gradcli.engine.core.tensor import Tensor, wrap_dim

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core import random
-from gradcli.engine.core.annotations import DType
+from gradcli.engine.core.declaration import DType
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry.derivative_pairs import of_dimensions
 from gradcli.engine.registry.rule_helpers import refuse_if

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.annotations import Array, DType, Shape, Value
+from gradcli.engine.core.declaration import Array, DType, Shape, Value
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.derivative_pairs import last, passing
 from gradcli.engine.registry.rule_helpers import (

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.annotations import Array, Ints, Value
 from gradcli.engine.core.batched_arrays import anywhere, is_batched, numbers
+from gradcli.engine.core.declaration import Array, Ints, Value
 from gradcli.engine.core.modes import no_grad
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry.derivative_pairs import last

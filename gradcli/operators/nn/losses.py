@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.annotations import Array, DType, Value
 from gradcli.engine.core.batched_arrays import anywhere
-from gradcli.engine.core.declaration import itself
+from gradcli.engine.core.declaration import Array, DType, Value, itself
 from gradcli.engine.core.generated_calls import generated as compiled
 from gradcli.engine.core.modes import no_grad
 from gradcli.engine.core.promotion import BOOL_OPERAND, mismatch

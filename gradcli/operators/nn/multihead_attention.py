@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core import random
-from gradcli.engine.core.annotations import DType
+from gradcli.engine.core.declaration import DType
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry.schema import checked
 from gradcli.engine.registry.table import bundled, function, resolve

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.annotations import Array, Shape, Value
+from gradcli.engine.core.declaration import Array, Shape, Value
 from gradcli.engine.core.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.registry.rule_helpers import (
     expect_alike,

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from gradcli.engine.core.annotations import Array, Ints, Shape, Value
+from gradcli.engine.core.declaration import Array, Ints, Shape, Value
 from gradcli.engine.core.modes import is_grad_enabled
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.derivative_pairs import NOTHING, of_dimensions, pair

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.annotations import Array
+from gradcli.engine.core.declaration import Array
 from gradcli.engine.registry.rule_helpers import unrecorded
 from gradcli.engine.registry.table import primitive, resolve
 from gradcli.engine.system.blocked_products import matrices_dot

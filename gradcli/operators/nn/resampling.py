@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.annotations import Array, Ints, Shape
+from gradcli.engine.core.declaration import Array, Ints, Shape
 from gradcli.engine.core.generated_calls import generated as compiled
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.derivative_pairs import pair

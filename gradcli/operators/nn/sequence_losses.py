@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.annotations import Array, Ints
+from gradcli.engine.core.declaration import Array, Ints
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry.binder import Parser
 from gradcli.engine.registry.derivative_pairs import last, passing

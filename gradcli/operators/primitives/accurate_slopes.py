@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.annotations import Array, Value
+from gradcli.engine.core.declaration import Array, Value
 from gradcli.engine.registry.rule_helpers import unrecorded, where
 
 # Not empty while derivatives are to be PyTorch's, with the digits that its formulas lose.

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core import basic_primitives, modes
-from gradcli.engine.core.annotations import Array, Number, Value
 from gradcli.engine.core.basic_primitives import factor, is_one, meeting
+from gradcli.engine.core.declaration import Array, Number, Value
 from gradcli.engine.core.primitive import VjpRules
 from gradcli.engine.core.promotion import BOOL_OPERAND, mismatch
 from gradcli.engine.core.switch import CHOICE, SMOOTH, Point, Several, edge, jump

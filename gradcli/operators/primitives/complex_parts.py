@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradcli.engine.core.annotations import Array
+from gradcli.engine.core.declaration import Array
 from gradcli.engine.registry.argument_errors import type_name
 from gradcli.engine.registry.rule_helpers import is_python_number
 from gradcli.engine.registry.table import operator

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.annotations import Array, Number, Value
 from gradcli.engine.core.batched_arrays import BatchedArray, anywhere, is_batched
-from gradcli.engine.core.declaration import itself
+from gradcli.engine.core.declaration import Array, Number, Value, itself
 from gradcli.engine.core.primitive import VjpRules
 from gradcli.engine.core.promotion import mismatch
 from gradcli.engine.core.switch import SMOOTH, Corner, Point, Several, edge, jump

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.annotations import Array, DType, Ints, Shape, Value
 from gradcli.engine.core.batched_arrays import BatchedArray
+from gradcli.engine.core.declaration import Array, DType, Ints, Shape, Value
 from gradcli.engine.core.switch import Ties
 from gradcli.engine.core.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.registry import batching_helpers

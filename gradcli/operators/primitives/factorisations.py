@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.annotations import Array, Number, Value
 from gradcli.engine.core.batched_arrays import anywhere
+from gradcli.engine.core.declaration import Array, Number, Value
 from gradcli.engine.core.switch import MISSED, Draw, Point, Theirs, WatchedCall
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry.rule_helpers import (

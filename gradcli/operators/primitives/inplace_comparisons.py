@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcli.engine.core import modes
-from gradcli.engine.core.annotations import Array
+from gradcli.engine.core.declaration import Array
 from gradcli.engine.core.primitive import VjpRules
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.core.views import inplace

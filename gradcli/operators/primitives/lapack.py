@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.annotations import Array
 from gradcli.engine.core.batched_arrays import numbers
+from gradcli.engine.core.declaration import Array
 from gradcli.engine.registry.rule_helpers import refuse_if
 from gradcli.engine.system.array_memory import laid_out
 from gradcli.engine.system.cascaded_sums import add_reduce

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core import modes
-from gradcli.engine.core.annotations import Array, DType, Ints, Shape, Value
+from gradcli.engine.core.declaration import Array, DType, Ints, Shape, Value
 from gradcli.engine.core.promotion import mismatch
 from gradcli.engine.core.tensor import Tensor, sized_dim, wrap_dim
 from gradcli.engine.registry.binder import Parser

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import gradcli.engine.system.budget as budget
-from gradcli.engine.core.annotations import Array
+from gradcli.engine.core.declaration import Array
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.table import function, primitive
 from gradcli.operators.primitives.special_functions import scipy_function

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core import basic_primitives
-from gradcli.engine.core.annotations import Array, DType, Ints, Value
 from gradcli.engine.core.basic_primitives import sum_backward as sum_backward
+from gradcli.engine.core.declaration import Array, DType, Ints, Value
 from gradcli.engine.core.switch import Zeros
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry import batching_helpers

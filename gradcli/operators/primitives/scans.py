@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core import batched_arrays
-from gradcli.engine.core.annotations import Array, DType, Value
+from gradcli.engine.core.declaration import Array, DType, Value
 from gradcli.engine.core.switch import Draw, Point, Theirs, WatchedCall, Zeros
 from gradcli.engine.core.tensor import Tensor, wrap_dim
 from gradcli.engine.registry.dimensions import integers, multiply_reduce, numpy_dtype

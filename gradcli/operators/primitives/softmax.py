@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.annotations import Array, Ints, Value
-from gradcli.engine.core.declaration import itself
+from gradcli.engine.core.declaration import Array, Ints, Value, itself
 from gradcli.engine.core.primitive import VjpRules
 from gradcli.engine.core.tensor import Tensor, wrap_dim
 from gradcli.engine.registry import batching_helpers

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.annotations import Array, Number, Shape, Value
 from gradcli.engine.core.batched_arrays import anywhere, is_batched
+from gradcli.engine.core.declaration import Array, Number, Shape, Value
 from gradcli.engine.core.primitive import VjpRules
 from gradcli.engine.core.switch import Order, Ranked
 from gradcli.engine.core.tensor import Tensor, wrap, wrap_dim

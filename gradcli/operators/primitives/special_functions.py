@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.annotations import Array, Number, Value
+from gradcli.engine.core.declaration import Array, Number, Value
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.dimensions import not_differentiable
 from gradcli.engine.registry.named_results import results

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.annotations import Array, Ints, Value
+from gradcli.engine.core.declaration import Array, Ints, Value
 from gradcli.engine.core.primitive import VjpRules
 from gradcli.engine.core.switch import Cone
 from gradcli.engine.core.tensor import Tensor
