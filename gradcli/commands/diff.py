@@ -163,6 +163,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         _write_json(request, found, made, where, values, taken)
     elif made.code:
         output.write(made.code)
+    elif matrix := _as_one_matrix(request, where, wanted, options):
+        output.write(matrix)
     else:
         _write_text(request, found, made, values)
 
@@ -386,6 +388,61 @@ def _write_text(
             continue
         lines.append(output.labelled(f"{name}.{word}" if many else None, text, style))
     output.write("\n".join(lines), styled=style.form != "plain")
+
+
+def _items_of_numbers(request: Request, where: Point) -> list[str]:
+    """The programs of the items of a list of numbers, each a function of numbers alone; else none."""
+    from gradcli.formulas.ask.composed_derivatives import shape_of_value
+    from gradcli.language import parse
+    from gradcli.language.rewritten_sources import last_items
+
+    reading = request.reading
+    if reading is None or reading.put_in or reading.elements or reading.along:
+        return []
+    items = last_items(reading.typed)
+    shape = shape_of_value(request.program, where.arrays, request.loaded)
+    if not items or any(a.ndim for a in where.arrays.values()) or shape != (len(items),):
+        return []
+    program = parse(reading.typed)
+    start, end = program.span(len(program) - 3)
+    return [f"{reading.typed[:start]}{item}{reading.typed[end:]}" for item in items]
+
+
+def _as_one_matrix(request: Request, where: Point, wanted: list[str], options: Options) -> str:
+    """The Jacobian of a list of functions of numbers as one matrix of LaTeX: a row each, a column a variable.
+
+    Empty where it is none, or needs names for what occurs more than once.
+    """
+    if options.format != "latex" or not options.jacobian:
+        return ""
+    from copy import copy
+
+    from gradcli.formulas.ask.composed_derivatives import AskedDerivative
+    from gradcli.formulas.print.latex import symbol
+    from gradcli.language import parse
+
+    asked = AskedDerivative()
+    lines = []
+    for row in _items_of_numbers(request, where):
+        part = copy(request)
+        part.program = parse(row)
+        known = {n: a for n, a in where.arrays.items() if n in free_names(part.program)}
+        own = [n for n in wanted if n in known]
+        texts: dict[str, str] = {}
+        if own:
+            at = Point(known, where.tensors, {})
+            way = asked.way(part.program, known, own, request.loaded)
+            made = printed_formula(part, at, own, way, "grad", options)[1]
+            if made.shared:
+                return ""
+            texts = made.by
+        lines.append(" & ".join(texts.get(name, "0") for name in wanted))
+    if not lines:
+        return ""
+    by = ", ".join(map(symbol, wanted))
+    by = by if len(wanted) == 1 else f"({by})"
+    matrix = r" \\ ".join(lines)
+    return rf"\frac{{\partial f}}{{\partial {by}}} = \begin{{pmatrix}}{matrix}\end{{pmatrix}}"
 
 
 def _left(label: str, found: Derivatives) -> str:

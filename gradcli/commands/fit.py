@@ -491,7 +491,7 @@ def report(
     labels = rows.labels
     if request.style.form == "json":
         made = to_json(rows, found, shares)
-        output.write_json({"expression": request.source, **made})
+        output.write_json({"expression": request.source, "wrt": made["parameters"], **made})
     elif typeset is not None:
         from gradcli.commands.typeset_results import lines
 

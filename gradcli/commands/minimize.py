@@ -133,10 +133,12 @@ def report(request: Request, space: Space, found: Minimum, trace: bool) -> None:
     ends = {n: getattr(found, n) for n in ("method", "iterations", "evaluations")}
     if request.style.form == "json":
         gradient = {n: output.to_json(g) for n, g in space.shaped(found.gradient).items()}
+        at = {n: output.to_json(a) for n, a in point.items()}
         made: dict[str, Any] = {
             "expression": request.source,
-            "point": {n: output.to_json(a) for n, a in point.items()},
+            "point": at,
             "value": output.to_json(found.value),
+            "wrt": {n: {"value": at[n], "grad": gradient[n]} for n in at},
             "gradient": gradient,
             **numbers,
             "eigenvalues": output.to_json(found.eigenvalues),

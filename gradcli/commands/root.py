@@ -63,7 +63,12 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         output.note(f"of roots closer than {width:.1g} some may be missing")
     if request.style.form == "json":
         points = [{n: output.to_json(a) for n, a in space.shaped(x).items()} for x in roots]
-        made = {"expression": request.source, "roots": points, "residual": output.to_json(residual)}
+        made: dict[str, Any] = {
+            "expression": request.source,
+            "roots": points,
+            "wrt": {n: {"roots": [point[n] for point in points]} for n in space.start},
+            "residual": output.to_json(residual),
+        }
         output.write_json({**made, "evaluations": system.evaluations, "converged": converged})
     else:
         lines: list[tuple[str | None, Any]] = [

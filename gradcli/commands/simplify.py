@@ -45,7 +45,10 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     (text,) = made.by.values() if made.by else ("",)
     if options.format == "json":
         shapes = {n: list(a.shape) for n, a in where.arrays.items()}
-        report = {"expression": request.source, "simplified": text, "shapes": shapes}
+        wrt = {name: {"shape": shape} for name, shape in shapes.items()}
+        report = {
+            "expression": request.source, "simplified": text, "wrt": wrt, "shapes": shapes,
+        }  # fmt: skip
         shared = {"shared": dict(made.shared)} if made.shared else {}
         output.write_json({**report, "general": made.general, **shared})
     else:

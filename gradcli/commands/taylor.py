@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
@@ -83,13 +83,17 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             "the program has no formula here: the coefficients are numbers, by power series"
         )
         if request.style.form == "json":
-            shown = {"expression": request.source, "at": texts, "order": options.order}
-            output.write_json({**shown, "taylor": text})
+            output.write_json({**_asked(request, texts, options.order), "taylor": text})
         else:
             output.write(text)
         return
     if form == "json":
-        shown = {"expression": request.source, "at": texts, "order": options.order}
-        output.write_json({**shown, "taylor": found.text()})
+        output.write_json({**_asked(request, texts, options.order), "taylor": found.text()})
     else:
         output.write(code or found.text(form))
+
+
+def _asked(request: Request, at: dict[str, str], order: int) -> dict[str, Any]:
+    """What JSON says of the question."""
+    wrt = {name: {"at": text} for name, text in at.items()}
+    return {"expression": request.source, "wrt": wrt, "at": at, "order": order}
