@@ -38,8 +38,8 @@ def map(
     The variables that are no columns are `values` and keywords, the same in all rows. Returns float64 arrays
     by name: "value" ("value_0" and so on where there are several), and "x.grad" of each column in `wrt` (all;
     `()`: none). Of a tuple, `price, d1`, each item has its gradients: "price", "price.x.grad". bad_rows:
-    "stop" raises LanguageError for a row that is refused, with its number; "nan" gives nan there. For Arrow's tables
-    and those larger than memory see `gradcli.compile(source).map`.
+    "stop" raises LanguageError for a row that is refused, with its number; "nan" gives nan there. For
+    Arrow's tables and those larger than memory see `gradcli.compile(source).map`.
     """
     from gradcli.columns.streaming.item_rows import ItemRows, item_names
     from gradcli.columns.streaming.mapped_program import Rows
