@@ -18,7 +18,7 @@ from gradcli.commands.formula_question import (
     located,
     squared,
 )
-from gradcli.commands.free_points import point, wanted_names
+from gradcli.commands.free_points import Point, point, wanted_names
 from gradcli.commands.question import write
 from gradcli.commands.request import Request
 from gradcli.commands.terminal import is_terminal
@@ -27,7 +27,6 @@ from gradcli.language.rewritten_sources import check_no_equation
 from gradcli.language.scope_checks import free_names
 
 if TYPE_CHECKING:
-    from gradcli.commands.free_points import Point
     from gradcli.engine.system.process import AnyContext
     from gradcli.formulas.ask.composed_derivatives import AskedDerivative
     from gradcli.formulas.ask.differential_steps import Step
@@ -125,28 +124,16 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     if options.at and form in ("text", "json"):
         answer.values = _values(answer)
     if form == "text" and not (options.at or unknown) and _has_a_value_to_show(where):
-<<<<<<< HEAD
-        _note_values(request, where, made, found.limits)
-    if taken and form != "json":
-        output.write("\n".join(_step_lines(taken, form)) + "\n")
-    if form == "json":
-        _write_json(request, found, made, where, values, taken)
-    elif made.code:
-        output.write(made.code)
-    elif matrix := _as_one_matrix(request, where, wanted, options):
-        output.write(matrix)
-    else:
-        _write_text(request, found, made, values)
-=======
         _note_values(request, answer)
-    if not made.code:
+    if matrix := _as_one_matrix(request, question, options):
+        answer.lines = [visible(matrix)]
+    elif not made.code:
         answer.lines = [*map(visible, made.lines), *_lines(request, answer)]
     answer.about = _by_variables(answer)
     if taken:
         answer.lines = [*map(visible, _step_lines(taken, form)), "", *answer.lines]
         answer.more = {"steps": [step.to_json() for step in taken]}
     write(answer)
->>>>>>> main
 
 
 def _check_options(options: Options, asked: AskedDerivative, form: str) -> None:
@@ -260,31 +247,33 @@ def _items_of_numbers(request: Request, where: Point) -> list[str]:
     return [f"{reading.typed[:start]}{item}{reading.typed[end:]}" for item in items]
 
 
-def _as_one_matrix(request: Request, where: Point, wanted: list[str], options: Options) -> str:
+def _as_one_matrix(request: Request, question: FormulaQuestion, options: Options) -> str:
     """The Jacobian of a list of functions of numbers as one matrix of LaTeX: a row each, a column a variable.
 
     Empty where it is none, or needs names for what occurs more than once.
     """
-    if options.format != "latex" or not options.jacobian:
-        return ""
     from copy import copy
 
     from gradcli.formulas.ask.composed_derivatives import AskedDerivative
     from gradcli.formulas.print.latex import symbol
     from gradcli.language import parse
 
-    asked = AskedDerivative()
+    if options.format != "latex" or not options.jacobian or options.assume:
+        return ""
     lines = []
+    where, wanted = question.where, question.wanted
     for row in _items_of_numbers(request, where):
-        part = copy(request)
-        part.program = parse(row)
-        known = {n: a for n, a in where.arrays.items() if n in free_names(part.program)}
+        asker = copy(request)
+        asker.program = parse(row)
+        known = {n: a for n, a in where.arrays.items() if n in free_names(asker.program)}
+        given = {n: t for n, t in where.tensors.items() if n in known}
         own = [n for n in wanted if n in known]
         texts: dict[str, str] = {}
         if own:
-            at = Point(known, where.tensors, {})
-            way = asked.way(part.program, known, own, request.loaded)
-            made = printed_formula(part, at, own, way, "grad", options)[1]
+            at = Point(known, given, {})
+            made = (
+                FormulaQuestion(asker, at, AskedDerivative(), own, **vars(options)).answered().made
+            )
             if made.shared:
                 return ""
             texts = made.by

@@ -499,19 +499,12 @@ def report(
     from gradcli.language.located_errors import LanguageError
 
     labels = rows.labels
-<<<<<<< HEAD
-    if request.style.form == "json":
-        made = to_json(rows, found, shares)
-        output.write_json({"expression": request.source, "wrt": made["parameters"], **made})
-    elif typeset is not None:
-=======
     answer = Answer(
         request,
         [] if typeset else _lines(request, labels, found, shares),
         lambda _: to_json(rows, found, shares),
     )
     if typeset is not None:
->>>>>>> main
         from gradcli.commands.typeset_results import lines
 
         named = list(zip(labels, map(float, found.values), map(float, found.errors), strict=True))

@@ -169,17 +169,6 @@ def _answer(question: Question, space: Space, found: Minimum) -> Answer:
     norm = float(np.linalg.norm(found.gradient))
     numbers = {"gradient_norm": norm, "kind": found.kind}
     ends = {n: getattr(found, n) for n in ("method", "iterations", "evaluations")}
-<<<<<<< HEAD
-    if request.style.form == "json":
-        gradient = {n: output.to_json(g) for n, g in space.shaped(found.gradient).items()}
-        at = {n: output.to_json(a) for n, a in point.items()}
-        made: dict[str, Any] = {
-            "expression": request.source,
-            "point": at,
-            "value": output.to_json(found.value),
-            "wrt": {n: {"value": at[n], "grad": gradient[n]} for n in at},
-            "gradient": gradient,
-=======
     results: list[tuple[str | None, Any]]
     results = [*point.items(), ("value", found.value), *numbers.items()]
     if found.eigenvalues is not None and len(found.eigenvalues):
@@ -190,7 +179,6 @@ def _answer(question: Question, space: Space, found: Minimum) -> Answer:
             "point": {n: output.to_json(a) for n, a in point.items()},
             "value": output.to_json(found.value),
             "gradient": {n: output.to_json(g) for n, g in space.shaped(found.gradient).items()},
->>>>>>> main
             **numbers,
             "eigenvalues": output.to_json(found.eigenvalues),
             **ends,

@@ -73,22 +73,6 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         residual = max((abs(float(system.value(x)[0])) for x in roots), default=0.0)
         converged = True
         output.note(f"of roots closer than {width:.1g} some may be missing")
-<<<<<<< HEAD
-    if request.style.form == "json":
-        points = [{n: output.to_json(a) for n, a in space.shaped(x).items()} for x in roots]
-        made: dict[str, Any] = {
-            "expression": request.source,
-            "roots": points,
-            "wrt": {n: {"roots": [point[n] for point in points]} for n in space.start},
-            "residual": output.to_json(residual),
-        }
-        output.write_json({**made, "evaluations": system.evaluations, "converged": converged})
-    else:
-        lines: list[tuple[str | None, Any]] = [
-            pair for x in roots for pair in space.shaped(x).items()
-        ]
-        output.write_results([*lines, ("residual", residual)] if lines else [], request.style)
-=======
     points = [space.shaped(x) for x in roots]
     lines: list[tuple[str | None, Any]] = [pair for point in points for pair in point.items()]
     keys: dict[str, Any] = {
@@ -103,7 +87,6 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         each = [inputs.to_json(one) for one in spreads]
         keys |= {key: [one[key] for one in each] for key in each[0]}
     write(Answer(request, [*lines, ("residual", residual)] if lines else [], lambda _: keys))
->>>>>>> main
     if canvas is not None:
         canvas.draw(_picture(space, system, roots, interval))
     if not converged or not roots:

@@ -32,27 +32,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """
     format_of(request, options)
     where = squared(options.assume, request, point(ctx, request))
-<<<<<<< HEAD
-    try:
-        found, made = printed_formula(request, where, [], simplification(), "eval", options)
-    except NoExpression as error:
-        raise error_at(error, source=request.source, span=error.span) from error
-    write_notes(found, made, where)
-    (text,) = made.by.values() if made.by else ("",)
-    if options.format == "json":
-        shapes = {n: list(a.shape) for n, a in where.arrays.items()}
-        wrt = {name: {"shape": shape} for name, shape in shapes.items()}
-        report = {
-            "expression": request.source, "simplified": text, "wrt": wrt, "shapes": shapes,
-        }  # fmt: skip
-        shared = {"shared": dict(made.shared)} if made.shared else {}
-        output.write_json({**report, "general": made.general, **shared})
-    else:
-        output.write(made.code or "\n".join([*made.lines, text]))
-=======
     with located(request):
         answer = FormulaQuestion(request, where, **vars(options)).answered()
     answer.note()
     answer.about = {"simplified": "".join(answer.made.by.values())}
     write(answer)
->>>>>>> main

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-=======
 from collections.abc import Mapping
->>>>>>> main
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
@@ -96,36 +93,6 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         output.note(
             f"this is at {next(iter(texts))} = 0; choose another point with --{next(iter(texts))}"
         )
-<<<<<<< HEAD
-    try:
-        found = taylor(request.program, where.arrays, texts, options.order, request.loaded)
-        form = "json" if request.style.form == "json" else options.format
-        code = "" if form in ("text", "latex", "json") else printed(found, form).code
-    except (NoExpression, LanguageError) as error:
-        text = _by_series(request, texts, options.order)
-        if text is None or options.format not in ("text", None):
-            if isinstance(error, LanguageError):
-                raise
-            raise error_at(error, source=request.source, span=error.span) from error
-        output.note(
-            "the program has no formula here: the coefficients are numbers, by power series"
-        )
-        if request.style.form == "json":
-            output.write_json({**_asked(request, texts, options.order), "taylor": text})
-        else:
-            output.write(text)
-        return
-    if form == "json":
-        output.write_json({**_asked(request, texts, options.order), "taylor": found.text()})
-    else:
-        output.write(code or found.text(form))
-
-
-def _asked(request: Request, at: dict[str, str], order: int) -> dict[str, Any]:
-    """What JSON says of the question."""
-    wrt = {name: {"at": text} for name, text in at.items()}
-    return {"expression": request.source, "wrt": wrt, "at": at, "order": order}
-=======
     with located(request):
         form = format_of(request, options)
         text, found = expanded(request, where.arrays, texts, options.order, form)
@@ -135,4 +102,3 @@ def _asked(request: Request, at: dict[str, str], order: int) -> dict[str, Any]:
     answer = Answer(request, [], lambda _: keys)
     answer.lines = [visible(text)]
     write(answer)
->>>>>>> main
