@@ -123,6 +123,12 @@ OPTIMIZERS = [
     "RMSprop(p, lr=0.05, momentum=0.5, centered=True)",
     "Adagrad(p, lr=0.1, lr_decay=0.01)",
     "Adadelta(p)",
+    "NAdam(p, lr=0.1)",
+    "NAdam(p, 0.1, weight_decay=0.1, decoupled_weight_decay=True)",
+    "RAdam(p, lr=0.1)",
+    "RAdam(p, 0.1, (0.6, 0.7), weight_decay=0.1)",
+    "Rprop(p, lr=0.05)",
+    "ASGD(p, lr=0.1, lambd=0.1, t0=2)",
     "LBFGS(p, lr=0.5, max_iter=4)",
     "LBFGS(p, max_iter=5, line_search_fn='strong_wolfe')",
 ]

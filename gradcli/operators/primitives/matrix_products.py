@@ -200,8 +200,11 @@ def _mm_mat1(g: Any, mat2: Any, sizes: Any, strides: Any, alpha: Any = 1) -> Any
 def _mm_mat2(g: Any, mat1: Any, sizes: Any, strides: Any, alpha: Any = 1) -> Any:
     """`alpha * (mat1.T @ g)`."""
     if isinstance(g, ARRAYS):
-        made = rows_product(mat1, g) if suits_product(mat1, g) else _t(conj(mat1)).dot(g)
-        return _scaled(made, alpha)
+        if suits_product(mat1, g):
+            return _scaled(rows_product(mat1, g), alpha)
+        if _column_major(sizes, strides):  # of a weight: its gradient then lies as the weight does
+            return _scaled(_t(_t(g).dot(conj(mat1))), alpha)
+        return _scaled(_t(conj(mat1)).dot(g), alpha)
     if _column_major(sizes, strides):
         return _scaled(mm(_t(g), conj(mat1)).t(), alpha)
     return _scaled(mm(conj(_t(mat1)), g), alpha)
