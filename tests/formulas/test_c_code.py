@@ -276,7 +276,10 @@ def test_names_that_c_has_are_renamed(tmp_path: Path) -> None:
         built(compiler, [made.code or ""], tmp_path)
 
 
-@pytest.mark.parametrize("compiler", ["gcc -x c", "g++ -x c++", "clang -x c", "clang++ -x c++", "tcc"])
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "compiler", ["gcc -x c", "g++ -x c++", "clang -x c", "clang++ -x c++", "tcc"]
+)
 def test_no_name_is_a_macro_of_a_compiler(compiler: str) -> None:
     if shutil.which(compiler.split()[0]) is None:
         pytest.skip(f"no {compiler}")
