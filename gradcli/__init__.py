@@ -47,6 +47,14 @@ _HOME = {
         ["set_printoptions", "get_printoptions", "printoptions"], "gradcli.engine.core.printing"
     ),
     **dict.fromkeys(["save", "load"], "gradcli.torch.serialization"),
+    **dict.fromkeys(["autocast", "GradScaler"], "gradcli.torch.amp"),
+    **dict.fromkeys(
+        [
+            *("set_float32_matmul_precision", "get_float32_matmul_precision", "typename"),
+            *("use_deterministic_algorithms", "are_deterministic_algorithms_enabled"),
+        ],
+        "gradcli.torch.switches",
+    ),
     **dict.fromkeys(["evaluate", "parse"], "gradcli.language"),
     "inspect": "gradcli.graphs",
     "compile": "gradcli.columns.streaming.table_functions",
@@ -64,7 +72,7 @@ _HOME = {
 _TORCH = frozenset(
     [
         *("autograd", "linalg", "special", "fft", "nn", "func", "testing", "return_types"),
-        *("utils", "cuda", "random", "backends", "accelerator", "serialization", "optim"),
+        *("amp", "utils", "cuda", "random", "backends", "accelerator", "serialization", "optim"),
     ]
 )
 _NAMESPACES = _TORCH | frozenset(
