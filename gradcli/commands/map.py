@@ -521,9 +521,10 @@ def say(tally: Tally, bad_rows: str, source: str) -> None:
             "does not tell it"
         )
     if tally.sampled:
+        lost = f" (in {counted(tally.lost, 'row')} some have no value)" if tally.lost else ""
         output.note(
             f"{counted(tally.sampled, 'row')} whose uncertainty is by {tally.draws} draws of normal "
-            "distributions: there neither the gradient nor the second order tells it"
+            f"distributions{lost}: there neither the gradient nor the second order tells it"
         )
     if tally.alone is not None:
         output.note(f"the rows ran one by one: {tally.alone}")

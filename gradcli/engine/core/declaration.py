@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator as op
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from types import FunctionType
 from typing import Any
@@ -119,6 +119,29 @@ class Facts:
     # Where its slope depends on the side, or is missed by its rule: a `core.switch.Point`, or `Several`.
     switch: Any = None
     doc = ""
+
+
+# A word of a declaration is a fact that is true, but these, which are values of other facts.
+_WORDS: dict[str, tuple[str, Any]] = {
+    **{word: ("linearity", word) for word in ("linear", "bilinear", "elementwise", "loss")},
+    **{word: ("types", word) for word in ("common", "float", "own")},
+    **{word: ("batching", word) for word in ("along", "dynamic", "folded", "leading", "random")},
+    **{"pointwise": ("batching", "elementwise"), "list": ("outputs", "list")},
+    **{"function": ("method", False), "saves_all": ("saves_by_need", False)},
+    **{word: ("writes", word) for word in ("apart", "shared")},
+}
+
+
+def said(words: str) -> dict[str, Any]:
+    """The facts that words say: "linear view" is `{"linearity": "linear", "view": True}`."""
+    return dict(_WORDS.get(word, (word, True)) for word in words.split())
+
+
+def sample_calls(samples: str | Iterable[str], name: str) -> tuple[str, ...]:
+    """Samples as calls; in a text they are parted by "; ", and the name goes before a parenthesis."""
+    if not isinstance(samples, str):
+        return tuple(samples)
+    return tuple(name * (s[0] == "(") + s for s in samples.split("; ") if s)
 
 
 def rule_of_name(name: str) -> Any:

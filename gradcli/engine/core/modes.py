@@ -113,6 +113,12 @@ local = _Local()
 _PLAIN = State()
 
 
+def nothing_listens() -> bool:
+    """Whether what is done with tensors concerns no transform, batch or recorder, but perhaps the graph."""
+    state = local.state if unusual else None
+    return not differentiating and (state is None or state.silent)
+
+
 def change(**values: Any) -> State | None:
     """Change fields of this thread's state; returns the old state for `restore`."""
     before = local.state

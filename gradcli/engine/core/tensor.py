@@ -571,7 +571,16 @@ class Tensor:
 
         return strided
 
-    is_cuda = False
+    is_cpu = True
+    is_cuda = is_mps = is_xpu = is_meta = is_sparse = is_nested = is_quantized = is_mkldnn = False
+
+    def is_pinned(self) -> bool:
+        """False: there is no device to copy to."""
+        return False
+
+    def is_shared(self) -> bool:
+        """False: no other process sees the memory."""
+        return False
 
     def cpu(self) -> Tensor:
         """The tensor itself: there is no other device."""

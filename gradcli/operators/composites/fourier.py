@@ -61,7 +61,7 @@ def _r2c_backward(g: Any, dim: Any, normalization: int, onesided: bool, size: in
     return fft_c2c(g, dim, normalization, False).real
 
 
-@primitive("FftC2CBackward0", "linear")
+@primitive("linear", node="FftC2CBackward0")
 class fft_c2c:
     def forward(self: Array, dim: Any, normalization: int, forward: bool) -> Array:
         count = prod(self.shape[d] for d in dim)
@@ -77,7 +77,7 @@ class fft_c2c:
     self = lambda g, dim, normalization, forward: fft_c2c(g, dim, normalization, not forward)
 
 
-@primitive("FftR2CBackward0", "linear", analytic=False)
+@primitive("linear", node="FftR2CBackward0", analytic=False)
 class fft_r2c:
     def forward(self: Array, dim: Any, normalization: int, onesided: bool) -> Array:
         count = prod(self.shape[d] for d in dim)
@@ -90,7 +90,7 @@ class fft_r2c:
     )
 
 
-@primitive("FftC2RBackward0", "linear", analytic=False)
+@primitive("linear", node="FftC2RBackward0", analytic=False)
 class fft_c2r:
     def forward(self: Array, dim: Any, normalization: int, last_dim_size: int) -> Array:
         sizes = [self.shape[d] for d in dim[:-1]] + [last_dim_size]

@@ -37,7 +37,7 @@ _ALONG = "int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tenso
 
 
 @operator(
-    "NansumBackward0",
+    node="NansumBackward0",
     axes="dim*",
     symbolic="nansum: dim keepdim -",
     samples=_NAN,
@@ -83,7 +83,7 @@ def _count_nonzero(self: Array, dim: Any = None) -> Array:
     return afresh(add_reduce(self != 0, axis=axes(dim, self.ndim), dtype=np.int64), self)
 
 
-count_p = primitive(_count_nonzero, axes="dim*")(type("count_nonzero", (), {}))
+count_p = primitive(kernel=_count_nonzero, axes="dim*")(type("count_nonzero", (), {}))
 
 
 @function(
@@ -145,7 +145,7 @@ def _rows_of(self: Any, axis: int) -> Any:
 def _distinct(kernel: Any, node: str, refused: str) -> Any:
     """The primitive of a function that finds different elements."""
     facts = {"outputs": "output | inverse counts", "axes": "", "batching": "dynamic"}
-    return primitive(kernel, node, refuses={"c": refused}, **facts)
+    return primitive(kernel=kernel, node=node, refuses={"c": refused}, **facts)
 
 
 @_distinct(_unique_2, "Unique2Backward0", "unique")
@@ -474,7 +474,7 @@ def bucketize(
 _histogram_type = return_type("histogram", "hist bin_edges")
 
 
-@primitive("NotImplemented", "dynamic", outputs="hist bin_edges")
+@primitive("dynamic", node="NotImplemented", outputs="hist bin_edges")
 class histogram_p:
     def forward(
         self: Array, weight: Array | None, bins: Any, range: Any, density: bool

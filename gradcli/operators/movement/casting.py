@@ -20,7 +20,7 @@ FAMILY = "shapes"
 
 
 # -- copies ---------------------------------------------------------------------------------------
-@primitive("CloneBackward0", "linear copies pointwise", symbolic="self")
+@primitive("linear copies pointwise", node="CloneBackward0", symbolic="self")
 class clone_as:
     def forward(self: Array, memory_format: str | None = None) -> Array:
         return formatted(self, memory_format) if isinstance(self, IN_MEMORY) else self
@@ -58,7 +58,7 @@ def contiguous(input: Array, memory_format: Any) -> Any:
     return clone_as(input, name)
 
 
-@primitive(lambda self: self, symbolic="held")
+@primitive(kernel=lambda self: self, symbolic="held")
 class stop_gradient:
     """What the tape holds constant, in a recording that is differentiated again."""
 
@@ -89,13 +89,17 @@ def cast_back(g: Any, self_dtype: Any) -> Any:
 
 
 @primitive(
-    _to_copy, "ToCopyBackward0", "linear copies pointwise", analytic=False, jet=lambda s, self: self
+    "linear copies pointwise",
+    kernel=_to_copy,
+    node="ToCopyBackward0",
+    analytic=False,
+    jet=lambda s, self: self,
 )
 class to_copy:
     self = cast_back
 
 
-@primitive(_to_copy, "pointwise", symbolic="to")
+@primitive("pointwise", kernel=_to_copy, symbolic="to")
 class to_discrete:
     """Integers and booleans: not differentiable."""
 

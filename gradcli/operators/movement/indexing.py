@@ -148,9 +148,9 @@ def _masks(key: Any) -> bool:
 
 
 @primitive(
-    _index,
-    "IndexBackward0",
     "linear",
+    kernel=_index,
+    node="IndexBackward0",
     dynamic="masks",
     name="index",
     samples="randn(3)[[0,2]]",
@@ -247,9 +247,9 @@ def _index_put_back(g: Any, values_args: Any, indices: Any, accumulate: bool) ->
 
 
 @operator(
-    _index_put,
-    "IndexPutBackward0",
     "inplace apart",
+    kernel=_index_put,
+    node="IndexPutBackward0",
     samples="(randn(3), (tensor([0, 2]),), randn(2)); (randn(3), (tensor([0, 0]),), randn(2), True)",
     batching="index_written",
     signature="index_put(Tensor input, Tensor[] indices, Tensor values, bool accumulate=False)",
@@ -261,7 +261,9 @@ class index_put:
     values = _values_back
 
 
-@primitive(_index_put, "IndexPutImplBackward0", batching="index_written", symbolic="index_put")
+@primitive(
+    kernel=_index_put, node="IndexPutImplBackward0", batching="index_written", symbolic="index_put"
+)
 class index_put_impl:
     self = _index_put_back
     values = _values_back
@@ -276,9 +278,9 @@ def _where(condition: Array, self: Array, other: Array, dtype: Any = None) -> Ar
 
 
 @primitive(
-    _where,
-    "WhereBackward0",
     "linear pointwise",
+    kernel=_where,
+    node="WhereBackward0",
     jet=lambda s, condition, self, other: self.where(condition, other),
 )
 class where_of:
@@ -390,7 +392,7 @@ def unravel_index(indices: Array, shape: Any) -> tuple[Any, ...]:
 
 
 # -- by mask --------------------------------------------------------------------------------------
-@primitive("MaskedFillBackward0", "own_order pointwise", writes="shared read")
+@primitive("own_order pointwise", node="MaskedFillBackward0", writes="shared read")
 class masked_fill_number:
     def forward(self: Array, mask: Array, value: Any) -> Array:
         if mask.dtype.kind != "b":
@@ -407,7 +409,7 @@ class masked_fill_number:
 
 
 @primitive(
-    "MaskedFillBackward1",
+    node="MaskedFillBackward1",
     batching=batching_helpers.of(batching_helpers.filled, lambda: where_of),
     writes="shared read",
 )
@@ -443,8 +445,8 @@ def _check_broadcast(self: Any, mask: Any) -> None:
 
 
 @operator(
-    "MaskedSelectBackward0",
     "linear apart",
+    node="MaskedSelectBackward0",
     dynamic="masks",
     samples="(randn(3), tensor([True, False, True]))",
     batching=batching_helpers.of(batching_helpers.masked, lambda: index_select),
@@ -466,8 +468,8 @@ class masked_select:
 
 
 @operator(
-    "MaskedScatterBackward0",
     "inplace",
+    node="MaskedScatterBackward0",
     batching="masked_scattered",
     samples="(randn(3), tensor([True, False, True]), randn(2))",
 )
@@ -501,7 +503,7 @@ class masked_scatter:
     source = lambda g, mask, source_sym_sizes: masked_scatter_backward(g, mask, source_sym_sizes)
 
 
-@primitive("MaskedScatterBackwardBackward0", batching="masked_scatter_slope")
+@primitive(node="MaskedScatterBackwardBackward0", batching="masked_scatter_slope")
 class masked_scatter_backward:
     def forward(grad_output: Array, mask: Array, sizes: Any) -> Array:
         found = masked_select.kernel(grad_output, mask)
@@ -544,8 +546,8 @@ def _places(index: Any, dim: int) -> tuple[Any, ...]:
 
 
 @operator(
-    "GatherBackward0",
     "linear apart",
+    node="GatherBackward0",
     samples="(randn(2,3), 1, tensor([[0, 2], [1, 1]])); (randn(3), 0, tensor([2, 0, 0]))",
     batching="as_lines index",
     signature="gather(Tensor input, int dim, Tensor index, *, bool sparse_grad=False, Tensor out=None)",
@@ -626,7 +628,7 @@ def _scattered_back(g: Any, dim: int, index: Any, sizes: tuple[int, ...]) -> Any
     return _to_source(found, sizes)
 
 
-@primitive("ScatterBackward0", "apart", batching="as_lines self", symbolic="scatter:")
+@primitive("apart", node="ScatterBackward0", batching="as_lines self", symbolic="scatter:")
 class scatter_src:
     def forward(self: Array, dim: int, index: Array, src: Array) -> Array:
         made, key, part = _scatter_check("scatter", self, dim, index, src)
@@ -639,7 +641,7 @@ class scatter_src:
 
 
 @primitive(
-    "ScatterBackward1", "apart", linearity=None, batching="as_lines self", symbolic="scatter:"
+    "apart", node="ScatterBackward1", linearity=None, batching="as_lines self", symbolic="scatter:"
 )
 class scatter_value:
     def forward(self: Array, dim: int, index: Array, value: Any) -> Array:
@@ -651,7 +653,7 @@ class scatter_value:
     self = lambda g, dim, index: scatter_value(g, dim, index, 0)
 
 
-@primitive("NotImplemented", "apart", batching="as_lines self")
+@primitive("apart", node="NotImplemented", batching="as_lines self")
 class scatter_:
     def forward(self: Array, dim: int, index: Array, src: Array, reduce: str) -> Array:
         if reduce not in ("add", "multiply"):
@@ -687,8 +689,8 @@ def scatter(
 
 
 @operator(
-    "ScatterAddBackward0",
     "linear inplace apart",
+    node="ScatterAddBackward0",
     samples="(randn(2,3), 1, tensor([[0, 0], [2, 1]]), randn(2,2))",
     batching="as_lines self",
     signature="scatter_add(Tensor input, int dim, Tensor index, Tensor src, *, Tensor out=None)",
@@ -792,8 +794,8 @@ def _reduce_back(
 
 
 @operator(
-    "ScatterReduceBackward0",
     "inplace apart",
+    node="ScatterReduceBackward0",
     refuses={"C": "scatter_reduce"},
     samples=tuple(
         f"scatter_reduce(randn(3), 0, tensor([0, 0, 2]), randn(3), '{r}')" for r in _REDUCERS
@@ -873,8 +875,8 @@ def _stray(line: Any, n: int, low: int = 0) -> int | None:
 
 
 @operator(
-    "IndexSelectBackward0",
     "linear apart",
+    node="IndexSelectBackward0",
     axes="",
     samples="(randn(2,3), 1, tensor([2, 0, 0]))",
     batching=batching_helpers.of(batching_helpers.selected, lambda: index_p),
@@ -951,8 +953,8 @@ def _source_back(g: Any, source: Any, source_dim: int, dim: int, index: Any) -> 
 
 
 @operator(
-    "IndexAddBackward0",
     "inplace apart",
+    node="IndexAddBackward0",
     samples="(randn(3,2), 0, tensor([0, 2]), randn(2,2), alpha=2)",
     batching="apart index",
     signature="index_add(Tensor input, int dim, Tensor index, Tensor source, *, Scalar alpha=1, "
@@ -974,8 +976,8 @@ class index_add:
 
 
 @operator(
-    "IndexCopyBackward0",
     "inplace apart",
+    node="IndexCopyBackward0",
     samples="(randn(3,2), 0, tensor([0, 2]), randn(2,2))",
     batching="apart index",
     signature="index_copy(Tensor input, int dim, Tensor index, Tensor source, *, Tensor out=None)",
@@ -1037,7 +1039,7 @@ class index_copy:
         return _of_last(found, np.broadcast_to(stay, found.shape))
 
 
-@primitive("IndexFillBackward0", batching="apart index", writes="shared apart read")
+@primitive(node="IndexFillBackward0", batching="apart index", writes="shared apart read")
 class index_fill_number:
     def forward(self: Array, dim: int, index: Array, value: Any) -> Array:
         at = wrap_dim(dim, self.ndim)
@@ -1066,7 +1068,7 @@ def _unique(index: Any) -> Any:
     return constant(np.unique(data(index)), index)
 
 
-@primitive("IndexFillBackward1", batching="filled_at", writes="shared apart read")
+@primitive(node="IndexFillBackward1", batching="filled_at", writes="shared apart read")
 class index_fill_tensor:
     def forward(self: Array, dim: int, index: Array, value: Array) -> Array:
         if value.ndim:
@@ -1093,8 +1095,8 @@ def index_fill(input: Array, dim: int, index: Array, value: Any) -> Any:
 
 
 @operator(
-    "IndexReduceBackward0",
     "inplace apart",
+    node="IndexReduceBackward0",
     refuses={"C": "index_reduce"},
     samples=tuple(
         f"index_reduce(randn(3,2), 0, tensor([0, 2, 0]), randn(3,2), '{r}')"
@@ -1178,8 +1180,8 @@ def _flat_positions(name: str, self: Any, index: Any) -> Any:
 
 
 @operator(
-    "TakeBackward0",
     "linear apart",
+    node="TakeBackward0",
     samples="(randn(2,3), tensor([0, 5, 5]))",
     batching=batching_helpers.of(batching_helpers.taken, lambda: index_select),
 )
@@ -1224,9 +1226,9 @@ def _put_back(g: Any, source: Any, index: Any, accumulate: bool) -> Any:
 
 
 @operator(
-    _put,
-    "PutBackward0",
     "inplace apart",
+    kernel=_put,
+    node="PutBackward0",
     batching="put",
     samples="(randn(2,3), tensor([0, 5]), randn(2)); (randn(3), tensor([0, 0]), randn(2), True)",
     signature="put(Tensor input, Tensor index, Tensor source, bool accumulate=False)",
@@ -1286,8 +1288,8 @@ def _placed(name: str, self: Any, part: Any, src: Any, made: Any) -> Any:
 
 
 @operator(
-    "SelectScatterBackward0",
     "linear",
+    node="SelectScatterBackward0",
     refuses={"C": "select_scatter"},
     symbolic="select_scatter:",
     samples="(randn(2,3), randn(3), 0, 1)",
@@ -1305,8 +1307,8 @@ class select_scatter:
 
 
 @operator(
-    "SliceScatterBackward0",
     "linear",
+    node="SliceScatterBackward0",
     refuses={"C": "slice_scatter"},
     symbolic="slice_scatter:",
     samples="(randn(4), randn(2), 0, 1, 3)",
@@ -1329,8 +1331,8 @@ class slice_scatter:
 
 
 @operator(
-    "DiagonalScatterBackward0",
     "linear",
+    node="DiagonalScatterBackward0",
     symbolic="diagonal_scatter:",
     samples="(randn(3,3), randn(3))",
     axes="dim1 dim2",
@@ -1350,8 +1352,8 @@ class diagonal_scatter:
 
 
 @operator(
-    "AsStridedScatterBackward0",
     "linear",
+    node="AsStridedScatterBackward0",
     samples="(randn(2,3), randn(2,2), (2,2), (1,2))",
     signature="as_strided_scatter(Tensor input, Tensor src, int[] size, int[] stride, "
     "int? storage_offset=None)",

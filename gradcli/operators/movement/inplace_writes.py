@@ -52,7 +52,7 @@ def _copy(self: Array, src: Array) -> Array:
     return _cast(src, self.dtype)
 
 
-@primitive(_copy, "CopyBackwards", "lossy", batching="copied")
+@primitive("lossy", kernel=_copy, node="CopyBackwards", batching="copied")
 class copy_p:
     self = zeros_like
 
@@ -95,26 +95,26 @@ def _fill_tensor(self: Array, value: Array) -> Array:
     return _filled(self, _cast(np.asarray(value), self.dtype))
 
 
-@primitive(_fill, "FillBackward0", "pointwise shared")
+@primitive("pointwise shared", kernel=_fill, node="FillBackward0")
 class fill_number:
     self = zeros_like
 
 
-@primitive(_fill_tensor, "FillBackward1", batching="apart value")
+@primitive(kernel=_fill_tensor, node="FillBackward1", batching="apart value")
 class fill_tensor:
     self = zeros_like
     value = lambda g: g.sum()
 
 
-@primitive(_fill, "FillBackward2", "pointwise shared", symbolic="fill")
+@primitive("pointwise shared", kernel=_fill, node="FillBackward2", symbolic="fill")
 class fill_number_in_place:
     self = zeros_like
 
 
 @primitive(
-    _fill_tensor,
-    "FillBackward3",
     "discrete",
+    kernel=_fill_tensor,
+    node="FillBackward3",
     batching="apart value",
     symbolic="fill",
     writes="read",
@@ -142,7 +142,7 @@ def fill_(input: Array, value: Any) -> Any:
     return inplace(primitive, input, value)
 
 
-@primitive("ZeroBackward0", "pointwise shared")
+@primitive("pointwise shared", node="ZeroBackward0")
 class zero_p:
     forward = lambda self: np.zeros(self.shape, self.dtype)[()]
     self = zeros_like
@@ -241,7 +241,7 @@ def resize_as_(input: Array, the_template: Array, memory_format: Any) -> Any:
     return resize_(input, tuple(the_template.shape))
 
 
-@primitive("NotImplemented")
+@primitive(node="NotImplemented")
 class set_p:
     """Another's memory, of which PyTorch has no derivative."""
 
@@ -302,7 +302,7 @@ def _of_itself(view: VjpRules, node: str) -> Any:
     facts = {name: getattr(view, name) for name in ("linearity", "axes", "symbolic")}
     facts["batching"] = batch
     body = type(f"{view.name}_of_itself", (), {"__module__": __name__, **view.vjps})
-    return primitive(view.kernel, node, **facts)(body)
+    return primitive(kernel=view.kernel, node=node, **facts)(body)
 
 
 t_p = _of_itself(reshaping.t, "TBackward1")

@@ -42,8 +42,8 @@ FAMILY = "shapes"
 
 # -- one after the other --------------------------------------------------------------------------
 @operator(
-    "CatBackward0",
     "linear common function apart",
+    node="CatBackward0",
     aliases="concat concatenate",
     numpy=np.concatenate,
     samples="([randn(2,3), randn(1,3)]); ([randn(2,3), randn(2,2)], dim=-1)",
@@ -115,9 +115,9 @@ def _stack(tensors: Arrays, dim: int = 0) -> Array:
 
 
 @operator(
-    _stack,
-    "StackBackward0",
     "linear common function numpy apart",
+    kernel=_stack,
+    node="StackBackward0",
     samples="([randn(2,3), randn(2,3)]); ([randn(3), randn(3)], dim=-1)",
     axes="+dim",
     signature="stack(Tensor[] tensors, int dim=0, *, Tensor out=None)",
@@ -230,8 +230,8 @@ _stacking(
 
 # -- repeated -------------------------------------------------------------------------------------
 @operator(
-    "RepeatBackward0",
     "linear",
+    node="RepeatBackward0",
     batching="repeated",
     symbolic="tile: dims",
     samples="(randn(2,3), (2,1)); (randn(3), (2,2))",
@@ -335,8 +335,8 @@ def _repeat_each(input: Any, times: int, dim: int | None) -> Any:
 
 # -- with a border --------------------------------------------------------------------------------
 @operator(
-    "ConstantPadNdBackward0",
     "leading function",
+    node="ConstantPadNdBackward0",
     samples="(randn(2,3), (1,2)); (randn(2,3), (-1,2), 3.0)",
     signature="constant_pad_nd(Tensor input, int[] pad, Scalar value=0)",
 )
@@ -384,8 +384,8 @@ def _filled(made: Any, values: Any) -> Any:
 
 
 @operator(
-    "FlipBackward0",
     "linear numpy",
+    node="FlipBackward0",
     axes="dims",
     samples="(randn(2,3), (0,1))",
     signature="flip(Tensor input, int[] dims)",
@@ -416,8 +416,8 @@ def flipud(input: Array) -> Any:
 
 
 @operator(
-    "RollBackward0",
     "linear numpy",
+    node="RollBackward0",
     batching="rolled",
     symbolic="roll: shifts dims",
     samples="(randn(2,3), 1); (randn(2,3), (1,2), (0,1))",
@@ -444,8 +444,8 @@ class roll:
 
 
 @operator(
-    "Rot90Backward0",
     "linear numpy",
+    node="Rot90Backward0",
     axes="dims",
     symbolic="rot90: k dims",
     samples="(randn(2,3)); (randn(2,3,3), 2, (1,2))",
@@ -476,8 +476,8 @@ class rot90:
 
 # -- triangles and diagonals ----------------------------------------------------------------------
 @operator(
-    "TrilBackward0",
     "linear inplace leading numpy shared",
+    node="TrilBackward0",
     samples="(randn(3,3)); (randn(2,3,3), -1)",
     symbolic="tril: diagonal",
     signature="tril(Tensor input, int diagonal=0, *, Tensor out=None)",
@@ -493,8 +493,8 @@ class tril:
 
 
 @operator(
-    "TriuBackward0",
     "linear inplace leading numpy shared",
+    node="TriuBackward0",
     samples="(randn(3,3)); (randn(2,3,3), 1)",
     symbolic="triu: diagonal",
     signature="triu(Tensor input, int diagonal=0, *, Tensor out=None)",
@@ -510,8 +510,8 @@ class triu:
 
 
 @operator(
-    "DiagEmbedBackward0",
     "linear",
+    node="DiagEmbedBackward0",
     samples="(randn(3)); (randn(2,3), 1); (randn(2,3), 0, 0, 2)",
     axes="+dim1 +dim2",
     signature="diag_embed(Tensor input, int offset=0, int dim1=-2, int dim2=-1)",
@@ -582,7 +582,7 @@ def _block_diag_of_batches(primitive: Any, operands: list[Any], level: BatchLeve
     )
 
 
-@primitive("BlockDiagBackward0", "linear common", batching=_block_diag_of_batches)
+@primitive("linear common", node="BlockDiagBackward0", batching=_block_diag_of_batches)
 class block_diag_of:
     def forward(tensors: Arrays) -> Array:
         blocks = []

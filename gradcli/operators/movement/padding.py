@@ -169,8 +169,8 @@ def pad(input: Array, pad: Any, mode: str, value: float | None) -> Any:
 
 # -- pixels ---------------------------------------------------------------------------------------
 @operator(
-    "PixelShuffleBackward0",
     "linear leading",
+    node="PixelShuffleBackward0",
     aliases="pixel_shuffle",
     samples="(randn(2,8,3,3), 2)",
     signature="nn.functional.pixel_shuffle(Tensor input, int upscale_factor)",
@@ -203,8 +203,8 @@ class pixel_shuffle:
 
 
 @operator(
-    "PixelUnshuffleBackward0",
     "linear leading",
+    node="PixelUnshuffleBackward0",
     aliases="pixel_unshuffle",
     samples="(randn(2,2,4,4), 2)",
     signature="nn.functional.pixel_unshuffle(Tensor input, int downscale_factor)",
@@ -238,8 +238,8 @@ class pixel_unshuffle:
 
 
 @operator(
-    "ChannelShuffleBackward0",
     "linear folded",
+    node="ChannelShuffleBackward0",
     aliases="channel_shuffle",
     samples="(randn(1,4,2,2), 2)",
     signature="nn.functional.channel_shuffle(Tensor input, int groups)",

@@ -45,7 +45,6 @@ from gradcli.engine.registry.table import (
     operator,
     overloads,
     primitive,
-    register,
     resolve,
     tensor_property,
 )
@@ -61,17 +60,17 @@ END = 2**63 - 1  # a slice's end where none is given
 
 
 # -- another shape --------------------------------------------------------------------------------
-view_size = register(
-    basic_primitives.view_size, __name__, public=False, samples="view(randn(2,3), 3, 2)"
+view_size = basic_primitives.view_size
+
+
+@primitive(
+    "linear view", kernel=view_of, node="ReshapeAliasBackward0", sizes="size", symbolic="reshape"
 )
-
-
-@primitive(view_of, "ReshapeAliasBackward0", "linear view", sizes="size", symbolic="reshape")
 class reshape_alias:
     self = lambda g, self_sym_sizes: g.reshape(self_sym_sizes)
 
 
-@primitive("UnsafeViewBackward0", "linear", sizes="size")
+@primitive("linear", node="UnsafeViewBackward0", sizes="size")
 class reshape_copy:
     """Another shape of a fresh result that nobody else sees: not a view."""
 
@@ -213,8 +212,8 @@ def unflatten(input: Array, dim: int, sizes: Any) -> Any:
 
 # -- dims of size 1 -------------------------------------------------------------------------------
 @operator(
-    "UnsqueezeBackward0",
     "linear view",
+    node="UnsqueezeBackward0",
     numpy=np.expand_dims,
     samples="(randn(2,3), 0); (randn(2,3), -1); (randn(()), 0)",
     axes="+dim",
@@ -254,13 +253,13 @@ def _unsqueeze_to(g: Any, sizes: tuple[int, ...], dims: Any = None) -> Any:
     return g
 
 
-@primitive("SqueezeBackward0", "linear view", batching="squeezed", symbolic="reshape")
+@primitive("linear view", node="SqueezeBackward0", batching="squeezed", symbolic="reshape")
 class squeeze_all:
     forward = lambda self: _squeezed(self, range(self.ndim))
     self = lambda g, self_sym_sizes: _unsqueeze_to(g, self_sym_sizes)
 
 
-@primitive("SqueezeBackward1", "linear view", symbolic="reshape")
+@primitive("linear view", node="SqueezeBackward1", symbolic="reshape")
 class squeeze_dim:
     def forward(self: Array, dim: int) -> Array:
         return _squeezed(self, (wrap_dim(dim, self.ndim),))
@@ -268,7 +267,7 @@ class squeeze_dim:
     self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, (dim,))
 
 
-@primitive("SqueezeBackward2", "linear view", symbolic="reshape")
+@primitive("linear view", node="SqueezeBackward2", symbolic="reshape")
 class squeeze_dims:
     forward = lambda self, dim: _squeezed(self, unique_dims(dim, self.ndim))
     self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, dim)
@@ -291,8 +290,8 @@ def squeeze(input: Array, dim: Any = None) -> Any:
 
 # -- another order of the dims --------------------------------------------------------------------
 @operator(
-    "TransposeBackward0",
     "linear view",
+    node="TransposeBackward0",
     aliases="swapdims",
     numpy=np.swapaxes,
     samples="(randn(2,3), 0, 1); (randn(2,3,4), -1, 0)",
@@ -323,9 +322,9 @@ def _t(self: Array) -> Array:
 
 
 @operator(
-    _t,
-    "TBackward0",
     "linear view",
+    kernel=_t,
+    node="TBackward0",
     samples="(randn(2,3)); (randn(3)); (randn(()))",
     batching="transposed",
     symbolic="transpose",
@@ -337,8 +336,8 @@ class t:
 
 
 @operator(
-    "PermuteBackward0",
     "linear view",
+    node="PermuteBackward0",
     batching="permuted",
     symbolic="transpose",
     numpy=np.transpose,
@@ -452,7 +451,7 @@ def matrix_h(input: Any) -> Any:
 
 
 # -- larger by repetition -------------------------------------------------------------------------
-expand_size = register(basic_primitives.expand_size, __name__, public=False)
+expand_size = basic_primitives.expand_size
 
 
 @function(
@@ -559,9 +558,9 @@ def _select(self: Array, dim: int, index: int) -> Array:
 
 
 @operator(
-    _select,
-    "SelectBackward0",
     "linear view",
+    kernel=_select,
+    node="SelectBackward0",
     samples="(randn(2,3), 0, 1); (randn(2,3), -1, -2); (randn(3), 0, 0)",
     symbolic="select",
     signature="select(Tensor input, int dim, int index)",
@@ -572,7 +571,7 @@ class select:
     self = lambda g, self_sym_sizes, dim, index: select_backward(g, self_sym_sizes, dim, index)
 
 
-@primitive("SelectBackwardBackward0", "linear", sizes="input_sizes", symbolic="select_scatter")
+@primitive("linear", node="SelectBackwardBackward0", sizes="input_sizes", symbolic="select_scatter")
 class select_backward:
     """`select_scatter(zeros(input_sizes), grad_output, dim, index)`."""
 
@@ -592,7 +591,7 @@ def bounds(size: int, start: Any, end: Any) -> tuple[int, int]:
     return start, end
 
 
-@primitive("SliceBackward0", "linear view", samples="randn(4)[1:3]", symbolic="slice")
+@primitive("linear view", node="SliceBackward0", samples="randn(4)[1:3]", symbolic="slice")
 class slice_p:
     def forward(
         self: Array, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
@@ -615,7 +614,7 @@ def part(value: Any, dim: int, start: Any, end: Any) -> Any:
     return slice_p(value, dim, start, end, 1)
 
 
-@primitive("SliceBackwardBackward0", "linear", sizes="input_sizes", symbolic="slice_scatter")
+@primitive("linear", node="SliceBackwardBackward0", sizes="input_sizes", symbolic="slice_scatter")
 class slice_backward:
     """`slice_scatter(zeros(input_sizes), grad_output, dim, start, end, step)`."""
 
@@ -655,8 +654,8 @@ def narrow(input: Array, dim: int, start: Any, length: int) -> Any:
 
 
 @operator(
-    "DiagonalBackward0",
     "linear view numpy",
+    node="DiagonalBackward0",
     samples="(randn(3,3)); (randn(2,3), 1); (randn(2,3,3), 0, -2, -1)",
     axes="dim1 dim2",
     index="ii",
@@ -692,8 +691,8 @@ class diagonal:
 
 
 @primitive(
-    "DiagonalBackwardBackward0",
     "linear",
+    node="DiagonalBackwardBackward0",
     sizes="input_sizes",
     axes="dim1 dim2",
     symbolic="diagonal_scatter",
@@ -718,8 +717,8 @@ def linalg_diagonal(A: Array, offset: int, dim1: int, dim2: int) -> Any:
 
 
 @operator(
-    "UnfoldBackward0",
     "linear view",
+    node="UnfoldBackward0",
     samples="(randn(2,5), 1, 2, 1); (randn(6), 0, 3, 2)",
     axes="dimension",
     signature="unfold(Tensor input, int dimension, int size, int step)",
@@ -749,7 +748,9 @@ class unfold:
     )
 
 
-@primitive("UnfoldBackwardBackward0", "linear", sizes="input_sizes", symbolic="slope of windows")
+@primitive(
+    "linear", node="UnfoldBackwardBackward0", sizes="input_sizes", symbolic="slope of windows"
+)
 class unfold_backward:
     def forward(grad_in: Array, input_sizes: Any, dim: int, size: int, step: int) -> Array:
         made = np.zeros(input_sizes, grad_in.dtype)
@@ -806,7 +807,7 @@ def _split_back(g: Any, self_sym_sizes: tuple[int, ...], split_size: int, dim: i
     return _joined(g, self_sym_sizes, _split_sizes(split_size, self_sym_sizes[dim]), dim)
 
 
-@primitive(_split, "SplitBackward0", "linear view list", symbolic="split")
+@primitive("linear view list", kernel=_split, node="SplitBackward0", symbolic="split")
 class split_size:
     self = _split_back
 
@@ -816,8 +817,8 @@ def _copies(parts: Any) -> Any:
 
 
 @operator(
-    "UnsafeSplitBackward0",
     "linear list",
+    node="UnsafeSplitBackward0",
     samples="(randn(4,2), 2)[0]",
     symbolic="split",
     signature="unsafe_split(Tensor input, int split_size, int dim=0)",
@@ -831,7 +832,7 @@ class unsafe_split:
     self = _split_back
 
 
-@primitive("SplitWithSizesBackward0", "linear view list", symbolic="split")
+@primitive("linear view list", node="SplitWithSizesBackward0", symbolic="split")
 class split_by_sizes:
     def forward(self: Array, split_sizes: Any, dim: int = 0) -> Any:
         at = wrap_dim(dim, self.ndim)
@@ -858,8 +859,8 @@ class split_by_sizes:
 
 
 @operator(
-    "UnsafeSplitWithSizesBackward0",
     "linear list",
+    node="UnsafeSplitWithSizesBackward0",
     samples="(randn(4,2), (1,3))[0]",
     signature="unsafe_split_with_sizes(Tensor input, int[] split_sizes, int dim=0)",
 )
@@ -1013,8 +1014,8 @@ dsplit = _splitting("dsplit", 2, 3, "Parts along the third dim.", "dsplit(randn(
 
 
 @operator(
-    "UnbindBackward0",
     "linear view list",
+    node="UnbindBackward0",
     samples="(randn(2,3))[1]; (randn(2,3), 1)[0]",
     symbolic="unbind",
     signature="unbind(Tensor input, int dim=0)",
@@ -1040,7 +1041,11 @@ def _alias(self: Array) -> Array:
 
 
 @primitive(
-    _alias, "AliasBackward0", "linear view pointwise", samples="randn(3)[...]", symbolic="self"
+    "linear view pointwise",
+    kernel=_alias,
+    node="AliasBackward0",
+    samples="randn(3)[...]",
+    symbolic="self",
 )
 class alias:
     self = lambda g: g
@@ -1074,8 +1079,8 @@ def positions(shape: Any, strides: Any) -> Any:
 
 
 @operator(
-    "AsStridedBackward0",
     "linear view",
+    node="AsStridedBackward0",
     batching="strided",
     symbolic="as_strided:",
     samples="(randn(2,3), (2,2), (1,2)); (randn(4), (2,2), (1,1), 1)",
@@ -1122,7 +1127,9 @@ class as_strided:
 
 
 # -- complex numbers as pairs ---------------------------------------------------------------------
-@operator("ViewAsRealBackward0", "view leading function", samples="(randn(2, dtype=complex128))")
+@operator(
+    "view leading function", node="ViewAsRealBackward0", samples="(randn(2, dtype=complex128))"
+)
 class view_as_real:
     """Real and imaginary parts as a last dim of size 2."""
 
@@ -1138,8 +1145,8 @@ class view_as_real:
 
 
 @operator(
-    "ViewAsComplexBackward0",
     "view leading function",
+    node="ViewAsComplexBackward0",
     samples="(randn(3,2))",
     symbolic="view_as_complex",
 )
@@ -1177,12 +1184,14 @@ def _conj(self: Array) -> Array:
     return self.conj()
 
 
-@primitive(_conj, "ConjBackward0", "linear pointwise", analytic=False)
+@primitive("linear pointwise", kernel=_conj, node="ConjBackward0", analytic=False)
 class conj_of:
     self = conj
 
 
-@primitive(_conj, "ConjPhysicalBackward0", "linear pointwise", analytic=False, symbolic="conj")
+@primitive(
+    "linear pointwise", kernel=_conj, node="ConjPhysicalBackward0", analytic=False, symbolic="conj"
+)
 class conj_physical_of:
     self = lambda g: conj_physical(g)
 

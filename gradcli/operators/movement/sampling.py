@@ -177,7 +177,7 @@ def _standard(mean: Array, std: Array, kind: Kind, generator: Generator | None) 
     return values * np.asarray(std).astype(kind) + np.asarray(mean).astype(kind)
 
 
-@primitive("NormalBackward1", "random")
+@primitive("random", node="NormalBackward1")
 class normal_mean:
     def forward(mean: Array, *, std: Any = 1.0, generator: Any = None) -> Array:
         refuse_if(not std >= 0, "normal expects std >= 0.0, but found std {:g}", std)
@@ -186,7 +186,7 @@ class normal_mean:
     mean = lambda g, mean_sym_sizes: zeros_like(g)
 
 
-@primitive("NormalBackward2", "random")
+@primitive("random", node="NormalBackward2")
 class normal_std:
     def forward(std: Array, *, mean: Any = 0.0, generator: Any = None) -> Array:
         return _standard(mean, std, std.dtype, generator)
@@ -194,7 +194,7 @@ class normal_std:
     std = lambda g, std_sym_sizes: zeros_like(g)
 
 
-@primitive("NormalBackward3", "random")
+@primitive("random", node="NormalBackward3")
 class normal_both:
     def forward(mean: Array, std: Array, *, generator: Any = None) -> Array:
         return _standard(mean, std, mean.dtype, generator)
@@ -203,7 +203,7 @@ class normal_both:
     std = lambda g, std_sym_sizes: zeros_like(g)
 
 
-@primitive("BernoulliBackward0", "random")
+@primitive("random", node="BernoulliBackward0")
 class bernoulli_p:
     def forward(input: Array, *, generator: Any = None) -> Array:
         if input.dtype.kind != "f":
@@ -213,7 +213,7 @@ class bernoulli_p:
     input = zeros_like
 
 
-@primitive("PoissonBackward0", "random")
+@primitive("random", node="PoissonBackward0")
 class poisson_row:
     def forward(input: Array, *, generator: Any = None) -> Array:
         if input.dtype.kind != "f":
@@ -309,10 +309,10 @@ def _overwritten(self: Array, *, values: Any) -> Array:
 def _overwriting(name: str, node: str) -> Any:
     """A primitive that forgets what was there."""
     body = type(name, (), {"self": zeros_like, "__module__": __name__})
-    return primitive(_overwritten, node)(body)
+    return primitive(kernel=_overwritten, node=node)(body)
 
 
-@primitive("BernoulliBackward1")
+@primitive(node="BernoulliBackward1")
 class bernoulli_tensor:
     def forward(self: Array, p: Array, *, values: Any) -> Array:
         return values

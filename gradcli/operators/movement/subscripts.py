@@ -184,7 +184,7 @@ def _without_leading_ones(value: Tensor) -> Tensor:
     """The value without its leading dims of size 1."""
     shape = tuple(value.shape)
     start = next((i for i, n in enumerate(shape) if n != 1), len(shape))
-    return reshaping.view_size(value, shape[start:])  # type: ignore[no-any-return]
+    return reshaping.view_size(value, shape[start:])
 
 
 def _copy_to(part: Tensor, value: Tensor) -> None:

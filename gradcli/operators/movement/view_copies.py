@@ -23,7 +23,7 @@ def _copying(view: Primitive) -> Callable[..., Any]:
     return copy
 
 
-def _of_any_layout(view: Primitive) -> Callable[..., Any]:
+def _of_any_layout(view: VjpRules) -> Callable[..., Any]:
     kernel = view.kernel
     return lambda self, size: kernel(in_order(self), size).copy()
 
@@ -39,9 +39,11 @@ def _copy_of(view: VjpRules, sample: str = "", options: str | None = None) -> Pr
     if options is None and name in FUNCTIONS:
         options = FUNCTIONS[name].parser.texts[0].partition("Tensor input")[2][:-1]  # type: ignore[union-attr]
     results = "Tensor[]" if view.returns_list else "Tensor"
+    signature = f"{name}_copy(Tensor input{options or ''}, *, {results} out=None)"
+    entry: Any = {"method": False, "samples": sample, "signature": signature} if sample else {}
     primitive = operator(
-        view.kernel,
-        f"{view.node}_copy",
+        kernel=view.kernel,
+        node=f"{view.node}_copy",
         linearity=view.linearity,
         batching=view.batching,
         axes=view.axes,
@@ -49,11 +51,9 @@ def _copy_of(view: VjpRules, sample: str = "", options: str | None = None) -> Pr
         symbolic=view.symbolic or (f"{view.name}:" if sample else ""),
         outputs="list" if view.returns_list else None,
         refuses={"C": f"{name}_copy"} if name in _REAL else None,
-        public=bool(sample),
-        method=False,
-        samples=sample,
-        signature=f"{name}_copy(Tensor input{options or ''}, *, {results} out=None)",
         writes="read",
+        public=bool(sample),
+        **entry,
     )(body)
     primitive.kernel = _copying(view)
     return primitive
@@ -127,8 +127,8 @@ def expand_copy(input: Array, size: Any, implicit: bool) -> Any:
 
 
 @operator(
-    "NarrowCopyBackward0",
     "linear",
+    node="NarrowCopyBackward0",
     samples="(randn(4), 0, 1, 2)",
     signature="narrow_copy(Tensor input, int dim, int start, int length, *, Tensor out=None)",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from math import pi, sqrt
 from typing import Any
 
@@ -52,7 +53,9 @@ def activation(
     refuses: the name of PyTorch's kernel, which is not implemented for these kinds of dtypes.
     """
     facts["refuses"] = {kinds: refuses} if refuses else None
-    return operator(kernel, node, linearity="elementwise", types="own", public=False, **facts)
+    return operator(
+        kernel=kernel, node=node, linearity="elementwise", types="own", public=False, **facts
+    )
 
 
 def sloped(
@@ -140,9 +143,9 @@ def overwriting(
     function(signature, name=name, method=False, short=short, samples=[sample])(call)
 
 
-def backward_p(*about: Any, **facts: Any) -> Any:
-    """The primitive of a derivative that PyTorch has as an operator of its own."""
-    return primitive("own pointwise saves_all", *about, **facts)
+def backward_p(facts: str = "", **more: Any) -> Callable[[type], Primitive]:
+    """A decorator: the primitive of a derivative that PyTorch has as an operator of its own."""
+    return primitive(f"own pointwise saves_all {facts}", **more)
 
 
 # -- clipped lines --------------------------------------------------------------------------------
@@ -351,7 +354,7 @@ def _elu(self: Array, alpha: Any = 1.0, scale: Any = 1, input_scale: Any = 1) ->
 
 
 @backward_p(
-    "EluBackwardBackward0",
+    node="EluBackwardBackward0",
     symbolic="grad_output * where(self_or_result > 0, scale, "
     "exp(input_scale * self_or_result) * alpha * scale * input_scale)",
 )
@@ -388,7 +391,7 @@ class elu_p:
     )
 
 
-@backward_p("EluBackwardBackward0")
+@backward_p(node="EluBackwardBackward0")
 class elu_result_backward:
     def forward(
         grad_output: Array, alpha: Any, scale: Any, input_scale: Any, self_or_result: Array
@@ -687,7 +690,7 @@ def _halves(x: Any, dim: int) -> tuple[Any, Any]:
     return narrow(x, dim, 0, half), narrow(x, dim, half, half)
 
 
-@backward_p("GluBackwardBackward0", "along")
+@backward_p("along", node="GluBackwardBackward0")
 class glu_backward:
     def forward(grad_output: Array, self: Array, dim: int) -> Array:
         a, b = _halves(self, dim)
@@ -708,7 +711,7 @@ class glu_backward:
 
 
 @operator(
-    "GluBackward0",
+    node="GluBackward0",
     signature="nn.functional.glu(Tensor input, int dim=-1)|python -> glu(input, dim)",
     samples="(randn(2,4)); (randn(4,3), 0)",
 )
@@ -729,7 +732,7 @@ class glu:
     self = glu_backward
 
 
-@backward_p("PreluKernelBackwardBackward0", outputs="grad_input grad_weight")
+@backward_p(node="PreluKernelBackwardBackward0", outputs="grad_input grad_weight")
 class prelu_backward:
     def forward(grad_output: Array, self: Array, weight: Array) -> tuple[Array, Array]:
         above = self > 0
@@ -753,8 +756,8 @@ class prelu_backward:
 
 
 @primitive(
-    "PreluKernelBackward0",
     "own pointwise",
+    node="PreluKernelBackward0",
     refuses={NUMBERS: "prelu_cpu"},
     switch=Point(
         lambda self: self == 0,
@@ -817,7 +820,7 @@ def _rrelu_p(name: str, node: str, rule: Any) -> Primitive:
     facts: dict[str, Any] = {"refuses": {NUMBERS: "leaky_relu_cpu"}, "batching": "elementwise"}
     facts["own_order"] = True
     body = type(name, (), {"self": rule, "__module__": __name__})
-    return operator(_rrelu, node, types="own", public=False, **facts)(body)
+    return operator(kernel=_rrelu, node=node, types="own", public=False, **facts)(body)
 
 
 rrelu_p = _rrelu_p("rrelu_p", "RreluWithNoiseBackward0", _rrelu_backward)

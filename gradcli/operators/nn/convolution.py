@@ -182,8 +182,8 @@ def _double(
 
 
 @primitive(
-    _gradients,
-    "ConvolutionBackwardBackward0",
+    kernel=_gradients,
+    node="ConvolutionBackwardBackward0",
     outputs="grad_input grad_weight",
     batching="convolution_slopes",
     symbolic="slopes of a convolution",
@@ -192,7 +192,7 @@ class convolution_gradients:
     grad_output__input__weight = _double
 
 
-@primitive("ConvolutionBackward0", batching="convolved", symbolic="a convolution")
+@primitive(node="ConvolutionBackward0", batching="convolved", symbolic="a convolution")
 class convolution:
     def forward(
         input: Array,
@@ -574,7 +574,7 @@ def _image_of(columns: Array, size: Sizes, how: Windows) -> Array:
     return how.overlaid(parts, size)
 
 
-@primitive("Im2ColBackward0", "linear", batching="images 4")
+@primitive("linear", node="Im2ColBackward0", batching="images 4")
 class im2col:
     def forward(self: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Array:
         implemented("im2col_out_cpu", self, "efdFD?")
@@ -598,7 +598,7 @@ class im2col:
     )
 
 
-@primitive("Col2ImBackward0", "linear", batching="images 3")
+@primitive("linear", node="Col2ImBackward0", batching="images 3")
 class col2im:
     def forward(
         self: Array, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any

@@ -46,7 +46,7 @@ FAMILY = "statistics"
 
 # -- distances ------------------------------------------------------------------------------------
 @operator(
-    "DistBackward0",
+    node="DistBackward0",
     types="numbers",
     samples="(randn(3), randn(3)); (randn(2,3), randn(3), 1); (randn(3), randn(3), inf); "
     "(randn(3), randn(3), 3)",
@@ -84,8 +84,8 @@ def _others(ndim: int, dim: int) -> tuple[int, ...]:
 
 
 @operator(
-    "RenormBackward0",
     "inplace",
+    node="RenormBackward0",
     axes="",
     samples="(randn(2,3), 2, 0, 1.0); (randn(2,3), 1, 1, 0.5)",
     signature="renorm(Tensor input, Scalar p, int dim, Scalar maxnorm, *, Tensor out=None)",
@@ -170,7 +170,7 @@ def _distance_slopes(difference: Any, g: Any, p: float, distance: Any) -> Any:
     return np.where(distance == 0, 0, found)
 
 
-@primitive("CdistBackwardBackward0", batching="last 2 2 2 2")
+@primitive(node="CdistBackwardBackward0", batching="last 2 2 2 2")
 class cdist_backward:
     def forward(grad: Array, x1: Array, x2: Array, p: float, cdist: Array) -> Array:
         slopes = _distance_slopes(_differences(x1, x2), grad, p, cdist)
@@ -179,7 +179,7 @@ class cdist_backward:
     grad = x1 = x2 = cdist = lambda g: not_differentiable("_cdist_backward")
 
 
-@primitive("CdistBackward0", batching="last 2 2")
+@primitive(node="CdistBackward0", batching="last 2 2")
 class _cdist_forward:
     def forward(x1: Array, x2: Array, p: float = 2.0) -> Array:
         if x1.size and x2.size:
@@ -191,7 +191,7 @@ class _cdist_forward:
     x2 = lambda g, x1, x2, p, result: cdist_backward(turned(g), x2, x1, p, turned(result))
 
 
-@primitive("EuclideanDistBackward0", batching="last 2 2")
+@primitive(node="EuclideanDistBackward0", batching="last 2 2")
 class euclidean_dist:
     def forward(x1: Array, x2: Array) -> Array:
         columns = x1.shape[-1]
@@ -260,7 +260,7 @@ def _matrix_distances(x1: Any, x2: Any) -> Any:
     return euclidean_dist(*sides).view((*batch, x1.shape[-2], x2.shape[-2]))
 
 
-@primitive("PdistBackwardBackward0")
+@primitive(node="PdistBackwardBackward0")
 class pdist_backward:
     def forward(grad: Array, self: Array, p: float, pdist: Array) -> Array:
         i, j = np.triu_indices(len(self), 1)
@@ -273,7 +273,7 @@ class pdist_backward:
     grad = self = pdist = lambda g: not_differentiable("_pdist_backward")
 
 
-@primitive("PdistBackward0")
+@primitive(node="PdistBackward0")
 class _pdist_forward:
     def forward(self: Array, p: float = 2.0) -> Array:
         if len(self) > 1:
@@ -337,7 +337,7 @@ def cosine_similarity(x1: Array, x2: Array, dim: int, eps: float) -> Any:
     return sum_(units[0] * units[1], dim)
 
 
-@primitive("NormBackward1", axes="dim*", symbolic="norm")
+@primitive(node="NormBackward1", axes="dim*", symbolic="norm")
 class norm_dim:
     def forward(self: Array, p: Any, dim: Any, keepdim: bool = False) -> Array:
         return afresh(norm_of(self, 2 if p is None else p, dim, keepdim), self)

@@ -298,8 +298,8 @@ def _sampler_rows(n: int) -> Primitive:
 
     backward.__name__ = f"grid_sampler_{n}d_backward"
     backward_p: Primitive = operator(
-        _grid_sampler_backward,
-        f"GridSampler{n}DBackwardBackward0",
+        kernel=_grid_sampler_backward,
+        node=f"GridSampler{n}DBackwardBackward0",
         outputs="g_input g_grid",
         public=False,
         batching="folded",
@@ -310,8 +310,8 @@ def _sampler_rows(n: int) -> Primitive:
 
     forward.__name__ = f"grid_sampler_{n}d"
     primitive: Primitive = operator(
-        _grid_sampler,
-        f"GridSampler{n}DBackward0",
+        kernel=_grid_sampler,
+        node=f"GridSampler{n}DBackward0",
         batching="folded",
         method=False,
         types="own",
@@ -367,7 +367,7 @@ def _base_grid(size: Any, align: bool, kind: Any) -> Any:
     return np.stack([*places, np.ones(prod(size[2:]))], -1).astype(kind)
 
 
-@primitive("AffineGridGeneratorBackward0", "linear folded", sizes="size")
+@primitive("linear folded", node="AffineGridGeneratorBackward0", sizes="size")
 class affine_grid_generator:
     def forward(theta: Array, size: Any, align_corners: bool) -> Array:
         base = _base_grid(size, align_corners, theta.dtype)

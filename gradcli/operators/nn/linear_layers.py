@@ -74,7 +74,9 @@ def _trilinear(
     )
 
 
-@primitive(_trilinear, "TrilinearBackward0", refuses={"C": "_trilinear"}, batching="trilinear")
+@primitive(
+    kernel=_trilinear, node="TrilinearBackward0", refuses={"C": "_trilinear"}, batching="trilinear"
+)
 class trilinear:
     def i1__i2__i3(
         g: Any,
@@ -161,7 +163,7 @@ def check_indices(indices: Any, name: str) -> None:
 
 
 @primitive(
-    "EmbeddingDenseBackwardBackward0", batching="embedded_back", symbolic="slope of embedding"
+    node="EmbeddingDenseBackwardBackward0", batching="embedded_back", symbolic="slope of embedding"
 )
 class embedding_backward:
     def forward(
@@ -189,7 +191,7 @@ class embedding_backward:
 
 
 @primitive(
-    "EmbeddingBackward0",
+    node="EmbeddingBackward0",
     refuses={"C": "embedding"},
     batching="embedded",
     symbolic="embedding of rows",
@@ -313,7 +315,7 @@ def _softmax_slope(g: Any, result: Any, dim: int) -> Any:
     return inner - result * total(inner, dim, True)
 
 
-@primitive("SafeSoftmaxBackward0", symbolic="softmax: dim")
+@primitive(node="SafeSoftmaxBackward0", symbolic="softmax: dim")
 class safe_softmax:
     def forward(self: Array, dim: int) -> Array:
         """softmax, with zeros where everything is masked out."""
@@ -362,7 +364,7 @@ _flash_gradients = last(
 
 
 @primitive(
-    "ScaledDotProductFlashAttentionForCpuBackward0",
+    node="ScaledDotProductFlashAttentionForCpuBackward0",
     outputs="output | logsumexp",
     batching="attended",
 )

@@ -32,7 +32,7 @@ from gradcli.engine.registry.rule_helpers import (
     zeros_like,
 )
 from gradcli.engine.registry.schema import Python
-from gradcli.engine.registry.table import Array, function, operator, primitive, resolve
+from gradcli.engine.registry.table import Array, Primitive, function, operator, primitive, resolve
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.dtypes import scalar_name
 from gradcli.operators.movement.reshaping import broadcast_tensors
@@ -163,21 +163,21 @@ _PAIR = (
 
 
 # -- losses of a difference -----------------------------------------------------------------------
-def _elementwise(*about: Any, **facts: Any) -> Any:
-    """The primitive of a loss that has a value for each element, and reduces them."""
-    return primitive("loss common", *about, batching="loss", **facts)
+def _elementwise(facts: str = "", **more: Any) -> Callable[[type], Primitive]:
+    """A decorator: the primitive of a loss that has a value for each element, and reduces them."""
+    return primitive(f"loss common {facts}", batching="loss", **more)
 
 
-def _slope(*about: Any, **facts: Any) -> Any:
-    """The primitive of such a loss's gradient, which PyTorch has as an operator of its own."""
-    return primitive("own", *about, batching="loss_backward", **facts)
+def _slope(facts: str = "", **more: Any) -> Callable[[type], Primitive]:
+    """A decorator: the primitive of such a loss's gradient, an operator of its own in PyTorch."""
+    return primitive(f"own {facts}", batching="loss_backward", **more)
 
 
 def _mse_double(g: Any, self: Any, reduction: int) -> Any:
     return _spread(2 * g, reduction, self)
 
 
-@_slope("MseLossBackwardBackward0")
+@_slope(node="MseLossBackwardBackward0")
 class mse_loss_backward:
     """`2 * (self - target) * grad_output / (self.numel() if reduction == 1 else 1)`."""
 
@@ -192,7 +192,7 @@ class mse_loss_backward:
     )
 
 
-@_elementwise("MseLossBackward0", refuses={NUMBERS: "mse_cpu"})
+@_elementwise(node="MseLossBackward0", refuses={NUMBERS: "mse_cpu"})
 class mse_loss_p:
     def forward(self: Array, target: Array, reduction: int = 1) -> Array:
         difference = self - target
@@ -226,7 +226,7 @@ def _smooth_l1_double(g: Any, self: Any, target: Any, reduction: int, beta: floa
     return _spread(where(inside, g / beta, 0.0), reduction, self)
 
 
-@_slope("SmoothL1LossBackwardBackward0")
+@_slope(node="SmoothL1LossBackwardBackward0")
 class smooth_l1_loss_backward:
     """`clamp((self - target) / beta, -1, 1) * grad_output
     / (self.numel() if reduction == 1 else 1)`.
@@ -248,7 +248,7 @@ class smooth_l1_loss_backward:
     )
 
 
-@_elementwise("SmoothL1LossBackward0", refuses={NUMBERS: "smooth_l1_cpu"})
+@_elementwise(node="SmoothL1LossBackward0", refuses={NUMBERS: "smooth_l1_cpu"})
 class smooth_l1_loss_p:
     def forward(self: Array, target: Array, reduction: int = 1, beta: float = 1.0) -> Array:
         size = np.abs(self - target)
@@ -280,7 +280,7 @@ def _huber_double(g: Any, self: Any, target: Any, reduction: int, delta: float) 
     return _spread(where(inside, g, 0.0), reduction, self)
 
 
-@_slope("HuberLossBackwardBackward0")
+@_slope(node="HuberLossBackwardBackward0")
 class huber_loss_backward:
     """`clamp(self - target, -delta, delta) * grad_output
     / (self.numel() if reduction == 1 else 1)`.
@@ -301,7 +301,7 @@ class huber_loss_backward:
     )
 
 
-@_elementwise("HuberLossBackward0", refuses={NUMBERS: "huber_cpu"})
+@_elementwise(node="HuberLossBackward0", refuses={NUMBERS: "huber_cpu"})
 class huber_loss_p:
     def forward(self: Array, target: Array, reduction: int = 1, delta: float = 1.0) -> Array:
         refuse_if(delta <= 0, "huber_loss does not support non-positive values for delta.")
@@ -473,8 +473,8 @@ def _nll_rows(node: str, name: str) -> tuple[Any, Any]:
 
     backward.__name__ = f"{name}_backward"
     backward_p = operator(
-        _nll_backward,
-        f"{node}BackwardBackward0",
+        kernel=_nll_backward,
+        node=f"{node}BackwardBackward0",
         public=False,
         types="own",
         batching="classes_backward",
@@ -487,8 +487,8 @@ def _nll_rows(node: str, name: str) -> tuple[Any, Any]:
 
     forward.__name__ = f"{name}_forward"
     forward_p = operator(
-        _nll,
-        f"{node}Backward0",
+        kernel=_nll,
+        node=f"{node}Backward0",
         outputs="output | total_weight",
         public=False,
         types="own",
@@ -627,7 +627,7 @@ def _weighted(values: Any, weight: Any, reduction: int, like: Any) -> Any:
 _EPSILON = 1e-12
 
 
-@_slope("BinaryCrossEntropyBackwardBackward0", symbolic="slope of binary_cross_entropy")
+@_slope(node="BinaryCrossEntropyBackwardBackward0", symbolic="slope of binary_cross_entropy")
 class binary_cross_entropy_backward:
     """`(self - target) / (self * (1 - self)) * (1 if weight is None else weight) * grad_output
     / (self.numel() if reduction == 1 else 1)`.
@@ -663,8 +663,8 @@ def _expect_probabilities(array: Any, what: str) -> None:
 
 
 @_elementwise(
-    "BinaryCrossEntropyBackward0",
     "own",
+    node="BinaryCrossEntropyBackward0",
     refuses={NUMBERS: "binary_cross_entropy"},
     symbolic="binary_cross_entropy",
 )
@@ -712,7 +712,7 @@ def _log_sigmoid(x: Any) -> Any:
 
 
 @_elementwise(
-    "BinaryCrossEntropyWithLogitsBackward0",
+    node="BinaryCrossEntropyWithLogitsBackward0",
     refuses={"C": "binary_cross_entropy_with_logits"},
     critical=lambda self: abs(self) > 12,
 )
@@ -785,7 +785,7 @@ def _refuse_narrow(kind: Any, *operands: Any) -> None:
         raise uncastable(wide, kind)
 
 
-@_elementwise("SoftMarginLossBackward0", refuses={"C": "soft_margin_loss"})
+@_elementwise(node="SoftMarginLossBackward0", refuses={"C": "soft_margin_loss"})
 class soft_margin_loss_p:
     def forward(self: Array, target: Array, reduction: int = 1) -> Array:
         with np.errstate(over="ignore"):
@@ -857,7 +857,7 @@ multi_margin_loss_backward = last(
 )
 
 
-@primitive("MultiMarginLossBackward0", "own", batching="items")
+@primitive("own", node="MultiMarginLossBackward0", batching="items")
 class multi_margin_loss_p:
     def forward(
         self: Array,
@@ -968,7 +968,7 @@ multilabel_margin_loss_backward = last(
 )
 
 
-@primitive("MultilabelMarginLossBackward0", outputs="output | is_target", batching="items")
+@primitive(node="MultilabelMarginLossBackward0", outputs="output | is_target", batching="items")
 class multilabel_margin_loss_p:
     def forward(self: Array, target: Array, reduction: int = 1) -> tuple[Array, Array]:
         if self.ndim > 2 or not prod(self.shape[-1:]):

@@ -77,7 +77,9 @@ def _check_alike(input: Any, *parameters: Any) -> None:
 
 
 # -- layers ---------------------------------------------------------------------------------------
-@primitive("NativeLayerNormBackward0", outputs="result0 | result1 result2", batching="layer_normed")
+@primitive(
+    node="NativeLayerNormBackward0", outputs="result0 | result1 result2", batching="layer_normed"
+)
 class native_layer_norm_p:
     def forward(
         input: Array,
@@ -234,7 +236,9 @@ def _group_norm_backward(
     return g_input, g_weight, g_bias
 
 
-@primitive("NativeGroupNormBackward0", outputs="result0 result1 result2", batching="group_normed")
+@primitive(
+    node="NativeGroupNormBackward0", outputs="result0 result1 result2", batching="group_normed"
+)
 class native_group_norm_p:
     def forward(
         input: Array,
@@ -367,7 +371,9 @@ def _update(mean: Any, variance: Any, input: Any, dims: tuple[int, ...], momentu
         variance += momentum * (found - variance)
 
 
-@primitive("NativeBatchNormBackward0", outputs="result0 | result1 result2", batching="batch_normed")
+@primitive(
+    node="NativeBatchNormBackward0", outputs="result0 | result1 result2", batching="batch_normed"
+)
 class native_batch_norm_p:
     def forward(
         input: Array,

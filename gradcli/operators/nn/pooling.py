@@ -700,7 +700,7 @@ def _unpool_rows(n: int) -> Primitive:
 
     forward.__name__ = f"max_unpool{n}d"
     primitive: Primitive = operator(
-        _unpool, f"MaxUnpool{n}DBackward0", public=False, batching="folded"
+        kernel=_unpool, node=f"MaxUnpool{n}DBackward0", public=False, batching="folded"
     )(forward)
     return primitive
 

@@ -93,7 +93,7 @@ def _ctc_backward(
 _ctc_loss_backward = last("_ctc_loss_backward", _ctc_backward, "grad log_probs")
 
 
-@primitive("CtcLossBackward0", outputs="result0 | result1")
+@primitive(node="CtcLossBackward0", outputs="result0 | result1")
 class ctc_loss_p:
     def forward(
         log_probs: Array,
@@ -230,7 +230,7 @@ _parsed = Parser(
 _BAG_MODES = {"sum": 0, "mean": 1, "max": 2}
 
 
-@primitive("EmbeddingBagBackwardBackward0")
+@primitive(node="EmbeddingBagBackwardBackward0")
 class _embedding_bag_backward:
     def forward(
         grad: Array,
@@ -275,7 +275,7 @@ _embedding_bag_per_sample_weights_backward = last(
 )
 
 
-@primitive("EmbeddingBagBackward0", outputs="result0 | result1 result2 result3")
+@primitive(node="EmbeddingBagBackward0", outputs="result0 | result1 result2 result3")
 class embedding_bag_p:
     def forward(
         weight: Array,

@@ -69,8 +69,8 @@ add = register(
 
 
 @operator(
-    "SubBackward0",
     "linear wide inplace numbers pointwise",
+    node="SubBackward0",
     plain="-",
     real={"other": "-g if alpha == 1 else -g * alpha"},
     types="numbers",
@@ -106,7 +106,7 @@ _SHIFT: Any = {"linearity": "elementwise", "types": "own", "analytic": True}
 
 
 @primitive(
-    "AddBackward1",
+    node="AddBackward1",
     **_SHIFT,
     scalar_of=add,
     symbolic="plus",
@@ -120,7 +120,7 @@ class add_scalar:
 
 
 @primitive(
-    "SubBackward1",
+    node="SubBackward1",
     **_SHIFT,
     scalar_of=sub,
     symbolic="minus",
@@ -134,7 +134,7 @@ class sub_scalar:
 
 
 @primitive(
-    "RsubBackward1",
+    node="RsubBackward1",
     **_SHIFT,
     samples="2 - randn(3)",
     symbolic="other - alpha * self",
@@ -155,8 +155,8 @@ class rsub_scalar:
 
 
 @primitive(
-    "RsubBackward0",
     "linear wide pointwise",
+    node="RsubBackward0",
     types="numbers",
     refuses={"b": (RuntimeError, TWO_BOOLS)},
     symbolic="other - alpha * self",
@@ -181,13 +181,13 @@ mul = register(
     ),
     samples=_PAIRS,
 )
-mul_scalar = register(basic_primitives.mul_scalar, __name__, public=False)
+mul_scalar = basic_primitives.mul_scalar
 
 
 @primitive(
-    np.divide,
-    "DivBackward0",
     "elementwise wide float analytic",
+    kernel=np.divide,
+    node="DivBackward0",
     real={"self": "g / other", "other": "-g * ((self / other) / other)"},
     symbolic="self / other",
     jet=lambda s, self, other: s.divided(self, other),
@@ -199,8 +199,8 @@ class div_true:
 
 
 @primitive(
-    "DivBackward1",
     "linear float pointwise",
+    node="DivBackward1",
     scalar_of=div_true,
     symbolic="self / other",
     jet=lambda s, self, other: self / float(other),
@@ -212,8 +212,8 @@ class div_scalar:
 
 
 @primitive(
-    "DivBackward2",
     "wide common pointwise",
+    node="DivBackward2",
     symbolic="floor_divide(self, other) if rounding_mode == 'floor' else trunc(self / other)",
 )
 class div_rounded:
@@ -234,9 +234,9 @@ class div_rounded:
 
 
 @operator(
-    np.reciprocal,
-    "ReciprocalBackward0",
     "elementwise inplace float analytic",
+    kernel=np.reciprocal,
+    node="ReciprocalBackward0",
     samples="(rand(2,3) + 0.5); (rand(()) + 0.5); (randn(0))",
     jet=lambda s, self: s.reciprocal(self),
     critical=lambda self: self == 0,
@@ -248,8 +248,8 @@ class reciprocal:
 
 
 @operator(
-    "NegBackward0",
     "linear inplace pointwise",
+    node="NegBackward0",
     aliases="negative",
     numpy=np.negative,
     samples="(randn(2,3)); (randn(())); (randn(0))",
@@ -302,8 +302,8 @@ def _asked_of_power(exponent: Any) -> str:
 
 
 @primitive(
-    "PowBackward0",
     "elementwise analytic",
+    node="PowBackward0",
     samples="pow(randn(2,3), 3); pow(rand(3) + 0.5, 0.5); pow(rand(()) + 0.5, -1)",
     symbolic="self ** exponent",
     switch=Several(
@@ -341,8 +341,8 @@ class pow_number:
 
 
 @primitive(
-    "PowBackward1",
     "elementwise",
+    node="PowBackward1",
     refuses={"b": "pow"},
     samples="pow(rand(2,3) + 0.5, randn(3)); pow(rand(()) + 0.5, randn(2))",
     symbolic="self ** exponent",
@@ -377,7 +377,9 @@ class pow_tensors:
         return g * conj(np.where(still, 0.0, result * np.log(self)))
 
 
-@primitive("PowBackward2", "elementwise", samples="pow(2, randn(3))", symbolic="self ** exponent")
+@primitive(
+    "elementwise", node="PowBackward2", samples="pow(2, randn(3))", symbolic="self ** exponent"
+)
 class pow_base:
     def forward(self: Any, exponent: Array) -> Array:
         exponent = meeting(exponent, self)
@@ -411,8 +413,8 @@ def check_divisor(self: Any, other: Any) -> None:
 
 
 @operator(
-    "NotImplemented",
     "wide inplace numbers common pointwise",
+    node="NotImplemented",
     refuses={"bc": "div_floor_cpu"},
     samples="(tensor([7., -7.]), 2)",
     symbolic="floor_divide(self, other)",
@@ -436,8 +438,8 @@ class floor_divide:
 
 
 @primitive(
-    "RemainderBackward1",
     "common pointwise",
+    node="RemainderBackward1",
     refuses={"bc": "remainder_cpu"},
     symbolic="remainder(self, other)",
     switch=jump(lambda result: result == 0, "self=Q22 other=Q22b"),
@@ -456,8 +458,8 @@ class remainder_tensors:
 
 
 @primitive(
-    "RemainderBackward0",
     "pointwise",
+    node="RemainderBackward0",
     symbolic="remainder(self, other)",
     switch=jump(lambda result: result == 0, "Q22"),
 )
@@ -467,7 +469,7 @@ class remainder_number:
 
 
 # PyTorch has no rule here, though one for `tensor(5.) % x`.
-@primitive("RemainderBackward1", "pointwise", symbolic="remainder(self, other)")
+@primitive("pointwise", node="RemainderBackward1", symbolic="remainder(self, other)")
 class remainder_:
     forward = lambda self, other: remainder_tensors.kernel(
         dtypes.constant(self, other.dtype), other
@@ -624,7 +626,7 @@ def _compare(ufunc: Any, name: str, aliases: str = "", sign: str = "") -> Primit
         f"{name}(Tensor input, Scalar other, *, Tensor out=None)",
     )
     return operator(
-        ufunc,
+        kernel=ufunc,
         types="common",
         params="self other",
         refuses={"c": f"{name}_cpu"} if name in ("lt", "le", "gt", "ge") else None,
@@ -648,63 +650,50 @@ logical_or = _compare(np.logical_or, "logical_or")
 logical_xor = _compare(np.logical_xor, "logical_xor")
 
 
-@operator(np.logical_not, "pointwise", params="self", samples="(tensor([0., 1.]))")
+@operator("pointwise", kernel=np.logical_not, params="self", samples="(tensor([0., 1.]))")
 class logical_not:
     """True where zero."""
 
 
-def _bitwise(
-    ufunc: Any, name: str, doc: str, sample: str, refuses: dict[str, str], numpy: Any = None
-) -> Primitive:
+def _of_integers(ufunc: Any, name: str, doc: str, sample: str, **facts: Any) -> Primitive:
+    """An operator of two integers, without a derivative; facts: see `operator`."""
+
     def kernel(self: Array, other: Array) -> Array:
         return ufunc(self, other)
 
     return operator(
-        kernel,
-        batching="elementwise",
-        types="common",
-        refuses=refuses,
-        numbers=True,
-        inplace=True,
-        numpy=numpy,
-        samples=(f"{name}({sample})",),
-        signature=_either(name, out=False),
+        "common inplace pointwise", kernel=kernel, samples=(f"{name}({sample})",), **facts
     )(type(name, (), {"__doc__": doc, "__module__": __name__}))
+
+
+def _bitwise(ufunc: Any, name: str, doc: str, sample: str, **facts: Any) -> Primitive:
+    """Such an operator that takes numbers, too."""
+    signature = _either(name, out=False)
+    return _of_integers(ufunc, name, doc, sample, numbers=True, signature=signature, **facts)
 
 
 def _logic_of_bits(ufunc: Any, sign: str) -> Primitive:
     name, sample = f"bitwise_{sign}", "tensor([True, False]), tensor([True, True])"
-    return _bitwise(ufunc, name, f"Bitwise {sign}.", sample, {"fc": f"{name}_cpu"}, ufunc)
+    refuses = {"fc": f"{name}_cpu"}
+    return _bitwise(ufunc, name, f"Bitwise {sign}.", sample, refuses=refuses, numpy=ufunc)
 
 
-def _divisors(ufunc: Any, name: str, doc: str) -> Primitive:
-    def kernel(self: Array, other: Array) -> Array:
-        kind = np.result_type(self, other)
-        if kind.kind not in "iu":
-            raise dtypes.not_implemented(f"{name}_cpu", kind)
-        return ufunc(self, other)
-
-    return operator(
-        kernel,
-        batching="elementwise",
-        types="common",
-        inplace=True,
-        numpy=ufunc,
-        samples=(f"{name}(tensor([12, 18]), tensor([8, 12]))",),
-        signature=(f"{name}(Tensor input, Tensor other, *, Tensor out=None)",),
-    )(type(name, (), {"__doc__": doc, "__module__": __name__}))
+def _divisor(ufunc: Any, name: str, doc: str) -> Primitive:
+    signature = f"{name}(Tensor input, Tensor other, *, Tensor out=None)"
+    sample, refuses = "tensor([12, 18]), tensor([8, 12])", {"bfc": f"{name}_cpu"}
+    return _of_integers(ufunc, name, doc, sample, refuses=refuses, numpy=ufunc, signature=signature)
 
 
 def _shift(ufunc: Any, to: str) -> Primitive:
     name, refuses = f"bitwise_{to}_shift", {"bfc": f"{to[0]}shift_cpu"}
-    return _bitwise(ufunc, name, f"Bits moved to the {to}.", "tensor([4, 8]), 1", refuses)
+    return _bitwise(ufunc, name, f"Bits moved to the {to}.", "tensor([4, 8]), 1", refuses=refuses)
 
 
 bitwise_and = _logic_of_bits(np.bitwise_and, "and")
 bitwise_or = _logic_of_bits(np.bitwise_or, "or")
 bitwise_xor = _logic_of_bits(np.bitwise_xor, "xor")
-gcd = _divisors(np.gcd, "gcd", "The greatest common divisor.")
-lcm = _divisors(np.lcm, "lcm", "The least common multiple.")
+gcd = _divisor(np.gcd, "gcd", "The greatest common divisor.")
+lcm = _divisor(np.lcm, "lcm", "The least common multiple.")
 bitwise_left_shift = _shift(np.left_shift, "left")
 bitwise_right_shift = _shift(np.right_shift, "right")
 

@@ -43,8 +43,8 @@ _PARTS = "(rand(3), rand(3)); (rand(2, 1), rand(3)); (rand(()), rand(0))"
 
 
 @operator(
-    "ComplexBackward0",
     "pointwise function",
+    node="ComplexBackward0",
     name="complex",
     samples=_PARTS,
     symbolic="torch.complex:",
@@ -62,7 +62,7 @@ class complex_:
     imag = lambda g, imag: g.imag
 
 
-@operator("PolarBackward0", "pointwise function", samples=_PARTS)
+@operator("pointwise function", node="PolarBackward0", samples=_PARTS)
 class polar:
     """Complex numbers with the given absolute values and angles."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import pi
 from typing import Any
 
@@ -31,7 +32,7 @@ from gradcli.engine.registry.rule_helpers import (
     where,
     zeros_like,
 )
-from gradcli.engine.registry.table import Array, function, operator, overloads, primitive
+from gradcli.engine.registry.table import Array, Primitive, function, operator, overloads, primitive
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import ARRAYS, donated, in_parts
 from gradcli.engine.system.dtypes import c_type, scalar_name
@@ -49,14 +50,14 @@ _PAIRS = (
 )
 
 
-def unary(*about: Any, samples: str = ANY, **facts: Any) -> Any:
-    """A decorator: the elementwise primitive of one argument with these VJP rules."""
-    return operator("elementwise float inplace", *about, samples=samples, **facts)
+def unary(facts: str = "", *, samples: str = ANY, **more: Any) -> Callable[[type], Primitive]:
+    """A decorator: the elementwise operator of one argument with these VJP rules."""
+    return operator(f"elementwise float inplace {facts}", samples=samples, **more)
 
 
-def binary(*about: Any, **facts: Any) -> Any:
-    """A primitive of two arguments, element by element."""
-    return operator("common", *about, samples=_PAIRS, **facts)
+def binary(facts: str = "", **more: Any) -> Callable[[type], Primitive]:
+    """A decorator: the operator of two arguments with these VJP rules, element by element."""
+    return operator(f"common {facts}", samples=_PAIRS, **more)
 
 
 def _no_complex(name: str) -> dict[str, Any]:
@@ -65,7 +66,11 @@ def _no_complex(name: str) -> dict[str, Any]:
 
 # -- exponentials and logarithms ------------------------------------------------------------------
 @unary(
-    np.exp, "ExpBackward0", "analytic", real={"self": "g * result"}, jet=lambda s, self: s.exp(self)
+    "analytic",
+    kernel=np.exp,
+    node="ExpBackward0",
+    real={"self": "g * result"},
+    jet=lambda s, self: s.exp(self),
 )
 class exp:
     """e to the power of the elements."""
@@ -73,7 +78,7 @@ class exp:
     self = lambda g, result: g * conj(result)
 
 
-@unary(np.exp2, "Exp2Backward0", "analytic", aliases="special.exp2")
+@unary("analytic", kernel=np.exp2, node="Exp2Backward0", aliases="special.exp2")
 class exp2:
     """2 to the power of the elements."""
 
@@ -81,9 +86,9 @@ class exp2:
 
 
 @unary(
-    np.expm1,
-    "Expm1Backward0",
     "analytic",
+    kernel=np.expm1,
+    node="Expm1Backward0",
     aliases="special.expm1",
     jet=lambda s, self: s.expm1(self),
     critical=lambda self: self < -6,
@@ -99,9 +104,9 @@ _LN10 = 2.3025850929940456
 
 
 @unary(
-    np.log,
-    "LogBackward0",
     "analytic",
+    kernel=np.log,
+    node="LogBackward0",
     samples=_POSITIVE,
     real={"self": "g / self"},
     jet=lambda s, self: s.log(self),
@@ -113,9 +118,9 @@ class log:
 
 
 @unary(
-    np.log2,
-    "Log2Backward0",
     "analytic",
+    kernel=np.log2,
+    node="Log2Backward0",
     samples=_POSITIVE,
     jet=lambda s, self: s.log(self) / 0.6931471805599453,
 )
@@ -126,9 +131,9 @@ class log2:
 
 
 @unary(
-    np.log10,
-    "Log10Backward0",
     "analytic",
+    kernel=np.log10,
+    node="Log10Backward0",
     samples=_POSITIVE,
     jet=lambda s, self: s.log(self) / 2.302585092994046,
 )
@@ -139,9 +144,9 @@ class log10:
 
 
 @unary(
-    np.log1p,
-    "Log1PBackward0",
     "analytic",
+    kernel=np.log1p,
+    node="Log1PBackward0",
     samples=_POSITIVE,
     aliases="special.log1p",
     jet=lambda s, self: s.log1p(self),
@@ -154,9 +159,9 @@ class log1p:
 
 # -- roots ----------------------------------------------------------------------------------------
 @unary(
-    np.sqrt,
-    "SqrtBackward0",
     "analytic",
+    kernel=np.sqrt,
+    node="SqrtBackward0",
     samples=_POSITIVE,
     switch=edge(lambda self: self == 0, "Q2"),
     jet=lambda s, self: s.power(self, 0.5),
@@ -168,7 +173,9 @@ class sqrt:
     self = lambda g, result: g / (2 * conj(result))
 
 
-@unary("RsqrtBackward0", "analytic", samples=_POSITIVE, jet=lambda s, self: s.power(self, -0.5))
+@unary(
+    "analytic", node="RsqrtBackward0", samples=_POSITIVE, jet=lambda s, self: s.power(self, -0.5)
+)
 class rsqrt:
     """1 / sqrt(input)."""
 
@@ -178,9 +185,9 @@ class rsqrt:
 
 # -- circular and hyperbolic functions ------------------------------------------------------------
 @unary(
-    np.sin,
-    "SinBackward0",
     "analytic",
+    kernel=np.sin,
+    node="SinBackward0",
     real={"self": "g * np.cos(self)"},
     jet=lambda s, self: s.sin(self),
 )
@@ -191,9 +198,9 @@ class sin:
 
 
 @unary(
-    np.cos,
-    "CosBackward0",
     "analytic",
+    kernel=np.cos,
+    node="CosBackward0",
     real={"self": "g * -np.sin(self)"},
     jet=lambda s, self: s.cos(self),
 )
@@ -203,7 +210,7 @@ class cos:
     self = lambda g, self: g * -conj(np.sin(self))
 
 
-@unary(np.tan, "TanBackward0", "analytic", jet=lambda s, self: s.tan(self))
+@unary("analytic", kernel=np.tan, node="TanBackward0", jet=lambda s, self: s.tan(self))
 class tan:
     """The tangent."""
 
@@ -211,8 +218,8 @@ class tan:
 
 
 @unary(
-    np.arcsin,
-    "AsinBackward0",
+    kernel=np.arcsin,
+    node="AsinBackward0",
     samples=_UNIT,
     aliases="arcsin",
     switch=edge(lambda self: np.abs(self) == 1, "K15"),
@@ -228,8 +235,8 @@ class asin:
 
 
 @unary(
-    np.arccos,
-    "AcosBackward0",
+    kernel=np.arccos,
+    node="AcosBackward0",
     samples=_UNIT,
     aliases="arccos",
     switch=edge(lambda self: np.abs(self) == 1, "Q20"),
@@ -244,21 +251,21 @@ class acos:
     )
 
 
-@unary(np.arctan, "AtanBackward0", aliases="arctan")
+@unary(kernel=np.arctan, node="AtanBackward0", aliases="arctan")
 class atan:
     """The inverse tangent."""
 
     self = lambda g, self: g / conj(self * self + 1)
 
 
-@unary(np.sinh, "SinhBackward0", "analytic", jet=lambda s, self: s.sinh(self))
+@unary("analytic", kernel=np.sinh, node="SinhBackward0", jet=lambda s, self: s.sinh(self))
 class sinh:
     """The hyperbolic sine."""
 
     self = lambda g, self: g * conj(np.cosh(self))
 
 
-@unary(np.cosh, "CoshBackward0", "analytic", jet=lambda s, self: s.cosh(self))
+@unary("analytic", kernel=np.cosh, node="CoshBackward0", jet=lambda s, self: s.cosh(self))
 class cosh:
     """The hyperbolic cosine."""
 
@@ -266,9 +273,9 @@ class cosh:
 
 
 @unary(
-    np.tanh,
-    "TanhBackward0",
     "donates analytic",
+    kernel=np.tanh,
+    node="TanhBackward0",
     aliases="nn.functional.tanh",
     jet=lambda s, self: s.tanh(self),
     critical=lambda self: abs(self) > 6,
@@ -286,7 +293,9 @@ def _tanh_slope(grad_output: Array, output: Array, out: Any = None) -> Array:
 
 
 @primitive(
-    "TanhBackwardBackward0", "pointwise saves_all", symbolic="grad_output * (1 - output * output)"
+    "pointwise saves_all",
+    node="TanhBackwardBackward0",
+    symbolic="grad_output * (1 - output * output)",
 )
 class tanh_backward:
     forward = lambda grad_output, output: in_parts(_tanh_slope, grad_output, output)
@@ -294,7 +303,7 @@ class tanh_backward:
     output = lambda g, output, grad_output: conj(g) * (-2 * conj(output) * grad_output)
 
 
-@unary(np.arcsinh, "AsinhBackward0", aliases="arcsinh")
+@unary(kernel=np.arcsinh, node="AsinhBackward0", aliases="arcsinh")
 class asinh:
     """The inverse hyperbolic sine."""
 
@@ -306,8 +315,8 @@ class asinh:
 
 
 @unary(
-    np.arccosh,
-    "AcoshBackward0",
+    kernel=np.arccosh,
+    node="AcoshBackward0",
     samples="(rand(2,3) + 1.5); (rand(()) + 1.5); (rand(0))",
     aliases="arccosh",
     switch=edge(lambda self: self == 1),
@@ -325,8 +334,8 @@ class acosh:
 
 
 @unary(
-    np.arctanh,
-    "AtanhBackward0",
+    kernel=np.arctanh,
+    node="AtanhBackward0",
     samples=_UNIT,
     aliases="arctanh",
     switch=edge(lambda self: np.abs(self) == 1, "Q20b"),
@@ -352,7 +361,7 @@ def _underivable(of: VjpRules, old: str) -> None:
 
     facts: dict[str, Any] = {"types": "float", "params": "self", "batching": "elementwise"}
     body = type(f"{name}_written", (), {"self": rule})
-    made = primitive(of.kernel, f"{name.capitalize()}Backward1", **facts)(body)
+    made = primitive(kernel=of.kernel, node=f"{name.capitalize()}Backward1", **facts)(body)
 
     def write(input: Array) -> Any:
         return inplace(made, input)
@@ -377,7 +386,7 @@ def _sinc_far(g: Any, self: Any) -> Any:
 
 
 @unary(
-    "SincBackward0",
+    node="SincBackward0",
     aliases="special.sinc",
     switch=Point(lambda self: self == 0, kind=SMOOTH, asked="Q19"),
     jet=lambda s, self: s.sinc(self),
@@ -415,8 +424,8 @@ class sinc:
 
 # -- sigmoids and rectifiers ----------------------------------------------------------------------
 @unary(
-    "SigmoidBackward0",
     "donates analytic",
+    node="SigmoidBackward0",
     aliases="special.expit nn.functional.sigmoid",
     jet=lambda s, self: s.sigmoid(self),
     critical=lambda self: abs(self) > 12,
@@ -435,8 +444,8 @@ def _sigmoid_slope(grad_output: Array, output: Array, out: Any = None) -> Array:
 
 
 @primitive(
-    "SigmoidBackwardBackward0",
     "pointwise saves_all",
+    node="SigmoidBackwardBackward0",
     symbolic="grad_output * output * (1 - output)",
 )
 class sigmoid_backward:
@@ -446,8 +455,8 @@ class sigmoid_backward:
 
 
 @unary(
-    "ReluBackward0",
     "common",
+    node="ReluBackward0",
     refuses={
         "b": (RuntimeError, "Boolean inputs not supported for relu"),
         "c": "clamp is not supported for complex types",
@@ -465,8 +474,8 @@ class relu:
 
 
 @primitive(
-    "ThresholdBackwardBackward0",
     "pointwise saves_all",
+    node="ThresholdBackwardBackward0",
     symbolic="where(self > threshold, grad_output, 0)",
     switch=jump(lambda self, threshold: self == threshold),
 )
@@ -484,8 +493,8 @@ def _softplus_double_backward(g: Any, self: Any, beta: Any, threshold: Any) -> A
 
 
 @primitive(
-    "SoftplusBackwardBackward0",
     "pointwise saves_all",
+    node="SoftplusBackwardBackward0",
     symbolic="slope of softplus",
     jet=lambda s, grad_output, self, beta: grad_output * s.sigmoid(self * float(beta)),
 )
@@ -504,8 +513,8 @@ class softplus_backward:
 
 
 @unary(
-    "SoftplusBackward0",
     "own function",
+    node="SoftplusBackward0",
     name="nn.functional.softplus",
     aliases="softplus",
     refuses={"biuc": "softplus_cpu"},
@@ -526,8 +535,8 @@ class softplus:
 
 
 @unary(
-    "SiluBackward0",
     "own function",
+    node="SiluBackward0",
     name="silu",
     refuses={"biu": "silu_cpu", "C": "silu"},
     jet=lambda s, self: self * s.sigmoid(self),
@@ -546,9 +555,9 @@ class silu:
 
 # -- signs and rounding ---------------------------------------------------------------------------
 @unary(
-    np.abs,
-    "AbsBackward0",
     "common",
+    kernel=np.abs,
+    node="AbsBackward0",
     aliases="absolute",
     refuses={"b": "abs_cpu"},
     switch=Corner(lambda self: self == 0, -1, 1, "Q1"),
@@ -570,8 +579,8 @@ def _sign(self: Array) -> Array:
 
 
 @unary(
-    "SgnBackward0",
     "common",
+    node="SgnBackward0",
     switch=jump(lambda self: self == 0),
     jet=lambda s, self: s.constant(self, s.sign(self)),
 )
@@ -602,7 +611,7 @@ def _still(
     facts: dict[str, Any] = {"types": "common", "numpy": numpy, "aliases": aliases}
     jet = lambda s, self: s.whole(self, numpy)
     facts |= {"refuses": refuses, "switch": switch, "jet": jet}
-    return unary(kernel, node, **facts)(body)
+    return unary(kernel=kernel, node=node, **facts)(body)
 
 
 _SIGN_REFUSAL = (
@@ -643,9 +652,9 @@ trunc = _rounding(
 
 
 @primitive(
-    _keeping_integers(np.rint),
-    "RoundBackward0",
     "common pointwise",
+    kernel=_keeping_integers(np.rint),
+    node="RoundBackward0",
     numpy=np.rint,
     refuses={"bc": "round_vml_cpu"},
     symbolic="round(self)",
@@ -655,7 +664,7 @@ class round_whole:
     self = zeros_like
 
 
-@primitive("RoundBackward1", "pointwise", refuses={"biuc": "round_cpu"})
+@primitive("pointwise", node="RoundBackward1", refuses={"biuc": "round_cpu"})
 class round_to:
     def forward(self: Array, decimals: int) -> Array:
         scale = 10.0 ** (decimals if decimals > 0 else -decimals)
@@ -679,8 +688,8 @@ def round(input: Array, decimals: int = 0) -> Any:
 
 
 @unary(
-    "FracBackward0",
     "common",
+    node="FracBackward0",
     refuses={"biuc": "frac_cpu"},
     switch=jump(lambda self, result: (result == 0) & (self != 0)),
 )
@@ -724,8 +733,8 @@ _AT_MOST_TENSOR = Point(
 
 
 @primitive(
-    "ClampBackward1",
     "elementwise common",
+    node="ClampBackward1",
     refuses=_NO_BOOL_CLAMP,
     switch=Several(_AT_LEAST, _AT_MOST),
 )
@@ -738,8 +747,8 @@ class clamp_numbers:
 
 
 @primitive(
-    "ClampBackward0",
     "common pointwise",
+    node="ClampBackward0",
     refuses=_NO_COMPLEX_CLAMP,
     switch=Several(_AT_LEAST_TENSOR, _AT_MOST_TENSOR),
 )
@@ -791,7 +800,7 @@ def _meeting(input: Any, *numbers: Any) -> Any:
 
 def _limiting(node: str, switch: Point, **refuses: str) -> Any:
     """A primitive of one limit."""
-    return primitive("common pointwise", node, refuses=refuses, switch=switch)
+    return primitive("common pointwise", node=node, refuses=refuses, switch=switch)
 
 
 _NO_COMPLEX = _NO_COMPLEX_CLAMP["c"]
@@ -873,8 +882,8 @@ def _shared(g: Any, loses: Any, ties: Any) -> Any:
 
 
 @binary(
-    np.maximum,
-    "MaximumBackward0",
+    kernel=np.maximum,
+    node="MaximumBackward0",
     refuses=_no_complex("maximum"),
     symbolic="maximum(self, other)",
     switch=_larger("Q3"),
@@ -889,8 +898,8 @@ class maximum:
 
 
 @binary(
-    np.minimum,
-    "MinimumBackward0",
+    kernel=np.minimum,
+    node="MinimumBackward0",
     refuses=_no_complex("minimum"),
     switch=_smaller("K3"),
     jet=lambda s, self, other: s.larger(self, other, True),
@@ -903,7 +912,7 @@ class minimum:
     other = lambda g, self, other: _shared(g, self < other, self == other)
 
 
-@binary(np.fmax, "FmaxBackward0", refuses=_no_complex("fmax"), switch=_larger("K1"))
+@binary(kernel=np.fmax, node="FmaxBackward0", refuses=_no_complex("fmax"), switch=_larger("K1"))
 class fmax:
     """The larger of two; a number wins over NaN."""
 
@@ -911,7 +920,7 @@ class fmax:
     other = lambda g, self, other: masked_fill(g, (self >= other) | np.isnan(other), 0)
 
 
-@binary(np.fmin, "FminBackward0", refuses=_no_complex("fmin"), switch=_smaller("K1b"))
+@binary(kernel=np.fmin, node="FminBackward0", refuses=_no_complex("fmin"), switch=_smaller("K1b"))
 class fmin:
     """The smaller of two; a number wins over NaN."""
 
@@ -921,9 +930,9 @@ class fmin:
 
 # -- two arguments --------------------------------------------------------------------------------
 @binary(
-    np.arctan2,
-    "Atan2Backward0",
     "float inplace",
+    kernel=np.arctan2,
+    node="Atan2Backward0",
     aliases="arctan2",
     refuses={"c": "atan2_cpu"},
     switch=Several(
@@ -949,9 +958,9 @@ class atan2:
 
 
 @binary(
-    np.hypot,
-    "HypotBackward0",
     "inplace",
+    kernel=np.hypot,
+    node="HypotBackward0",
     refuses={"biuc": "hypot_cpu"},
     switch=Point(
         lambda self, other: (self == 0) & (other == 0),
@@ -969,8 +978,8 @@ class hypot:
 
 
 @binary(
-    "LogaddexpBackward0",
     "pointwise",
+    node="LogaddexpBackward0",
     refuses={"biu": "logaddexp_cpu"},
     jet=lambda s, self, other: s.logaddexp(self, other),
     critical=lambda self, other: abs(self - other) > 12,
@@ -989,7 +998,7 @@ class logaddexp:
     other = lambda g, self, other: g / conj(1 + np.exp(self - other))
 
 
-@binary(np.logaddexp2, "Logaddexp2Backward0", refuses={"biuc": "logaddexp2_cpu"})
+@binary(kernel=np.logaddexp2, node="Logaddexp2Backward0", refuses={"biuc": "logaddexp2_cpu"})
 class logaddexp2:
     """log2(2**input + 2**other)."""
 
@@ -1002,8 +1011,8 @@ _FMOD_JUMPS = jump(lambda self, result: (result == 0) & (self != 0))
 
 
 @primitive(
-    "FmodBackward0",
     "pointwise",
+    node="FmodBackward0",
     refuses={"bc": "fmod_cpu"},
     symbolic="fmod(self, other)",
     switch=_FMOD_JUMPS,
@@ -1014,8 +1023,8 @@ class fmod_number:
 
 
 @primitive(
-    "FmodBackward1",
     "common pointwise",
+    node="FmodBackward1",
     refuses={"bc": "fmod_cpu"},
     symbolic="fmod(self, other)",
     switch=_FMOD_JUMPS,
@@ -1053,8 +1062,8 @@ def _copysign_backward(g: Any, self: Any, result: Any) -> Any:
 
 
 @primitive(
-    "CopysignBackward0",
     "float pointwise",
+    node="CopysignBackward0",
     refuses={"c": "copysign_cpu"},
     symbolic="copysign(self, other)",
     switch=_SIGNED,
@@ -1066,8 +1075,8 @@ class copysign_tensors:
 
 
 @primitive(
-    "CopysignBackward1",
     "float pointwise",
+    node="CopysignBackward1",
     refuses={"c": "copysign_cpu"},
     symbolic="copysign(self, other)",
     switch=_SIGNED,
@@ -1089,7 +1098,9 @@ def copysign(input: Array, other: Any) -> Any:
     return copysign_tensors(input, other)
 
 
-@operator("LdexpBackward0", "inplace float pointwise", samples="(randn(3), tensor([1., 2., 3.]))")
+@operator(
+    "inplace float pointwise", node="LdexpBackward0", samples="(randn(3), tensor([1., 2., 3.]))"
+)
 class ldexp:
     """input * 2**other."""
 
@@ -1104,8 +1115,8 @@ class ldexp:
 
 # -- weighted sums --------------------------------------------------------------------------------
 @primitive(
-    "LerpBackward0",
     "common pointwise",
+    node="LerpBackward0",
     refuses={"biu": "lerp_kernel_scalar"},
     symbolic="self + weight * (end - self)",
 )
@@ -1121,8 +1132,8 @@ class lerp_number:
 
 
 @primitive(
-    "LerpBackward1",
     "common pointwise",
+    node="LerpBackward1",
     refuses={"biu": "lerp_kernel_tensor"},
     symbolic="self + weight * (end - self)",
 )
@@ -1160,8 +1171,8 @@ def _check_lerp(input: Any, **others: Any) -> None:
 
 
 @operator(
-    "AddcmulBackward0",
     "inplace common pointwise",
+    node="AddcmulBackward0",
     refuses={"b": "addcmul_cpu_out"},
     samples="(randn(3), randn(3), randn(3), value=2)",
     symbolic="self + value * tensor1 * tensor2",
@@ -1186,7 +1197,7 @@ class addcmul:
     tensor2 = lambda g, tensor1, value: g * conj(tensor1 * value)
 
 
-@primitive("AddcdivBackward0", "common pointwise", symbolic="self + value * tensor1 / tensor2")
+@primitive("common pointwise", node="AddcdivBackward0", symbolic="self + value * tensor1 / tensor2")
 class addcdiv_:
     def forward(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Array:
         return self + dtypes.checked(value, self.dtype) * tensor1 / tensor2
@@ -1223,7 +1234,9 @@ _INTEGER_DIVISION = (
 )
 
 
-@operator("AngleBackward0", "float pointwise", samples="(randn(3)); (randn(3, dtype=complex128))")
+@operator(
+    "float pointwise", node="AngleBackward0", samples="(randn(3)); (randn(3, dtype=complex128))"
+)
 class angle:
     """The angle of complex numbers; 0 or pi by the sign of real ones."""
 
@@ -1252,7 +1265,7 @@ def isreal(input: Array) -> Any:
 
 # -- angles, NaN, tests ---------------------------------------------------------------------------
 @unary(
-    "Deg2RadBackward0",
+    node="Deg2RadBackward0",
     refuses={"c": (RuntimeError, "deg2rad is not supported for complex tensors.")},
 )
 class deg2rad:
@@ -1263,7 +1276,7 @@ class deg2rad:
 
 
 @unary(
-    "Rad2DegBackward0",
+    node="Rad2DegBackward0",
     refuses={"c": (RuntimeError, "rad2deg is not supported for complex tensors.")},
 )
 class rad2deg:
@@ -1274,8 +1287,8 @@ class rad2deg:
 
 
 @operator(
-    "NanToNumBackward0",
     "elementwise inplace",
+    node="NanToNumBackward0",
     refuses={"C": "nan_to_num"},
     samples="(tensor([1.0, nan, inf]))",
     signature="nan_to_num(Tensor input, float? nan=None, float? posinf=None, float? "
@@ -1295,7 +1308,7 @@ def _test(ufunc: Any, name: str, doc: str, *signature: str) -> Any:
     sample = f"{name}(tensor([1.0, nan, inf]))"
     words = {"c": "signbit is not implemented for complex tensors."} if name == "signbit" else None
     facts: Any = {"params": "self", "refuses": words, "signature": signature}
-    return operator(ufunc, samples=(sample,), **facts)(body)
+    return operator(kernel=ufunc, samples=(sample,), **facts)(body)
 
 
 isnan = _test(np.isnan, "isnan", "True where NaN.", "isnan(Tensor input)")
@@ -1314,8 +1327,8 @@ def _infinite(sign: int) -> Any:
 
 
 @operator(
-    _infinite(1),
     "pointwise",
+    kernel=_infinite(1),
     refuses={"c": (RuntimeError, "isposinf does not support complex inputs.")},
     samples="(tensor([1.0, inf]))",
 )
@@ -1324,8 +1337,8 @@ class isposinf:
 
 
 @operator(
-    _infinite(-1),
     "pointwise",
+    kernel=_infinite(-1),
     refuses={"c": (RuntimeError, "isneginf does not support complex inputs.")},
     samples="(tensor([1.0, -inf]))",
 )
@@ -1423,7 +1436,7 @@ def positive(input: Array) -> Any:
     return input
 
 
-@primitive("NotImplemented", "pointwise")
+@primitive("pointwise", node="NotImplemented")
 class heaviside_:
     def forward(self: Array, values: Array) -> Array:
         # NumPy's heaviside of NaN is NaN, PyTorch's 0.
@@ -1476,8 +1489,8 @@ def log_rows(log: Any, name: str, node: str, refused: str) -> list[Any]:
 
     return [
         primitive(
-            kernel,
-            f"{node}Backward{i}",
+            kernel=kernel,
+            node=f"{node}Backward{i}",
             types="float",
             refuses={"c": refused},
             batching="elementwise",

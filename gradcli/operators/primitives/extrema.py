@@ -85,8 +85,8 @@ def _ties(ufunc: Any) -> Ties:
 def _of_extremes(ufunc: Any, name: str, numpy: tuple[Any, ...]) -> Any:
     """The decorator that defines `amax` or `amin` from its VJP rule."""
     return operator(
-        _extreme(ufunc, name),
-        f"{name.capitalize()}Backward0",
+        kernel=_extreme(ufunc, name),
+        node=f"{name.capitalize()}Backward0",
         numpy=numpy,
         switch=_ties(ufunc),
         samples=f"{REDUCED}; {DIMS}; {TUPLES}",
@@ -174,15 +174,15 @@ def _maxmin(ufunc: Any, name: str, binary: str, doc: str) -> Any:
     all_rule = {"self": shared_evenly}
     dim_rule = {"self": selected_backward}
     whole = primitive(
-        _whole(ufunc, name),
-        f"{node}1",
+        kernel=_whole(ufunc, name),
+        node=f"{node}1",
         batching=batching_helpers.whole(lambda: along),
         symbolic=f"{name}:",
         switch=_ties(ufunc),
     )(type(f"{name}_all", (), facts | all_rule))
     along = primitive(
-        _selecting(ufunc, name),
-        f"{node}0",
+        kernel=_selecting(ufunc, name),
+        node=f"{node}0",
         outputs="values | indices",
         symbolic=f"{name}:",
         switch=Ties(True, "Q4b") if ufunc is np.maximum else Ties(False),
@@ -231,7 +231,7 @@ def _arg(name: str, doc: str) -> Any:
         return found[()]
 
     return operator(
-        kernel,
+        kernel=kernel,
         numpy=getattr(np, name),
         samples="(randn(2,3)); (randn(2,3), 1)",
         signature=f"{name}(Tensor input, int? dim=None, bool keepdim=False, *, Tensor? out=None)",
@@ -243,7 +243,7 @@ argmin = _arg("argmin", "The index of the first smallest element.")
 
 
 # -- extrema, both at once; counting --------------------------------------------------------------
-@primitive("AminmaxBackward0", "apart", outputs="min max")
+@primitive("apart", node="AminmaxBackward0", outputs="min max")
 class aminmax_p:
     def forward(
         self: Array, *, dim: int | None = None, keepdim: bool = False

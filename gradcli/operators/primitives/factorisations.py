@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core.batched_arrays import anywhere
-from gradcli.engine.core.switch import MISSED, Call, Draw, Point, Theirs
+from gradcli.engine.core.switch import MISSED, Draw, Point, Theirs, WatchedCall
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry.rule_helpers import (
     cast,
@@ -138,8 +138,8 @@ CHOLESKY_FAILED = (
 
 
 @primitive(
-    "LinalgInvExBackward0",
     "leading",
+    node="LinalgInvExBackward0",
     outputs="inverse | info",
     full_rank=True,
     jet=lambda s, A: s.inverse(A),
@@ -169,7 +169,7 @@ def is_vector(A: Any, B: Any) -> bool:
 
 
 @primitive(
-    "LinalgSolveExBackward0",
+    node="LinalgSolveExBackward0",
     outputs="result | LU pivots info",
     batching="solved",
     full_rank=True,
@@ -223,7 +223,7 @@ class solve_ex:
 
 
 @operator(
-    "LinalgSolveTriangularBackward0",
+    node="LinalgSolveTriangularBackward0",
     samples="(randn(3,3) + 3*eye(3), randn(3,2), upper=True); "
     "(randn(3,3) + 3*eye(3), randn(2,3), upper=False, left=False)",
     batching="last 2 2",
@@ -279,7 +279,9 @@ def _check_solved(name: str, b: Any, a: Any) -> None:
         )
 
 
-@primitive("TriangularSolveBackward0", outputs="solution cloned_coefficient", batching="last 2 2")
+@primitive(
+    node="TriangularSolveBackward0", outputs="solution cloned_coefficient", batching="last 2 2"
+)
 class triangular_solve_p:
     def forward(
         self: Array,
@@ -368,27 +370,27 @@ class Singular(Point):
     def __init__(self, asked: Any = "") -> None:
         super().__init__(None, asked=asked, kind=MISSED)
 
-    def count(self, call: Call) -> Any:
+    def count(self, call: WatchedCall) -> Any:
         return np.count_nonzero(call.results[0] == 0)
 
-    def mask(self, call: Call) -> Any:
+    def mask(self, call: WatchedCall) -> Any:
         return np.equal(call.results[0], 0)
 
-    def touched(self, call: Call) -> dict[str, Any]:
+    def touched(self, call: WatchedCall) -> dict[str, Any]:
         shape = np.shape(call["A"])
         return {"A": np.broadcast_to(self.mask(call)[..., None, None], shape)}
 
-    def spread(self, call: Call, g: Any, name: str, own: Any, draw: Draw) -> Any:
+    def spread(self, call: WatchedCall, g: Any, name: str, own: Any, draw: Draw) -> Any:
         return own
 
     truth = "cofactors"
 
-    def true(self, call: Call, g: Any, own: Any) -> Any:
+    def true(self, call: WatchedCall, g: Any, own: Any) -> Any:
         """The gradient of the matrix, whatever its rank."""
         scale = np.asarray(g)[..., None, None]
         return np.where(self.touched(call)["A"], scale * _cofactors(np.asarray(call["A"])), own)
 
-    def pulled(self, call: Call, g: Any, name: str, own: Any, theirs: Theirs) -> Any:
+    def pulled(self, call: WatchedCall, g: Any, name: str, own: Any, theirs: Theirs) -> Any:
         return self.true(call, g, own)
 
 
@@ -409,8 +411,8 @@ def _determinant(matrix: Any) -> Any:
 
 
 @primitive(
-    "LinalgDetBackward0",
     "leading",
+    node="LinalgDetBackward0",
     outputs="result | LU pivots",
     symbolic="det[0]:",
     switch=Singular("Q26"),
@@ -459,8 +461,8 @@ def _units(values: Any, size: Any) -> Any:
 
 
 @primitive(
-    "LinalgSlogdetBackward0",
     "leading",
+    node="LinalgSlogdetBackward0",
     outputs="sign logabsdet | LU pivots",
     symbolic="linalg.slogdet:",
     full_rank=True,
@@ -504,7 +506,7 @@ def _cholesky_backward(g: Any, L: Any, upper: bool) -> Any:
     return solve_triangular(lower, phi, upper=False, left=False)
 
 
-@primitive("LinalgCholeskyExBackward0", "leading", outputs="L | info", full_rank=True)
+@primitive("leading", node="LinalgCholeskyExBackward0", outputs="L | info", full_rank=True)
 class cholesky_ex_p:
     def forward(
         A: Array, *, upper: bool = False, check_errors: bool = False
@@ -520,8 +522,8 @@ class cholesky_ex_p:
 
 
 @operator(
-    "CholeskyBackward0",
     "leading",
+    node="CholeskyBackward0",
     full_rank=True,
     samples="(randn(3,3) * 0.1 + eye(3) * 2); (2*eye(3), upper=True)",
     signature="cholesky(Tensor input, bool upper=False, *, Tensor out=None)",
@@ -542,7 +544,7 @@ class cholesky:
 
 
 @operator(
-    "CholeskySolveBackward0",
+    node="CholeskySolveBackward0",
     samples="(randn(3,2), tril(randn(3,3)) + 3*eye(3))",
     batching="last 2 2",
     signature="cholesky_solve(Tensor input, Tensor input2, bool upper=False, *, Tensor out=None)",
@@ -577,8 +579,8 @@ class cholesky_solve:
 
 
 @operator(
-    "CholeskyInverseBackward0",
     "leading",
+    node="CholeskyInverseBackward0",
     samples="(tril(randn(3,3)) + 3*eye(3))",
     signature="cholesky_inverse(Tensor input, bool upper=False, *, Tensor out=None)",
 )
@@ -607,7 +609,7 @@ def _halve_diagonal(x: Any) -> Any:
     return x * weights.astype(_real(numbers(x)))
 
 
-@primitive("LinalgQrBackward0", "leading", outputs="Q R", symbolic="linalg.qr: mode")
+@primitive("leading", node="LinalgQrBackward0", outputs="Q R", symbolic="linalg.qr: mode")
 class qr_p:
     def forward(A: Array, mode: str = "reduced") -> tuple[Array, Array]:
         if mode not in ("reduced", "complete", "r"):
@@ -710,11 +712,11 @@ class Repeated(Point):
     def __init__(self) -> None:
         super().__init__(None)
 
-    def count(self, call: Call) -> Any:
+    def count(self, call: WatchedCall) -> Any:
         values = call.results[0]
         return np.count_nonzero(values[..., 1:] == values[..., :-1])
 
-    def mask(self, call: Call) -> Any:
+    def mask(self, call: WatchedCall) -> Any:
         values = np.asarray(call.results[0])
         same = values[..., 1:] == values[..., :-1]
         found = np.zeros(values.shape, bool)
@@ -722,11 +724,11 @@ class Repeated(Point):
         found[..., :-1] |= same
         return found
 
-    def touched(self, call: Call) -> dict[str, Any]:
+    def touched(self, call: WatchedCall) -> dict[str, Any]:
         some = self.mask(call).any(-1)[..., None, None]
         return {"A": np.broadcast_to(some, np.shape(call["A"]))}
 
-    def towards(self, call: Call, tangents: Mapping[str, Any]) -> Any:
+    def towards(self, call: WatchedCall, tangents: Mapping[str, Any]) -> Any:
         values, change = np.asarray(call.results[0]), np.asarray(tangents["A"])
         read = np.tril(change) if call["UPLO"].upper() == "L" else mH(np.triu(change))
         change = read + mH(np.tril(read, -1))
@@ -739,14 +741,14 @@ class Repeated(Point):
                 found[(*at, same)] = lapack.eigh(inner[np.ix_(same, same)], "L")[0]
         return found
 
-    def spread(self, call: Call, g: Any, name: str, own: Any, draw: Draw) -> Any:
+    def spread(self, call: WatchedCall, g: Any, name: str, own: Any, draw: Draw) -> Any:
         size = np.abs(np.asarray(g)).max(initial=0.0)
         return np.where(self.touched(call)["A"], size * draw(np.shape(own)), own)
 
 
 @primitive(
-    "LinalgEighBackward0",
     "leading",
+    node="LinalgEighBackward0",
     outputs="eigenvalues eigenvectors",
     symbolic="linalg.eigh: UPLO -",
     switch=Repeated(),
@@ -772,7 +774,7 @@ def _to_real(g: Any, complex_input: bool) -> Any:
 
 
 @primitive(
-    "LinalgEigBackward0", "leading", outputs="eigenvalues eigenvectors", symbolic="linalg.eig:"
+    "leading", node="LinalgEigBackward0", outputs="eigenvalues eigenvectors", symbolic="linalg.eig:"
 )
 class eig_p:
     def forward(self: Array) -> tuple[Array, Array]:
@@ -806,8 +808,8 @@ def _check_phases(uu: Any, vv: Any) -> None:
 
 
 @primitive(
-    "LinalgSvdBackward0",
     "leading",
+    node="LinalgSvdBackward0",
     outputs="U S Vh",
     symbolic="linalg.svd: full_matrices -",
     jet=lambda s, A: s.svd(A),
@@ -916,7 +918,7 @@ def _pinv_backward(g: Any, result: Any, self: Any) -> Any:
     )
 
 
-@primitive("LinalgPinvBackward0", numpy=np.linalg.pinv, batching="pseudo_inverses")
+@primitive(node="LinalgPinvBackward0", numpy=np.linalg.pinv, batching="pseudo_inverses")
 class pinv_p:
     def forward(
         self: Array,
@@ -937,7 +939,7 @@ class pinv_p:
 
 
 @primitive(
-    "LinalgLstsqBackward0",
+    node="LinalgLstsqBackward0",
     outputs="solution residuals | rank singular_values",
     batching="least_squares",
 )
@@ -1094,7 +1096,7 @@ def _lu_square(g_l: Any, g_u: Any, P: Any, L: Any, U: Any) -> Any:
     return matmul(P, solve_triangular(mH(L), out, upper=True, unitriangular=True))
 
 
-@primitive("LinalgLuFactorExBackward0", "leading", outputs="LU | pivots info")
+@primitive("leading", node="LinalgLuFactorExBackward0", outputs="LU | pivots info")
 class lu_factor_ex_p:
     def forward(
         A: Array, *, pivot: bool = True, check_errors: bool = False
@@ -1114,7 +1116,7 @@ class lu_factor_ex_p:
         return _lu_backward(g_l, g_u, p, lower, upper)
 
 
-@primitive("LinalgLuBackward0", "leading", outputs="L U | P")
+@primitive("leading", node="LinalgLuBackward0", outputs="L U | P")
 class lu_p:
     """(L, U, P): PyTorch numbers only the outputs that have gradients."""
 
@@ -1141,7 +1143,7 @@ def _lu_unpack_backward(grads: Any, m: int, n: int) -> Any:
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-@primitive("LuUnpackBackward0", "leading", outputs="L U | P")
+@primitive("leading", node="LuUnpackBackward0", outputs="L U | P")
 class lu_unpack_p:
     def forward(
         LU_data: Array, LU_pivots: Array, unpack_data: bool = True, unpack_pivots: bool = True
@@ -1162,7 +1164,7 @@ class lu_unpack_p:
 
 
 @operator(
-    "LinalgLuSolveBackward0",
+    node="LinalgLuSolveBackward0",
     batching="last 2 1 2",
     samples="(*linalg.lu_factor(randn(3,3) + 3*eye(3)), randn(3,2))",
     signature="linalg.lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, "
@@ -1227,8 +1229,8 @@ class lu_solve:
 
 # -- the exponential ------------------------------------------------------------------------------
 @operator(
-    "LinalgMatrixExpBackward0",
     "leading",
+    node="LinalgMatrixExpBackward0",
     symbolic="matrix_exp:",
     method=True,
     aliases="matrix_exp",
@@ -1310,8 +1312,8 @@ def _orthogonal_backward(g: Any, x: Any, input: Any, tau: Any) -> tuple[Any, Any
 
 
 @operator(
-    "LinalgHouseholderProductBackward0",
     "leading",
+    node="LinalgHouseholderProductBackward0",
     name="linalg.householder_product",
     samples="(randn(3,2), rand(2))",
 )
@@ -1403,8 +1405,8 @@ def _check_ormqr(input: Any, tau: Any, other: Any, left: bool) -> None:
 
 
 @operator(
-    "OrmqrBackward0",
     "leading",
+    node="OrmqrBackward0",
     samples="(randn(3,2), rand(2), randn(3,4))",
     signature="ormqr(Tensor input, Tensor input2, Tensor input3, bool left=True, bool "
     "transpose=False, *, Tensor out=None)",

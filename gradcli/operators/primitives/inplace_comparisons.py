@@ -30,9 +30,11 @@ def _comparison(of: Primitive) -> None:
 
     rules: dict[str, Any] = {"self": zeros_like}
     facts: dict[str, Any] = {"refuses": of.refuses, "discrete": True, "batching": "elementwise"}
-    number_p = primitive(with_number, f"{node}0", **facts)(type(f"{of.name}_number", (), rules))
+    number_p = primitive(kernel=with_number, node=f"{node}0", **facts)(
+        type(f"{of.name}_number", (), rules)
+    )
     tensor_rules = type(f"{of.name}_tensor", (), rules | {"other": zeros_like})
-    tensor_p = primitive(with_tensor, f"{node}1", types="common", **facts)(tensor_rules)
+    tensor_p = primitive(kernel=with_tensor, node=f"{node}1", types="common", **facts)(tensor_rules)
 
     def write(input: Array, other: Any) -> Any:
         return inplace(tensor_p if isinstance(other, Tensor) else number_p, input, other)

@@ -200,8 +200,11 @@ def _mm_mat1(g: Any, mat2: Any, sizes: Any, strides: Any, alpha: Any = 1) -> Any
 def _mm_mat2(g: Any, mat1: Any, sizes: Any, strides: Any, alpha: Any = 1) -> Any:
     """`alpha * (mat1.T @ g)`."""
     if isinstance(g, ARRAYS):
-        made = rows_product(mat1, g) if suits_product(mat1, g) else _t(conj(mat1)).dot(g)
-        return _scaled(made, alpha)
+        if suits_product(mat1, g):
+            return _scaled(rows_product(mat1, g), alpha)
+        if _column_major(sizes, strides):  # of a weight: its gradient then lies as the weight does
+            return _scaled(_t(_t(g).dot(conj(mat1))), alpha)
+        return _scaled(_t(conj(mat1)).dot(g), alpha)
     if _column_major(sizes, strides):
         return _scaled(mm(_t(g), conj(mat1)).t(), alpha)
     return _scaled(mm(conj(_t(mat1)), g), alpha)
@@ -229,9 +232,9 @@ def _dot(self: Array, tensor: Array) -> Array:
 
 
 @operator(
-    _dot,
-    "DotBackward0",
     "bilinear own",
+    kernel=_dot,
+    node="DotBackward0",
     samples="(randn(3), randn(3)); (randn(1), randn(1)); (randn(0), randn(0))",
     batching=_by(lambda rules: rules.product((1, 1), _products)),
 )
@@ -243,8 +246,8 @@ class dot:
 
 
 @operator(
-    "VdotBackward0",
     "own",
+    node="VdotBackward0",
     batching=_by(lambda rules: rules.conjugated(rules.product((1, 1), _products))),
     aliases="",
     samples="(randn(3), randn(3)); (tensor([1+2j, 3]), tensor([1j, 2]))",
@@ -261,8 +264,8 @@ class vdot:
 
 
 @operator(
-    "MvBackward0",
     "bilinear own",
+    node="MvBackward0",
     samples="(randn(2,3), randn(3)); (randn(0,3), randn(3)); (randn(1,1), randn(1))",
     batching=_by(lambda rules: rules.product((2, 1), _products)),
     symbolic="matmul",
@@ -294,8 +297,8 @@ def _matrices(name: str) -> tuple[str, ...]:
 
 
 @operator(
-    "MmBackward0",
     "bilinear own",
+    node="MmBackward0",
     samples="(randn(2,3), randn(3,4)); (randn(2,0), randn(0,3)); (randn(1,1), randn(1,1))",
     batching=_by(lambda rules: rules.product((2, 2), _products)),
     symbolic="matmul",
@@ -324,8 +327,8 @@ class mm:
 
 
 @operator(
-    "BmmBackward0",
     "bilinear own",
+    node="BmmBackward0",
     samples="(randn(2,3,4), randn(2,4,5)); (randn(0,3,4), randn(0,4,5))",
     batching=_by(lambda rules: rules.bmm),
     symbolic="matmul",
@@ -388,8 +391,8 @@ def _refuse_mixed(self: Any, mat1: Any, mat2: Any) -> None:
 
 
 @operator(
-    "AddmmBackward0",
     "inplace own analytic",
+    node="AddmmBackward0",
     samples="(randn(2,2), randn(2,3), randn(3,2)); (randn(2), randn(2,3), randn(3,2), beta=0.5, alpha=2)",
     batching=_by(lambda rules: rules.added_product(mm.in_batch)),
     signature=_added("addmm", "mat1", "mat2", out_dtype=True),
@@ -421,8 +424,8 @@ class addmm:
 
 
 @operator(
-    "AddmvBackward0",
     "inplace own analytic",
+    node="AddmvBackward0",
     samples="(randn(2), randn(2,3), randn(3)); (randn(2), randn(2,3), randn(3), beta=0.5, alpha=2)",
     batching=_by(lambda rules: rules.added_product(mv.in_batch)),
     symbolic="addmm",
@@ -452,8 +455,8 @@ def _whole(number: Any, name: str) -> Any:
 
 
 @operator(
-    "AddrBackward0",
     "inplace common",
+    node="AddrBackward0",
     samples="(randn(2,3), randn(2), randn(3)); (randn(3), randn(2), randn(3), beta=0.5, alpha=2)",
     batching=_by(lambda rules: rules.added_product(_outer)),
     signature=_added("addr", "vec1", "vec2"),
@@ -485,8 +488,8 @@ class addr:
 
 
 @operator(
-    "AddbmmBackward0",
     "inplace own",
+    node="AddbmmBackward0",
     batching=_by(lambda rules: rules.added_product(bmm.in_batch, (0,))),
     samples="(randn(3,5), randn(2,3,4), randn(2,4,5)); "
     "(randn(5), randn(2,3,4), randn(2,4,5), beta=0.5, alpha=2)",
@@ -541,8 +544,8 @@ class addbmm:
 
 
 @operator(
-    "BaddbmmBackward0",
     "inplace own",
+    node="BaddbmmBackward0",
     samples="(randn(2,3,5), randn(2,3,4), randn(2,4,5)); "
     "(randn(5), randn(2,3,4), randn(2,4,5), beta=0.5, alpha=2)",
     batching=_by(lambda rules: rules.added_product(bmm.in_batch)),
@@ -571,7 +574,7 @@ class baddbmm:
 
 
 # -- shapes that only products make ---------------------------------------------------------------
-@primitive("UnsafeViewBackward0", "linear", sizes="size", symbolic="reshape")
+@primitive("linear", node="UnsafeViewBackward0", sizes="size", symbolic="reshape")
 class unsafe_view:
     """A fresh result in another shape."""
 
@@ -579,7 +582,7 @@ class unsafe_view:
     self = lambda g, self_sym_sizes: g.reshape(self_sym_sizes)
 
 
-@primitive("SqueezeBackward4", "linear", symbolic="reshape")
+@primitive("linear", node="SqueezeBackward4", symbolic="reshape")
 class squeeze_own:
     """A fresh result without one dimension of size 1 (PyTorch's in-place `squeeze_`)."""
 
@@ -816,8 +819,8 @@ def kron(input: Array, other: Array) -> Any:
 
 
 @operator(
-    "LinalgCrossBackward0",
     "bilinear own apart",
+    node="LinalgCrossBackward0",
     samples="(randn(3), randn(3)); (randn(2,3), randn(1,3)); (randn(3,2), randn(3,2), dim=0)",
     signature="linalg.cross(Tensor input, Tensor other, *, int dim=-1, Tensor out=None)",
 )
@@ -877,8 +880,8 @@ def _diagonal() -> Any:
 
 
 @operator(
-    "TraceBackward0",
     "linear numpy",
+    node="TraceBackward0",
     samples="(randn(3,3)); (randn(2,3)); (randn(0,0))",
     index="ii",
     batching=_by(lambda rules: rules.of(rules.traced, _diagonal)),

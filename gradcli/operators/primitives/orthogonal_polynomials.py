@@ -165,7 +165,7 @@ FAMILIES: dict[str, tuple[_Family, str]] = {
 
 def _enter(name: str, family: _Family, what: str) -> None:
     made: Any = primitive(
-        _kernel(family),
+        kernel=_kernel(family),
         params="x n",
         types="float",
         numbers=True,

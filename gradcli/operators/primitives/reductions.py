@@ -37,14 +37,14 @@ from gradcli.engine.registry.rule_helpers import (
     zeros_like,
 )
 from gradcli.engine.registry.sample_calls import DIMS, REDUCED, TUPLES
-from gradcli.engine.registry.table import Array, overloads, primitive, register
+from gradcli.engine.registry.table import Array, overloads, primitive
 from gradcli.engine.system.array_memory import afresh
 from gradcli.engine.system.cascaded_sums import add_reduce
 from gradcli.engine.system.dtypes import scalar_name
 
 # -- sums and means -------------------------------------------------------------------------------
-sum_all = register(basic_primitives.sum_all, __name__, public=False)
-sum_dim = register(basic_primitives.sum_dim, __name__, public=False)
+sum_all = basic_primitives.sum_all
+sum_dim = basic_primitives.sum_dim
 
 
 sum_ = overloads(
@@ -101,9 +101,9 @@ def mean_backward(
 
 
 @primitive(
-    _mean,
-    "MeanBackward0",
     "linear",
+    kernel=_mean,
+    node="MeanBackward0",
     batching=batching_helpers.whole(lambda: mean_dim, (1,)),
     jet=lambda s, self: s.mean(self),
 )
@@ -113,7 +113,9 @@ class mean_all:
     )
 
 
-@primitive("MeanBackward1", "linear", jet=lambda s, self, dim, keepdim: s.mean(self, dim, keepdim))
+@primitive(
+    "linear", node="MeanBackward1", jet=lambda s, self, dim, keepdim: s.mean(self, dim, keepdim)
+)
 class mean_dim:
     def forward(self: Array, dim: Any, keepdim: bool = False, *, dtype: Any = None) -> Array:
         found = _average(self, axes(dim, self.ndim), dim, keepdim, numpy_dtype(dtype))
@@ -161,7 +163,7 @@ def _prod_safe_backward(g: Any, self: Any, dim: int) -> Any:
 
 
 @primitive(
-    "ProdBackward0",
+    node="ProdBackward0",
     batching=batching_helpers.whole(lambda: prod_dim),
     symbolic="prod: -",
     switch=Zeros("Q16[1]"),
@@ -185,7 +187,7 @@ class prod_all:
 
 
 @primitive(
-    "ProdBackward1",
+    node="ProdBackward1",
     symbolic="prod: dim keepdim -",
     switch=Zeros("Q16[1]"),
     jet=lambda s, self, dim, keepdim: s.product(self, dim, keepdim),
@@ -230,7 +232,7 @@ def _logic(name: str, ufunc: Any, doc: str) -> Any:
         return found.astype(np.uint8) if self.dtype == np.uint8 else found
 
     body = type(name, (), {"__doc__": doc, "__module__": __name__})
-    made = primitive(kernel, axes="dim*")(body)
+    made = primitive(kernel=kernel, axes="dim*")(body)
 
     def along(input: Array, dim: Any = None, keepdim: bool = False) -> Any:
         return made(input, as_dims(dim), keepdim)

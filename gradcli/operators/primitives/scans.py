@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core import batched_arrays
-from gradcli.engine.core.switch import Call, Draw, Point, Theirs, Zeros
+from gradcli.engine.core.switch import Draw, Point, Theirs, WatchedCall, Zeros
 from gradcli.engine.core.tensor import wrap_dim
 from gradcli.engine.registry.dimensions import integers, multiply_reduce, numpy_dtype
 from gradcli.engine.registry.named_results import results
@@ -75,8 +75,8 @@ def _cumsum_backward(g: Any, dim: int, self_dtype: Any) -> Any:
 def _scan(ufunc: Any, name: str, more: str = "", **facts: Any) -> Any:
     """The decorator that defines a ufunc's cumulative reduction from its VJP rule."""
     return operator(
-        _running(ufunc),
-        f"{name.capitalize()}Backward0",
+        kernel=_running(ufunc),
+        node=f"{name.capitalize()}Backward0",
         inplace=True,
         numpy=getattr(np, name),
         symbolic=f"{name}: dim -",
@@ -183,7 +183,7 @@ class Running(Point):
         super().__init__(None, asked="K18" if largest else "")
         self.largest = largest
 
-    def _again(self, call: Call) -> Any:
+    def _again(self, call: WatchedCall) -> Any:
         """Which elements equal the running extreme of those before them."""
         own, made = call["self"], call.results[0]
         if not own.ndim:
@@ -192,16 +192,16 @@ class Running(Point):
         size = own.shape[at]
         return narrow(own, at, 1, size) == narrow(made, at, 0, max(size - 1, 0))
 
-    def count(self, call: Call) -> Any:
+    def count(self, call: WatchedCall) -> Any:
         return np.count_nonzero(self._again(call)) if call["self"].shape else 0
 
-    def mask(self, call: Call) -> Any:
+    def mask(self, call: WatchedCall) -> Any:
         return np.full(np.shape(call.results[0]), bool(self.count(call)))
 
-    def touched(self, call: Call) -> dict[str, Any]:
+    def touched(self, call: WatchedCall) -> dict[str, Any]:
         return {"self": self.mask(call)}
 
-    def towards(self, call: Call, tangents: Mapping[str, Any]) -> Any:
+    def towards(self, call: WatchedCall, tangents: Mapping[str, Any]) -> Any:
         own, t = np.asarray(call["self"]), np.array(tangents["self"])
         at = call["dim"] % own.ndim
         values, moved = np.moveaxis(own, at, 0), np.moveaxis(t, at, 0)
@@ -215,11 +215,11 @@ class Running(Point):
             best = np.where(follows, best, values[k])
         return t
 
-    def spread(self, call: Call, g: Any, name: str, own: Any, draw: Draw) -> Any:
+    def spread(self, call: WatchedCall, g: Any, name: str, own: Any, draw: Draw) -> Any:
         size = np.abs(np.asarray(g)).max(initial=0.0)
         return own + size * draw(np.shape(own)) if self.count(call) else own
 
-    def pulled(self, call: Call, g: Any, name: str, own: Any, theirs: Theirs) -> Any:
+    def pulled(self, call: WatchedCall, g: Any, name: str, own: Any, theirs: Theirs) -> Any:
         """Shared evenly among the two that meet, as maximum shares it: the only rule but ours."""
         values, at = np.asarray(call["self"]), call["dim"] % np.ndim(call["self"])
         rows, arrived = np.moveaxis(values, at, 0), np.moveaxis(np.array(g), at, 0)
@@ -245,8 +245,8 @@ def _running_backward(g: Any, self: Any, indices: Any, dim: int) -> Any:
 
 def _running_extremum(name: str, ufunc: Any, doc: str) -> Any:
     made = primitive(
-        _running_extrema(name, ufunc),
-        f"{name.capitalize()}Backward0",
+        kernel=_running_extrema(name, ufunc),
+        node=f"{name.capitalize()}Backward0",
         refuses={"C": name},
         outputs="values | indices",
         switch=Running(ufunc is np.maximum),
@@ -290,7 +290,7 @@ def _along_scales(tangent: Any, self: Any, result: Any, dim: int) -> Any:
 
 
 @operator(
-    "LogcumsumexpBackward0",
+    node="LogcumsumexpBackward0",
     samples=f"{ALONG}; (randn(0), 0)",
     signature="logcumsumexp(Tensor input, int dim, *, Tensor out=None)",
     jet=lambda s, self, dim: s.logcumsumexp(self, dim),

@@ -57,8 +57,8 @@ def _logsumexp_of_few(rows: Any) -> Any:
 
 
 @primitive(
-    "LogsumexpBackward0",
     "float",
+    node="LogsumexpBackward0",
     symbolic="logsumexp: dim keepdim",
     jet=lambda s, self, dim, keepdim: s.logsumexp(self, dim, keepdim),
     critical=lambda self: np.ptp(self) > 12 if np.size(self) else False,
@@ -140,8 +140,8 @@ def _log_softmax(self: Array, dim: int) -> Array:
 
 
 @primitive(
-    "SoftmaxBackwardDataBackward0",
     "saves_all",
+    node="SoftmaxBackwardDataBackward0",
     batching=batching_helpers.slope_of_shares(lambda output: output, weighted=True),
     symbolic="slope of softmax",
 )
@@ -161,8 +161,8 @@ class softmax_backward_data:
 
 
 @primitive(
-    "LogSoftmaxBackwardDataBackward0",
     "saves_all",
+    node="LogSoftmaxBackwardDataBackward0",
     batching=batching_helpers.slope_of_shares(np.exp, weighted=False),
     symbolic="slope of log_softmax",
 )
@@ -177,8 +177,8 @@ class log_softmax_backward_data:
 
 
 @primitive(
-    _softmax,
-    "SoftmaxBackward0",
+    kernel=_softmax,
+    node="SoftmaxBackward0",
     refuses={"C": "_softmax"},
     symbolic="softmax: dim",
     jet=lambda s, self, dim: s.softmax(self, dim),
@@ -189,8 +189,8 @@ class softmax_p:
 
 
 @primitive(
-    _log_softmax,
-    "LogSoftmaxBackward0",
+    kernel=_log_softmax,
+    node="LogSoftmaxBackward0",
     refuses={"C": "_log_softmax"},
     symbolic="log_softmax: dim",
     jet=lambda s, self, dim: s.log_softmax(self, dim),

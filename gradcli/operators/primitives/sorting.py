@@ -165,7 +165,7 @@ def _selecting_primitive(
 ) -> Primitive:
     """A primitive (values, indices) = f(self, ..., dim, ...)."""
     facts = {"outputs": "values | indices", "axes": "dim", "symbolic": symbolic}
-    return primitive(kernel, node, writes="apart", switch=switch, **facts)(
+    return primitive(kernel=kernel, node=node, writes="apart", switch=switch, **facts)(
         type(name, (), {"__module__": __name__, "self": rule})
     )
 
@@ -298,13 +298,13 @@ def _middle_rank() -> Any:
     return lambda size: (size - 1) // 2
 
 
-@primitive("MedianBackward0", symbolic="median:", switch=Ranked(_middle_rank, "Q17"))
+@primitive(node="MedianBackward0", symbolic="median:", switch=Ranked(_middle_rank, "Q17"))
 class median_all:
     forward = lambda self: _median_of(self, False)
     self = shared_evenly
 
 
-@primitive("NanmedianBackward0")
+@primitive(node="NanmedianBackward0")
 class nanmedian_all:
     forward = lambda self: _median_of(self, True)
     self = shared_evenly

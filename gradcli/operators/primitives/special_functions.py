@@ -99,18 +99,25 @@ def _special(
     kernel, node = _kernel(scipy or name, f"special.{name}"), name.title().replace("_", "")
     refuses = {refused: f"{name}_cpu"}
     facts: Any = {"name": f"special.{name}", "method": False, "refuses": refuses, **more}
-    return unary(kernel, f"Special{node}Backward0", samples=samples, **facts)
+    return unary(kernel=kernel, node=f"Special{node}Backward0", samples=samples, **facts)
 
 
 # -- the error function ---------------------------------------------------------------------------
-@unary(_kernel("erf"), "ErfBackward0", aliases="special.erf", refuses={"c": "erf_vml_cpu"})
+@unary(
+    kernel=_kernel("erf"), node="ErfBackward0", aliases="special.erf", refuses={"c": "erf_vml_cpu"}
+)
 class erf:
     """The error function."""
 
     self = lambda g, self: np.exp(-(self**2)) * (2.0 / sqrt(pi)) * g
 
 
-@unary(_kernel("erfc"), "ErfcBackward0", aliases="special.erfc", refuses={"c": "erfc_vml_cpu"})
+@unary(
+    kernel=_kernel("erfc"),
+    node="ErfcBackward0",
+    aliases="special.erfc",
+    refuses={"c": "erfc_vml_cpu"},
+)
 class erfc:
     """1 - erf(input)."""
 
@@ -118,7 +125,7 @@ class erfc:
 
 
 @unary(
-    "ErfinvBackward0",
+    node="ErfinvBackward0",
     samples=_SIGNED_UNIT,
     aliases="special.erfinv",
     refuses={"c": "erfinv_vml_cpu"},
@@ -174,7 +181,7 @@ def _lgamma_term(x: Array, k: int) -> Array:
 
 
 @unary(
-    "LgammaBackward0",
+    node="LgammaBackward0",
     samples=_POSITIVE,
     aliases="special.gammaln",
     refuses={"c": "lgamma_vml_cpu"},
@@ -199,8 +206,8 @@ class lgamma:
 
 
 @unary(
-    _kernel("psi", "digamma"),
-    "DigammaBackward0",
+    kernel=_kernel("psi", "digamma"),
+    node="DigammaBackward0",
     samples=_POSITIVE,
     aliases="special.digamma special.psi",
     refuses={"c": "digamma"},
@@ -228,8 +235,8 @@ def _trigamma(self: Array) -> Array:
 
 
 @operator(
-    "PolygammaBackward0",
     "float pointwise",
+    node="PolygammaBackward0",
     aliases="special.polygamma",
     samples="(1, rand(3) + 0.5); (2, rand(3) + 0.5)",
     signature="polygamma(int n, Tensor input, *, Tensor out=None)",
@@ -254,7 +261,7 @@ class polygamma:
     self = lambda g, n, self: g * polygamma(n + 1, self)
 
 
-@primitive("MvlgammaBackward0", "float pointwise", symbolic="mvlgamma: p")
+@primitive("float pointwise", node="MvlgammaBackward0", symbolic="mvlgamma: p")
 class mvlgamma_p:
     def forward(self: Array, p: int) -> Array:
         refuse_if(p < 1, "p has to be greater than or equal to 1")
@@ -295,9 +302,9 @@ def _igamma_slope(g: Any, self: Any, other: Any) -> Any:
 
 
 @operator(
-    _pair("gammainc", "igamma"),
-    "IgammaBackward0",
     "inplace common pointwise",
+    kernel=_pair("gammainc", "igamma"),
+    node="IgammaBackward0",
     refuses={"biuc": "igamma_cpu"},
     aliases="special.gammainc",
     samples="(tensor([1., 2., 3.]), rand(3) + 0.5)",
@@ -310,9 +317,9 @@ class igamma:
 
 
 @operator(
-    _pair("gammaincc", "igammac"),
-    "IgammacBackward0",
     "inplace common pointwise",
+    kernel=_pair("gammaincc", "igammac"),
+    node="IgammacBackward0",
     refuses={"biuc": "igammac_cpu"},
     aliases="special.gammaincc",
     samples="(tensor([1., 2., 3.]), rand(3) + 0.5)",
@@ -328,7 +335,7 @@ _NO_ZETA = {"ec": "zeta_cpu"}
 _ZETA = "special.zeta(self, other)"
 
 
-@primitive("SpecialZetaBackward0", "float pointwise", symbolic=_ZETA, refuses=_NO_ZETA)
+@primitive("float pointwise", node="SpecialZetaBackward0", symbolic=_ZETA, refuses=_NO_ZETA)
 class zeta_tensors:
     def forward(self: Array, other: Array) -> Array:
         """Hurwitz's zeta; of an infinite argument NaN, as Cephes in PyTorch has it, except at 1."""
@@ -339,7 +346,7 @@ class zeta_tensors:
     other = lambda g, self, other: g * -self * zeta(self + 1.0, other)
 
 
-@primitive("SpecialZetaBackward1", "float pointwise", symbolic=_ZETA, refuses=_NO_ZETA)
+@primitive("float pointwise", node="SpecialZetaBackward1", symbolic=_ZETA, refuses=_NO_ZETA)
 class zeta_number:
     forward = lambda self, other: zeta_tensors.kernel(other.dtype.type(self), other)
     other = lambda g, self, other: g * -self * zeta_number(float(self) + 1.0, other)
@@ -375,8 +382,8 @@ def _bessel_k(x: Array) -> tuple[Array, Array]:
 
 
 @unary(
-    _kernel("i0"),
-    "I0Backward0",
+    kernel=_kernel("i0"),
+    node="I0Backward0",
     aliases="special.i0",
     refuses={"c": "i0_vml_cpu"},
     jet=lambda s, self: s.bessel(self, 0, True, _bessel_i),
@@ -562,7 +569,7 @@ class entr:
 
 
 @unary(
-    "LogitBackward0",
+    node="LogitBackward0",
     samples=_UNIT,
     aliases="special.logit",
     refuses={"c": "logit_cpu"},
@@ -626,7 +633,7 @@ def xlog1py(input: Any, other: Any) -> Any:
 
 
 # -- parts of floating-point numbers --------------------------------------------------------------
-@primitive("FrexpBackward0", "pointwise", outputs="mantissa | exponent")
+@primitive("pointwise", node="FrexpBackward0", outputs="mantissa | exponent")
 class frexp_p:
     def forward(self: Array) -> Any:
         refuse_if(self.dtype.kind != "f", "torch.frexp() only supports floating-point dtypes")
@@ -645,9 +652,9 @@ frexp = results(
 
 
 @operator(
-    np.nextafter,
-    "NextafterBackward0",
     "inplace common",
+    kernel=np.nextafter,
+    node="NextafterBackward0",
     refuses={"biuc": "nextafter_cpu"},
     samples="(randn(3), randn(3))",
 )

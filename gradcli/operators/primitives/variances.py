@@ -115,7 +115,7 @@ def _with_mean(slope: Any, g: Any, self: Any, dim: Any, keepdim: bool) -> Any:
 
 
 @primitive(
-    "VarBackward0",
+    node="VarBackward0",
     axes="dim*",
     jet=lambda s, self, dim, correction, keepdim: s.variance(self, dim, correction, keepdim),
 )
@@ -129,7 +129,7 @@ class var_correction:
 
 
 @primitive(
-    "StdBackward0",
+    node="StdBackward0",
     axes="dim*",
     switch=Cone("Q24[0]"),
     jet=lambda s, self, dim, correction, keepdim: s.deviation(self, dim, correction, keepdim),
@@ -144,7 +144,7 @@ class std_correction:
     self = _std_backward
 
 
-@primitive("VarMeanBackward0", outputs="result0 result1", axes="dim*")
+@primitive(node="VarMeanBackward0", outputs="result0 result1", axes="dim*")
 class var_mean_correction:
     def forward(
         self: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False
@@ -156,7 +156,7 @@ class var_mean_correction:
         return _with_mean(slope, g[1], self, dim, keepdim)
 
 
-@primitive("StdMeanBackward0", outputs="result0 result1", axes="dim*", switch=Cone("Q24[0]"))
+@primitive(node="StdMeanBackward0", outputs="result0 result1", axes="dim*", switch=Cone("Q24[0]"))
 class std_mean_correction:
     def forward(
         self: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False
