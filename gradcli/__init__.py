@@ -72,6 +72,7 @@ _HOME = {
 _TORCH = frozenset(
     [
         *("autograd", "linalg", "special", "fft", "nn", "func", "testing", "return_types"),
+        *("jit", "types"),
         *("amp", "utils", "cuda", "random", "backends", "accelerator", "serialization", "optim"),
     ]
 )
@@ -106,7 +107,8 @@ class _Namespaces:
     def exec_module(module: ModuleType) -> None:
         _complete()
         name = module.__name__
-        sys.modules[name] = import_module(f"{__name__}.torch.{name.partition('.')[2]}")
+        inside = torch_namespaces.home(name.partition(".")[2])
+        sys.modules[name] = import_module(f"{__name__}.torch.{inside}")
 
 
 sys.meta_path.insert(0, _Namespaces)

@@ -152,3 +152,22 @@ def test_a_program_of_pytorch_s_runs_as_it_is() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "True True Linear(in_features=2, out_features=3, bias=True)\n"
+
+
+def test_names_are_found_where_pytorch_defines_them() -> None:
+    lines = (
+        "from torch.nn.modules.container import ModuleList",
+        "from torch.nn.modules.utils import _pair",
+        "from torch.optim.adam import Adam",
+        "from torch.optim.lr_scheduler import _LRScheduler",
+        "from torch.utils.data.dataset import Dataset",
+        "from torch.nn.utils.clip_grad import clip_grad_norm_",
+        "from torch.jit import script",
+        "from torch.types import Number",
+        "import torch.nn.modules.linear as l",
+        "print(torch.nn.modules.linear.Linear is torch.nn.Linear, Adam is torch.optim.Adam, _pair(3))",
+        "print(Dataset is torch.utils.data.Dataset, script(len) is len, torch.jit.is_scripting())",
+    )
+    code = "import gradcli, sys; sys.modules['torch'] = gradcli; import torch\n" + "\n".join(lines)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True True (3, 3)\nTrue True False\n"

@@ -65,6 +65,9 @@ class LRScheduler:
         self.__dict__.update(state_dict)
 
 
+_LRScheduler = LRScheduler  # its older name
+
+
 @options("lr_lambda")
 class LambdaLR(LRScheduler):
     """The first rate times a function of the number of steps."""

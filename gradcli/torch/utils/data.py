@@ -13,6 +13,8 @@ from gradcli.engine.core.random import Generator
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.table import resolve
 
+__path__: list[str] = []  # so that `from torch.utils.data.dataset import Dataset` looks for more
+
 
 class Dataset:
     """Samples by their number: a subclass has `__getitem__` and, as a rule, `__len__`."""
