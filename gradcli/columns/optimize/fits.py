@@ -92,6 +92,13 @@ def fit_rows(
                 f"an uncertainty of {name} is 0", "a weight would be infinite: leave out such rows"
             )
     data = InMemory(rows, batch, deviation, inputs)
+    blocks = None
+    if count > MANY and not (inputs or many or bounds or loss != "linear"):
+        blocks = InBlocks(rows, batch, data.deviation)
+    if blocks is None or not np.isfinite(blocks.at(start)[0]).all():
+        blocks = None
+        whole = least_squares.by_differences(lambda x: rows.residuals(x, batch)[:2], start)
+        check_start(*whole, rows)
     lower, upper = limits(rows.start, bounds or {})
     options: dict[str, Any] = {
         "lower": lower,
@@ -110,13 +117,9 @@ def fit_rows(
         return one
 
     found = None
-    if count > MANY and not (inputs or many or bounds or loss != "linear"):
-        blocks = InBlocks(rows, batch, data.deviation)
-        if np.isfinite(blocks.at(start)[0]).all():
-            found = least_squares.fit(counted(blocks.at), start, count, sums=True, **options)
+    if blocks is not None:
+        found = least_squares.fit(counted(blocks.at), start, count, sums=True, **options)
     if found is None or not found.converged or found.undetermined:  # every row is looked at
-        whole = least_squares.by_differences(lambda x: rows.residuals(x, batch)[:2], start)
-        check_start(*whole, rows)
         try:
             found = least_squares.fit(counted(data.at), start, count, many=many, **options)
         except ValueError as error:  # of SciPy's, about what is not finite
