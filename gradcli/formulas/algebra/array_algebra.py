@@ -13,6 +13,7 @@ import numpy as np
 from gradcli.engine.system import dtypes
 from gradcli.formulas.algebra import algebra as alg
 from gradcli.formulas.algebra.algebra import powers_of, terms_of
+from gradcli.formulas.algebra.assuming import current
 from gradcli.formulas.algebra.exact_numbers import ONE, Number
 from gradcli.formulas.algebra.expressions import Expression, array, call, is_call, number, value_of
 from gradcli.transforms.tracing.calls import Value
@@ -112,7 +113,7 @@ def deviations(own: Expression) -> tuple[Expression, tuple[int, ...]] | None:
 def _are_vectors(own: Expression, shape: tuple[int, ...]) -> bool:
     """Whether a product is one of two vectors; `dot` wants operands of one floating dtype."""
     return (
-        alg.one_dtype.get()
+        current.get().one_dtype
         and own.data == (ONE, (ONE, ONE))
         and all(f.shape == shape and not (alg.is_truth(f) or alg.is_integral(f)) for f in own.args)
     )

@@ -21,6 +21,7 @@ from gradcli.formulas.algebra.array_algebra import (
     multiplied,
     transposed,
 )
+from gradcli.formulas.algebra.assuming import supposing
 from gradcli.formulas.algebra.exact_numbers import ONE, ZERO, Number
 from gradcli.formulas.algebra.expressions import (
     Expression,
@@ -199,12 +200,9 @@ class Assumptions:
 
     def applied(self, expression: Expression) -> Expression:
         """The expression simplified under the assumptions, in its shape."""
-        token = alg.signs.set(self.signs)
-        try:
+        with supposing(signs=self.signs):
             made = simplify(rewrite(expression, self._rule))
             made = rewrite(made, self._rule)  # factors may be neighbours only now
-        finally:
-            alg.signs.reset(token)
         if made.shape == expression.shape:
             return made
         return alg.full(made, expression.shape)

@@ -6,7 +6,6 @@ Each pass is a rule that `rewrite` applies to every subexpression; `RULES` lists
 from __future__ import annotations
 
 import math
-from contextvars import ContextVar
 from fractions import Fraction
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -24,6 +23,7 @@ from gradcli.formulas.algebra.array_algebra import (
     stacked,
     transposed,
 )
+from gradcli.formulas.algebra.assuming import current
 from gradcli.formulas.algebra.exact_check import is_leaf
 from gradcli.formulas.algebra.exact_numbers import ONE, ZERO, Number
 from gradcli.formulas.algebra.expressions import (
@@ -48,8 +48,6 @@ from gradcli.formulas.simplify.indexed_factors import (
 from gradcli.formulas.simplify.scalar_forms import shortest
 from gradcli.formulas.simplify.taken_elements import taken
 
-# Whether shortest forms are searched; found in several sizes, derivatives are compared without.
-searching: ContextVar[bool] = ContextVar("searching", default=True)
 # Functions that refuse integer operands beside floating ones; functions that write into a copy of their
 # first operand, at the indices that are their second.
 FLOATING = frozenset(
@@ -73,7 +71,8 @@ def simplify(expression: Expression) -> Expression:
 
 def shortened(expression: Expression) -> Expression:
     """The expression with every elementwise part of it in its shortest form."""
-    if not (alg.real.get() and searching.get()):
+    assumed = current.get()
+    if not (assumed.real and assumed.searching):
         return expression
     return _shortest(rewrite(expression, _with_short_operands))
 
@@ -316,7 +315,7 @@ def _spread_of(below: Expression, own: Expression, axes: tuple[int, ...]) -> flo
 
 def _averages(node: Expression) -> Expression:
     """sum(x)/n is mean(x) for n elements, if the program itself uses means."""
-    if node.op != "product" or not alg.averages.get() or not node.data[0].exact:
+    if node.op != "product" or not current.get().averages or not node.data[0].exact:
         return node
     coefficient = node.data[0]
     for base, e in powers_of(node):
