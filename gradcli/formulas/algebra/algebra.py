@@ -32,6 +32,7 @@ from gradcli.formulas.algebra.expressions import (
     sort_key,
     value_of,
 )
+from gradcli.formulas.algebra.rules import Rules
 
 HALF = Number(Fraction(1, 2))
 Exponent = Number | Expression
@@ -478,15 +479,20 @@ def _is_above(u: Expression) -> bool:
 def _exp(u: Expression) -> Expression | None:
     if is_number(u, 0):
         return one
-    if is_call(u, "log"):
-        return u.args[0]
-    if is_call(u, "log1p"):
-        return add(u.args[0], one)
-    if is_call(u, "log_softmax"):
-        return call("softmax", u.args, u.shape, u.data[1])
+    if u.op == "call":
+        found: Expression | None = EXPONENTIALS.find(u.data[0], u.args, u)
+        return found
     if u.op == "sum" and u.data[1].value == -math.inf:  # 1/gamma(0)
         return zero
     return _softmax(u)
+
+
+# exp of a call.
+EXPONENTIALS = Rules(
+    ("log(a)", lambda own, a: a),
+    ("log1p(a)", lambda own, a: add(a, one)),
+    ("log_softmax(a)", lambda own, a: call("softmax", own.args, own.shape, own.data[1])),
+)
 
 
 def _softmax(u: Expression) -> Expression | None:
