@@ -7,9 +7,7 @@ are merged and signs move out. The few rules of functions are in tables.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from functools import reduce
 from math import gcd
@@ -17,6 +15,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from gradcli.engine.system.dtypes import boolean
+from gradcli.formulas.algebra.assuming import current
 from gradcli.formulas.algebra.exact_numbers import MINUS_ONE, ONE, ZERO, Number
 from gradcli.formulas.algebra.expressions import (
     Expression,
@@ -33,36 +32,11 @@ from gradcli.formulas.algebra.expressions import (
     sort_key,
     value_of,
 )
+from gradcli.formulas.algebra.rules import Rules
 
 HALF = Number(Fraction(1, 2))
 Exponent = Number | Expression
 
-# Whether all values are real: only then abs(u)**2 is u**2.
-real: ContextVar[bool] = ContextVar("real", default=True)
-
-
-@contextmanager
-def supposed_real(are_real: bool) -> Iterator[None]:
-    """Simplify as for real values, or as for complex ones."""
-    token = real.set(are_real)
-    try:
-        yield
-    finally:
-        real.reset(token)
-
-
-# The signs of variables, where they are assumed: 1 and -1.
-signs: ContextVar[frozenset[tuple[str, int]]] = ContextVar("signs", default=frozenset())
-# Whether all values have one floating dtype, as `matmul` requires of its operands.
-one_dtype: ContextVar[bool] = ContextVar("one_dtype", default=False)
-# Whether the program uses `mean`, so that sum(x)/n is written as mean(x).
-averages: ContextVar[bool] = ContextVar("averages", default=False)
-# Whether the call that is being lifted has an integer result, so that its operands may be integers.
-whole: ContextVar[bool] = ContextVar("whole", default=False)
-# The `dtype.kind` of variables: "b" booleans, "i" and "u" integers.
-kinds: ContextVar[Mapping[str, str]] = ContextVar("kinds")
-# Calls whose traced result is integers, such as argmax(x) and the indices of sort(x).
-integers: ContextVar[set[Expression] | None] = ContextVar("integers", default=None)
 zero, one, minus_one = number(0), number(1), number(-1)
 
 
@@ -235,7 +209,7 @@ def product(
         if word == "exp" and exact:
             exponential.append((base.args[0], exponent))  # type: ignore[arg-type]
             continue
-        if word == "abs" and real.get() and exact and exponent.integer % 2 == 0:  # type: ignore
+        if word == "abs" and current.get().real and exact and exponent.integer % 2 == 0:  # type: ignore
             base = base.args[0]
         _gather(found, base, exponent)
     if coefficient.whole == 0:
@@ -300,7 +274,7 @@ def _signs(
     pairs: list[tuple[Expression, Exponent]],
 ) -> tuple[list[tuple[Expression, Exponent]], bool]:
     """For real u, sign(u)*abs(u) is u and sign(u)*u is abs(u)."""
-    if not real.get():
+    if not current.get().real:
         return pairs, False
     bases = {b for b, e in pairs if e.whole == 1}
     for base in bases:
@@ -428,7 +402,8 @@ def function(word: str, *args: Expression) -> Expression:
         len(args) > 1
         and not bits
         and all(
-            is_bare(a) or (is_integral(a) and word not in TRUTHS and not whole.get()) for a in args
+            is_bare(a) or (is_integral(a) and word not in TRUTHS and not current.get().whole)
+            for a in args
         )
     ):  # many functions are not defined on integers
         first = args[0]
@@ -504,15 +479,20 @@ def _is_above(u: Expression) -> bool:
 def _exp(u: Expression) -> Expression | None:
     if is_number(u, 0):
         return one
-    if is_call(u, "log"):
-        return u.args[0]
-    if is_call(u, "log1p"):
-        return add(u.args[0], one)
-    if is_call(u, "log_softmax"):
-        return call("softmax", u.args, u.shape, u.data[1])
+    if u.op == "call":
+        found: Expression | None = EXPONENTIALS.find(u.data[0], u.args, u)
+        return found
     if u.op == "sum" and u.data[1].value == -math.inf:  # 1/gamma(0)
         return zero
     return _softmax(u)
+
+
+# exp of a call.
+EXPONENTIALS = Rules(
+    ("log(a)", lambda own, a: a),
+    ("log1p(a)", lambda own, a: add(a, one)),
+    ("log_softmax(a)", lambda own, a: call("softmax", own.args, own.shape, own.data[1])),
+)
 
 
 def _softmax(u: Expression) -> Expression | None:
@@ -538,7 +518,7 @@ def _abs(u: Expression) -> Expression | None:
     n = value_of(u)
     if n is not None and n.exact:
         return number(-n if n.negative else n)
-    if is_call(u, "abs") or (real.get() and is_call(u, "exp", "sigmoid", "cosh")):
+    if is_call(u, "abs") or (current.get().real and is_call(u, "exp", "sigmoid", "cosh")):
         return u
     return None
 
@@ -706,7 +686,7 @@ def is_integral(expression: Expression) -> bool:
         return True
     if expression.data[0] == "to":
         return not expression.data[1][0][1].is_floating_point
-    if expression in (integers.get() or ()):
+    if expression in (current.get().integers or ()):
         return True
     if expression.data[0] in _MOVED:
         return is_integral(expression.args[0])
@@ -717,12 +697,12 @@ def is_integral(expression: Expression) -> bool:
 
 def _kind(variable: Expression) -> str:
     """The `dtype.kind` of a variable; "" for other names."""
-    return kinds.get({}).get(variable.data, "")
+    return current.get().kinds.get(variable.data, "")
 
 
 def note_integers(expression: Expression) -> None:
     """Remember that a call has an integer result, if its function does not tell."""
-    known = integers.get()
+    known = current.get().integers
     if known is not None and expression.op == "call" and not is_integral(expression):
         known.add(expression)
 

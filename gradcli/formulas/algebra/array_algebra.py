@@ -13,8 +13,18 @@ import numpy as np
 from gradcli.engine.system import dtypes
 from gradcli.formulas.algebra import algebra as alg
 from gradcli.formulas.algebra.algebra import powers_of, terms_of
+from gradcli.formulas.algebra.assuming import current
 from gradcli.formulas.algebra.exact_numbers import ONE, Number
-from gradcli.formulas.algebra.expressions import Expression, array, call, is_call, number, value_of
+from gradcli.formulas.algebra.expressions import (
+    Expression,
+    Shape,
+    array,
+    call,
+    is_call,
+    number,
+    value_of,
+)
+from gradcli.formulas.algebra.rules import Rules
 from gradcli.transforms.tracing.calls import Value
 
 MOST_STACKED = 16  # elements of a vector that is written out one by one
@@ -112,7 +122,7 @@ def deviations(own: Expression) -> tuple[Expression, tuple[int, ...]] | None:
 def _are_vectors(own: Expression, shape: tuple[int, ...]) -> bool:
     """Whether a product is one of two vectors; `dot` wants operands of one floating dtype."""
     return (
-        alg.one_dtype.get()
+        current.get().one_dtype
         and own.data == (ONE, (ONE, ONE))
         and all(f.shape == shape and not (alg.is_truth(f) or alg.is_integral(f)) for f in own.args)
     )
@@ -228,39 +238,47 @@ def matrix_product(a: Expression, b: Expression, shape: tuple[int, ...]) -> Expr
     if outer_a or outer_b:
         return alg.product([*outer_a, *outer_b, (matrix_product(a, b, shape), ONE)])
     a, b = alg.floating(a), alg.floating(b)
-    if len(a.shape) == len(b.shape) == 2 and (left := vector_of(a)) is not None:
-        if a.shape[1] == 1 and (right := vector_of(b)) is not None:
-            return outer(left, right)
-        if a.shape[0] == 1:
-            return reshaped(matrix_product(left, b, (shape[1],)), shape)
-    if len(a.shape) == 1 and (is_call(b, "T") or is_call(a, "ones")):
-        return matrix_product(transposed(b), a, shape)
-    if is_call(a, "eye"):
-        return b
-    if is_call(b, "eye"):
-        return a
-    if is_call(b, "ones") and len(b.shape) == 1:
-        return total(a, a.shape, -1, False)
-    if len(b.shape) == len(a.shape) == 1:
-        return call("dot", [a, b], ())
-    if len(b.shape) == 1 and _is_rows(b):
-        a, b = b, transposed(a)
-    if len(b.shape) == 2 and _is_rows(a):
-        return call(a.data[0], [b, *a.args[1:]], shape, a.data[1])
-    if is_call(b, "outer") and len(a.shape) == 2:
-        u, v = b.args
-        return outer(product_of(a, u), v)
-    if is_call(a, "outer") and len(b.shape) == 2:
-        u, v = a.args
-        return outer(u, product_of(v, b))
+    known: Expression | None = PRODUCTS.find("matmul", (a, b), shape)
+    if known is not None:
+        return known
     made = call("matmul", [a, b], shape)
     return _cancelled(chain(made)) or made
 
 
-def _is_rows(own: Expression) -> bool:
-    """Whether it is rows of the identity; what it multiplies gives rows of its own."""
-    chosen = is_call(own, "select", "slice") and own.data[1][0][1] == 0
-    return (chosen or is_call(own, "index")) and is_call(own.args[0], "eye")
+def _of_a_column_or_row(shape: Shape, a: Expression, b: Expression) -> Expression | None:
+    """u.reshape(n, 1) @ v.reshape(1, k) is outer(u, v), and u.reshape(1, n) @ b is u @ b."""
+    left = vector_of(a)
+    if left is None:
+        return None
+    if a.shape[1] == 1 and (right := vector_of(b)) is not None:
+        return outer(left, right)
+    if a.shape[0] == 1:
+        return reshaped(matrix_product(left, b, (shape[1],)), shape)
+    return None
+
+
+def _chosen(rows: Expression, matrix: Expression, shape: Shape) -> Expression | None:
+    """What multiplies rows of the identity gives rows of its own."""
+    chosen = is_call(rows, "select", "slice") and rows.data[1][0][1] == 0
+    if not (chosen or is_call(rows, "index")) or not is_call(rows.args[0], "eye"):
+        return None
+    return call(rows.data[0], [matrix, *rows.args[1:]], shape, rows.data[1])
+
+
+# a @ b, where the shape of the product is known.
+PRODUCTS = Rules(
+    ("A @ B", _of_a_column_or_row),
+    ("v @ B.T", lambda shape, v, b: matrix_product(b, v, shape)),
+    ("(v := ones()) @ b", lambda shape, v, b: matrix_product(transposed(b), v, shape)),
+    ("eye() @ b", lambda shape, b: b),
+    ("a @ eye()", lambda shape, a: a),
+    ("a @ (v := ones())", lambda shape, a, v: total(a, a.shape, -1, False)),
+    ("u @ v", lambda shape, u, v: call("dot", [u, v], ())),
+    ("A @ v", lambda shape, a, v: _chosen(v, transposed(a), shape)),
+    ("a @ B", lambda shape, a, b: _chosen(a, b, shape)),
+    ("A @ outer(u, v)", lambda shape, a, u, v: outer(product_of(a, u), v)),
+    ("outer(u, v) @ B", lambda shape, u, v, b: outer(u, product_of(v, b))),
+)
 
 
 def product_of(a: Expression, b: Expression) -> Expression:
@@ -322,26 +340,10 @@ def transposed(own: Expression) -> Expression:
     outer, own = alg.scalars_out(own)
     if outer:
         return alg.product([*outer, (transposed(own), ONE)])
-    if is_call(own, "T"):
-        return own.args[0]
-    if is_call(own, "ones", "zeros"):
-        shape = own.shape[::-1]
-        return call(own.data[0], [], shape, [("", shape)])
-    if is_call(own, "eye") or (is_call(own, "diag", "flip") and _turns_into_itself(own)):
-        return own
-    if is_call(own, "tril", "triu") and is_call(own.args[0], "ones") and not own.data[1]:
-        other = "triu" if own.data[0] == "tril" else "tril"
-        return call(other, [transposed(own.args[0])], own.shape[::-1])
-    if is_call(own, "roll") and is_call(own.args[0], "eye"):
-        shifts, dims = own.data[1]
-        return call("roll", own.args, own.shape, [("shifts", tuple(-n for n in shifts[1])), dims])
-    if is_call(own, "outer"):
-        return call("outer", own.args[::-1], own.shape[::-1])
-    if is_call(own, "linalg.inv", "matrix_exp") and transposed(own.args[0]) is own.args[0]:
-        return own
-    if is_call(own, "matmul") and all(len(a.shape) == 2 for a in own.args):
-        a, b = own.args
-        return matrix_product(transposed(b), transposed(a), own.shape[::-1])
+    if own.op == "call":
+        known: Expression | None = TRANSPOSES.find(own.data[0], own.args, own)
+        if known is not None:
+            return known
     if own.op == "sum" and all(t.shape == own.shape for t in own.args):
         made = alg.mapped(own, transposed)
         if made is own or not any(is_call(t, "T") for t in made.args):
@@ -349,11 +351,37 @@ def transposed(own: Expression) -> Expression:
     return call("T", [own], own.shape[::-1])
 
 
-def _turns_into_itself(own: Expression) -> bool:
-    """Whether a `diag` or `flip` is a symmetric matrix."""
-    if is_call(own, "flip"):
-        return is_call(own.args[0], "eye")
-    return len(own.args[0].shape) == 1 and not own.data[1]
+def _other_triangle(own: Expression, ones: Expression) -> Expression | None:
+    if own.data[1]:
+        return None
+    other = "triu" if own.data[0] == "tril" else "tril"
+    return call(other, [transposed(ones)], own.shape[::-1])
+
+
+def _rolled_back(own: Expression, identity: Expression) -> Expression:
+    """The transpose of a permutation is its inverse."""
+    (_, shifts), dims = own.data[1]
+    return call("roll", [identity], own.shape, [("shifts", tuple(-n for n in shifts)), dims])
+
+
+# own.T of a call.
+TRANSPOSES = Rules(
+    ("a.T", lambda own, a: a),
+    ("eye()", lambda own: own),
+    ("flip(eye())", lambda own: own),
+    ("diag(v)", lambda own, v: None if own.data[1] else own),
+    ("(ones|zeros)()", lambda own: _filled(own.data[0], own.shape[::-1])),
+    ("(tril|triu)(a := ones())", _other_triangle),
+    ("roll(a := eye())", _rolled_back),
+    ("outer(u, v)", lambda own, u, v: call("outer", [v, u], own.shape[::-1])),
+    ("(linalg.inv|matrix_exp)(a)", lambda own, a: own if transposed(a) is a else None),
+    ("A @ B", lambda own, a, b: matrix_product(transposed(b), transposed(a), own.shape[::-1])),
+)
+
+
+def _filled(word: str, shape: Shape) -> Expression:
+    """`ones` or `zeros`."""
+    return call(word, [], shape, [("", shape)])
 
 
 def permuted(own: Expression, shape: tuple[int, ...], order: list[int]) -> Expression:
@@ -389,15 +417,21 @@ def reshaped(own: Expression, shape: tuple[int, ...]) -> Expression:
     outer, own = alg.scalars_out(own)
     if outer:
         return alg.product([*outer, (reshaped(own, shape), ONE)])
-    if is_call(own, "reshape") or (is_call(own, "expand") and _is_reshape(own, shape)):
-        return reshaped(own.args[0], shape)
-    if is_call(own, "ones", "zeros"):
-        found = call(own.data[0], [], shape, [("", shape)])
-        return found if shape else number(int(own.data[0] == "ones"))
-    kept = _squeezed(own, shape)
-    if kept is not None:
-        return kept
-    return call("reshape", [own], shape, [("", shape)])
+    known: Expression | None = None
+    if own.op == "call":
+        known = RESHAPES.find(own.data[0], own.args, own, shape)
+    if known is None:
+        known = _squeezed(own, shape)
+    return call("reshape", [own], shape, [("", shape)]) if known is None else known
+
+
+# own.reshape(shape) of a call.
+RESHAPES = Rules(
+    ("reshape(a)", lambda own, shape, a: reshaped(a, shape)),
+    ("expand(a)", lambda own, shape, a: reshaped(a, shape) if _is_reshape(own, shape) else None),
+    ("zeros()", lambda own, shape: _filled("zeros", shape) if shape else alg.zero),
+    ("ones()", lambda own, shape: _filled("ones", shape) if shape else alg.one),
+)
 
 
 def _is_reshape(own: Expression, shape: tuple[int, ...]) -> bool:
@@ -425,11 +459,16 @@ def _squeezed(own: Expression, shape: tuple[int, ...]) -> Expression | None:
 
 def inverse(own: Expression) -> Expression:
     """`linalg.inv(own)`."""
-    if is_call(own, "linalg.inv"):
-        return own.args[0]
-    if is_call(own, "T"):
-        return transposed(inverse(own.args[0]))
-    return call("linalg.inv", [own], own.shape)
+    known: Expression | None = None
+    if own.op == "call":
+        known = INVERSES.find(own.data[0], own.args)
+    return call("linalg.inv", [own], own.shape) if known is None else known
+
+
+INVERSES = Rules(
+    ("linalg.inv(a)", lambda a: a),
+    ("a.T", lambda a: transposed(inverse(a))),
+)
 
 
 # -- elements -------------------------------------------------------------------------------------

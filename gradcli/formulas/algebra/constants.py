@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from contextvars import ContextVar
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 
 from gradcli.engine.system import dtypes
 from gradcli.formulas.algebra import algebra as alg
+from gradcli.formulas.algebra.assuming import current
 from gradcli.formulas.algebra.exact_numbers import Number, is_decimal
 from gradcli.formulas.algebra.expressions import (
     Expression,
@@ -63,21 +63,17 @@ def known_number(value: Any) -> Expression:
     if len(repr(plain)) > 13 and math.isfinite(plain):
         simple = Fraction(plain).limit_denominator(1000)
         if simple and abs(float(simple) - plain) <= math.ulp(plain):  # 2/3 - 1
-            return number(Number(simple, not exact.get() and is_decimal(simple)))
+            return number(Number(simple, not current.get().exact and is_decimal(simple)))
         named = (
             _root(abs(plain)) or _fourth_root(abs(plain)) or _power_of_e(plain) or _logarithm(plain)
         )
         if named is not None:
             return alg.negate(named) if plain < 0 and not is_call(named, "exp") else named
-    if exact.get() and math.isfinite(plain):
+    if current.get().exact and math.isfinite(plain):
         fraction = Number.of(value).value
         if max(abs(fraction.numerator), fraction.denominator) <= 1000:
             return number(fraction)
     return number(value)
-
-
-exact: ContextVar[bool] = ContextVar("exact", default=False)
-"""Whether 1.5 is 3/2: where the program writes no decimals itself."""
 
 
 def _root(value: float) -> Expression | None:
@@ -116,7 +112,7 @@ def _logarithm(value: float) -> Expression | None:
         return None
     for own, n in ((size, Fraction(round(math.exp(size)))), (value, _near(math.exp(value)))):
         if n > 0 and n != 1 and abs(own - math.log(n)) <= 2 * math.ulp(own):
-            made = call("log", [number(Number(n, not exact.get() and is_decimal(n)))], ())
+            made = call("log", [number(Number(n, not current.get().exact and is_decimal(n)))], ())
             return alg.negate(made) if own < 0 and own is not size else made
     return None
 
