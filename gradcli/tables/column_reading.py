@@ -23,7 +23,7 @@ from gradcli.tables.named_columns import (
 )
 from gradcli.tables.reading_options import Reading
 from gradcli.tables.sniffing import Blocks, clocks_of, footer_begins, sniff, tell_footer
-from gradcli.tables.source import ENDINGS, PACKED, STANDARD_INPUT, Opened, opened
+from gradcli.tables.source import ENDINGS, PACKED, STANDARD_INPUT, Opened, kind_by_ending, opened
 from gradcli.tables.table_errors import TableError, other_columns
 
 if TYPE_CHECKING:
@@ -461,20 +461,21 @@ def split(reference: str) -> tuple[str, str | None]:
 def _may_have_several(path: str) -> bool:
     """Whether a file's ending is that of one that may have several tables."""
     stem, ending = os.path.splitext(path.lower())
-    return (os.path.splitext(stem)[1] if ending in PACKED else ending) in _SEVERAL
+    ending = os.path.splitext(stem)[1] if ending in PACKED else ending
+    return ending in _SEVERAL or bool(kind_by_ending(path))
 
 
 def _of_several(path: str, rest: str) -> tuple[str, str | None]:
     from gradcli.tables.foreign_files import divide
 
-    return divide(path, rest)
+    return divide(path, rest, kind_by_ending)
 
 
 # The endings of `foreign_files`, which nobody else needs to import.
 _SEVERAL = frozenset(
     (
         *(".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".db", ".sqlite", ".sqlite3", ".h5", ".hdf5"),
-        *(".hdf", ".mat", ".tdms", ".raw", ".fits", ".nc", ".zip"),
+        *(".hdf", ".mat", ".tdms", ".raw", ".fits", ".nc", ".zip", ".lvm"),
     )
 )
 
@@ -488,7 +489,7 @@ def _is_there(path: str) -> bool:
 
 def _ends_like_a_file(path: str) -> bool:
     ending = os.path.splitext(path.lower())[1]
-    return ending in PACKED or ending in ENDINGS or ending in _SEVERAL
+    return ending in PACKED or ending in ENDINGS or _may_have_several(path)
 
 
 def matching(pattern: str) -> list[str]:

@@ -58,6 +58,8 @@ _FOREIGN = (
         b"SQLite",
         b"MATLAB ",
         b"TDSm",
+        b"LabVIEW",
+        b"\xef\xbb\xbfLabVIEW",
         b"T\x00i\x00",
         b"Title: *",
         b"SIMPLE",
@@ -77,6 +79,8 @@ _FOREIGN = (
     ),
     *(b"Obj\x01", b"ORC", b"7z\xbc", b"Rar!"),
 )
+# What texts of other programs without a mark of their own are called.
+_NAMED = re.compile(r"\.(?:s\d{1,3}p|(?P<marked>ts))(?:\.gz|\.zst|\.bz2|\.xz)?$", re.IGNORECASE)
 _CONTROL = re.compile("[\x01-\x08\x0e-\x19\x1c-\x1f\x7f]")  # no text has them
 _BLOCK = 1 << 20
 _SHARE = 4  # of the memory that is free, what one text may take
@@ -244,6 +248,17 @@ def kind_of(path: str) -> tuple[str, bool]:
     return ENDINGS.get(ending, ""), False
 
 
+def kind_by_ending(path: str, head: bytes | None = None) -> str:
+    """The kind of a text of another program without a mark of its own, by its name; "" for what is none.
+
+    head: its first bytes, without which it is asked what it may be.
+    """
+    told = _NAMED.search(path)
+    if told is None or (told["marked"] and head is not None and b"[Version]" not in head):
+        return ""
+    return "touchstone"
+
+
 def opened(path: str, stdin: IO[Any] | None = None, reading: Reading | None = None) -> Opened:
     """Open a file or standard input, unpack it, and look what it is. Raises TableError and OSError."""
     begin = None if path in STANDARD_INPUT else stamp(path)
@@ -275,15 +290,22 @@ def opened(path: str, stdin: IO[Any] | None = None, reading: Reading | None = No
         )
     own = None if path in STANDARD_INPUT else raw
     kind = next((kind for magic, kind in _MAGIC if head.startswith(magic)), "")
-    if not kind and head and (head[0] not in _TEXT_BEGINS or head.startswith(_FOREIGN)):
+    as_text = reading is not None and reading.how.says_lines  # asked for by an option
+    named = not as_text and bool(kind_by_ending(whole_file(path)))
+    if not kind and head and (head[0] not in _TEXT_BEGINS or head.startswith(_FOREIGN) or named):
         from gradcli.tables import foreign_files
 
         head = stream.peek(foreign_files.LOOKED_AT)[: foreign_files.LOOKED_AT]
         foreign_files.refuse(head, name)
-        if foreign := foreign_files.kind_of(head):
+        foreign = foreign_files.kind_of(head)
+        if not foreign and named:
+            foreign = kind_by_ending(whole_file(path), head)
+        if foreign == "lvm" and as_text:
+            foreign = ""
+        if foreign:
             whole = again if again is not None else _whole(stream, name)
-            foreign = foreign_files.in_zip(whole, whole_file(path)) if foreign == "zip" else foreign
-            if foreign != "npz":
+            foreign = foreign_files.settled(foreign, whole, whole_file(path))
+            if foreign not in ("npz", ""):
                 stream, kind = foreign_files.unpacked(foreign, whole, name, table)
                 made = Opened(name, stream, kind, None, None, own, begin, reading)
                 made.is_unpacked = True

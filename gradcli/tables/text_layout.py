@@ -25,6 +25,7 @@ _ENOUGH = 20  # rows
 _JUDGED = 300  # rows whose cells are looked at
 _LABEL = re.compile(r"(?i)(?:columns?|fields?|names?|variables?|header|data|legend)\s*[:=]\s*")
 _BANNER = re.compile(r"[>=*_~-]{4,}|[<]{4,}")  # >>>>>Begin Spectral Data<<<<<
+_BELOW = re.compile(r"(?i)\W*end[ _]?of[ _]?header\b|[>*=]{3,} *begin\b")  # the table stands below
 _WITH_UNIT = re.compile(r"[^\s(\[]\S*(?:\s+[(\[][^)\]]*[)\]])?")
 _INLINE = re.compile(r"(?<=\S)[ \t]+#(?![,;|\t]|N/A|DIV/0!|VALUE!|REF!|NAME\?|NUM!|NULL!).*")
 _HEADER_LINES = 5  # names, units, and what Origin and loggers write below them
@@ -291,10 +292,12 @@ def read_layout(text: str, kind_of_file: str, how: How) -> TextLayout | None:
     separators = _separators(how, declared, kind_of_file, text)
     decimals = [how.decimal] if how.decimal else [".", ","]
     lines = [_INLINE.sub("", line) if "#" in line else line for line in lines]
+    begin = _stated_begin(lines)
+    looked = [*[""] * begin, *lines[begin:]]
     shapes: list[str] = []
     upto = _FIRST_LOOK
     while True:
-        shapes += shape("\n".join(lines[len(shapes) : upto])).split("\n")
+        shapes += shape("\n".join(looked[len(shapes) : upto])).split("\n")
         found = [
             (best_run(shapes, s, d), s, d)
             for s in separators
@@ -319,6 +322,12 @@ def read_layout(text: str, kind_of_file: str, how: How) -> TextLayout | None:
     out.kinds = run.kinds
     _describe(lines, run, out, how)
     return out
+
+
+def _stated_begin(lines: Sequence[str]) -> int:
+    """The line after the last that says that the header ends there; 0 where none does."""
+    stated = [k for k, line in enumerate(lines[:_JUDGED], 1) if _BELOW.match(line)]
+    return stated[-1] if stated and any(map(str.strip, lines[stated[-1] :])) else 0
 
 
 def _fixed(lines: list[str], how: How) -> TextLayout | None:

@@ -80,7 +80,6 @@ READ: list[tuple[str, str, list[float], str]] = [
     ("usgs.rdb", "discharge", [12300, 11800, 11200], "line 6 skipped"),
     ("astropy.ecsv", "flux", [1.5, 1.25, 1.125], ""),
     ("gromacs.xvg", "Pressure", [-2.5, 4.5, 1.25], "names by the lines that begin with @"),
-    ("filter.s2p", "2", [0.5, 0.51, 0.53], ""),
     ("r_write_table.txt", "dist", [2, 10, 4, 22], ""),
     ("excel_german.csv", "Leistung", [1250.5, 1300.25, 1410.75], "`.` between thousands"),
     ("excel_french.csv", "Énergie (J)", [1250.5, 1300.25, 1410.75], "`blank` between thousands"),

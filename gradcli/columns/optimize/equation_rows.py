@@ -15,6 +15,7 @@ from gradcli.columns.optimize.stated_uncertainties import Stated
 from gradcli.columns.streaming.mapped_program import Rows
 from gradcli.columns.streaming.passes import Runner
 from gradcli.columns.streaming.row_formulas import RowFormula, whole_numbers
+from gradcli.columns.streaming.text_conditions import with_answers
 from gradcli.engine.core.tensor import wrap
 from gradcli.engine.registry import table
 from gradcli.engine.system import dtypes
@@ -371,7 +372,11 @@ class PassSums:
         wanted += [] if self.deviation is None else self.deviation.places
         wanted += [] if self.where is None else self.where.columns.values()
         wanted = list(dict.fromkeys(wanted))
-        for table_rows in part.batches([self.names[i] for i in wanted]):
+        tests = {} if self.where is None else self.where.tests
+        answers = {test.heading for test in tests.values()}
+        needed = [self.names[i] for i in wanted if self.names[i] not in answers]
+        for batch in part.batches([*needed, *(test.column for test in tests.values())]):
+            table_rows = with_answers(batch, tests)
             arrays = columns_of(table_rows, self.names, wanted, self.missing)
             read = {i: a.astype(np.float64) for i, a in zip(wanted, arrays, strict=True)}
             if self.where is not None and len(arrays[0]):

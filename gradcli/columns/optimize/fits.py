@@ -210,7 +210,8 @@ def fit_in_passes(
     start = rows.flat()
     first, _ = next((b for part in parts for b in sums.rows_of(part)), ({}, {}))
     if not first:
-        raise _usage("there are no rows")
+        where = None if sums.where is None else f"--where {sums.where.typed}: no row is left"
+        raise _usage(where or "there are no rows")
     rows.look({n: a[0] for n, a in first.items()})
     r, jac, _ = rows.residuals(start, first)
     check_start(r, jac, rows)

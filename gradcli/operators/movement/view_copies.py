@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gradcli.engine.core.declaration import Array, Shape
 from gradcli.engine.core.primitive import Primitive, VjpRules
-from gradcli.engine.registry.table import FUNCTIONS, Array, function, operator, overloads
+from gradcli.engine.core.tensor import Tensor
+from gradcli.engine.registry.table import FUNCTIONS, function, operator, overloads
 from gradcli.operators.movement import reshaping
 from gradcli.operators.movement.strides import in_order
 
@@ -23,7 +25,7 @@ def _copying(view: Primitive) -> Callable[..., Any]:
     return copy
 
 
-def _of_any_layout(view: Primitive) -> Callable[..., Any]:
+def _of_any_layout(view: VjpRules) -> Callable[..., Any]:
     kernel = view.kernel
     return lambda self, size: kernel(in_order(self), size).copy()
 
@@ -39,9 +41,11 @@ def _copy_of(view: VjpRules, sample: str = "", options: str | None = None) -> Pr
     if options is None and name in FUNCTIONS:
         options = FUNCTIONS[name].parser.texts[0].partition("Tensor input")[2][:-1]  # type: ignore[union-attr]
     results = "Tensor[]" if view.returns_list else "Tensor"
+    signature = f"{name}_copy(Tensor input{options or ''}, *, {results} out=None)"
+    entry: Any = {"method": False, "samples": sample, "signature": signature} if sample else {}
     primitive = operator(
-        view.kernel,
-        f"{view.node}_copy",
+        kernel=view.kernel,
+        node=f"{view.node}_copy",
         linearity=view.linearity,
         batching=view.batching,
         axes=view.axes,
@@ -49,11 +53,9 @@ def _copy_of(view: VjpRules, sample: str = "", options: str | None = None) -> Pr
         symbolic=view.symbolic or (f"{view.name}:" if sample else ""),
         outputs="list" if view.returns_list else None,
         refuses={"C": f"{name}_copy"} if name in _REAL else None,
-        public=bool(sample),
-        method=False,
-        samples=sample,
-        signature=f"{name}_copy(Tensor input{options or ''}, *, {results} out=None)",
         writes="read",
+        public=bool(sample),
+        **entry,
     )(body)
     primitive.kernel = _copying(view)
     return primitive
@@ -121,14 +123,14 @@ split_with_sizes_copy = _choice(
     "expand_copy(Tensor input, int[] size, *, bool implicit=False, Tensor out=None)|function",
     samples="(randn(3), (2,3))",
 )
-def expand_copy(input: Array, size: Any, implicit: bool) -> Any:
+def expand_copy(input: Tensor, size: Shape, implicit: bool) -> Any:
     """A copy of `expand`."""
     return expand_size_copy(input, size)
 
 
 @operator(
-    "NarrowCopyBackward0",
     "linear",
+    node="NarrowCopyBackward0",
     samples="(randn(4), 0, 1, 2)",
     signature="narrow_copy(Tensor input, int dim, int start, int length, *, Tensor out=None)",
 )
