@@ -130,7 +130,7 @@ def _finish(
         answer.values = _values(answer)
     if form == "text" and not (options.at or unknown) and _has_a_value_to_show(answer.where):
         _note_values(request, answer)
-    if matrix := _as_one_matrix(request, question, options):
+    if matrix := _as_one_matrix(request, answer.question, options):
         answer.lines = [visible(matrix)]
     elif not made.code:
         answer.lines = [*map(visible, made.lines), *_lines(request, answer)]

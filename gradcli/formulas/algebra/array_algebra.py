@@ -69,23 +69,30 @@ def total(own: Expression, shape: tuple[int, ...], dim: Any, keepdim: bool) -> E
     outer, own = alg.scalars_out(own)
     if outer:
         return alg.product([*outer, (total(own, shape, dim, keepdim), ONE)])
+    # Probabilities add up to 1: this is why gradients of log_softmax and cross_entropy become short.
     if is_call(own, "one_hot", "softmax") and (own.shape, axes) == (
         shape,
         axes_of(own.data[1][0][1] if is_call(own, "softmax") else -1, len(shape)),
     ):
         return alg.one
+    # sum(x - mean(x)) is 0: the second half of the gradient of a variance vanishes by it.
     if _deviates(own, shape, axes):
         return alg.zero
     if len(shape) == 1 and axes and own.shape == shape and (found := at_unit(own)) is not None:
         return found[1]  # sum(x * e) is x[i], where e is the unit vector that is 1 at i
+    # sum(u*v, 1, True) with a u that has one column is u*sum(v, 1, True): u is equal along what is summed.
     if keepdim and own.op == "product" and own.shape == shape:
         apart = [p for p in powers_of(own) if _same_along(p, shape, axes)]
         if apart and len(apart) < len(own.args):
             rest = alg.product([p for p in powers_of(own) if p not in apart], own.data[0])
             return alg.product([*apart, (total(rest, shape, dim, True), ONE)])
+    # A sum of products of two vectors is their dot product, which reads as mathematics and needs no
+    # temporary.
     if len(shape) == 1 and own.op == "product" and _are_vectors(own, shape):
         return call("dot", own.args, ())
     lead = len(shape) - len(own.shape)
+    # Along dimensions that an expression lacks all elements are equal, so summing multiplies by their
+    # number.
     count = math.prod(shape[i] for i in axes if i < lead or own.shape[i - lead] == 1)
     within = [i - lead for i in axes if i >= lead]
     if all(own.shape[i] == 1 for i in within):
@@ -133,6 +140,8 @@ def _deviates(own: Expression, shape: tuple[int, ...], axes: tuple[int, ...]) ->
     if own.op != "sum" or not any(is_call(f, "mean") for t in own.args for f, _ in powers_of(t)):
         return False
     sums = (alg.scale(c, total(t, shape, axes, False)) for c, t in terms_of(own))
+    # mean(x) is sum(x)/n then, and the algebra sees that the terms cancel; nothing needs to know of
+    # deviations.
     return alg.add(*map(_as_sums, sums)) is alg.zero
 
 
@@ -156,6 +165,7 @@ def summed(own: Expression, axes: Sequence[int], keepdim: bool, word: str = "sum
         sums = np.asarray(own.data).sum(tuple(axes), keepdims=keepdim)
         same = sums.size and (sums == sums.flat[0]).all()
         return number(sums.flat[0]) if same else array(sums)
+    # The columns of a transpose are rows: sum(A.T, 0) is sum(A, 1).
     if is_call(own, "T") and len(axes) == 1 and not keepdim:
         return summed(own.args[0], [1 - axes[0]], False, word)
     left = [1 if i in axes else n for i, n in enumerate(own.shape)]
@@ -163,6 +173,7 @@ def summed(own: Expression, axes: Sequence[int], keepdim: bool, word: str = "sum
     if math.prod(left) == 1:
         if is_call(own, "diagonal") and not own.data[1] and not keepdim and word == "sum":
             return call("trace", own.args, ())
+        # A sum of all elements does not ask where they stand.
         inner = own.args[0] if is_call(own, "reshape", "T", "permute", word) else own
         found = call(word, [inner], ())
         return found if keepdim else reshaped(found, shape)
@@ -181,6 +192,7 @@ def unit(place: Expression | int, n: int) -> Expression:
     """The unit vector that is 1 at an index: a row of the identity, or `one_hot` of a tensor."""
     if isinstance(place, Expression) and place.op == "array":
         place = int(place.data)
+    # The only unit vector of one element is ones(1), which multiplies away.
     if n == 1:
         return call("ones", [], (1,), [("", (1,))])
     if isinstance(place, int):
@@ -212,6 +224,8 @@ def at_unit(term: Expression) -> tuple[Expression, Expression] | None:
     for unit_, e in powers_of(own):
         if e == ONE and (place := place_of(unit_)) is not None:
             rest = [(element(b, place), x) for b, x in powers_of(own) if b is not unit_]
+            # An exponent that is a vector has an element of its own at this place, which `element` would
+            # not take.
             plain = not any(isinstance(x, Expression) and x.shape for _, x in rest)
             return (unit_, alg.product(rest, coefficient)) if plain else None
     return None
@@ -225,6 +239,7 @@ def vector_of(own: Expression) -> Expression | None:
 
 def outer(a: Expression, b: Expression) -> Expression:
     """`outer(a, b)`: scalar factors stay outside."""
+    # outer(ones, ...) of integers would be integers once its scalar factors stand outside.
     (scales, a), (more, b) = alg.scalars_out_of_floats(a), alg.scalars_out_of_floats(b)
     return alg.product([*scales, *more, (call("outer", [a, b], a.shape + b.shape), ONE)])
 
@@ -297,6 +312,8 @@ def chain(product: Expression) -> list[Expression]:
             a, b = node.args
             if len(a.shape) == 1:
                 a, b = transposed(b), a
+        # So that A@sum(B, 1) is associated, turned and cancelled as A@B@ones is; `ones` becomes a sum
+        # again.
         elif is_call(node, "sum") and len(node.shape) == len(node.args[0].shape) - 1 == 1:
             a = node.args[0] if node.data[1][0][1] % 2 else transposed(node.args[0])
             b = call("ones", [], a.shape[1:], [("", a.shape[1:])])
@@ -309,6 +326,7 @@ def chain(product: Expression) -> list[Expression]:
 
 def multiplied(factors: Sequence[Expression]) -> Expression:
     """The product of a chain of factors: from the right if it ends in a vector, else from the left."""
+    # From the right, a matrix times a vector is n**2 multiplications each; from the left, n**3.
     if len(factors[-1].shape) == 1:
         return reduce(lambda found, factor: product_of(factor, found), factors[::-1])
     return reduce(product_of, factors)
@@ -323,6 +341,7 @@ def _cancelled(factors: list[Expression]) -> Expression | None:
             continue
         inner = chain(transposed(own.args[0]) if turned else own.args[0])
         n = own.shape[0]
+        # The longest piece first: of inv(A@B@C) all three may stand beside it.
         for m in range(len(inner), 0, -1):
             if n == inner[-m].shape[0] and inner[-m:] == factors[max(k - m, 0) : k]:
                 start, end, rest = k - m, k + 1, inner[:-m]
@@ -395,14 +414,17 @@ def permuted(own: Expression, shape: tuple[int, ...], order: list[int]) -> Expre
     lead = ndim - len(own.shape)
     padded = (1,) * lead + own.shape
     after = tuple(padded[i] for i in order)
+    # Dimensions of size 1 hold no order among elements: if the others keep theirs, no element moves.
     moved = [i for i in order if padded[i] != 1]
     if moved == sorted(moved):
         return reshaped(own, after)
     if lead:
         own = reshaped(own, padded)
+    # With two dimensions that count, a permutation is a transpose, which the rules of matrices know.
     if len(moved) == 2 and not is_call(own, "einsum"):
         flat = tuple(n for n in padded if n != 1)
         return reshaped(transposed(reshaped(own, flat)), after)
+    # The equation says the order of the dimensions, so it can be written in the new order at once.
     if is_call(own, "einsum"):
         inner, _, word = own.data[1][0][1].partition("->")
         equation = f"{inner}->{''.join(word[i] for i in order)}"
@@ -447,6 +469,7 @@ def _squeezed(own: Expression, shape: tuple[int, ...]) -> Expression | None:
     if is_call(own, "sum", "mean"):
         inner = own.args[0]
         axes = axes_of(own.data[1][0][1], len(inner.shape))
+        # sum(x, 1).reshape(n, 1) is what keepdim=True was made for.
         both = (summed(inner, axes, keepdim, own.data[0]) for keepdim in (False, True))
         return next((found for found in both if found.shape == shape), None)
     if own.op not in ("sum", "product") or any(a.shape not in ((), own.shape) for a in own.args):
@@ -483,11 +506,13 @@ def stacked(items: list[Expression], shape: tuple[int, ...]) -> Expression:
     """The stack of scalars or of rows as a floating tensor: `tensor([…])` if all are numbers."""
     items = list(map(unwrapped, items))
     numbers = {value_of(item) for item in items}
+    # A stack of equal numbers has no order: it is that number in the shape of the stack, for any size.
     if len(numbers) == 1 and None not in numbers:
         return alg.full(items[0], shape)
     lists = [found for item in items if (found := _listed(item)) is not None]
     if len(lists) == len(items):
         return alg.floating(call("tensor", [call("[]", lists, ())], shape))
+    # `stack` takes tensors, and a number between them has none around it yet.
     items = [alg.floating(call("tensor", [i], ())) if alg.is_bare(i) else i for i in items]
     return call("stack", [call("[]", items, ())], shape)
 

@@ -50,6 +50,7 @@ def _rewritten(
         if closed is not None and closed(node):
             made[node] = node
             continue
+        # As long as no rule has changed anything, every node is what it was, and need not be looked at.
         made[node] = new = rule(_rebuilt(node, made) if changed else node)
         changed = changed or new is not node
     return made[root]
@@ -68,6 +69,7 @@ def recalled(node: Expression, args: tuple[Expression, ...]) -> Expression:
     word, options = node.data
     if word in _SAME_NUMBER and alg.is_bare(args[0]):
         return args[0]
+    # matmul(0, B) has no shape to multiply with; it is 0, and broadcasts.
     if word in _OF_ZERO and any(is_number(a, 0) for a in args):
         return alg.zero
     early = _OF_ANY_SHAPE.get(word)
