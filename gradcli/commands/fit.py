@@ -24,10 +24,12 @@ from gradcli.commands.declarations import (
 from gradcli.commands.large_columns import RowsTable, large, runner
 from gradcli.commands.pictures import AXES, PLOT, PLOTTED, Canvas, View
 from gradcli.commands.progress import Bar
+from gradcli.commands.question import Answer, write
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import files_of, read_value, read_variable, set_up
 from gradcli.commands.typeset_results import FORMATS
 from gradcli.commands.uncertainty import named, to_plain, with_uncertainty
+from gradcli.engine.system.visible import visible
 
 if TYPE_CHECKING:
     from gradcli.columns.optimize.equation_rows import Batch, EquationRows
@@ -497,19 +499,20 @@ def report(
     from gradcli.language.located_errors import LanguageError
 
     labels = rows.labels
-    if request.style.form == "json":
-        made = to_json(rows, found, shares)
-        output.write_json({"expression": request.source, **made})
-    elif typeset is not None:
+    answer = Answer(
+        request,
+        [] if typeset else _lines(request, labels, found, shares),
+        lambda _: to_json(rows, found, shares),
+    )
+    if typeset is not None:
         from gradcli.commands.typeset_results import lines
 
         named = list(zip(labels, map(float, found.values), map(float, found.errors), strict=True))
         more = rf"\chi^2/\mathrm{{dof}} &= {found.chi2:.4g}/{found.dof}"
         if found.absolute and found.dof > 0:
             more += rf",\quad p = {found.probability:.2g}"
-        output.write(lines(named, [more], typeset))
-    else:
-        output.write_results(_lines(request, labels, found, shares), request.style)
+        answer.lines = [visible(lines(named, [more], typeset))]
+    write(answer)
     if found.bounded:
         names = ", ".join(labels[k] for k in found.bounded)
         output.note(f"at a bound, and treated as fixed in the errors of the others: {names}")

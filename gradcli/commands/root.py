@@ -10,6 +10,7 @@ from gradcli.commands.declarations import EXPRESSION, Option, Options, declare
 from gradcli.commands.fit import bounds_of
 from gradcli.commands.minimize import space_of
 from gradcli.commands.pictures import PLOT, PLOTTED, Canvas
+from gradcli.commands.question import Answer, write
 from gradcli.commands.request import Request
 from gradcli.language.located_errors import LanguageError
 
@@ -61,15 +62,15 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         residual = max((abs(float(system.value(x)[0])) for x in roots), default=0.0)
         converged = True
         output.note(f"of roots closer than {width:.1g} some may be missing")
-    if request.style.form == "json":
-        points = [{n: output.to_json(a) for n, a in space.shaped(x).items()} for x in roots]
-        made = {"expression": request.source, "roots": points, "residual": output.to_json(residual)}
-        output.write_json({**made, "evaluations": system.evaluations, "converged": converged})
-    else:
-        lines: list[tuple[str | None, Any]] = [
-            pair for x in roots for pair in space.shaped(x).items()
-        ]
-        output.write_results([*lines, ("residual", residual)] if lines else [], request.style)
+    points = [space.shaped(x) for x in roots]
+    lines: list[tuple[str | None, Any]] = [pair for point in points for pair in point.items()]
+    keys = {
+        "roots": [{n: output.to_json(a) for n, a in point.items()} for point in points],
+        "residual": output.to_json(residual),
+        "evaluations": system.evaluations,
+        "converged": converged,
+    }
+    write(Answer(request, [*lines, ("residual", residual)] if lines else [], lambda _: keys))
     if canvas is not None:
         canvas.draw(_picture(space, system, roots, interval))
     if not converged or not roots:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.switch import Call, Cone, axis_of
+from gradcli.engine.core.switch import Cone, WatchedCall, axis_of
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.dimensions import (
     axes,
@@ -169,22 +169,22 @@ class Length(Cone):
     def __init__(self) -> None:
         super().__init__(lambda ord: {1: "K13[0]", 2: "Q10[0]"}.get(ord, ""))
 
-    def count(self, call: Call) -> Any:
+    def count(self, call: WatchedCall) -> Any:
         zeros = call["self"] if call["ord"] == 1 else call.results[0]
         return np.count_nonzero(zeros == 0) if call["ord"] >= 1 else 0
 
-    def mask(self, call: Call) -> Any:
+    def mask(self, call: WatchedCall) -> Any:
         if call["ord"] != 1:
             return super().mask(call)
         some = np.any(np.equal(call["self"], 0), axis_of(call))
         return np.reshape(some, np.shape(call.results[0]))
 
-    def touched(self, call: Call) -> dict[str, Any]:
+    def touched(self, call: WatchedCall) -> dict[str, Any]:
         if call["ord"] != 1:
             return super().touched(call)
         return {"self": np.equal(call["self"], 0)}
 
-    def towards(self, call: Call, tangents: Mapping[str, Any]) -> Any:
+    def towards(self, call: WatchedCall, tangents: Mapping[str, Any]) -> Any:
         if call["ord"] != 1:
             return super().towards(call, tangents)
         own, t = call["self"], np.asarray(tangents["self"])

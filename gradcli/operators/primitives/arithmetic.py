@@ -655,58 +655,45 @@ class logical_not:
     """True where zero."""
 
 
-def _bitwise(
-    ufunc: Any, name: str, doc: str, sample: str, refuses: dict[str, str], numpy: Any = None
-) -> Primitive:
+def _of_integers(ufunc: Any, name: str, doc: str, sample: str, **facts: Any) -> Primitive:
+    """An operator of two integers, without a derivative; facts: see `operator`."""
+
     def kernel(self: Array, other: Array) -> Array:
         return ufunc(self, other)
 
     return operator(
-        kernel=kernel,
-        batching="elementwise",
-        types="common",
-        refuses=refuses,
-        numbers=True,
-        inplace=True,
-        numpy=numpy,
-        samples=(f"{name}({sample})",),
-        signature=_either(name, out=False),
+        "common inplace pointwise", kernel=kernel, samples=(f"{name}({sample})",), **facts
     )(type(name, (), {"__doc__": doc, "__module__": __name__}))
+
+
+def _bitwise(ufunc: Any, name: str, doc: str, sample: str, **facts: Any) -> Primitive:
+    """Such an operator that takes numbers, too."""
+    signature = _either(name, out=False)
+    return _of_integers(ufunc, name, doc, sample, numbers=True, signature=signature, **facts)
 
 
 def _logic_of_bits(ufunc: Any, sign: str) -> Primitive:
     name, sample = f"bitwise_{sign}", "tensor([True, False]), tensor([True, True])"
-    return _bitwise(ufunc, name, f"Bitwise {sign}.", sample, {"fc": f"{name}_cpu"}, ufunc)
+    refuses = {"fc": f"{name}_cpu"}
+    return _bitwise(ufunc, name, f"Bitwise {sign}.", sample, refuses=refuses, numpy=ufunc)
 
 
-def _divisors(ufunc: Any, name: str, doc: str) -> Primitive:
-    def kernel(self: Array, other: Array) -> Array:
-        kind = np.result_type(self, other)
-        if kind.kind not in "iu":
-            raise dtypes.not_implemented(f"{name}_cpu", kind)
-        return ufunc(self, other)
-
-    return operator(
-        kernel=kernel,
-        batching="elementwise",
-        types="common",
-        inplace=True,
-        numpy=ufunc,
-        samples=(f"{name}(tensor([12, 18]), tensor([8, 12]))",),
-        signature=(f"{name}(Tensor input, Tensor other, *, Tensor out=None)",),
-    )(type(name, (), {"__doc__": doc, "__module__": __name__}))
+def _divisor(ufunc: Any, name: str, doc: str) -> Primitive:
+    signature = f"{name}(Tensor input, Tensor other, *, Tensor out=None)"
+    sample, refuses = "tensor([12, 18]), tensor([8, 12])", {"bfc": f"{name}_cpu"}
+    return _of_integers(ufunc, name, doc, sample, refuses=refuses, numpy=ufunc, signature=signature)
 
 
 def _shift(ufunc: Any, to: str) -> Primitive:
     name, refuses = f"bitwise_{to}_shift", {"bfc": f"{to[0]}shift_cpu"}
-    return _bitwise(ufunc, name, f"Bits moved to the {to}.", "tensor([4, 8]), 1", refuses)
+    return _bitwise(ufunc, name, f"Bits moved to the {to}.", "tensor([4, 8]), 1", refuses=refuses)
 
 
 bitwise_and = _logic_of_bits(np.bitwise_and, "and")
 bitwise_or = _logic_of_bits(np.bitwise_or, "or")
 bitwise_xor = _logic_of_bits(np.bitwise_xor, "xor")
-gcd = _divisors(np.gcd, "gcd", "The greatest common divisor.")
-lcm = _divisors(np.lcm, "lcm", "The least common multiple.")
+gcd = _divisor(np.gcd, "gcd", "The greatest common divisor.")
+lcm = _divisor(np.lcm, "lcm", "The least common multiple.")
 bitwise_left_shift = _shift(np.left_shift, "left")
 bitwise_right_shift = _shift(np.right_shift, "right")
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core.batched_arrays import anywhere
-from gradcli.engine.core.switch import MISSED, Call, Draw, Point, Theirs
+from gradcli.engine.core.switch import MISSED, Draw, Point, Theirs, WatchedCall
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry.rule_helpers import (
     cast,
@@ -370,27 +370,27 @@ class Singular(Point):
     def __init__(self, asked: Any = "") -> None:
         super().__init__(None, asked=asked, kind=MISSED)
 
-    def count(self, call: Call) -> Any:
+    def count(self, call: WatchedCall) -> Any:
         return np.count_nonzero(call.results[0] == 0)
 
-    def mask(self, call: Call) -> Any:
+    def mask(self, call: WatchedCall) -> Any:
         return np.equal(call.results[0], 0)
 
-    def touched(self, call: Call) -> dict[str, Any]:
+    def touched(self, call: WatchedCall) -> dict[str, Any]:
         shape = np.shape(call["A"])
         return {"A": np.broadcast_to(self.mask(call)[..., None, None], shape)}
 
-    def spread(self, call: Call, g: Any, name: str, own: Any, draw: Draw) -> Any:
+    def spread(self, call: WatchedCall, g: Any, name: str, own: Any, draw: Draw) -> Any:
         return own
 
     truth = "cofactors"
 
-    def true(self, call: Call, g: Any, own: Any) -> Any:
+    def true(self, call: WatchedCall, g: Any, own: Any) -> Any:
         """The gradient of the matrix, whatever its rank."""
         scale = np.asarray(g)[..., None, None]
         return np.where(self.touched(call)["A"], scale * _cofactors(np.asarray(call["A"])), own)
 
-    def pulled(self, call: Call, g: Any, name: str, own: Any, theirs: Theirs) -> Any:
+    def pulled(self, call: WatchedCall, g: Any, name: str, own: Any, theirs: Theirs) -> Any:
         return self.true(call, g, own)
 
 
@@ -712,11 +712,11 @@ class Repeated(Point):
     def __init__(self) -> None:
         super().__init__(None)
 
-    def count(self, call: Call) -> Any:
+    def count(self, call: WatchedCall) -> Any:
         values = call.results[0]
         return np.count_nonzero(values[..., 1:] == values[..., :-1])
 
-    def mask(self, call: Call) -> Any:
+    def mask(self, call: WatchedCall) -> Any:
         values = np.asarray(call.results[0])
         same = values[..., 1:] == values[..., :-1]
         found = np.zeros(values.shape, bool)
@@ -724,11 +724,11 @@ class Repeated(Point):
         found[..., :-1] |= same
         return found
 
-    def touched(self, call: Call) -> dict[str, Any]:
+    def touched(self, call: WatchedCall) -> dict[str, Any]:
         some = self.mask(call).any(-1)[..., None, None]
         return {"A": np.broadcast_to(some, np.shape(call["A"]))}
 
-    def towards(self, call: Call, tangents: Mapping[str, Any]) -> Any:
+    def towards(self, call: WatchedCall, tangents: Mapping[str, Any]) -> Any:
         values, change = np.asarray(call.results[0]), np.asarray(tangents["A"])
         read = np.tril(change) if call["UPLO"].upper() == "L" else mH(np.triu(change))
         change = read + mH(np.tril(read, -1))
@@ -741,7 +741,7 @@ class Repeated(Point):
                 found[(*at, same)] = lapack.eigh(inner[np.ix_(same, same)], "L")[0]
         return found
 
-    def spread(self, call: Call, g: Any, name: str, own: Any, draw: Draw) -> Any:
+    def spread(self, call: WatchedCall, g: Any, name: str, own: Any, draw: Draw) -> Any:
         size = np.abs(np.asarray(g)).max(initial=0.0)
         return np.where(self.touched(call)["A"], size * draw(np.shape(own)), own)
 

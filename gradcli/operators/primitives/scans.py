@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core import batched_arrays
-from gradcli.engine.core.switch import Call, Draw, Point, Theirs, Zeros
+from gradcli.engine.core.switch import Draw, Point, Theirs, WatchedCall, Zeros
 from gradcli.engine.core.tensor import wrap_dim
 from gradcli.engine.registry.dimensions import integers, multiply_reduce, numpy_dtype
 from gradcli.engine.registry.named_results import results
@@ -183,7 +183,7 @@ class Running(Point):
         super().__init__(None, asked="K18" if largest else "")
         self.largest = largest
 
-    def _again(self, call: Call) -> Any:
+    def _again(self, call: WatchedCall) -> Any:
         """Which elements equal the running extreme of those before them."""
         own, made = call["self"], call.results[0]
         if not own.ndim:
@@ -192,16 +192,16 @@ class Running(Point):
         size = own.shape[at]
         return narrow(own, at, 1, size) == narrow(made, at, 0, max(size - 1, 0))
 
-    def count(self, call: Call) -> Any:
+    def count(self, call: WatchedCall) -> Any:
         return np.count_nonzero(self._again(call)) if call["self"].shape else 0
 
-    def mask(self, call: Call) -> Any:
+    def mask(self, call: WatchedCall) -> Any:
         return np.full(np.shape(call.results[0]), bool(self.count(call)))
 
-    def touched(self, call: Call) -> dict[str, Any]:
+    def touched(self, call: WatchedCall) -> dict[str, Any]:
         return {"self": self.mask(call)}
 
-    def towards(self, call: Call, tangents: Mapping[str, Any]) -> Any:
+    def towards(self, call: WatchedCall, tangents: Mapping[str, Any]) -> Any:
         own, t = np.asarray(call["self"]), np.array(tangents["self"])
         at = call["dim"] % own.ndim
         values, moved = np.moveaxis(own, at, 0), np.moveaxis(t, at, 0)
@@ -215,11 +215,11 @@ class Running(Point):
             best = np.where(follows, best, values[k])
         return t
 
-    def spread(self, call: Call, g: Any, name: str, own: Any, draw: Draw) -> Any:
+    def spread(self, call: WatchedCall, g: Any, name: str, own: Any, draw: Draw) -> Any:
         size = np.abs(np.asarray(g)).max(initial=0.0)
         return own + size * draw(np.shape(own)) if self.count(call) else own
 
-    def pulled(self, call: Call, g: Any, name: str, own: Any, theirs: Theirs) -> Any:
+    def pulled(self, call: WatchedCall, g: Any, name: str, own: Any, theirs: Theirs) -> Any:
         """Shared evenly among the two that meet, as maximum shares it: the only rule but ours."""
         values, at = np.asarray(call["self"]), call["dim"] % np.ndim(call["self"])
         rows, arrived = np.moveaxis(values, at, 0), np.moveaxis(np.array(g), at, 0)
