@@ -290,8 +290,10 @@ def _is_below(fields: list[str], dialect: Dialect) -> bool:
     return not ("n" in kinds or "t" in kinds) and any(kinds[c] == "w" for c in dialect.numeric)
 
 
-def tell_footer(lines: Sequence[str], number: int, name: str, reading: Reading) -> None:
-    """Say which lines at the end were left out. number: of the first."""
+def tell_footer(
+    lines: Sequence[str], number: int, name: str, reading: Reading, more: int = 0
+) -> None:
+    """Say which lines at the end were left out. number: of the first. more: lines behind these."""
     there = [(k, line.strip()) for k, line in enumerate(lines, number) if line.strip()]
     if not there:
         return
@@ -299,7 +301,8 @@ def tell_footer(lines: Sequence[str], number: int, name: str, reading: Reading) 
     shown = text if len(text) < 40 else text[:37] + "…"
     reading.keep(name, {"footer_line": at})
     reading.note(
-        name, f"{counted(len(there), 'line')} below the table left out, from line {at} ({shown})"
+        name,
+        f"{counted(len(there) + more, 'line')} below the table left out, from line {at} ({shown})",
     )
 
 
