@@ -174,13 +174,6 @@ ASKED: list[tuple[str, str, str, list[str], list[float]]] = [
     ),
     (
         "gamry.dta",
-        "Freq",
-        "line 11: 4 values, and line 5 has 5",
-        ["--skip-lines", "10"],
-        [100000, 10000, 1000, 100],
-    ),
-    (
-        "gamry.dta",
         "Vf",
         "line 11: 4 values, and line 5 has 5",
         ["--skip-footer", "9"],
@@ -292,6 +285,16 @@ def test_what_was_decided_stands_in_json() -> None:
     assert found["units"] == {"Zeit": "ms", "Kanal A": "V", "Kanal B": "µA"}
     code, out, _ = run("eval", "x", "--x", "1", "--json")
     assert "read" not in json.loads(out)
+
+
+def test_another_table_below_is_read_where_that_is_asked_for() -> None:
+    code, _, err = run("eval", "1*x", "--x", f"@{here('gamry.dta')}:Freq")
+    assert code == 2 and "another table is below, with rows from line 16: --skip-lines 10" in err
+    for more in ([], ["--by-rows"]):
+        code, out, err = run(
+            "eval", "sum(x)", "--x", "@gamry.dta:Freq", "--skip-lines", "10", *more
+        )
+        assert (code, out) == (0, "111100\n"), err
 
 
 def test_amplitude_and_phase_are_no_numbers() -> None:
