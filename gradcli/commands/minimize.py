@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 from gradcli.commands import output
 from gradcli.commands.answers import large_table, rows_wanted
 from gradcli.commands.command_errors import usage
-from gradcli.commands.declarations import BY_ROWS, CLUSTER, EXPRESSION, Option, Options, declare
+from gradcli.commands.declarations import (
+    BY_ROWS,
+    CLUSTER,
+    DRAWS,
+    EXPRESSION,
+    UNCERTAINTY,
+    Option,
+    Options,
+    declare,
+)
 from gradcli.commands.fit import BOUNDS, bounds_of
 from gradcli.commands.pictures import PLOT, PLOTTED, Canvas
 from gradcli.commands.question import MINIMUM, Answer, Question, write
@@ -19,6 +28,7 @@ from gradcli.language.located_errors import LanguageError
 if TYPE_CHECKING:
     from gradcli.columns.optimize.minima import Minimum
     from gradcli.columns.optimize.spaces import Compiled, Space
+    from gradcli.commands.moved_uncertainty import MovedUncertainties
     from gradcli.commands.plots.pictures import Contours, Curves
     from gradcli.engine.system.process import AnyContext
 
@@ -43,25 +53,29 @@ _METHODS = "trust-exact trust-krylov trust-ncg Newton-CG BFGS L-BFGS-B TNC CG SL
     Option("--trace", "Print value and norm of the gradient at each iteration."),
     *(BY_ROWS, *CLUSTER),
     Option(PLOT, f"Draw the path to the minimum (1 or 2 variables) {PLOTTED}"),
+    *(*UNCERTAINTY, DRAWS),
     examples=(
         'gradcli minimize "(1-x)**2 + 100*(y-x**2)**2" --x -1 --y 2',
         "gradcli minimize \"sum((A@x - b)**2)\" --A '2,1;1,3' --b 1,2 --x 0,0 --wrt x",
         'gradcli minimize "x*y" --x 1 --y 2 --subject "x + y == 1" --bounds x=0:1',
         'gradcli minimize "mean(log(1 + exp(-y*(X@w))))" --X @big:x1,x2 --y @big:y --w 0,0 --by-rows',
     ),
+    propagates=True,
 )
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """Find a minimum of EXPR near the values of its variables.
 
     The gradients and Hessians are exact, not finite differences. The eigenvalues of the Hessian tell
     whether the point is a minimum, a saddle point or flat; the exit code is 1 if it is not a minimum.
+    What has an uncertainty (--a 2±0.1) stays, and gives point and value one.
     """
     from gradcli.columns.optimize.least_squares import limits
     from gradcli.columns.optimize.minima import minimize
 
     canvas = None if options.plot is None else Canvas(options.plot, request.style, "--plot")
     question = Question(MINIMUM, ctx, request, options)
-    space, objective = _objective(question)
+    inputs = inputs_of(request, options)
+    space, objective = _objective(question, inputs is not None)
     if canvas is not None and (space.size > 2 or len(space.start) != space.size):
         raise usage("--plot draws one or two variables that are numbers", hint="leave it out")
     texts = named(options.bounds, "--bounds", 1, space.start)
@@ -80,7 +94,11 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         objective, start, bounds=bounds, constraints=space.relations(options.subject),
         method=options.method, limit=options.max_iterations, told=told,
     )  # fmt: skip
-    write(_answer(question, space, found))
+    answer = _answer(question, space, found)
+    if inputs is not None and found.converged:
+        spreads = inputs.of_minimum(space, found.x, found.value, bounds, options.subject)
+        answer = inputs.added(answer, spreads, "value")
+    write(answer)
     if canvas is not None:
         canvas.draw(_picture(request.source, space, objective, found))
     if not found.converged:
@@ -93,9 +111,25 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         raise LanguageError(words, kind="value", usage=False, hint=hint)
 
 
-def _objective(question: Question) -> tuple[Space, Compiled]:
+def inputs_of(request: Request, options: Options) -> MovedUncertainties | None:
+    """What has an uncertainty on the command line, and moves what is found; None where nothing has."""
+    if request.has_files:
+        from gradcli.commands.uncertainty import take_from_cells
+
+        take_from_cells(request)
+    given = (request.uncertainties, options.uncertainty, options.covariance, options.budget)
+    if not any(given) and options.monte_carlo is None:
+        return None
+    from gradcli.commands.moved_uncertainty import MovedUncertainties
+
+    return MovedUncertainties(request, options)
+
+
+def _objective(question: Question, uncertain: bool) -> tuple[Space, Compiled]:
     """The variables to move, and the value that is to become small: of memory, or of a table by rows."""
     table = large_table(question.request, rows_wanted(question))
+    if table is not None and uncertain:
+        raise usage("an uncertainty cannot be used with --by-rows", hint="leave out one of them")
     if table is None:
         space = space_of(question.ctx, question.request)
         return space, space.objective(question.request.program)

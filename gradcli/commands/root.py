@@ -6,9 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
-from gradcli.commands.declarations import EXPRESSION, Option, Options, declare
+from gradcli.commands.declarations import (
+    DRAWS,
+    EXPRESSION,
+    UNCERTAINTY,
+    Option,
+    Options,
+    declare,
+)
 from gradcli.commands.fit import bounds_of
-from gradcli.commands.minimize import space_of
+from gradcli.commands.minimize import inputs_of, space_of
 from gradcli.commands.pictures import PLOT, PLOTTED, Canvas
 from gradcli.commands.question import Answer, write
 from gradcli.commands.request import Request
@@ -24,11 +31,14 @@ if TYPE_CHECKING:
     *EXPRESSION,
     Option("--all", "Find all roots in an interval, as in --x 0:10."),
     Option(PLOT, f"Draw left minus right over one variable {PLOTTED}"),
+    *(*UNCERTAINTY, DRAWS),
     examples=(
         'gradcli root "cos(x) == x" --x 1',
         'gradcli root "x + y == 3; x*y == 2" --x 0 --y 5',
         'gradcli root "tan(x) == x" --x 0:10 --all',
+        'gradcli root "x**3 - a*x == b" --a 1±0.1 --b 2±0.2 --x 1',
     ),
+    propagates=True,
     puts_in="let",
 )
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
@@ -36,13 +46,14 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
 
     An expression that is not an equation is to be 0: `x**2 - 2`. Give as many equations as there are unknown
     numbers, separated by `;`. An equation of vectors counts once for each element. --let "f=[…]" gives an
-    expression a name.
+    expression a name. What has an uncertainty (--a 2±0.1) stays, and gives the root one.
     """
     from gradcli.columns.optimize.roots import all_roots, root
     from gradcli.columns.optimize.spaces import Compiled
 
     canvas = None if options.plot is None else Canvas(options.plot, request.style, "--plot")
     interval = _interval(request) if options.all else None
+    inputs = inputs_of(request, options)
     space = space_of(ctx, request)
     system = Compiled(space.differences(request.program), space.size)
     if canvas is not None and space.size > 1:
@@ -64,12 +75,17 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         output.note(f"of roots closer than {width:.1g} some may be missing")
     points = [space.shaped(x) for x in roots]
     lines: list[tuple[str | None, Any]] = [pair for point in points for pair in point.items()]
-    keys = {
+    keys: dict[str, Any] = {
         "roots": [{n: output.to_json(a) for n, a in point.items()} for point in points],
         "residual": output.to_json(residual),
         "evaluations": system.evaluations,
         "converged": converged,
     }
+    if inputs is not None and roots and converged:
+        spreads = [inputs.of_root(space, x) for x in roots]
+        lines = [line for one in spreads for line in inputs.lines(one, request.style)]
+        each = [inputs.to_json(one) for one in spreads]
+        keys |= {key: [one[key] for one in each] for key in each[0]}
     write(Answer(request, [*lines, ("residual", residual)] if lines else [], lambda _: keys))
     if canvas is not None:
         canvas.draw(_picture(space, system, roots, interval))
