@@ -236,7 +236,8 @@ class Opened:
 
 
 _EXPORT = "export it as CSV or text where it was made"
-_PADDING = re.compile(r"\0{2,}(?=[\r\n]|\Z)|\A\0+(?=[\r\n])")
+# Zero bytes up to the end of a line, or of a block, whose next begins with the rest of them.
+_PADDING = re.compile(r"(?<!\0)\0{2,1024}(?=[\r\n]|\Z)|\A\0{1,1024}(?=[\r\n])")
 
 
 def _decoder(encoding: str, name: str) -> codecs.IncrementalDecoder:
