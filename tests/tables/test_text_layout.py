@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+import gradcli
 from gradcli.cli import main
 from gradcli.tables import TableError
 from gradcli.tables.cell_kinds import as_python, is_unit, kind, shape
@@ -329,3 +330,11 @@ def test_a_remark_far_below_is_said(argv, tmp_path):
     path.write_text("x,y\n" + "1,1\n" * 3000 + "#7,1\n1,1\n")
     found = CliRunner().invoke(main, [word.format(path) for word in argv])
     assert "line 3002 is a remark (#7,1)" in found.stderr and "7" not in found.stdout
+
+
+def test_one_row_below_a_preamble_of_as_many_cells(tmp_path: Path) -> None:
+    file = tmp_path / "f.csv"
+    file.write_text("Model,DPO2024\nFirmware,1.2\n\nTIME,CH1\n0,1.5\n")
+    assert gradcli.read_table(str(file))["CH1"].tolist() == [1.5]
+    file.write_text("a,b\n1,2\n\n3,4\n")  # a blank line alone begins nothing
+    assert gradcli.read_table(str(file))["b"].tolist() == [2, 4]
