@@ -194,7 +194,8 @@ def operator(
     functions that this primitive replaces in VJP rules (a ufunc kernel is always one); as a word: that of
     its name. signature: PyTorch's, one or several, if the primitive has options (see
     `registry/schema.py`). aliases: other names; forms: their signatures, if they differ. method, inplace:
-    whether `x.NAME()` and `x.NAME_()` exist.
+    whether `x.NAME()` and `x.NAME_()` exist. out: the dtypes that `out=` may have, where these are not all
+    that the result can be cast to: `"exact"`, or a rule of `core.out_argument.check_dtype` with words.
     """
     if not public:
         return primitive(facts, kernel=kernel, node=node, **more)
@@ -204,7 +205,17 @@ def operator(
 
 
 # What is said of a function's entry; the other facts are those of its primitive.
-_OF_ENTRY = ("name", "numpy", "signature", "samples", "aliases", "forms", "method", "inplace")
+_OF_ENTRY = (
+    "name",
+    "numpy",
+    "signature",
+    "samples",
+    "aliases",
+    "forms",
+    "method",
+    "inplace",
+    "out",
+)
 
 
 def register(
@@ -214,12 +225,13 @@ def register(
     name: str | None = None,
     numpy: Any = None,
     signature: str | tuple[str, ...] = (),
+    out: str = "",
     **about: Any,
 ) -> Primitive:
     """Enter a primitive as a function of a module; about: its entry, as for `operator`."""
     texts = (signature,) if isinstance(signature, str) else signature
     parser = Parser(texts, primitive, name=name or primitive.name)
-    parser.overlap = _overlap((primitive,), about.get("inplace", False))
+    parser.overlap, parser.out = _overlap((primitive,), about.get("inplace", False)), out
     called = name or parser.public or primitive.name
     entry = Function(called, primitive, module=module, doc=primitive.doc, parser=parser, **about)
     own = attrgetter(entry.name)(np) if numpy is True else numpy
@@ -256,8 +268,8 @@ def function(
     the first call with the body and the parameters' names, returns the function to call instead. doc: for
     a body without a docstring. about: short: whether the language may omit `nn.functional.`, False if
     PyTorch has another function of the short name; overlap: how operands may share memory with `out`, if
-    the primitives do not tell (see `core.out_argument.into`); aliases, method, inplace, samples and numpy
-    as for `operator`.
+    the primitives do not tell (see `core.out_argument.into`); aliases, method, inplace, samples, numpy and
+    out as for `operator`.
     """
 
     def decorate(body: Callable[..., Any]) -> Callable[..., Any]:
@@ -330,6 +342,7 @@ def _parsed(
     doc: str,
     numpy: Any = None,
     overlap: str = "",
+    out: str = "",
     **about: Any,
 ) -> Callable[..., Any]:
     """Enter a function whose arguments a parser binds; returns the function."""
@@ -337,6 +350,7 @@ def _parsed(
         if each.public_name == each.name not in FUNCTIONS:
             each.public_name = public
     parser.overlap = overlap or _overlap(primitives, about.get("inplace", False))
+    parser.out = out
     entry = Function(
         public, target, module=module, primitives=primitives, parser=parser, doc=doc, **about
     )

@@ -93,6 +93,10 @@ def _of_extremes(ufunc: np.ufunc, name: str, numpy: tuple[Any, ...]) -> Any:
         switch=_ties(ufunc),
         samples=f"{REDUCED}; {DIMS}; {TUPLES}",
         signature=f"{name}(Tensor input, int[1] dim=[], bool keepdim=False, *, Tensor? out=None)",
+        out=(
+            "exact: Expected the dtype for input and out to match, but got {0} for input's dtype and "
+            "{1} for out's dtype."
+        ),
     )
 
 
@@ -205,6 +209,7 @@ def _maxmin(ufunc: np.ufunc, name: str, binary: str, doc: str) -> Any:
         doc=doc,
         primitives=[along],
         samples=f"{REDUCED}; {DIMS}; {more}",
+        out="exact | exact",  # where there are two, along a dim
     )
 
 
@@ -239,6 +244,7 @@ def _arg(name: str, doc: str) -> Any:
         numpy=getattr(np, name),
         samples="(randn(2,3)); (randn(2,3), 1)",
         signature=f"{name}(Tensor input, int? dim=None, bool keepdim=False, *, Tensor? out=None)",
+        out="exact",
     )(type(name, (), {"__doc__": doc, "__module__": __name__}))
 
 
@@ -291,4 +297,5 @@ aminmax = results(
     aminmax_p,
     doc="The smallest and the largest element.",
     samples="(randn(2,3)); (randn(2,3), dim=1)",
+    out="exact",
 )

@@ -139,6 +139,7 @@ mean = overloads(
     doc="The mean of all elements, or along dimensions.",
     numpy=np.mean,
     samples=f"{REDUCED}; {DIMS}; {TUPLES}",
+    out=("cast: mean.dtype_out(): input types can't be cast to the desired output type {1}"),
 )
 
 
@@ -255,6 +256,7 @@ def _logic(name: str, ufunc: np.ufunc, doc: str) -> Any:
         numpy=numpy,
         primitives=[made],
         samples=samples,
+        out="only ?B: {name} only supports bool tensor for result, got: {1}",
     )
 
 
