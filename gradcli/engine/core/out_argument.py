@@ -22,18 +22,21 @@ _RESIZED = (
 
 # PyTorch's words where the dtype of `out` is not taken, by the names that rules have for them: {0} is the
 # result's dtype, {1} that of `out`.
-_WORDS = {
+_WORDS: dict[str, Any] = {
     "": "Expected out tensor to have dtype {0.c}, but got {1.c} instead",
     "found": "Found dtype {1} but expected {0}",
     "same": "{name}(): self and result must have the same scalar type",
     "scalar_type": "expected scalar_type {0} but found {1}",
-    "cat": "torch.cat(): input types can't be cast to the desired output type {1}",
+    "cat": (TypeError, "torch.cat(): input types can't be cast to the desired output type {1}"),
     "castable": "{name}: Expected result to be safely castable from {0} dtype, but got result with dtype {1}",
     "torch.castable": (
         "torch.{name}: Expected result to be safely castable from {0} dtype, but got result with "
         "dtype {1}"
     ),
 }
+
+
+Rule = str | Callable[..., str]
 
 
 class _Said:
@@ -52,17 +55,21 @@ def check_dtype(rule: str, name: str, result: Any, out: Any) -> None:
     """RuntimeError, in PyTorch's words, where a result of a dtype may not be written into `out` of another.
 
     rule: what a function says of one result. "exact": its own dtype alone; "cast": what it can be cast to;
-    "only LETTERS": NumPy's letters of the dtypes that are taken; behind it the words, or their name in
-    `_WORDS`: "exact: found".
+    "only LETTERS": NumPy's letters of the dtypes that are taken; "computed": it is computed in that of
+    `out`, if the option `dtype` does not name another; behind it the words, or their name in `_WORDS`:
+    "exact: found".
     """
     kind, _, words = rule.partition(": ")
-    if kind == "exact":
+    if kind in ("exact", "computed"):
         taken = result == out
     else:
         taken = castable(result.kind, out.kind) if kind == "cast" else out.char in kind[5:]
     if not taken:
-        text = _WORDS.get(words, words)
-        raise RuntimeError(text.format(_Said(result), _Said(out), name=name))
+        told = _WORDS.get(words, words)
+        error, text = told if isinstance(told, tuple) else (RuntimeError, told)
+        # A title has an underscore for the namespace, and these messages a point.
+        name = name.replace("linalg_", "linalg.")
+        raise error(text.format(_Said(result), _Said(out), name=name))
 
 
 def dtype_for(out: Tensor, dtype: Any) -> Any:
@@ -83,13 +90,14 @@ def into(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     overlap: str = "any any",
-    dtypes_taken: str = "",
+    dtypes_taken: Rule = "",
 ) -> Any:
     """Call a function and write its result, or results, into `out`; returns `out`.
 
     overlap: how the first operand, and the others, may share memory with `out`: "any" way, "whole" (all
     of it or nothing) or "none". dtypes_taken: a rule of `check_dtype` for all results, or one for each,
-    parted by " | ", of a call that has so many; without one, dtypes are taken that results can be cast to.
+    parted by " | ", of a call that has so many, or a function of the arguments that gives these; without
+    one, dtypes are taken that results can be cast to.
     Raises RuntimeError for other overlaps and dtypes, and if autograd would have to record the call.
     """
     if out is None:
@@ -121,7 +129,8 @@ def into(
                 f"{name}() expected an out= argument of size {len(results)}, got size {len(targets)}"
             )
         raise TypeError(f"{name}() has {len(results)} results, but out= has {len(targets)} tensors")
-    rules = dtypes_taken.split(" | ") if dtypes_taken else []
+    taken = dtypes_taken if isinstance(dtypes_taken, str) else dtypes_taken(*args)
+    rules = taken.split(" | ") if taken else []
     if len(rules) == 1:
         rules *= len(targets)
     if len(rules) == len(targets):

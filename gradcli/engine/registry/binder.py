@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cached_property
 from keyword import iskeyword
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradcli.engine.core.generated_calls import MISSING, bound, given, straight
 from gradcli.engine.core.generated_calls import generated as compiled
@@ -31,6 +31,9 @@ from gradcli.engine.registry.schema import (
     words,
 )
 
+if TYPE_CHECKING:
+    from gradcli.engine.core.out_argument import Rule
+
 
 class Parser:
     """The signatures of a function with their targets; makes the functions that users call."""
@@ -49,7 +52,8 @@ class Parser:
         self._adapt, self._many = adapt, many
         self.title = ""  # the name in errors, for an alias
         # How operands may share memory with `out`, and its dtypes: see `core.out_argument.into`.
-        self.overlap, self.out = "any any", ""
+        self.overlap = "any any"
+        self.out: Rule = ""
         head = texts[0].partition("(")[0] if texts else name
         self.public = head if "." in head else ""  # the full name, if it is in a module of `torch`
         self.name = said(head) if self.public else head
@@ -160,7 +164,8 @@ class Binder:
         if all("|method" in text for text in texts):
             first = 1  # PyTorch has only the method
         self.first, self.suffix = first, suffix
-        self.overlap, self.out = "any any", ""
+        self.overlap = "any any"
+        self.out: Rule = ""
         read = signatures(texts, first)
         form = _FORMS[first]
         kept = [s for s in read if form in s.forms and (s.has_input or not first)]
@@ -391,6 +396,8 @@ class Binder:
                 from gradcli.engine.core.out_argument import dtype_for
 
                 values["dtype"] = dtype_for(out, values["dtype"])
+            elif out is not None and self.out == "computed" and values.get("dtype") is None:
+                values["dtype"] = getattr(out, "dtype", None)
             # As in C++, arguments are unpacked from the last to the first.
             passed = [p.unpack(self.name, values[p.name]) for p in reversed(signature.passed)]
             passed.reverse()

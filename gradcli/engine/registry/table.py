@@ -16,7 +16,7 @@ from functools import cache, cached_property
 from importlib import import_module
 from operator import attrgetter
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from gradcli.engine.core.tensor import NUMPY, Tensor, wrap
 from gradcli.engine.registry.binder import Parser
 from gradcli.engine.registry.schema import Adapt, Gather, Python
 from gradcli.engine.system import dtypes
+
+if TYPE_CHECKING:
+    from gradcli.engine.core.out_argument import Rule
 
 FUNCTIONS: dict[str, Function] = {}  # of the families imported so far
 PROPERTIES: dict[str, property] = {}  # attributes of tensors that are functions, as `x.T`
@@ -195,7 +198,8 @@ def operator(
     its name. signature: PyTorch's, one or several, if the primitive has options (see
     `registry/schema.py`). aliases: other names; forms: their signatures, if they differ. method, inplace:
     whether `x.NAME()` and `x.NAME_()` exist. out: the dtypes that `out=` may have, where these are not all
-    that the result can be cast to: `"exact"`, or a rule of `core.out_argument.check_dtype` with words.
+    that the result can be cast to: `"exact"`, or another rule of `core.out_argument.check_dtype`, or a
+    function of the arguments that gives one.
     """
     if not public:
         return primitive(facts, kernel=kernel, node=node, **more)
@@ -225,7 +229,7 @@ def register(
     name: str | None = None,
     numpy: Any = None,
     signature: str | tuple[str, ...] = (),
-    out: str = "",
+    out: Rule = "",
     **about: Any,
 ) -> Primitive:
     """Enter a primitive as a function of a module; about: its entry, as for `operator`."""
@@ -342,7 +346,7 @@ def _parsed(
     doc: str,
     numpy: Any = None,
     overlap: str = "",
-    out: str = "",
+    out: Rule = "",
     **about: Any,
 ) -> Callable[..., Any]:
     """Enter a function whose arguments a parser binds; returns the function."""

@@ -433,7 +433,7 @@ linalg_lstsq = results(
     out=(
         "cast: torch.linalg.lstsq: Expected solution to be safely castable from {0} "
         "dtype, but got solution with dtype {1} | cast: torch.linalg.lstsq: Expected "
-        "residuals to be safely castable from {0} dtype, but got residuals with dtype"
+        "solution to be safely castable from {0} dtype, but got solution with dtype"
         " {1} | cast: torch.linalg.lstsq: Expected rank to be safely castable from "
         "{0} dtype, but got rank with dtype {1} | cast: torch.linalg.lstsq: Expected "
         "singular_values to be safely castable from {0} dtype, but got "
@@ -449,7 +449,7 @@ linalg_lstsq = results(
     aliases="matrix_power",
     primitives=[mm, factorisations.inv_ex],
     samples=f"(randn(3,3), 3); ({_REGULAR}, -2); matrix_power(randn(3,3), 5)",
-    out="exact",
+    out=lambda input, n: "cast: castable" if n in (0, 1) else "exact",
 )
 def linalg_matrix_power(input: Tensor, n: int) -> Any:
     """Repeated products of square matrices; negative n inverts."""

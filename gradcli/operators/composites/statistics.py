@@ -345,7 +345,7 @@ class histc:
 
 
 @function(
-    "bincount(Tensor input, Tensor? weights=None, int minlength=0, *, Tensor? out=None)",
+    "bincount(Tensor input, Tensor? weights=None, int minlength=0)",
     samples="(tensor([1, 0, 1])); (tensor([1, 0]), minlength=4)",
 )
 def bincount(input: Tensor, weights: Tensor | None, minlength: int) -> Any:

@@ -476,6 +476,7 @@ class masked_select:
     node="MaskedScatterBackward0",
     batching="masked_scattered",
     samples="(randn(3), tensor([True, False, True]), randn(2))",
+    signature="masked_scatter(Tensor input, Tensor mask, Tensor source)",
 )
 class masked_scatter:
     """The elements where the mask is true replaced by those of `source`, in order."""

@@ -792,7 +792,7 @@ class clamp_tensors:
     numpy=np.clip,
     samples="(randn(2,3), -0.5, 0.5); (randn(3), min=0); (randn(3), max=0); "
     "(randn(3), randn(3) - 1, randn(3) + 1)",
-    out="exact: found",
+    out=lambda input, min, max: "" if Tensor in (type(min), type(max)) else "exact: found",
 )
 def clamp(input: Tensor, min: Tensor | Number | None, max: Tensor | Number | None) -> Any:
     """The elements, none below `min` nor above `max` (numbers or tensors)."""
@@ -863,7 +863,7 @@ def _one_limit(name: str, side: str, number: VjpRules, tensor: VjpRules, doc: st
         primitives=[number, tensor],
         inplace=True,
         samples=[f"{name}(randn(3), 0.5)", f"{name}(randn(3), randn(3))"],
-        out="exact: found",
+        out=lambda input, limit: "" if isinstance(limit, Tensor) else "exact: found",
     )
 
 
@@ -1169,7 +1169,7 @@ class lerp_tensor:
     "lerp(Tensor input, Tensor end, Tensor weight, *, Tensor? out=None)|inplace",
     "lerp(Tensor input, Tensor end, Scalar weight, *, Tensor? out=None)|inplace",
     samples="(randn(3), randn(3), 0.3); (randn(3), randn(3), rand(3))",
-    out="exact: found",
+    out=lambda input, end, weight: "exact: found" if isinstance(weight, Tensor) else "",
 )
 def lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Any:
     """input + weight * (end - input)."""

@@ -84,6 +84,17 @@ def _ties(ufunc: np.ufunc) -> Ties:
     return Ties(True, "Q4") if ufunc is np.maximum else Ties(False, "Q17c")
 
 
+def _taken_by_extremes(input: Tensor, other: Any = None, *_: Any) -> str:
+    """The dtypes of `out` for all elements, for the larger of two tensors, and along a dim."""
+    if other is None:
+        return (
+            "cast: Expected canCast( typeMetaToScalarType(self.dtype()), "
+            "typeMetaToScalarType(out.dtype())) to be true, but got false.  (Could this error message be "
+            "improved?  If so, please report an enhancement request to PyTorch.)"
+        )
+    return "" if isinstance(other, Tensor) else "exact"
+
+
 def _of_extremes(ufunc: np.ufunc, name: str, numpy: tuple[Any, ...]) -> Any:
     """The decorator that defines `amax` or `amin` from its VJP rule."""
     return operator(
@@ -209,7 +220,7 @@ def _maxmin(ufunc: np.ufunc, name: str, binary: str, doc: str) -> Any:
         doc=doc,
         primitives=[along],
         samples=f"{REDUCED}; {DIMS}; {more}",
-        out="exact | exact",  # where there are two, along a dim
+        out=_taken_by_extremes,
     )
 
 

@@ -68,6 +68,11 @@ def _no_bool(name: str, *operands: Any) -> None:
         raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
 
 
+# Where the dtype of `out` is another.
+_BY_DOT = "exact: result dtype {1} does not match input dtype {0}"
+_BY_MV = "exact: addmv input tensors must have the same dtype, but got {1}, {0}, and {0}"
+
+
 def _refuse_dot(a: Array, b: Array) -> None:
     if a.ndim != 1 or b.ndim != 1:
         from gradcli.engine.core.errors import VectorsExpectedError
@@ -238,7 +243,7 @@ def _dot(self: Array, tensor: Array) -> Array:
     node="DotBackward0",
     samples="(randn(3), randn(3)); (randn(1), randn(1)); (randn(0), randn(0))",
     batching=_by(lambda rules: rules.product((1, 1), _products)),
-    out="exact: result dtype {1} does not match input dtype {0}",
+    out=_BY_DOT,
 )
 class dot:
     """The sum of the products of two vectors' elements."""
@@ -253,7 +258,7 @@ class dot:
     batching=_by(lambda rules: rules.conjugated(rules.product((1, 1), _products))),
     aliases="",
     samples="(randn(3), randn(3)); (tensor([1+2j, 3]), tensor([1j, 2]))",
-    out="exact: result dtype {1} does not match input dtype {0}",
+    out=_BY_DOT,
 )
 class vdot:
     """As `dot`, with the first vector conjugated."""
@@ -272,7 +277,7 @@ class vdot:
     samples="(randn(2,3), randn(3)); (randn(0,3), randn(3)); (randn(1,1), randn(1))",
     batching=_by(lambda rules: rules.product((2, 1), _products)),
     symbolic="matmul",
-    out=("exact: addmv input tensors must have the same dtype, but got {1}, {0}, and {0}"),
+    out=_BY_MV,
 )
 class mv:
     """The product of a matrix and a vector."""
@@ -680,12 +685,20 @@ def _batched(a: Tensor, b: Tensor) -> Any:
     return unsafe_view(out, shape + ((b.shape[-1],) if b.ndim > 1 else ()))
 
 
+def _taken_by_rank(input: Tensor, other: Tensor) -> str:
+    """The dtype of `out`, in the words of the product that matrices or vectors of such ranks have."""
+    if other.ndim != 1:
+        return "exact"
+    return _BY_DOT if input.ndim == 1 else _BY_MV
+
+
 @function(
     "matmul(Tensor input, Tensor other, *, Tensor out=None)|numpy",
     aliases="linalg.matmul",
     primitives=[dot, mv, mm, bmm],
     samples="(randn(3), randn(3)); (randn(2,3), randn(3)); (randn(3), randn(3,2)); (randn(2,3), randn(3,2)); "
     "(randn(4,2,3), randn(3,2)); (randn(4,2,3), randn(4,3,2)); (randn(4,2,3), randn(3))",
+    out=_taken_by_rank,
 )
 def matmul(input: Tensor, other: Tensor) -> Any:
     """The product of vectors, matrices, or broadcast batches of matrices."""
@@ -729,13 +742,16 @@ def outer(input: Tensor, vec2: Tensor) -> Any:
     return input.reshape(input.shape[0], 1) * vec2
 
 
+_BY_TENSORDOT = (
+    "exact: tensordot: Expected the output tensor to have dtype {0}, but got an output tensor with dtype "
+    "{1}"
+)
+
+
 @function(
     "inner(Tensor input, Tensor other, *, Tensor? out=None)|numpy",
     samples="(randn(3), randn(3)); (randn(2,3), randn(4,3)); (randn(()), randn(3))",
-    out=(
-        "exact: tensordot: Expected the output tensor to have dtype {0}, but got an "
-        "output tensor with dtype {1}"
-    ),
+    out=lambda input, other: _BY_TENSORDOT if input.ndim and other.ndim else "",
 )
 def inner(input: Tensor, other: Tensor) -> Any:
     """The product summed over the last dimension of both."""
@@ -754,10 +770,6 @@ def inner(input: Tensor, other: Tensor) -> Any:
     primitives=[mm],
     samples="(randn(2,3), randn(3,4), 1); (randn(2,3), randn(2,3), 2); "
     "(randn(2,3,4), randn(4,3,5), dims=([1,2],[1,0]))",
-    out=(
-        "exact: tensordot: Expected the output tensor to have dtype {0}, but got an "
-        "output tensor with dtype {1}"
-    ),
 )
 def tensordot(a: Tensor, b: Tensor, dims: Any, out: Any) -> Any:
     """The product summed over pairs of dimensions."""
@@ -807,12 +819,14 @@ def _contracted(a: Tensor, b: Tensor, dims_a: Ints, dims_b: Ints) -> Any:
     return product.reshape(*shape_a, *shape_b)
 
 
-_tensordot = Parser(
+_parser = Parser(
     (
         "tensordot(Tensor input, Tensor other, int[] dims_self, int[] dims_other, *, Tensor? out=None)",
     ),
     _contracted,
-).function()
+)
+_parser.out = _BY_TENSORDOT
+_tensordot = _parser.function()
 
 
 def _all_contracted(a: Tensor, b: Tensor) -> Any:

@@ -83,6 +83,7 @@ def _scan(ufunc: np.ufunc, name: str, more: str = "", **facts: Any) -> Any:
         symbolic=f"{name}: dim -",
         samples=ALONG + more,
         signature=f"{name}(Tensor input, int dim, *, ScalarType? dtype=None, Tensor? out=None)",
+        out="computed",
         **facts,
     )
 
