@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.commands.command_errors import usage
 from gradcli.commands.output import note
+from gradcli.engine.registry import torch_namespaces
 from gradcli.language.located_errors import LanguageError, did_you_mean, suggest
 
 if TYPE_CHECKING:
@@ -41,9 +42,8 @@ def graph_of(
     if asked:
         option = {"places": "--lines"}.get(asked[0], f"--{asked[0].replace('_', '-')}")
         raise usage(f"{option} watches PyTorch, which is not installed", hint="pip install torch")
-    import gradcli
+    from gradcli.commands.own_program_watch import Watch
     from gradcli.commands.torch_program import run_program
-    from gradcli.graphs.own_program import Watch
 
     full = os.path.abspath(os.path.expanduser(path))
     try:
@@ -56,7 +56,7 @@ def graph_of(
     module.__dict__.update(__file__=full, __builtins__=__builtins__)
     before, argv, torch = sys.modules["__main__"], sys.argv, sys.modules.get("torch")
     sys.modules["__main__"], sys.argv = module, [full, *arguments]
-    sys.modules["torch"] = gradcli
+    sys.modules["torch"] = torch_namespaces.torch
     sys.path.insert(0, os.path.dirname(full))
     try:
         with redirect_stdout(sys.stderr):
