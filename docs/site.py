@@ -41,7 +41,7 @@ def write_pages(folder: Path = FOLDER) -> int:
 
 def function_pages() -> Iterator[tuple[str, str]]:
     """The path and the text of each page: the index by family, and one page a function."""
-    from gradcli.commands.ops import entries
+    from gradcli.commands.function_facts import entries
     from gradcli.engine.system import dtypes
 
     dtypes.set_default_dtype(dtypes.float64)
@@ -60,7 +60,7 @@ def function_pages() -> Iterator[tuple[str, str]]:
 
 
 def _page(entry: Any, family: str) -> str:
-    from gradcli.commands.ops import example
+    from gradcli.commands.function_facts import example
     from gradcli.graphs.vjp_text import rule_text
 
     parts = [f"# {entry.name}\n", f"```text\n{entry.signature}\n```\n"]
@@ -108,10 +108,10 @@ def _formula(entry: Any) -> str | None:
     """
     from latex2mathml.converter import convert
 
-    from gradcli.commands.ops import _with_variables
+    from gradcli.commands.function_facts import with_variables
 
     for sample in entry.samples[:3]:
-        source, texts = _with_variables(sample)
+        source, texts = with_variables(sample)
         if not texts or not any(primitive.node for primitive in entry.primitives):
             continue
         for jacobian in (False, True):

@@ -8,79 +8,12 @@
 # Each line below is a question, by its name in the table of kinks, and the answer. CASADI=VERSION asks another release; what
 # is another answer is shown, and the script fails.
 set -euo pipefail
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-python3 -m venv "$work/venv"
-"$work/venv/bin/pip" install --quiet "casadi==${CASADI:-3.8.2}" numpy==2.4.6
-cat > "$work/ask.py" <<'PY'
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
-
-import signal
-import sys
-import warnings
-
-warnings.simplefilter("ignore")
+. "$(dirname "$0")/kinks/ask.sh"
+with "casadi==${CASADI:-3.8.2}" numpy==2.4.6
+cat > "$work/questions.py" <<'PY'
+from asking import INF, composed, missing, run  # first: it bounds the threads
 
 import casadi as ca
-
-
-class NoSuch(Exception):
-    """The system does not have the function."""
-
-
-def show(value):
-    """A number, or nested lists of them, in one spelling for all systems."""
-    if value is None or isinstance(value, str):
-        return value or "None"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(show, value)) + "]"
-    text = f"{float(value):.{DIGITS}g}"
-    return "0" if text == "-0" else text
-
-
-def run(questions, digits=10):
-    """Print `Qn<TAB>value` for all questions, or for those named as arguments: each in its own process."""
-    global DIGITS
-    DIGITS = digits
-    for name, answer in questions.items():
-        if sys.argv[1:] and name not in sys.argv[1:]:
-            continue
-        sys.stdout.flush()
-        child = os.fork()
-        if not child:
-            signal.alarm(300)
-            try:
-                text = show(answer())
-            except NoSuch as e:
-                text = "no such function" + (f" ({e})" if str(e) else "")
-            except BaseException as e:
-                words = (str(e).strip().splitlines() or [""])[0]
-                text = f"raises {type(e).__name__}: {words[:110]}".rstrip(": ")
-            os.write(1, f"{name}\t{text}\n".encode())
-            os._exit(0)
-        _, status = os.waitpid(child, 0)
-        if os.WIFSIGNALED(status):
-            sign = os.WTERMSIG(status)
-            text = "over 300 s" if sign == signal.SIGALRM else f"crash ({signal.Signals(sign).name})"
-            print(f"{name}\t{text}")
-
-
-def missing(why=""):
-    def answer():
-        raise NoSuch(why)
-
-    return answer
-
-
-def composed(words, answer):
-    """For what the system has no function, written with those it has."""
-    return lambda: show(answer()) + f" (as {words})"
-
-
-INF = float("inf")
 
 
 def size(v):
@@ -254,12 +187,4 @@ K13: [0, 1]
 K14b: 0
 K15: inf
 END
-(cd "$work" && venv/bin/python ask.py 2>/dev/null) | grep "$(printf '\t')" | sed "s/$(printf '\t')/: /" > "$work/seen" || true
-cat "$work/seen"
-if diff "$work/expected" "$work/seen" > "$work/changed"; then
-    echo "as with casadi 3.8.2"
-else
-    echo "changed since casadi 3.8.2 (<: then, >: now):"
-    cat "$work/changed"
-    exit 1
-fi
+as_with "casadi 3.8.2"

@@ -47,6 +47,14 @@ _HOME = {
         ["set_printoptions", "get_printoptions", "printoptions"], "gradcli.engine.core.printing"
     ),
     **dict.fromkeys(["save", "load"], "gradcli.torch.serialization"),
+    **dict.fromkeys(["autocast", "GradScaler"], "gradcli.torch.amp"),
+    **dict.fromkeys(
+        [
+            *("set_float32_matmul_precision", "get_float32_matmul_precision", "typename"),
+            *("use_deterministic_algorithms", "are_deterministic_algorithms_enabled"),
+        ],
+        "gradcli.torch.switches",
+    ),
     **dict.fromkeys(["evaluate", "parse"], "gradcli.language"),
     "inspect": "gradcli.graphs",
     "compile": "gradcli.columns.streaming.table_functions",
@@ -64,7 +72,8 @@ _HOME = {
 _TORCH = frozenset(
     [
         *("autograd", "linalg", "special", "fft", "nn", "func", "testing", "return_types"),
-        *("utils", "cuda", "random", "backends", "accelerator", "serialization", "optim"),
+        *("jit", "types"),
+        *("amp", "utils", "cuda", "random", "backends", "accelerator", "serialization", "optim"),
     ]
 )
 _NAMESPACES = _TORCH | frozenset(
@@ -98,7 +107,8 @@ class _Namespaces:
     def exec_module(module: ModuleType) -> None:
         _complete()
         name = module.__name__
-        sys.modules[name] = import_module(f"{__name__}.torch.{name.partition('.')[2]}")
+        inside = torch_namespaces.home(name.partition(".")[2])
+        sys.modules[name] = import_module(f"{__name__}.torch.{inside}")
 
 
 sys.meta_path.insert(0, _Namespaces)

@@ -77,7 +77,8 @@ def _is_absent(module: str) -> bool:
 # What a test may be about without being a dependency.
 OPTIONAL = (
     "IPython astropy cairosvg dask distributed duckdb h5py jax latex2mathml matplotlib mpmath nptdms "
-    "openpyxl pandas polars prompt_toolkit pyarrow pyte python_calamine scipy spicelib torch"
+    "lvm_read openpyxl pandas polars prompt_toolkit pyarrow pyte python_calamine scipy skrf"
+    " spicelib torch"
 ).split()
 
 

@@ -140,6 +140,16 @@ def rows_wanted(options: Any) -> bool | None:
     return True
 
 
+def by_rows(question: Question) -> Answer | None:
+    """The answer of passes over the rows of a table, where it is read so."""
+    table = large_table(question.request, rows_wanted(question))
+    if table is None:
+        return None
+    from gradcli.commands.large_columns import answer_by_rows
+
+    return answer_by_rows(question, table)
+
+
 def large_table(request: Request, wanted: bool | None) -> RowsTable | None:
     """The table that is to be read by rows, if there is one: see `large_columns.large_table`."""
     if not wanted and (wanted is False or not request.has_files):
@@ -189,7 +199,7 @@ def value(question: Question) -> Answer:
 
         raise_on_anomalies(evaluation, watched)
     found = evaluation.value
-    answer = Answer(question.request, found, results(found), lambda p: value_keys(found, p))
+    answer = Answer(question.request, results(found), lambda p: value_keys(found, p), found)
     answer.plan = evaluation.plan
     return answer
 
@@ -216,7 +226,7 @@ def gradient(question: Question) -> Answer:
         from gradcli.commands.hook_option import register_hooks, split_hooks
 
         hooks = split_hooks(request, question.hook)
-    others = _others(question)
+    others = others_of(question)
     with Look() as look:
         evaluation, watched = _run(question)
     found = evaluation.tensor("gradient")
@@ -269,13 +279,14 @@ def gradient(question: Question) -> Answer:
             made |= errors.to_json()
         return made | ({"requires_grad": True} if question.bare else {})
 
-    answer = Answer(request, found, lines, keys)
+    answer = Answer(request, lines, keys, found)
     answer.plan, answer.trace, answer.kinks = evaluation.plan, trace, kinks
     answer.others, answer.grads = others, own
     return answer
 
 
-def _others(question: Question) -> Others | None:
+def others_of(question: Question) -> Others | None:
+    """The other systems that --like names, whose rules are shown beside ours."""
     if question.like is None:
         return None
     from gradcli.commands.kink_notes import Others
@@ -323,7 +334,7 @@ def note_of_sums(arrays: list[str]) -> None:
 
 def _higher(question: Question) -> Answer:
     """`--order N`: the last gradients."""
-    others, order = _others(question), question.order
+    others, order = others_of(question), question.order
     for option in question.of_one_tape:
         if option not in ("--order", "--detect-anomaly"):
             words = "--order works only with --seed, --value and --detect-anomaly"
@@ -340,10 +351,8 @@ def _higher(question: Question) -> Answer:
     tell(remarks)
     note_of_sums([n for n, t in leaves.items() if t.shape])
     lines = [*[("value", value)] * question.value, *((f"{n}.grad", g) for n, g in found.items())]
-    answer = Answer(
-        *(question.request, value, lines),
-        lambda p: gradient_keys(found, found, seed, p, order=order),
-    )
+    keys = lambda p: gradient_keys(found, found, seed, p, order=order)  # noqa: E731
+    answer = Answer(question.request, lines, keys, value)
     answer.kinks = kinks_of(evaluation, look, seed, like=others, order=order)
     answer.others, answer.grads = others, found
     return answer

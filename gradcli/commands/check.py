@@ -7,20 +7,23 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
-from gradcli.commands.answers import large_table
+from gradcli.commands.answers import large_table, others_of, rows_wanted
 from gradcli.commands.check_points import SHAPES, chosen
 from gradcli.commands.command_errors import usage
 from gradcli.commands.declarations import BY_ROWS, LIKE, OPEN, Option, Options, declare
-from gradcli.commands.diff import FORMULA
+from gradcli.commands.formula_question import ASSUME
 from gradcli.commands.progress import Bar
+from gradcli.commands.question import CHECKED, Answer, Question, write
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import apart
+from gradcli.engine.system.visible import visible
 from gradcli.language.located_errors import OPERATION_ERRORS, error_at
 
 if TYPE_CHECKING:
     import click
 
     from gradcli.commands.kink_notes import Note, Others
+    from gradcli.commands.large_columns import RowsTable
     from gradcli.transforms.finite_differences import Checked
     from gradcli.transforms.tolerances import Comparison
     from gradcli.transforms.verdicts import Verdict
@@ -39,7 +42,7 @@ KEEP_OUT = {"detach", "detach_", "data", "item", "tolist", "numpy", "round"} | {
     Option("--against EXPR2", "Compare your formula for the gradient by --wrt with the true one."),
     Option("--order N", "Order of the derivative in --against.", least=1, most=10, default=1),
     Option("--jacobian", "--against is the Jacobian."),
-    next(option for option in FORMULA if "--assume" in option.names),
+    ASSUME,
     Option("--rtol FLOAT", "Relative tolerance (1e-6; 1e-9 with --against).", type=float),
     Option("--atol FLOAT", "Absolute tolerance (at most 1e-8 of the largest element).", type=float),
     *(LIKE, BY_ROWS),
@@ -54,44 +57,49 @@ def command(ctx: click.Context, request: Request, options: Options) -> None:
 
     The exit code is 1 if they differ. Variables without values get random values.
     """
-    against, samples = options.against, options.samples
-    rtol, atol = options.rtol, options.atol
-    if (table := large_table(request, options.by_rows)) is not None:
-        given = {"shape": request.shapes, **vars(options)}
-        for option in ("shape", "samples", "against", "second_order", "atol"):
-            if given[option]:
-                words = f"--{option.replace('_', '-')} cannot be used with --by-rows"
-                raise usage(words, hint="leave out one of them")
-        from gradcli.columns.streaming.passes import Threads
-        from gradcli.commands.large_columns import check_by_rows
+    question = Question(CHECKED, ctx, request, options)
+    table = large_table(request, rows_wanted(question))
+    if table is not None:
+        answer = _of_rows(question, table)
+    elif options.against is not None:
+        answer = _against_formula(question)
+    else:
+        answer = _against_numbers(question)
+    write(answer)
+    if not answer.ok:
+        ctx.exit(1)
 
-        _report(ctx, request, [check_by_rows(ctx, request, table, Threads(), rtol)])
-        return
-    if against is None and (options.order > 1 or options.jacobian):
+
+def _of_rows(question: Question, table: RowsTable) -> Answer:
+    given = {"shape": question.request.shapes, **vars(question)}
+    for option in ("shape", "samples", "against", "second_order", "atol"):
+        if given[option]:
+            words = f"--{option.replace('_', '-')} cannot be used with --by-rows"
+            raise usage(words, hint="leave out one of them")
+    from gradcli.commands.large_columns import verdict_by_rows
+
+    return _answer(question.request, [verdict_by_rows(question, table)])
+
+
+def _against_numbers(question: Question) -> Answer:
+    """The gradients at the points beside finite differences, up to one where they differ."""
+    request = question.request
+    if question.order > 1 or question.jacobian:
         raise usage(
             "--order and --jacobian need a formula to compare with: --against EXPR2",
             hint="--second-order checks second derivatives against numerical ones",
         )
-    like = None
-    if options.like is not None:
-        from gradcli.commands.kink_notes import Others
-
-        like = Others(options.like)
-    if like and against is not None:
-        raise usage("--like cannot be used with --against", hint="leave out one of them")
-    points, wanted = chosen(ctx, request, options)
-    if against is not None:
-        _compare(ctx, request, points, wanted[0], against, options)
-        return
+    like = others_of(question)
+    points, wanted = chosen(question)
     from gradcli.transforms.verdicts import verdicts
 
     reports: list[Verdict] = []
+    how: dict[str, Any] = {"rtol": question.rtol, "atol": question.atol, "watch": bool(like)}
     with Bar(len(points), "points") as bar:
         for number, arrays in enumerate(points):
             # Second derivatives cost much more; the first points have all the sizes that there are.
-            second = options.second_order and (number < len(SHAPES) + 1 or samples is not None)
-            how: dict[str, Any] = {"rtol": rtol, "atol": atol, "second_order": second}
-            how["watch"] = bool(like)
+            every = number < len(SHAPES) + 1 or question.samples is not None
+            how["second_order"] = question.second_order and every
             with _checked(request, arrays):
                 reports += verdicts(
                     request.program, arrays, wanted, request.loaded, number=number, **how
@@ -103,7 +111,7 @@ def command(ctx: click.Context, request: Request, options: Options) -> None:
         last = reports[0]
         whole = all(o.array.size == 1 for o in last.watched.outputs) if last.watched else False
         like.ask(request.program, last.arrays if whole else None, wanted, last.watched)
-    _report(ctx, request, reports, len(points), like)
+    return _answer(request, reports, len(points), like)
 
 
 @contextmanager
@@ -128,25 +136,22 @@ def _checked(request: Request, arrays: dict[str, Any]) -> Iterator[None]:
 
 
 # -- what it says ---------------------------------------------------------------------------------
-def _report(
-    ctx: click.Context,
-    request: Request,
-    reports: list[Verdict],
-    points: int = 1,
-    like: Others | None = None,
-) -> None:
+def _answer(
+    request: Request, reports: list[Verdict], points: int = 1, like: Others | None = None
+) -> Answer:
+    """What is said of the verdicts at the points."""
     ok = all(r.ok for r in reports)
-    if request.style.form == "json":
+
+    def keys(_: int | None) -> dict[str, Any]:
         notes = [note.json for r in reports for note in _notes(request, r)]
-        found = _to_json(request, reports, ok) | ({"kinks": notes} if notes else {})
-        output.write_json(found | (like.to_json() if like else {}))
-    else:
-        output.write_prose("\n".join(_lines(request, reports, points)))
-        if like:
-            own = {n: c.analytical for n, c in reports[0].by.items()}
-            like.write([(f"{n}.grad", g) for n, g in own.items()], own, request.style)
-    if not ok:
-        ctx.exit(1)
+        return _to_json(reports, ok) | ({"kinks": notes} if notes else {})
+
+    own = {n: c.analytical for n, c in reports[0].by.items()}
+    answer = Answer(request, [(f"{n}.grad", g) for n, g in own.items()] if like else [], keys)
+    if request.style.form != "json":
+        answer.prose = list(_lines(request, reports, points))
+    answer.others, answer.grads, answer.ok = like, own, ok
+    return answer
 
 
 def _at(index: tuple[int, ...]) -> str:
@@ -267,12 +272,12 @@ def _detached_lines(request: Request) -> Iterator[str]:
         yield "  each operation alone is right"
 
 
-def _to_json(request: Request, reports: list[Verdict], ok: bool) -> dict[str, Any]:
+def _to_json(reports: list[Verdict], ok: bool) -> dict[str, Any]:
     firsts = [r for r in reports if not r.second]
     shown = next((r for r in firsts if not r.ok), firsts[0])
     inputs = {n: _input_json(c) for n, c in shown.by.items()}
-    made: dict[str, Any] = {"expression": request.source, "ok": ok, "wrt": inputs}
-    made |= {"inputs": inputs, "points": len(firsts)}  # inputs: the name of 0.1.0
+    # inputs: the name of 0.1.0
+    made: dict[str, Any] = {"ok": ok, "wrt": inputs, "inputs": inputs, "points": len(firsts)}
     seconds = [r for r in reports if r.second]
     if seconds:
         worst = next((r for r in seconds if not r.ok), seconds[0])
@@ -303,20 +308,18 @@ def _input_json(checked: Checked) -> dict[str, Any]:
 
 
 # -- a formula of the user's ----------------------------------------------------------------------
-def _compare(
-    ctx: click.Context,
-    request: Request,
-    points: list[dict[str, Any]],
-    name: str,
-    text: str,
-    options: Options,
-) -> None:
-    """Compare the gradient with a formula at the points, up to one where they differ."""
+def _against_formula(question: Question) -> Answer:
+    """The gradient at the points beside a formula, up to one where they differ."""
     from gradcli.formulas.ask.formula_check import compare_formula
     from gradcli.transforms.tolerances import RTOL
 
-    how: dict[str, Any] = {"order": options.order, "jacobian": options.jacobian}
-    how |= {"rtol": RTOL if options.rtol is None else options.rtol, "atol": options.atol}
+    request, text, order = question.request, str(question.against), question.order
+    if question.like is not None:
+        others_of(question)
+        raise usage("--like cannot be used with --against", hint="leave out one of them")
+    points, (name, *_) = chosen(question)
+    how: dict[str, Any] = {"order": order, "jacobian": question.jacobian, "atol": question.atol}
+    how["rtol"] = RTOL if question.rtol is None else question.rtol
     agreed: list[dict[str, Any]] = []
     with Bar(len(points), "points") as bar:
         for number, arrays in enumerate(points):
@@ -328,31 +331,26 @@ def _compare(
             if not found.ok:
                 break
             agreed.append(arrays)
-    if request.style.form == "json":
-        by = {
-            name: {
-                "max_error": output.to_json(found.error),
-                "analytical": output.to_json(found.true),
-                "given": output.to_json(found.given),
-            }
-        }
-        made = {"expression": request.source, "against": text, "ok": found.ok, "wrt": by}
-        said = {"derivative": found.derivative, "mistake": found.mistake}
-        output.write_json({**made, "inputs": by, **said})
-    elif found.ok:
+    both = {"analytical": output.to_json(found.true), "given": output.to_json(found.given)}
+    by = {name: {"max_error": output.to_json(found.error), **both}}
+    keys: dict[str, Any] = {"against": text, "ok": found.ok, "wrt": by, "inputs": by}
+    keys |= {"derivative": found.derivative, "mistake": found.mistake}
+    answer = Answer(request, [], lambda _: keys)
+    answer.ok = found.ok
+    if found.ok:
         suffix = f", {len(points)} points" if len(points) > 1 else ""
-        output.write(f"ok: {name} (max error {found.error:.1e}{suffix})")
-    else:
-        order = f"derivative of order {options.order}" if options.order > 1 else "gradient"
-        what = "Jacobian" if options.jacobian else order
-        output.write_prose("\n".join(_formula_lines(request, name, found, arrays, what)))
+        answer.lines = [visible(f"ok: {name} (max error {found.error:.1e}{suffix})")]
+        return answer
+    what = f"derivative of order {order}" if order > 1 else "gradient"
+    what = "Jacobian" if question.jacobian else what
+    answer.prose = list(_formula_lines(request, name, found, arrays, what))
+    unlike = agreed and all(_shapes(a) != _shapes(arrays) for a in agreed)
+    if unlike and request.style.form != "json":
         from gradcli.formulas.derive.shape_inference import shapes_said
 
-        if agreed and all(_shapes(a) != _shapes(arrays) for a in agreed):
-            yes, no = (shapes_said(_shapes(a)) for a in (agreed[-1], arrays))
-            output.note(f"right for {yes}; wrong for {no}; say which is meant with --shape")
-    if not found.ok:
-        ctx.exit(1)
+        yes, no = (shapes_said(_shapes(a)) for a in (agreed[-1], arrays))
+        output.note(f"right for {yes}; wrong for {no}; say which is meant with --shape")
+    return answer
 
 
 def _shapes(arrays: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:

@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from gradcli.commands.command_errors import usage
-from gradcli.commands.diff import assumed, squared
+from gradcli.commands.formula_question import located, squared
 from gradcli.commands.free_points import note_guesses, point, wanted_names
 from gradcli.language import parse
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
 from gradcli.transforms.verdicts import function_of
 
 if TYPE_CHECKING:
-    from gradcli.commands.declarations import Options
-    from gradcli.commands.request import Request
-    from gradcli.engine.system.process import AnyContext
+    from gradcli.commands.question import Question
 
 TRIES = 20  # random points until one has finite values
 # Where values are made up: how far from 0 the points lie. One point hides what holds there alone.
@@ -31,9 +29,9 @@ Shape: TypeAlias = tuple[int, ...]
 Arrays: TypeAlias = dict[str, Any]
 
 
-def chosen(ctx: AnyContext, request: Request, options: Options) -> tuple[list[Arrays], list[str]]:
+def chosen(question: Question) -> tuple[list[Arrays], list[str]]:
     """The points to check at, and the variables to differentiate by."""
-    points = _Points(ctx, request, options)
+    points = _Points(question)
     return points.all(), points.wanted
 
 
@@ -45,20 +43,21 @@ class _Points:
     where the program or the formula takes other branches.
     """
 
-    def __init__(self, ctx: AnyContext, request: Request, options: Options) -> None:
+    def __init__(self, question: Question) -> None:
         from gradcli.engine.system import dtypes
         from gradcli.formulas.algebra.generic_points import Generic
         from gradcli.transforms.switches import intervals
 
-        self.request, self.against, self.samples = request, options.against, options.samples
-        self.formula = None if self.against is None else parse(self.against)
-        self.limits = _limits(options.range or LIMITS)
+        request, against = question.request, question.against
+        self.request, self.against, self.samples = request, against, question.samples
+        self.formula = None if against is None else parse(against)
+        self.limits = _limits(question.range or LIMITS)
         suit: list[Callable[..., bool]] = []
         if self.formula is not None:
             suit = [partial(self.suits, exact=True), self.suits]
-        self.how = options.order, options.jacobian
-        self.assumed = options.assume
-        self.where = where = squared(options.assume, request, point(ctx, request, *suit))
+        self.how = question.order, question.jacobian
+        self.assumed = question.assume
+        self.where = where = squared(question.assume, request, point(question.ctx, request, *suit))
         dtypes.set_default_dtype(dtypes.float64)
         where.arrays = {n: double(a) for n, a in where.arrays.items()}
         self.wanted = wanted_names(request, where)
@@ -74,7 +73,7 @@ class _Points:
         self.random = [
             n for n in where.arrays if n not in where.given or (self.samples and n in self.wanted)
         ]
-        self.anywhere = options.range is None
+        self.anywhere = question.range is None
         scalars = [] if request.shapes else [n for n in self.random if n not in where.given]
         by_size = self.formula and scalars and self.how == (1, False)
         self.readings = self._readings(scalars) if by_size else [scalars]
@@ -93,7 +92,11 @@ class _Points:
         if self.around and not self.samples:
             points += self._on_other_sides(points)
         if self.assumed:
-            points = list(map(assumed(self.assumed, self.where).nearest, points))
+            from gradcli.formulas.derive.assumptions import read
+
+            with located(self.request):
+                facts = read(self.assumed, self.where.arrays, self.where.given)
+            points = list(map(facts.nearest, points))
         return points
 
     def suits(self, arrays: Mapping[str, Any], exact: bool = False) -> bool:
@@ -147,7 +150,9 @@ class _Points:
         if same:
             arrays = self._at(dict.fromkeys(scalars, SHAPES[0]))
             try:
-                if compare_formula(request.program, self.against, arrays, name, request.loaded).ok:
+                if compare_formula(
+                    request.program, str(self.against), arrays, name, request.loaded
+                ).ok:
                     return [scalars]
             except (*OPERATION_ERRORS, LanguageError):
                 pass

@@ -7,7 +7,6 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
@@ -111,14 +110,18 @@ class DataRows:
     def formula(self, text: str, option: str) -> RowFormula:
         """An expression of columns. Raises LanguageError."""
         from gradcli.columns.streaming.row_formulas import RowFormula
+        from gradcli.columns.streaming.text_conditions import without_texts
         from gradcli.language import parse
         from gradcli.language.located_errors import did_you_mean, suggest
         from gradcli.language.scope_checks import free_names
 
-        program = parse(text)
+        source, tests = without_texts(text) if option == "--where" else (text, {})
+        program = parse(source)
         known = set(free_names(program)) - set(program.free_variables())
         places = {}
-        for name in free_names(program):
+        for name in [*free_names(program), *(test.column for test in tests.values())]:
+            if name in tests:
+                continue
             if (place := self.column(name)) is not None:
                 places[name] = place
             elif name not in known and name not in self.loaded:
@@ -126,12 +129,27 @@ class DataRows:
                 raise usage(
                     f"{before}{name} is not a column of {self.table}",
                     hint=did_you_mean(suggest(name, self.names))
+                    or self._quotes_hint(name, text)
                     or f"its columns are {', '.join(self.names)}",
                     kind="name",
                 )
+        for name, test in tests.items():
+            tests[name] = found = test._replace(column=self.own[places[test.column]])
+            if found.heading not in self.names:
+                self.names.append(found.heading)
+            places[name] = self.names.index(found.heading)
+        read = set(free_names(program))
+        places = {name: place for name, place in places.items() if name in read}
         if option == "--where" and not places:
             raise usage("--where: the condition uses no column", hint="as in --where 'T > 0'")
-        return RowFormula(text, places, self.loaded)
+        return RowFormula(source, places, self.loaded, tests, text)
+
+    def _quotes_hint(self, name: str, text: str) -> str | None:
+        """What is to be typed where a name is compared with a column as if it were a text."""
+        found = re.search(rf"(\w+)\s*([!=]=)\s*{re.escape(name)}\b", text)
+        if found is None or self.column(found[1]) is None:
+            return None
+        return f"a text stands in quotes, as in {found[1]} {found[2]} '{name}'"
 
     def stated(self, text: str, option: str = "--sigma") -> Stated:
         """An uncertainty: a number, a column, `3%`, or a formula of columns."""
@@ -175,11 +193,26 @@ class DataRows:
             cells = {i: one.taken(there) for i, one in cells.items()}
             left = int(np.count_nonzero(there))
             if not left:
-                raise usage(f"--where {self.where.source}: no row of {count} is left")
+                raise usage(
+                    f"--where {self.where.typed}: no row of {count} is left",
+                    hint=self._texts_hint(tables),
+                )
             if not self._told:
                 output.note(f"--where takes {left} of {count} rows")
                 self._told = True
         return cells
+
+    def _texts_hint(self, tables: Tables) -> str | None:
+        """What the columns of text have that the condition asks about."""
+        from gradcli.tables.table_errors import listed
+
+        assert self.where is not None
+        for test in self.where.tests.values():
+            cells = [c for t in tables for c in t.cells(t.names.index(test.column))]
+            there = list(dict.fromkeys(c.strip() for c in cells if isinstance(c, str)))
+            if test.text not in there:
+                return f"{test.column} is {listed(there)}"
+        return None
 
     def _place(self, table: Table, column: int) -> int:
         """Where a column is in one of the tables."""
@@ -195,6 +228,7 @@ class DataRows:
 
     def tables(self) -> Tables:
         """All tables, with the numbers of the data sets where there are some."""
+        from gradcli.columns.streaming.text_conditions import with_answers
         from gradcli.tables.named_columns import KeyedTable
 
         if self._read is None:
@@ -208,6 +242,8 @@ class DataRows:
                     )
             if self.by is not None:
                 self._read = self._numbered(self._read, self.by)
+            if self.where is not None and self.where.tests:
+                self._read = [with_answers(one, self.where.tests) for one in self._read]
             if self.sets:
                 self._tell_sets()
         return self._read
@@ -220,27 +256,17 @@ class DataRows:
     def _numbered(self, tables: Tables, by: int) -> Tables:
         """The tables with the number of each row's data set: by the numbers of a column in their order, by
         its texts in that of their rows."""
-        import numpy as np
-
+        from gradcli.columns.optimize.data_sets import numbered
         from gradcli.tables.named_columns import NumberedTable
 
-        keys: list[list[Any]] = [[*one.cells(one.names.index(self.own[by]))] for one in tables]
-        if any(key is None or key == "" for part in keys for key in part):
-            raise usage(f"--by {self.own[by]}: some rows have no value")
-        with suppress(TypeError, ValueError):
-            keys = [[float(key) for key in part] for part in keys]
-        there = list(dict.fromkeys(key for part in keys for key in part))
-        if there and isinstance(there[0], float):
-            there.sort()
-        if len(there) < 2:
-            raise usage(f"--by {self.own[by]}: all rows have the same value")
-        number = {key: k for k, key in enumerate(there)}
-        shown = [f"{key:g}" if isinstance(key, float) else key for key in there]
-        self.sets = [f"{self.own[by]} = {key}" for key in shown]
-        return [
-            NumberedTable(one, SET, np.array([number[key] for key in part], float))
-            for one, part in zip(tables, keys, strict=True)
-        ]
+        keys = [one.cells(one.names.index(self.own[by])) for one in tables]
+        numbers, self.sets = numbered([k for part in keys for k in part], self.own[by], "--by")
+        made: Tables = []
+        start = 0
+        for one, part in zip(tables, keys, strict=True):
+            made.append(NumberedTable(one, SET, numbers[start : start + len(part)]))
+            start += len(part)
+        return made
 
     def _tell_sets(self) -> None:
         """Say which data set has which number."""
@@ -262,11 +288,29 @@ class DataRows:
         unit = units.get(heading)
         return f"{heading} [{unit}]" if unit and unit not in heading else heading
 
-    def dates(self, name: str, columns: Mapping[str, Sequence[int]]) -> Dates | None:
-        """How the numbers of a variable are times; None where they are none."""
+    def dates(
+        self, name: str, columns: Mapping[str, Sequence[int]], numbers: Any = ()
+    ) -> Dates | None:
+        """How the numbers of a variable are times; None where they are none. numbers: that are drawn."""
         if name not in columns:
             return None
-        return dates_of(self.request.tables, self.names[columns[name][0]])
+        heading = self.names[columns[name][0]]
+        return dates_of(self.request.tables, heading) or self._epoch(heading, numbers)
+
+    def _epoch(self, heading: str, numbers: Any) -> Dates | None:
+        """How numbers count from 1970, if the column's name and all of its numbers say that they do."""
+        from gradcli.commands.plots.axes import Dates
+        from gradcli.tables.times import UNITS, epoch_unit, nanoseconds
+
+        unit = epoch_unit(heading, numbers)
+        if unit is None or self.request.tables.how.time_origin == "none":
+            return None
+        words = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+        output.note(
+            f"{heading}: {words[unit]} since 1970, which the axis shows as dates in UTC; "
+            "--time-origin none shows the numbers"
+        )
+        return Dates(nanoseconds("1970-01-01", "ymd"), UNITS[unit])
 
     def numbers(self, cells: Mapping[int, Cells]) -> dict[int, Any]:
         """The numbers of columns, real ones as float64."""

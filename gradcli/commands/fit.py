@@ -24,10 +24,12 @@ from gradcli.commands.declarations import (
 from gradcli.commands.large_columns import RowsTable, large, runner
 from gradcli.commands.pictures import AXES, PLOT, PLOTTED, Canvas, View
 from gradcli.commands.progress import Bar
+from gradcli.commands.question import Answer, write
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import files_of, read_value, read_variable, set_up
 from gradcli.commands.typeset_results import FORMATS
 from gradcli.commands.uncertainty import named, to_plain, with_uncertainty
+from gradcli.engine.system.visible import visible
 
 if TYPE_CHECKING:
     from gradcli.columns.optimize.equation_rows import Batch, EquationRows
@@ -122,9 +124,9 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         asked = Asked(request, DataRows(request, tables, options.where, options.by), options)
         shares: Mapping[str, Any] = {}
         if (large := asked.large(rows_wanted(options))) is not None:
-            for option in ("robust", "budget", "plot", "starts"):
+            for option, why in _WHOLE_ONLY.items():
                 if getattr(options, option):
-                    raise _at_once(f"--{option}")
+                    raise _at_once(f"--{option}", why, rows_wanted(options))
             with runner(options) as runs:
                 found = asked.by_passes(large, runs, options.max_iterations)
         else:
@@ -139,8 +141,21 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     report(request, asked.rows, found, shares if options.budget else {}, options.typeset)
 
 
-def _at_once(option: str) -> Exception:
-    return usage(f"{option} cannot be used with --by-rows", hint="--whole reads the table at once")
+_SUMS = "by rows only sums over the rows are kept, and"
+_WHOLE_ONLY = {
+    "robust": f"{_SUMS} it weighs each row by its residual",
+    "budget": f"{_SUMS} it tells what each source shares in every row",
+    "plot": f"{_SUMS} it draws the rows",
+    "starts": "each start would read the whole table many times",
+}
+
+
+def _at_once(option: str, why: str, by_rows: bool | None) -> Exception:
+    said = "with --by-rows" if by_rows else "by rows, as this large table is read"
+    hint = "--whole reads the table at once"
+    if option == "--starts":
+        hint += "; or fit its first rows with --starts, and start there: --a VALUE"
+    return usage(f"{option} cannot be used {said}: {why}", hint=hint)
 
 
 _LITTLE = 0.1  # a share of the data's variance that is hardly any
@@ -230,19 +245,12 @@ class Asked:
         """A parameter that an index picks an element of, as b of `b[set]`, has one for each number."""
         import numpy as np
 
+        from gradcli.columns.optimize.data_sets import spread_over
+
         for name in self.indices:
-            alone = [p for p in picked[name] if p in start and np.shape(start[p]) == ()]
-            if not alone:
-                continue
-            place = self.columns[name][0]
-            numbers = self.data.read([place])[place].numbers
-            if numbers.min() != 0:
-                raise usage(
-                    f"{alone[0]}[{name}]: {name} begins with {numbers.min():g}, but an index begins with 0",
-                    hint=f"write {alone[0]}[{name} - {numbers.min():g}], and --{alone[0]} VALUE,VALUE,…",
-                )
-            for parameter in alone:
-                start[parameter] = np.full(int(numbers.max()) + 1, start[parameter])
+            if any(p in start and np.shape(start[p]) == () for p in picked[name]):
+                place = self.columns[name][0]
+                spread_over(start, picked, name, self.data.read([place])[place].numbers)
 
     def _note_start(self, names: list[str]) -> None:
         """Say that parameters start at 1, which may be misspelt columns."""
@@ -347,7 +355,8 @@ class Asked:
         from gradcli.columns.optimize.fits import fit_in_passes
 
         for name in filter(None, self.sigma):
-            raise _at_once(f"--sigma {name}=…")
+            why = "uncertainties of inputs are iterated row by row"
+            raise _at_once(f"--sigma {name}=…", why, True)
         if self.request.loaded:
             raise usage("--load cannot be used with --by-rows", hint="leave out one of them")
         sums = PassSums(
@@ -384,6 +393,7 @@ class Asked:
         if (where := self.data.where) is not None:
             job.where = where.source, where.columns
             job.loaded = dict(where.loaded)
+            job.tests = where.tests
         form = form_of(request, None, options.path)
         if options.workers is not None or options.cluster is not None:
             if not self.data.is_one_table:
@@ -449,7 +459,7 @@ def _picture(asked: Asked, found: Fit, view: View, level: float | None) -> Curve
     view.note_hidden("y", np.concatenate([one.observed for one in made]))
     across = view.axis(
         "x", limits([], x, view.log("x")), asked.data.heading(name, asked.columns),
-        asked.data.dates(name, asked.columns),
+        asked.data.dates(name, asked.columns, x),
     )  # fmt: skip
     up = view.axis("y", limits(curves, points, view.log("y")), headings[0] if single else response)
     return Curves(lines, across, up, residuals, view.title, _remark(found))
@@ -489,19 +499,20 @@ def report(
     from gradcli.language.located_errors import LanguageError
 
     labels = rows.labels
-    if request.style.form == "json":
-        made = to_json(rows, found, shares)
-        output.write_json({"expression": request.source, **made})
-    elif typeset is not None:
+    answer = Answer(
+        request,
+        [] if typeset else _lines(request, labels, found, shares),
+        lambda _: to_json(rows, found, shares),
+    )
+    if typeset is not None:
         from gradcli.commands.typeset_results import lines
 
         named = list(zip(labels, map(float, found.values), map(float, found.errors), strict=True))
         more = rf"\chi^2/\mathrm{{dof}} &= {found.chi2:.4g}/{found.dof}"
         if found.absolute and found.dof > 0:
             more += rf",\quad p = {found.probability:.2g}"
-        output.write(lines(named, [more], typeset))
-    else:
-        output.write_results(_lines(request, labels, found, shares), request.style)
+        answer.lines = [visible(lines(named, [more], typeset))]
+    write(answer)
     if found.bounded:
         names = ", ".join(labels[k] for k in found.bounded)
         output.note(f"at a bound, and treated as fixed in the errors of the others: {names}")

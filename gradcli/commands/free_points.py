@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
@@ -33,6 +34,11 @@ class Point:
         self.letters = letters or {}
         self.given = list(tensors)
 
+    @property
+    def is_given(self) -> bool:
+        """Whether all values are the user's own."""
+        return not set(self.arrays) - set(self.given)
+
 
 def point(
     ctx: AnyContext,
@@ -46,7 +52,7 @@ def point(
     import numpy as np
 
     from gradcli.commands.request_evaluation import files_of, read_variable, set_up
-    from gradcli.formulas.derive.shape_inference import fixed_sizes, made_up
+    from gradcli.formulas.derive.shape_inference import fixed_sizes
 
     set_up(ctx, request)
     tensors = {}
@@ -56,29 +62,46 @@ def point(
         tensors[name] = value.detach() if value.requires_grad else value
     open_names = [n for n in request.open_variables if n not in tensors]
     declared = shapes_of(request.shapes, open_names, tensors)
-    for x, way in (request.reading.along if request.reading else {}).items():
-        if way in open_names and way not in declared:  # a direction has the shape of its variable
-            if x in declared:
-                declared[way] = declared[x]
-            elif x in tensors:
-                declared[way] = tuple(tensors[x].shape)
-    arrays, guessed = made_up(
-        request.program,
-        {n: t.array for n, t in tensors.items()},
-        declared,
-        open_names,
-        request.loaded,
-        *suits,
-    )
+    along = request.reading.along if request.reading else {}
+    made = made_up_point(request, tensors, declared, open_names, along, *suits)
+    arrays = made.arrays
     letters = {
         size: letter
         for name, sizes in declared.items()
         for size, letter in zip(np.shape(arrays[name]), sizes, strict=True)
         if isinstance(letter, str)
     }
-    for size in fixed_sizes(request.program, arrays, guessed, request.loaded):
+    for size in fixed_sizes(request.program, arrays, made.guessed, request.loaded):
         letters[size] = str(size)
-    return Point(arrays, tensors, {n: s for n, s in guessed.items() if s}, letters)
+    made.letters = letters
+    return made
+
+
+def made_up_point(
+    request: Any,
+    tensors: Mapping[str, Any],
+    declared: dict[str, Any],
+    open_names: Sequence[str],
+    along: Mapping[str, str] = MappingProxyType({}),
+    *suits: Callable[[Mapping[str, Any]], bool],
+) -> Point:
+    """The given values, and made-up ones for the variables that have none.
+
+    request: whose program it is, and what else that may read. declared: the shapes that are said. along: the
+    direction of each variable; it has the shape of the variable. suits: see `infer`.
+    """
+    from gradcli.formulas.derive.shape_inference import made_up
+
+    for x, way in along.items():
+        if way in open_names and way not in declared:
+            if x in declared:
+                declared[way] = declared[x]
+            elif x in tensors:
+                declared[way] = tuple(tensors[x].shape)
+    given = {n: t.array for n, t in tensors.items()}
+    program, names = request.program, request.loaded
+    arrays, guessed = made_up(program, given, declared, open_names, names, *suits)
+    return Point(arrays, dict(tensors), {n: s for n, s in guessed.items() if s})
 
 
 def wanted_names(request: Request, point: Point) -> list[str]:

@@ -1,4 +1,4 @@
-"""`eval`, `grad`, `jvp` and `check` of columns that need not fit into memory: in passes over the rows."""
+"""Questions about columns that need not fit into memory: answered in passes over the rows."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from gradcli.commands.progress import Bar
 from gradcli.commands.question import (
     ALONG,
     GRADIENT,
+    RUN,
     VALUE,
     Answer,
     Question,
+    displayed,
     gradient_keys,
     node_name,
     value_keys,
@@ -37,8 +39,8 @@ from gradcli.language.located_errors import LanguageError, error_at
 if TYPE_CHECKING:
     from gradcli.columns.streaming.passes import Runner
     from gradcli.columns.streaming.running_sums import Column, Values, Work
-    from gradcli.engine.system.process import AnyContext
     from gradcli.tables.parts import Parts
+    from gradcli.transforms.verdicts import Verdict
 
 _LARGE = 1 << 24  # bytes of files from which on it is asked whether memory has room
 _TIMES = 4  # what a column takes in memory: itself, its gradient, and what is between
@@ -149,14 +151,16 @@ def large(
 
 
 class Passes:
-    """A program whose variables are columns of a large table, ready to run.
+    """The program of a question, whose variables are columns of a large table, ready to run.
 
-    values: of the variables that are no columns, as tensors.
+    tensors: the values of the variables that are no columns. runner: who runs the passes.
     """
 
-    def __init__(self, ctx: AnyContext, request: Request, table: RowsTable) -> None:
-        set_up(ctx, request)
+    def __init__(self, question: Question, table: RowsTable) -> None:
+        request = question.request
         self.request, self.table = request, table
+        self.runner: Runner = question.ctx.with_resource(runner(question))
+        set_up(question.ctx, request)
         if request.loaded:
             raise usage("--by-rows cannot be used with --load", hint="leave out one of them")
         names = [n for n in request.names if n not in table.columns]
@@ -241,14 +245,14 @@ class Passes:
         )
         return found
 
-    def may_be_written(self, work: Work, runner: Runner, *, value: bool = True) -> None:
+    def may_be_written(self, work: Work, *, value: bool = True) -> None:
         """Refuse a file of -o that rows cannot go to, before anything is read."""
         from gradcli.tables.writing import FORMATS
 
         style = self.request.style
         if style.path is None or not rows_of(work, value):
             return
-        if hasattr(runner, "rows") and style.form != "parquet":
+        if hasattr(self.runner, "rows") and style.form != "parquet":
             raise usage(
                 f"-o {style.path}: workers write a folder of Parquet files",
                 hint="as in -o FOLDER.parquet",
@@ -259,7 +263,7 @@ class Passes:
                 hint="use .parquet, .feather, .npy or .csv",
             )
 
-    def run(self, work: Work, runner: Runner) -> tuple[Values, int | None]:
+    def run(self, work: Work) -> tuple[Values, int | None]:
         """All passes; what is wrong with the table is said with its place."""
         from gradcli.columns.streaming.passes import passes
         from gradcli.language.option_values import table_error
@@ -269,7 +273,7 @@ class Passes:
         total = self.table.rows * max(sum(bool(p) for p in work.partition.passes), 1)
         try:
             with Bar(total) as bar:
-                return passes(work, parts, runner, bar.advance)
+                return passes(work, parts, self.runner, bar.advance)
         except TableError as error:
             raise table_error(error) from None
         except OSError as error:
@@ -280,7 +284,6 @@ class Passes:
         work: Work,
         values: Values,
         number: int | None,
-        runner: Runner,
         *,
         value: bool = True,
         label: str = "value",
@@ -308,9 +311,9 @@ class Passes:
                 )
             output.note(f"{names} {have} {self.table.rows:,} rows: -o FILE.parquet writes them")
             return
-        if hasattr(runner, "rows"):
+        if hasattr(self.runner, "rows"):
             with output.Folder(style.path) as folder, Bar(self.table.rows) as bar:
-                runner.rows(work, number, values, written, parts, folder, bar.advance)
+                self.runner.rows(work, number, values, written, parts, folder, bar.advance)
             return
         numerals = lambda array: output.numerals(array, style.precision)  # noqa: E731
         try:
@@ -360,29 +363,26 @@ def cotangent_by_rows(text: str | None) -> Any:
 
 def answer_by_rows(question: Question, table: RowsTable) -> Answer:
     """The answer of passes over the rows of a table."""
-    runs = question.ctx.with_resource(runner(question))
-    made = Passes(question.ctx, question.request, table)
-    return _ANSWERS[question.asked](question, made, runs)
+    return _ANSWERS[question.asked](question, Passes(question, table))
 
 
 def _answer(
     made: Passes,
     work: Work,
     found: tuple[Values, int | None],
-    runner: Runner,
     lines: Iterable[tuple[str | None, Any]],
     keys: Callable[[int | None], dict[str, Any]],
     label: str = "value",
     shown: bool = True,
 ) -> Answer:
     """An answer whose results have rows or not; label: what rows of the value are called, if `shown`."""
-    answer = Answer(made.request, None, [(n, v) for n, v in lines if v is not None], keys)
+    answer = Answer(made.request, [(n, v) for n, v in lines if v is not None], keys, None)
     if rows_of(work, shown):
-        answer.rows = partial(made.write, work, *found, runner, value=shown, label=label)
+        answer.rows = partial(made.write, work, *found, value=shown, label=label)
     return answer
 
 
-def _gradient(question: Question, made: Passes, runner: Runner) -> Answer:
+def _gradient(question: Question, made: Passes) -> Answer:
     request, wrt = made.request, made.wrt()
     if not wrt:
         raise _no_graph(request, "see --wrt and --no-grad")
@@ -391,8 +391,8 @@ def _gradient(question: Question, made: Passes, runner: Runner) -> Answer:
     trace = work.trace
     if trace.result.node is None:
         raise _no_graph(request, "the value does not depend on a variable that requires grad")
-    made.may_be_written(work, runner, value=question.value)
-    found = made.run(work, runner)
+    made.may_be_written(work, value=question.value)
+    found = made.run(work)
     value, grads = work.results(found[0])
     if wrong := not_finite(grads):
         note_not_finite(wrong)
@@ -407,7 +407,7 @@ def _gradient(question: Question, made: Passes, runner: Runner) -> Answer:
         *[("value", value)] * question.value,
         *((f"{n}.grad", grads[n]) for n in wrt if n in grads),
     ]
-    answer = _answer(made, work, found, runner, lines, keys, shown=question.value)
+    answer = _answer(made, work, found, lines, keys, shown=question.value)
     answer.value, answer.like = value, trace.value
     return answer
 
@@ -418,18 +418,18 @@ def _no_graph(request: Request, hint: str) -> LanguageError:
     return error_at(NoGradientError(), source=request.source, hint=hint)
 
 
-def _value(question: Question, made: Passes, runner: Runner) -> Answer:
+def _value(question: Question, made: Passes) -> Answer:
     work = made.work(made.wrt(), backward=False)
-    made.may_be_written(work, runner)
-    found = made.run(work, runner)
+    made.may_be_written(work)
+    found = made.run(work)
     value, _ = work.results(found[0])
     keys = lambda precision: value_keys(work.trace.result, precision)  # noqa: E731
-    answer = _answer(made, work, found, runner, [(None, value)], keys)
+    answer = _answer(made, work, found, [(None, value)], keys)
     answer.value, answer.like = value, work.trace.value
     return answer
 
 
-def _along(question: Question, made: Passes, runner: Runner) -> Answer:
+def _along(question: Question, made: Passes) -> Answer:
     import numpy as np
 
     from gradcli.columns.streaming.mapped_program import direction
@@ -451,10 +451,10 @@ def _along(question: Question, made: Passes, runner: Runner) -> Answer:
         else:
             shared[direction(name)] = way
     work = made.work(None, directions=list(names), columns=columns, shared=shared)
-    made.may_be_written(work, runner)
+    made.may_be_written(work)
     whole = made.work(None) if question.value or request.style.form == "json" else None
-    at = None if whole is None else whole.results(made.run(whole, runner)[0])[0]
-    found = made.run(work, runner)
+    at = None if whole is None else whole.results(made.run(whole)[0])[0]
+    found = made.run(work)
     product, _ = work.results(found[0])
 
     def keys(precision: int | None) -> dict[str, Any]:
@@ -468,12 +468,9 @@ def _along(question: Question, made: Passes, runner: Runner) -> Answer:
         return {"jvp": output.to_json(product, precision), "wrt": wrt, "vector": vectors}
 
     lines = [("value", at), ("jvp", product)]
-    answer = _answer(made, work, found, runner, lines, keys, label="jvp")
+    answer = _answer(made, work, found, lines, keys, label="jvp")
     answer.value, answer.like = at, None if whole is None else whole.trace.value
     return answer
-
-
-_ANSWERS = {VALUE: _value, GRADIENT: _gradient, ALONG: _along}
 
 
 def _direction(made: Passes, name: str, value: str) -> Any:
@@ -513,10 +510,8 @@ def _direction(made: Passes, name: str, value: str) -> Any:
     return array
 
 
-def check_by_rows(
-    ctx: AnyContext, request: Request, table: RowsTable, runner: Runner, rtol: float | None
-) -> Any:
-    """`check`: the gradients by numbers against differences; columns are moved as a whole."""
+def verdict_by_rows(question: Question, table: RowsTable) -> Verdict:
+    """The gradients by numbers against differences; columns are moved as a whole."""
     import numpy as np
 
     from gradcli.columns.streaming.running_sums import shift
@@ -524,20 +519,20 @@ def check_by_rows(
     from gradcli.transforms.finite_differences import RTOL, Checked, costly_slopes
     from gradcli.transforms.verdicts import Verdict
 
-    made = Passes(ctx, request, table)
+    made = Passes(question, table)
     wrt = made.wrt()
     moved = [n for n in wrt if n in table.columns]
     zero = np.zeros((), dtypes.default.real)[()]
     shared = {**made.shared, **{shift(n): zero for n in moved}}
     asked = {n: shift(n) if n in moved else n for n in wrt}
     work = made.work(list(asked.values()), moved=moved, shared=shared)
-    values, _ = made.run(work, runner)
+    values, _ = made.run(work)
     _, slopes = work.results(values)
     alone = made.work(None, moved=moved, shared=shared)
 
     def value(word: str, array: Any) -> Any:
         alone.shared = {**shared, word: array[()]}
-        found, _ = alone.results(made.run(alone, runner)[0])
+        found, _ = alone.results(made.run(alone)[0])
         assert found is not None
         return found.array
 
@@ -547,7 +542,7 @@ def check_by_rows(
         numerical, uncertain = costly_slopes(partial(value, word), np.asarray(shared[word]))
         method = "differences" + ", all rows moved at once" * (name in moved)
         analytical = np.zeros_like(numerical) if slope is None else np.asarray(slope.array)
-        given = RTOL if rtol is None else rtol
+        given = RTOL if question.rtol is None else question.rtol
         by[name] = Checked(analytical, numerical, uncertain, [], method, given, None)
     return Verdict(dict(made.shared), by, False, None)
 
@@ -560,9 +555,9 @@ class PassObjective(Compiled):
 
     costly = True
 
-    def __init__(self, made: Passes, space: Space, runner: Runner) -> None:
+    def __init__(self, made: Passes, space: Space) -> None:
         super().__init__(_never, space.size)
-        self.passes, self.space, self.runner = made, space, runner
+        self.passes, self.space = made, space
         self.work = made.work([*space.start])
         self.along: Work | None = None
 
@@ -575,7 +570,7 @@ class PassObjective(Compiled):
             **work.shared,
             **{n: a.astype(work.shared[n].dtype)[()] for n, a in given.items()},
         }
-        value, grads = work.results(self.passes.run(work, self.runner)[0])
+        value, grads = work.results(self.passes.run(work)[0])
         found = [
             np.zeros(like[n].shape) if grads[n] is None else grads[n].array
             for n in self.space.start
@@ -608,13 +603,12 @@ def _never(x: Any) -> Any:
     raise NotImplementedError
 
 
-def objective_by_rows(
-    ctx: AnyContext, request: Request, table: RowsTable, runner: Runner
-) -> tuple[Space, Compiled]:
+def objective_by_rows(question: Question, table: RowsTable) -> tuple[Space, Compiled]:
     """What `gradcli minimize` moves, and the value of a table that is read by rows."""
+    request = question.request
     if request.wrt is None:
         request.no_grad = [*request.no_grad, *table.columns]
-    made = Passes(ctx, request, table)
+    made = Passes(question, table)
     wrt = made.wrt()
     if column := next((n for n in wrt if n in table.columns), None):
         raise usage(f"{column} is a column of the table: data is not varied", hint="see --wrt")
@@ -623,33 +617,32 @@ def objective_by_rows(
     space = Space(
         {n: made.shared[n] for n in wrt}, {n: t for n, t in made.tensors.items() if n not in wrt}
     )
-    return space, PassObjective(made, space, runner)
+    return space, PassObjective(made, space)
 
 
-def run_by_rows(
-    ctx: AnyContext, request: Request, table: RowsTable, runner: Runner, max_steps: int | None
-) -> None:
-    """What `gradcli run` does of a table that is read by rows."""
+def _displayed(question: Question, made: Passes) -> Answer:
+    """What a program displays, which is run once; its columns are read when a value is wanted."""
     from gradcli.columns.streaming.lazy_passes import NOT_CUT, LazyProgram
     from gradcli.commands.request_evaluation import require_grad
     from gradcli.language import Machine
-    from gradcli.language.display import is_displayed, pretty
 
-    made = Passes(ctx, request, table)
+    request, table = made.request, made.table
     program, variables = request.program, made.tensors
     for name, tensor in variables.items():
         require_grad(request, name, tensor)
-    passes = lambda work: made.run(work, runner)[0]  # noqa: E731
+    passes = lambda work: made.run(work)[0]  # noqa: E731
     lazy = LazyProgram(table.parts, table.columns, table.rows, passes, missing=request.missing)
     try:
         with lazy.recording() as columns:
-            found = Machine({**variables, **columns}, max_steps=max_steps)
+            found = Machine({**variables, **columns}, max_steps=question.max_steps)
             found.run(program)
-            if found.value is not None and is_displayed(program):
-                output.write(pretty(found.value))
+            return displayed(request, found.value)
     except RuntimeError as error:  # of the value that is displayed
         raise error_at(error, source=request.source, span=program.value_span, hint=_WHOLE) from None
     except LanguageError as error:
         if NOT_CUT in error.message:
             error.hint = f"{_SUMS}; {_WHOLE}"
         raise
+
+
+_ANSWERS = {VALUE: _value, GRADIENT: _gradient, ALONG: _along, RUN: _displayed}

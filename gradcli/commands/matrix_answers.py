@@ -92,7 +92,7 @@ class Again:
         order = 2 if self.asked == HESSIAN else 1
         if self.request.style.form in ("text", "plain"):
             lines = [result for line in lines for result in _elements(*line)]
-        found = Answer(self.request, self.value, lines, lambda p: _to_json(keys, p))
+        found = Answer(self.request, lines, lambda p: _to_json(keys, p), self.value)
         found.kinks = kinks_of(self.evaluation, self.look, order=order, rows=True)
         return found
 

@@ -7,9 +7,19 @@ from typing import TYPE_CHECKING, Any
 from gradcli.commands import output
 from gradcli.commands.answers import large_table, rows_wanted
 from gradcli.commands.command_errors import usage
-from gradcli.commands.declarations import BY_ROWS, CLUSTER, EXPRESSION, Option, Options, declare
+from gradcli.commands.declarations import (
+    BY_ROWS,
+    CLUSTER,
+    DRAWS,
+    EXPRESSION,
+    UNCERTAINTY,
+    Option,
+    Options,
+    declare,
+)
 from gradcli.commands.fit import BOUNDS, bounds_of
 from gradcli.commands.pictures import PLOT, PLOTTED, Canvas
+from gradcli.commands.question import MINIMUM, Answer, Question, write
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import cannot_require_grad, read_variables
 from gradcli.commands.uncertainty import named
@@ -18,6 +28,7 @@ from gradcli.language.located_errors import LanguageError
 if TYPE_CHECKING:
     from gradcli.columns.optimize.minima import Minimum
     from gradcli.columns.optimize.spaces import Compiled, Space
+    from gradcli.commands.moved_uncertainty import MovedUncertainties
     from gradcli.commands.plots.pictures import Contours, Curves
     from gradcli.engine.system.process import AnyContext
 
@@ -42,32 +53,29 @@ _METHODS = "trust-exact trust-krylov trust-ncg Newton-CG BFGS L-BFGS-B TNC CG SL
     Option("--trace", "Print value and norm of the gradient at each iteration."),
     *(BY_ROWS, *CLUSTER),
     Option(PLOT, f"Draw the path to the minimum (1 or 2 variables) {PLOTTED}"),
+    *(*UNCERTAINTY, DRAWS),
     examples=(
         'gradcli minimize "(1-x)**2 + 100*(y-x**2)**2" --x -1 --y 2',
         "gradcli minimize \"sum((A@x - b)**2)\" --A '2,1;1,3' --b 1,2 --x 0,0 --wrt x",
         'gradcli minimize "x*y" --x 1 --y 2 --subject "x + y == 1" --bounds x=0:1',
         'gradcli minimize "mean(log(1 + exp(-y*(X@w))))" --X @big:x1,x2 --y @big:y --w 0,0 --by-rows',
     ),
+    propagates=True,
 )
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """Find a minimum of EXPR near the values of its variables.
 
     The gradients and Hessians are exact, not finite differences. The eigenvalues of the Hessian tell
     whether the point is a minimum, a saddle point or flat; the exit code is 1 if it is not a minimum.
+    What has an uncertainty (--a 2±0.1) stays, and gives point and value one.
     """
     from gradcli.columns.optimize.least_squares import limits
     from gradcli.columns.optimize.minima import minimize
 
     canvas = None if options.plot is None else Canvas(options.plot, request.style, "--plot")
-    table = large_table(request, rows_wanted(options))
-    if table is None:
-        space = space_of(ctx, request)
-        objective = space.objective(request.program)
-    else:
-        from gradcli.commands.large_columns import objective_by_rows, runner
-
-        runs = ctx.with_resource(runner(options))
-        space, objective = objective_by_rows(ctx, request, table, runs)
+    question = Question(MINIMUM, ctx, request, options)
+    inputs = inputs_of(request, options)
+    space, objective = _objective(question, inputs is not None)
     if canvas is not None and (space.size > 2 or len(space.start) != space.size):
         raise usage("--plot draws one or two variables that are numbers", hint="leave it out")
     texts = named(options.bounds, "--bounds", 1, space.start)
@@ -86,7 +94,11 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         objective, start, bounds=bounds, constraints=space.relations(options.subject),
         method=options.method, limit=options.max_iterations, told=told,
     )  # fmt: skip
-    report(request, space, found, options.trace)
+    answer = _answer(question, space, found)
+    if inputs is not None and found.converged:
+        spreads = inputs.of_minimum(space, found.x, found.value, bounds, options.subject)
+        answer = inputs.added(answer, spreads, "value")
+    write(answer)
     if canvas is not None:
         canvas.draw(_picture(request.source, space, objective, found))
     if not found.converged:
@@ -97,6 +109,33 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             words = f"this is not a minimum ({found.kind.removeprefix('no minimum: ')})"
         hint = "start elsewhere; if there is no minimum, set --bounds; or try another --method"
         raise LanguageError(words, kind="value", usage=False, hint=hint)
+
+
+def inputs_of(request: Request, options: Options) -> MovedUncertainties | None:
+    """What has an uncertainty on the command line, and moves what is found; None where nothing has."""
+    if request.has_files:
+        from gradcli.commands.uncertainty import take_from_cells
+
+        take_from_cells(request)
+    given = (request.uncertainties, options.uncertainty, options.covariance, options.budget)
+    if not any(given) and options.monte_carlo is None:
+        return None
+    from gradcli.commands.moved_uncertainty import MovedUncertainties
+
+    return MovedUncertainties(request, options)
+
+
+def _objective(question: Question, uncertain: bool) -> tuple[Space, Compiled]:
+    """The variables to move, and the value that is to become small: of memory, or of a table by rows."""
+    table = large_table(question.request, rows_wanted(question))
+    if table is not None and uncertain:
+        raise usage("an uncertainty cannot be used with --by-rows", hint="leave out one of them")
+    if table is None:
+        space = space_of(question.ctx, question.request)
+        return space, space.objective(question.request.program)
+    from gradcli.commands.large_columns import objective_by_rows
+
+    return objective_by_rows(question, table)
 
 
 def space_of(ctx: AnyContext, request: Request) -> Space:
@@ -123,38 +162,33 @@ def _told(number: int, value: float, norm: float) -> None:
     output.write(f"{number:5}  value {value:<22.15g}  gradient_norm {norm:.3g}")
 
 
-def report(request: Request, space: Space, found: Minimum, trace: bool) -> None:
-    """Print what was found."""
+def _answer(question: Question, space: Space, found: Minimum) -> Answer:
     import numpy as np
 
     point = space.shaped(found.x)
     norm = float(np.linalg.norm(found.gradient))
     numbers = {"gradient_norm": norm, "kind": found.kind}
     ends = {n: getattr(found, n) for n in ("method", "iterations", "evaluations")}
-    if request.style.form == "json":
-        gradient = {n: output.to_json(g) for n, g in space.shaped(found.gradient).items()}
+    results: list[tuple[str | None, Any]]
+    results = [*point.items(), ("value", found.value), *numbers.items()]
+    if found.eigenvalues is not None and len(found.eigenvalues):
+        results.append(("smallest_eigenvalue", float(found.eigenvalues[0])))
+
+    def keys(_: int | None) -> dict[str, Any]:
         made: dict[str, Any] = {
-            "expression": request.source,
             "point": {n: output.to_json(a) for n, a in point.items()},
             "value": output.to_json(found.value),
-            "gradient": gradient,
+            "gradient": {n: output.to_json(g) for n, g in space.shaped(found.gradient).items()},
             **numbers,
             "eigenvalues": output.to_json(found.eigenvalues),
             **ends,
             "converged": found.converged,
         }
-        if trace:
+        if question.trace:
             made["trace"] = [{"value": v, "gradient_norm": g} for _, v, g in found.path]
-        output.write_json(made)
-        return
-    results: list[tuple[str | None, Any]] = [
-        *point.items(),
-        ("value", found.value),
-        *numbers.items(),
-    ]
-    if found.eigenvalues is not None and len(found.eigenvalues):
-        results.append(("smallest_eigenvalue", float(found.eigenvalues[0])))
-    output.write_results([*results, *ends.items()], request.style)
+        return made
+
+    return Answer(question.request, [*results, *ends.items()], keys)
 
 
 def _picture(label: str, space: Space, objective: Compiled, found: Minimum) -> Curves | Contours:

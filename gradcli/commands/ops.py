@@ -1,10 +1,16 @@
-"""`gradcli ops [NAME]`: the operator table, or one function of it."""
+"""`gradcli ops [NAME]`: the operator table, or one function of it.
+
+It reads what function_facts wrote, so that neither NumPy nor the table is imported.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 import sys
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,11 +20,8 @@ from gradcli.commands.declarations import STYLE, Argument, Options, declare
 from gradcli.commands.options import chosen_form
 from gradcli.commands.terminal import width, wrapped
 
-if TYPE_CHECKING:
-    from gradcli.engine.registry.table import Function
-
-SAMPLES_TRIED = 5
-VARIABLES = "xyzuvw"
+FILE = Path(__file__).with_name("functions.json")
+Facts = dict[str, Any]  # of one function, as function_facts.facts gives them, and its example
 
 
 @declare(
@@ -47,211 +50,131 @@ def command(ctx: click.Context, options: Options) -> None:
         show(options.name, style)
 
 
-def entries() -> dict[str, list[Function]]:
-    """The functions by family, each once."""
-    from gradcli.engine.registry import table
+@cache
+def _known() -> tuple[dict[str, Facts], dict[str, float]]:
+    """The functions by name, and the constants with their values."""
+    found = json.loads(FILE.read_text(encoding="utf-8"))
+    constants = {name: float(value) for name, value in found["constants"].items()}
+    return {row["name"]: row for row in found["functions"]}, constants
 
-    found: dict[str, list[Function]] = {}
-    for entry in sorted(table.entries(), key=lambda entry: entry.name):
-        if entry.name.startswith("_"):  # a kernel of PyTorch's that others are made of
-            continue
-        found.setdefault(entry.family, []).append(entry)
-    return {family: found[family] for family in sorted(found)}
+
+def _listed() -> list[Facts]:
+    """The functions by family and name; without the kernels of PyTorch that others are made of."""
+    rows = [row for row in _known()[0].values() if not row["name"].startswith("_")]
+    return sorted(rows, key=lambda row: (row["family"], row["name"]))
+
+
+def find(name: str) -> Facts | None:
+    """The function of a name, of an alias, or of a name that has `nn.functional.` before it."""
+    functions = _known()[0]
+    if name in functions:
+        return functions[name]
+    aliased = [row for row in functions.values() if name in row["aliases"]]
+    whole = functions.get(f"nn.functional.{name}")
+    return next(iter(aliased), whole if whole and whole["short"] else None)
 
 
 def _list(style: output.Style) -> None:
-    families = entries()
+    listed = _listed()
     if style.form != "text" or not style.summarise:
-        _write_found([entry for family in families.values() for entry in family], style)
+        _write_found(listed, style)
         return
+    families: dict[str, list[str]] = {}
+    for row in listed:
+        families.setdefault(row["family"], []).append(row["name"])
     lines = []
-    for family, listed in families.items():
-        names = " ".join(entry.name for entry in listed)
-        text = wrapped(names, width(sys.stdout), first="  ", rest="  ")
+    for family, names in families.items():
+        text = wrapped(" ".join(names), width(sys.stdout), first="  ", rest="  ")
         title = click.style(family, fg="cyan", bold=True) if style.colour else family
         lines.append(f"{title}:\n{text}\n")
     output.write("\n".join(lines).rstrip("\n"), styled=True)
 
 
-def _write_found(found: list[Function], style: output.Style) -> None:
+def _write_found(found: list[Facts], style: output.Style) -> None:
     """One function a line: its name and what it computes."""
     if style.form == "json":
-        output.write_json({"functions": [summary(entry) for entry in found]})
+        keys = ("name", "family", "signature", "aliases", "nodes")
+        output.write_json({"functions": [{key: row[key] for key in keys} for row in found]})
         return
     if style.form == "plain":
-        output.write("\n".join(f"{e.name}\t{e.family}\t{e.signature}" for e in found))
+        output.write("\n".join(f"{e['name']}\t{e['family']}\t{e['signature']}" for e in found))
         return
-    room = max(len(entry.name) for entry in found)
+    room = max(len(row["name"]) for row in found)
+    columns = width(sys.stdout)
     lines = []
-    for entry in found:
-        text = f"{entry.name:<{room}}  {' '.join((entry.doc or '').split())}".rstrip()
-        columns = width(sys.stdout)
+    for row in found:
+        text = f"{row['name']:<{room}}  {row['doc']}".rstrip()
         cut = style.summarise and len(text) > columns
         lines.append(f"{text[: columns - 1].rstrip()}…" if cut else text)
     output.write("\n".join(lines), styled=True)
 
 
-def search(word: str) -> list[Function]:
+def search(word: str) -> list[Facts]:
     """The functions that a word has to do with: as a pattern of names, another language's name, a family,
     a part of a name or of a description. The best of these that finds anything."""
     from fnmatch import fnmatchcase
 
-    from gradcli.engine.registry.table import FUNCTIONS, knows
     from gradcli.language import foreign_names
 
     word = word.lower().strip()
-    every = [entry for family in entries().values() for entry in family]
+    every = _listed()
     if set("*?[") & set(word):
         return [e for e in every if any(fnmatchcase(n, word) for n in _names(e))]
-    if found := [e for e in every if e.family in (word, f"{word}s", f"{word}es")]:
+    if found := [e for e in every if e["family"] in (word, f"{word}s", f"{word}es")]:
         return found
     told = foreign_names.FUNCTIONS.get(word, "") or foreign_names.SUBJECTS.get(word, "")
-    meant = [FUNCTIONS[n] for n in re.findall(r"[a-z][\w.]*", told) if knows(n) and n in FUNCTIONS]
-    if not word.replace("_", "").replace(" ", "").isalnum():
-        return meant
-    inside = [e for e in every if any(word in n for n in _names(e)) and len(word) > 2]
-    said = re.compile(rf"\b{re.escape(word)}", re.IGNORECASE)
-    described = [e for e in every if len(word) > 2 and said.search(e.doc or "")]
-    return list(dict.fromkeys([*meant, *inside, *described]))
+    meant = [row for name in re.findall(r"[a-z][\w.]*", told) if (row := _called(name))]
+    if word.replace("_", "").replace(" ", "").isalnum() and len(word) > 2:
+        said = re.compile(rf"\b{re.escape(word)}", re.IGNORECASE)
+        meant += [e for e in every if any(word in n for n in _names(e))]
+        meant += [e for e in every if said.search(e["doc"])]
+    return list({row["name"]: row for row in meant}.values())
 
 
-def _names(entry: Function) -> list[str]:
+def _called(name: str) -> Facts | None:
+    """The function that is called so, or of which it is an alias."""
+    found = find(name)
+    return found if found is not None and name in (found["name"], *found["aliases"]) else None
+
+
+def _names(row: Facts) -> list[str]:
     return [
-        name for full in (entry.name, *entry.aliases) for name in (full, full.rpartition(".")[2])
+        name for full in (row["name"], *row["aliases"]) for name in (full, full.rpartition(".")[2])
     ]
-
-
-def summary(entry: Function) -> dict[str, Any]:
-    """One function as JSON, short."""
-    return {
-        "name": entry.name,
-        "family": entry.family,
-        "signature": entry.signature,
-        "aliases": list(entry.aliases),
-        "nodes": [primitive.node for primitive in entry.primitives if primitive.node],
-    }
-
-
-def details(entry: Function) -> dict[str, Any]:
-    """One function as JSON, whole."""
-    from gradcli.engine.registry.version_facts import facts_of
-    from gradcli.graphs.vjp_text import rules_of
-
-    rows = [
-        {"node": primitive.node, "saves": list(primitive.saves), "derivatives": rules_of(primitive)}
-        for primitive in entry.primitives
-    ]
-    return {
-        **summary(entry),
-        "doc": " ".join((entry.doc or "").split()),
-        "method": entry.method,
-        "inplace": entry.inplace,
-        "rows": rows,
-        "kinks": kinks_of(entry),
-        "example": example(entry),
-        "versions": [fact._asdict() for fact in facts_of((entry.name, *entry.aliases))],
-    }
-
-
-def kinks_of(entry: Function) -> list[dict[str, Any]]:
-    """What systems answer where the function has no derivative: the recorded questions about it."""
-    from gradcli.transforms.recorded_answers import groups, questions
-
-    names = {entry.name, *entry.aliases, *(p.public_name for p in entry.primitives)}
-    found = []
-    for one in questions():
-        if names.isdisjoint(one.operators):
-            continue
-        answers = {
-            answer: [{"system": s.label, "title": s.title, "source": s.source} for s in listed]
-            for answer, listed in groups(one).items()
-        }
-        about = {"question": one.text, "program": one.program, "point": dict(one.point)}
-        found.append({**about, "order": one.order, "answers": answers})
-    return found
-
-
-def example(entry: Function) -> str | None:
-    """A command line that runs the function: the first sample that does, tried here and now."""
-    for sample in entry.samples[:SAMPLES_TRIED]:
-        expression, values = _with_variables(sample)
-        verb = _verb(expression, values)
-        if verb is not None:
-            words = ["gradcli", verb.split()[0], f'"{expression}"']
-            words += [f'--{name} "{text}"' for name, text in values.items()]
-            return " ".join([*words, *verb.split()[1:]])
-    return None
-
-
-def _with_variables(sample: str) -> tuple[str, dict[str, str]]:
-    """The sample with its random arguments as variables, so that there is something to differentiate."""
-    values: dict[str, str] = {}
-
-    def name(match: re.Match[str]) -> str:
-        if len(values) == len(VARIABLES):
-            return match[0]
-        values[VARIABLES[len(values)]] = match[0]
-        return VARIABLES[len(values) - 1]
-
-    return re.sub(r"\brandn\((?:[^()]|\([^()]*\))*\)", name, sample), values
-
-
-def _verb(expression: str, values: dict[str, str]) -> str | None:
-    """What can be done with the sample: `grad`, `grad --seed ones`, `eval`, or nothing."""
-    from gradcli import language
-    from gradcli.language.located_errors import OPERATION_ERRORS
-
-    try:
-        variables = {n: language.read_value(text).requires_grad_() for n, text in values.items()}
-        value = language.run(language.parse(expression), variables).value
-    except language.LanguageError:  # the next one may do
-        return None
-    if not getattr(value, "requires_grad", False):
-        return "eval"
-    try:
-        value.backward(value.detach())
-    except OPERATION_ERRORS:  # a derivative that PyTorch refuses too
-        return "eval"
-    return "grad" if value.numel() == 1 else "grad --seed ones"
 
 
 def show(name: str, style: output.Style) -> None:
     """Write what there is to know about a function."""
-    from gradcli.engine.registry.table import FUNCTIONS, resolve
-    from gradcli.language.names import functional
-
     bare = name.removeprefix("torch.").removeprefix("Tensor.")
     if bare.startswith("F."):
         bare = bare.replace("F.", "nn.functional.", 1)
-    value = resolve(bare)
-    entry = FUNCTIONS.get(bare)
-    if entry is None and isinstance(value, float | complex):
+    constants = _known()[1]
+    if bare in constants:
         if style.form == "json":
-            output.write_json({"name": bare, "value": output.to_json(value)})
+            output.write_json({"name": bare, "value": output.to_json(constants[bare])})
         else:
-            output.write(f"{bare} = {value}")
+            output.write(f"{bare} = {constants[bare]}")
         return
-    if entry is None and (whole := functional(bare)) is not None:
-        entry = resolve(whole)
-    if entry is None and (listed := search(name)):
+    found = find(bare)
+    if found is None and (listed := search(name)):
         _write_found(listed, style)
         return
-    if entry is None:
+    if found is None:
         raise _unknown(name)
-    found = details(entry)
     if style.form == "json":
-        output.write_json(found)
+        output.write_json({key: value for key, value in found.items() if key != "short"})
         return
     output.write("\n".join(_lines(found, style.colour)), styled=True)
 
 
 def _unknown(name: str) -> Exception:
-    from gradcli.engine.registry.table import names
     from gradcli.language.located_errors import did_you_mean, suggest
 
+    functions, constants = _known()
+    names = sorted({*functions, *constants, *(n for e in functions.values() for n in e["aliases"])})
     bare = re.sub(r"^[^\W\d]\w?\.|\(.*", "", name)  # `x.sin`, `sin(x)`
     hint = (
-        did_you_mean([bare] if bare in names() else suggest(name, names()))
+        did_you_mean([bare] if bare in names else suggest(name, names))
         or "gradcli ops lists them all"
     )
     return usage(f"no function is called `{name}`", hint=hint, kind="name")

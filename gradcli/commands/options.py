@@ -689,7 +689,7 @@ def _uncertainties(
         if not propagates:
             raise usage(
                 f"{options[name].rstrip('=')}: {text} has an uncertainty",
-                hint="gradcli eval, grad and map propagate it",
+                hint="gradcli eval, grad, map, root and minimize propagate it",
             )
         texts[name], found[name] = pair
     return found

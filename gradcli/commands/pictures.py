@@ -135,6 +135,18 @@ class Canvas:
                 f"{option} draws among --{style.form}", hint=f"name a file: {option} FILE.svg"
             )
 
+    def _alike(self, picture: Any, wide: int, high: int) -> tuple[int, int]:
+        """The size with which a unit is as long upwards as across; a character is twice as high as wide."""
+        across, up = (axis.ends[1] - axis.ends[0] for axis in (picture.x, picture.y))
+        beside = 8  # characters of the marks of the vertical axis
+        if self.wide is None:
+            fitting = round(2 * high * across / up) + beside
+            if fitting <= wide:
+                return fitting, high
+        if self.high is None:
+            return wide, max(round((wide - beside) * up / across / 2), 5)
+        return wide, high
+
     def draw(self, picture: Curves | Contours) -> None:
         """Draw it."""
         if self.path is not None and self.form is not None:
@@ -148,6 +160,8 @@ class Canvas:
 
         wide = self.wide or min(width(sys.stdout), 120)
         size = wide, self.high or max(wide // 4, 12)
+        if getattr(picture, "alike", False):
+            size = self._alike(picture, *size)
         plain = not speaks_unicode(sys.stdout)
         text = getattr(braille, picture.kind)(
             picture, size, coloured=self.style.colour, plain=plain

@@ -19,6 +19,7 @@ from gradcli.commands.declarations import (
     declare,
 )
 from gradcli.commands.pictures import AXES, Canvas, View
+from gradcli.commands.plotted_equations import Equations, equations_of, right_side
 from gradcli.language.located_errors import LanguageError
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ _DASHES = ((1, 0), (3, 3), (1, 3), (5, 2))
     *AXES,
     examples=(
         'gradcli plot "x*sin(x)" --x -10:10',
+        'gradcli plot "x**2 + y**2 == 1, y == x**2"',
         'gradcli plot "(1-x)**2 + 100*(y-x**2)**2" --x -2:2 --y -1:3 --descend 0.001 --at x=-1,y=2',
         'gradcli plot "y == a*exp(-t/2)" data.csv --a 3 -o fit.svg',
         "gradcli plot U data.csv --log y",
@@ -73,13 +75,19 @@ _DASHES = ((1, 0), (3, 3), (1, 3), (5, 2))
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """Draw EXPR and its derivative over an interval: --x FROM:TO.
 
-    Two variables with intervals give a contour plot with arrows along the gradient. With a TABLE,
-    `y == EXPR` draws the column y and the curve, `U, I` columns alone, and no EXPR all of them.
+    Two variables give a contour plot with arrows along the gradient; an equation of two variables gives its
+    curve. With a TABLE, `y == EXPR` draws the column y and the curve, `U, I` columns alone, and no EXPR all
+    of them.
     """
     from gradcli.commands.request_evaluation import set_up
 
     set_up(ctx, request)
     Plot(request, options).draw()
+
+
+def _upward(name: str) -> tuple[bool, bool, str]:
+    """By what two variables are sorted whose ranges nobody gave: x goes across, and y up."""
+    return name != "x", name == "y", name
 
 
 def _with_a_value(source: str) -> str:
@@ -112,13 +120,23 @@ class Plot:
                 self._read(several(options.table, options.more))
         if self.points is not None and self.points.curve is None:
             return
-        for name in request.open_variables:
-            if name not in self.runs and name not in request.loaded:
-                low, high = _UNSAID if not self.view.log("x") else _UNSAID_LOG
-                self.runs[name] = low, high
+        unsaid = [n for n in request.open_variables if n not in (*self.runs, *request.loaded)]
+        self.equations: Equations | None = None
+        if self.points is None:
+            self.source, named = right_side(self.source, unsaid, [*self.runs, *unsaid])
+            unsaid = [name for name in unsaid if name != named]
+            self.equations = equations_of(self.source)
+        self.unsaid = unsaid
+        two = self.equations is not None and len(self.runs) + len(unsaid) == 2
+        for name in unsaid:
+            self.runs[name] = _UNSAID if not self.view.log("x") else _UNSAID_LOG
+            if not two:
+                low, high = self.runs[name]
                 output.note(
                     f"{name} goes from {low:g} to {high:g}; for another range write --{name} FROM:TO"
                 )
+        if unsaid and len(self.runs) == 2:
+            self.runs = {name: self.runs[name] for name in sorted(self.runs, key=_upward)}
         if not self.runs:
             hint = f"as in --{[*request.names, 'x'][0]} -10:10"
             raise usage("no variable has a range to draw over", hint=hint)
@@ -136,6 +154,8 @@ class Plot:
             self._curves()
         elif self.points is not None:
             raise usage("a table is drawn over one variable", hint="give the others a value")
+        elif self.equations is not None:
+            self._implicit(self.equations)
         else:
             self._contours()
 
@@ -213,6 +233,8 @@ class Plot:
         from gradcli.language.rewritten_sources import last_items
         from gradcli.transforms.verdicts import function_of
 
+        if self.equations is not None:
+            return self.equations.both_sides(self.request.loaded)
         program = parse(self.source)
         whole = function_of(program, self.request.loaded)
         point = {n: wrap(a) for n, a in self.shared.items()}
@@ -246,7 +268,11 @@ class Plot:
 
         name, (low, high) = next(iter(self.runs.items()))
         points, view = self.points, self.view
-        order = 0 if points is not None and self.options.order == 1 else self.options.order
+        order = self.options.order
+        if order == 1 and (points is not None or self.equations is not None):
+            order = 0
+        if self.equations is not None:
+            self.equations.say_sides({name: (low, high)})
         lines: list[Line] = []
         functions = self._functions()
         for label, function in functions:
@@ -331,6 +357,26 @@ class Plot:
         )
 
     # -- two variables -------------------------------------------------------------------------------
+    def _implicit(self, equations: Equations) -> None:
+        """Draw the curves of equations of two variables."""
+        from gradcli.commands.plotted_equations import ImplicitCurves
+
+        for option in ("surface", "descend"):
+            if getattr(self.options, option):
+                raise usage(
+                    f"--{option} is of an expression, not of an equation",
+                    hint="write left - right, whose curve is where it is 0",
+                )
+        said = {name: ends for name, ends in self.runs.items() if name not in self.unsaid}
+        found = ImplicitCurves(
+            equations, list(self.runs), said, self.shared, self.request.loaded, self.view
+        )
+        if self.request.style.form in ("json", "csv", "plain"):
+            found.write(self.request.style)
+            return
+        at = None if self.options.at is None else self._point(list(self.runs))
+        self.canvas.draw(found.picture(at))
+
     def _contours(self) -> None:
         import numpy as np
 

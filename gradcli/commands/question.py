@@ -11,10 +11,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
+from gradcli.engine.system.visible import visible
 
 if TYPE_CHECKING:
     from gradcli.commands.declarations import Options
@@ -25,22 +26,31 @@ if TYPE_CHECKING:
     from gradcli.graphs import Trace
 
 NO_PLAN = "no plan: "
+UNSAID = object()  # the value of an answer that is about something else
 VALUE, GRADIENT, JACOBIAN, HESSIAN, ALONG = "value", "gradient", "Jacobian", "Hessian", "derivative"
+CHECKED, MINIMUM, RUN = "check", "minimum", "run"
 
 
 class Question:
     """What is asked of a program.
 
-    asked: VALUE, GRADIENT, JACOBIAN, HESSIAN, or ALONG for the derivative along a direction. request: the
-    program and the values of its variables. Everything else is called as the option that says it; what a
-    command has no option for is not asked.
+    asked: VALUE, GRADIENT, JACOBIAN, HESSIAN, ALONG for the derivative along a direction, CHECKED for
+    gradients beside differences, MINIMUM, or RUN for what a program displays. request: the program and the
+    values of its variables. Everything else is called as the option that says it; what a command has no
+    option for is not asked. What is asked of a program as a formula: `formula_question`.
     """
 
     by_rows: bool | None = None
     plan: bool | None = None
     cluster = like = monte_carlo = seed = workers = None
-    covariance = hook = retain = uncertainty = vector = ()
+    against: str | None = None
+    range = samples = None
+    assume = covariance = hook = retain = uncertainty = vector = ()
     budget = create_graph = detect_anomaly = retain_graph = sparse = trace = value = False
+    jacobian = second_order = False
+    max_steps: int | None = None
+    rtol: float | None = None
+    atol: float | None = None
     mode = "auto"
     order = passes = 1
     errors: Uncertainties | None = None
@@ -82,13 +92,18 @@ class Question:
 class Answer:
     """What a backend found.
 
-    value: of the program. like: what has its shape and dtype, where the value is in the rows of a table.
     results: (name, value) of every line of text. keys: of the precision, the keys of the JSON object behind
-    the value's; a function, for most commands print text. plan: in which blocks it was computed. trace: of
-    the backward pass. kinks: what there is to say of points without a derivative. others: what other systems
-    have, beside `grads`. rows: writes what has rows.
+    the value's; a function, for most commands print text. value: of the program, where JSON says it. like:
+    what has its shape and dtype, where the value is in the rows of a table. lines: text in place of results,
+    which has passed the gate. prose: sentences before the results, which may be broken. ok: whether the exit
+    code is 0. plan: in which blocks it was computed. trace: of the backward pass. kinks: what there is to say
+    of points without a derivative. others: what other systems have, beside `grads`. rows: writes what has
+    rows.
     """
 
+    lines: Sequence[str] = ()
+    prose: Sequence[str] = ()
+    ok = True
     plan: list[str] | None = None
     trace: Trace | None = None
     kinks: Kinks | None = None
@@ -98,14 +113,24 @@ class Answer:
 
     def __init__(
         self,
-        request: Request,
-        value: Any,
+        request: Any,
         results: Iterable[tuple[str | None, Any]],
         keys: Callable[[int | None], dict[str, Any]],
+        value: Any = UNSAID,
         like: Any = None,
     ) -> None:
         self.request, self.value, self.like = request, value, like
         self.results, self.keys = list(results), keys
+
+
+def displayed(request: Request, value: Any) -> Answer:
+    """The answer that shows a program's value as a notebook does, if its last line is an expression."""
+    from gradcli.language.display import is_displayed, pretty
+
+    answer = Answer(request, [], lambda _: {}, value)
+    if value is not None and is_displayed(request.program):
+        answer.lines = [visible(pretty(value))]
+    return answer
 
 
 # -- the writer -------------------------------------------------------------------------------------
@@ -126,6 +151,10 @@ def write(answer: Answer) -> None:
 
         if not write_steps(answer.trace, style):
             return
+    if answer.lines:
+        output.write("\n".join(answer.lines), styled=True)
+    if answer.prose:
+        output.write_prose("\n".join(answer.prose))
     results = answer.results
     if answer.others is not None:
         answer.others.write(results, answer.grads, style)
@@ -140,7 +169,8 @@ def write(answer: Answer) -> None:
 def _object(answer: Answer, precision: int | None) -> dict[str, Any]:
     """The object that --json prints."""
     found: dict[str, Any] = {"expression": answer.request.source}
-    found |= output.described(answer.value, precision, like=answer.like)
+    if answer.value is not UNSAID:
+        found |= output.described(answer.value, precision, like=answer.like)
     found |= answer.keys(precision)
     if answer.trace is not None:
         found["trace"] = answer.trace.to_json()
@@ -148,7 +178,25 @@ def _object(answer: Answer, precision: int | None) -> dict[str, Any]:
         found["plan"] = answer.plan
     for more in (answer.kinks, answer.others):
         found |= more.to_json() if more else {}
+    if "wrt" not in found and (wrt := _by_variable(found)):
+        found["wrt"] = wrt
     return found
+
+
+# The keys of single commands that have something of each variable, and what it is called in `wrt`.
+_OF_VARIABLES = {"shapes": "shape", "at": "at", "point": "value", "gradient": "grad"}
+
+
+def _by_variable(found: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What an object says of each variable under keys of the command's own, by variable."""
+    wrt: dict[str, dict[str, Any]] = dict(found.get("parameters", {}))
+    for key, word in _OF_VARIABLES.items():
+        for name, value in found.get(key, {}).items():
+            wrt.setdefault(name, {})[word] = value
+    for root in found.get("roots", ()):
+        for name, value in root.items():
+            wrt.setdefault(name, {}).setdefault("roots", []).append(value)
+    return wrt
 
 
 # -- what JSON says -----------------------------------------------------------------------------

@@ -151,13 +151,13 @@ class Look:
             return
         import numpy as np
 
-        from gradcli.engine.core.switch import JUMP, KINK, MISSED, Call
+        from gradcli.engine.core.switch import JUMP, KINK, MISSED, WatchedCall
 
         first = results[0]
         if not isinstance(first, (np.ndarray, np.generic)):
             self.compiled = True
         elif first.dtype.kind == "f":
-            call = Call(primitive, operands, results)
+            call = WatchedCall(primitive, operands, results)
             self.met = any(
                 p.kind in (KINK, JUMP, MISSED) and p.count(call) > 0 for p in primitive.switch
             )

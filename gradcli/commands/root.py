@@ -6,10 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
-from gradcli.commands.declarations import EXPRESSION, Option, Options, declare
+from gradcli.commands.declarations import (
+    DRAWS,
+    EXPRESSION,
+    UNCERTAINTY,
+    Option,
+    Options,
+    declare,
+)
 from gradcli.commands.fit import bounds_of
-from gradcli.commands.minimize import space_of
+from gradcli.commands.minimize import inputs_of, space_of
 from gradcli.commands.pictures import PLOT, PLOTTED, Canvas
+from gradcli.commands.question import Answer, write
 from gradcli.commands.request import Request
 from gradcli.language.located_errors import LanguageError
 
@@ -23,11 +31,14 @@ if TYPE_CHECKING:
     *EXPRESSION,
     Option("--all", "Find all roots in an interval, as in --x 0:10."),
     Option(PLOT, f"Draw left minus right over one variable {PLOTTED}"),
+    *(*UNCERTAINTY, DRAWS),
     examples=(
         'gradcli root "cos(x) == x" --x 1',
         'gradcli root "x + y == 3; x*y == 2" --x 0 --y 5',
         'gradcli root "tan(x) == x" --x 0:10 --all',
+        'gradcli root "x**3 - a*x == b" --a 1±0.1 --b 2±0.2 --x 1',
     ),
+    propagates=True,
     puts_in="let",
 )
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
@@ -35,18 +46,20 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
 
     An expression that is not an equation is to be 0: `x**2 - 2`. Give as many equations as there are unknown
     numbers, separated by `;`. An equation of vectors counts once for each element. --let "f=[…]" gives an
-    expression a name.
+    expression a name. What has an uncertainty (--a 2±0.1) stays, and gives the root one.
     """
     from gradcli.columns.optimize.roots import all_roots, root
     from gradcli.columns.optimize.spaces import Compiled
 
     canvas = None if options.plot is None else Canvas(options.plot, request.style, "--plot")
     interval = _interval(request) if options.all else None
+    inputs = inputs_of(request, options)
     space = space_of(ctx, request)
     system = Compiled(space.differences(request.program), space.size)
     if canvas is not None and space.size > 1:
         raise usage("--plot draws equations of one number", hint="leave it out")
     roots: list[Any]
+    plateaus: list[tuple[float, float]] = []
     if interval is None:
         for name in request.names:
             if ":" in request.texts.get(name, ""):
@@ -56,20 +69,34 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     else:
         import numpy as np
 
-        numbers, width = all_roots(system, *interval)
-        roots = [np.array([number]) for number in numbers]
+        every = all_roots(system, *interval)
+        roots = [np.array([number]) for number in every.roots]
+        plateaus = every.plateaus
         residual = max((abs(float(system.value(x)[0])) for x in roots), default=0.0)
         converged = True
-        output.note(f"of roots closer than {width:.1g} some may be missing")
-    if request.style.form == "json":
-        points = [{n: output.to_json(a) for n, a in space.shaped(x).items()} for x in roots]
-        made = {"expression": request.source, "roots": points, "residual": output.to_json(residual)}
-        output.write_json({**made, "evaluations": system.evaluations, "converged": converged})
-    else:
-        lines: list[tuple[str | None, Any]] = [
-            pair for x in roots for pair in space.shaped(x).items()
-        ]
-        output.write_results([*lines, ("residual", residual)] if lines else [], request.style)
+        output.note(f"of roots closer than {every.width:.1g} some may be missing")
+        for low, high in plateaus:
+            output.note(
+                f"from {low:.15g} to {high:.15g} the sides are equal all along: both ends are printed"
+            )
+    points = [space.shaped(x) for x in roots]
+    lines: list[tuple[str | None, Any]] = [pair for point in points for pair in point.items()]
+    keys: dict[str, Any] = {
+        "roots": [{n: output.to_json(a) for n, a in point.items()} for point in points],
+        "residual": output.to_json(residual),
+        "evaluations": system.evaluations,
+        "converged": converged,
+    }
+    if plateaus:
+        keys["plateaus"] = [list(ends) for ends in plateaus]
+    if inputs is not None and plateaus:
+        raise usage("roots that fill an interval have no uncertainty", hint="leave out the ±")
+    if inputs is not None and roots and converged:
+        spreads = [inputs.of_root(space, x) for x in roots]
+        lines = [line for one in spreads for line in inputs.lines(one, request.style)]
+        each = [inputs.to_json(one) for one in spreads]
+        keys |= {key: [one[key] for one in each] for key in each[0]}
+    write(Answer(request, [*lines, ("residual", residual)] if lines else [], lambda _: keys))
     if canvas is not None:
         canvas.draw(_picture(space, system, roots, interval))
     if not converged or not roots:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradcli.commands import output
-from gradcli.commands.answers import large_table, rows_wanted
+from gradcli.commands.answers import by_rows
 from gradcli.commands.declarations import (
     BY_ROWS,
     CLUSTER,
@@ -16,9 +15,9 @@ from gradcli.commands.declarations import (
     Options,
     declare,
 )
+from gradcli.commands.question import RUN, Question, displayed, write
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import machine
-from gradcli.language.display import is_displayed, pretty
 
 if TYPE_CHECKING:
     from gradcli.engine.system.process import AnyContext
@@ -42,14 +41,10 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     If the last line is an expression, its value is printed as in a notebook. Variables that the program
     reads but does not assign are options: --x 1,2,3.
     """
-    if (table := large_table(request, rows_wanted(options))) is not None:
-        from gradcli.commands.large_columns import run_by_rows, runner
-
-        with runner(options) as runs:
-            run_by_rows(ctx, request, table, runs, options.max_steps)
-        return
-    program = request.program
-    found = machine(ctx, request, max_steps=options.max_steps)
-    found.run(program)
-    if found.value is not None and is_displayed(program):
-        output.write(pretty(found.value))
+    question = Question(RUN, ctx, request, options)
+    answer = by_rows(question)
+    if answer is None:
+        found = machine(ctx, request, max_steps=question.max_steps)
+        found.run(request.program)
+        answer = displayed(request, found.value)
+    write(answer)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradcli.commands import output
 from gradcli.commands.declarations import Options, declare
-from gradcli.commands.diff import FORMULA, printed_formula, squared, write_notes
+from gradcli.commands.formula_question import FORMULA, FormulaQuestion, format_of, located, squared
 from gradcli.commands.free_points import point
+from gradcli.commands.question import write
 from gradcli.commands.request import Request
-from gradcli.language.located_errors import error_at
+from gradcli.engine.system.visible import visible
 
 if TYPE_CHECKING:
     from gradcli.engine.system.process import AnyContext
@@ -31,22 +31,12 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
 
     The value of a variable may be an expression of other variables: --let "x=r*cos(t)".
     """
-    from gradcli.formulas.ask.composed_derivatives import simplification
-    from gradcli.formulas.lift.lifting import NoExpression
-
-    if request.style.form == "json":
-        options.format = "json"
+    format_of(request, options)
     where = squared(options.assume, request, point(ctx, request))
-    try:
-        found, made = printed_formula(request, where, [], simplification(), "eval", options)
-    except NoExpression as error:
-        raise error_at(error, source=request.source, span=error.span) from error
-    write_notes(found, made, where)
-    (text,) = made.by.values() if made.by else ("",)
-    if options.format == "json":
-        shapes = {n: list(a.shape) for n, a in where.arrays.items()}
-        report = {"expression": request.source, "simplified": text, "shapes": shapes}
-        shared = {"shared": dict(made.shared)} if made.shared else {}
-        output.write_json({**report, "general": made.general, **shared})
-    else:
-        output.write(made.code or "\n".join([*made.lines, text]))
+    with located(request):
+        answer = FormulaQuestion(request, where, **vars(options)).answered()
+    answer.note()
+    (text,) = answer.made.by.values() or [""]  # of a program there is code alone
+    answer.about = {"simplified": text}
+    answer.lines = answer.lines or [*map(visible, answer.made.lines), visible(text)]
+    write(answer)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,10 +23,14 @@ class Fitted:
     """A fit: `values`, `errors`, `covariance` as arrays in the order of `names`; see also `parameters`.
 
     converged is False where no minimum was found; undetermined names what the data do not tell. fitted and
-    residual are those of the rows.
+    residual are those of the rows that `where` takes. sets: what the data sets of `by` are called, in the
+    order of their numbers.
     """
 
-    def __init__(self, rows: Any, found: Any, written: Mapping[str, Any]) -> None:
+    def __init__(
+        self, rows: Any, found: Any, written: Mapping[str, Any], sets: Sequence[str] = ()
+    ) -> None:
+        self.sets = list(sets)
         self.names, self.values, self.errors = rows.labels, found.values, found.errors
         self.parameters = dict(
             zip(self.names, zip(self.values, self.errors, strict=True), strict=True)
@@ -56,26 +61,51 @@ def fit(
     fix: Mapping[str, Any] | None = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
     robust: str = "linear",
+    where: Any = None,
+    by: str | None = None,
     **start: Any,
 ) -> Fitted:
     """The least squares of an equation: `fit("y == a*x + b", {"x": x, "y": y}, a=1, b=0)`.
 
-    The equation is that of one row; a side may be a list, an array or complex. table: columns by name, as
-    a dict, a frame or a table of Arrow's; names that are no columns are parameters, which start where
-    `values` and keywords say, or at 1. sigma: the standard uncertainty of the response, or a dict of those
-    of columns. fix: parameters that stay. bounds: (low, high) by name. robust: "soft_l1", "huber" or
-    "arctan". Raises LanguageError.
+    The equation is that of one row; a side may be a list, an array or complex. table: columns by name, as a
+    dict, a frame or a table of Arrow's, or a file's path (see `read_table`); names that are no columns are
+    parameters, which start where `values` and keywords say, or at 1. sigma: the standard uncertainty of the
+    response, or a dict of those of columns. fix: parameters that stay. bounds: (low, high) by name. robust:
+    "soft_l1", "huber" or "arctan". where: the rows that count, as a condition of columns (`"T > 0"`, `"site
+    == 'A'"`) or truth values. by: the column whose values are data sets; `set` is the number of one, so
+    that `a[set]` is a parameter for each. Raises LanguageError.
     """
+    from gradcli.columns.optimize.data_sets import numbered, spread_over
     from gradcli.columns.optimize.equation_rows import EquationRows
     from gradcli.columns.optimize.fits import fit_rows
     from gradcli.columns.streaming.row_formulas import whole_numbers
+    from gradcli.commands.data_rows import SET
+    from gradcli.commands.table_reading import every_column
     from gradcli.language.index_names import index_names
 
+    if isinstance(table, (str, os.PathLike)):
+        table = every_column(os.fspath(table))
     program = parse(source)
     free = free_names(program)
     columns = list(getattr(table, "column_names", None) or table)
     batch = {n: _column(table[n]) for n in free if n in columns}
-    for name in index_names(program):
+    sets: list[str] = []
+    if by is not None:
+        if by not in columns or SET in columns:
+            wrong = f"by: {by!r} is no column" if by not in columns else f"{SET!r} is a column"
+            raise LanguageError(f"{wrong} (there are: {', '.join(map(str, columns))})", kind="name")
+        numbers, sets = numbered(list(_listed(table[by])), by, "by")
+        batch |= {SET: numbers} if SET in free else {}
+    there = None if where is None else _chosen(where, table, columns)
+    if there is not None:
+        for name, array in batch.items():
+            if len(array) != len(there):
+                raise LanguageError(
+                    f"where has {len(there)} rows, and {name} {len(array)}", kind="value"
+                )
+        batch = {n: a[there] for n, a in batch.items()}
+    picked = index_names(program)
+    for name in picked:
         if name in batch:
             batch[name] = whole_numbers(name, batch[name])
     if not batch:
@@ -90,13 +120,52 @@ def fit(
             raise LanguageError(f"{name} is not a parameter of {source!r}", kind="name")
     wanted = [n for n in free if n not in batch and n not in fixed]
     wanted = [n for n in wanted if n in given or n in program.free_variables()]
-    begin = {n: np.asarray(given.get(n, 1.0), np.float64) for n in wanted}
+    begin: dict[str, Any] = {n: np.asarray(given.get(n, 1.0), np.float64) for n in wanted}
+    for name in picked:
+        if name in batch and len(batch[name]):
+            spread_over(begin, picked, name, batch[name])
     if not isinstance(sigma, Mapping):
         sigma = {} if sigma is None else {"": np.asarray(sigma, np.float64)}
+    if there is not None:
+        sigma = {n: a[there] if np.ndim(a := np.asarray(s)) else s for n, s in sigma.items()}
     rows = EquationRows(source, {}, begin, fixed)
     with _double():
         found, _ = fit_rows(rows, batch, sigma, bounds=bounds, loss=robust)
-        return Fitted(rows, found, rows.written(found.values, batch))
+        return Fitted(rows, found, rows.written(found.values, batch), sets)
+
+
+def _listed(column: Any) -> Any:
+    """The cells of a column: Arrow's as values of Python's."""
+    return column.to_pylist() if hasattr(column, "to_pylist") else column
+
+
+def _chosen(where: Any, table: Any, columns: Sequence[str]) -> Any:
+    """The rows that count as truth values. where: these, or a condition of columns."""
+    from gradcli.columns.streaming.row_formulas import RowFormula
+    from gradcli.columns.streaming.text_conditions import without_texts
+
+    if not isinstance(where, str):
+        there = np.asarray(where)
+        if there.dtype != bool:
+            raise LanguageError("where: truth values, or a condition of columns", kind="value")
+    else:
+        source, tests = without_texts(where)
+        free = free_names(parse(source))
+        for name in (*free, *(test.column for test in tests.values())):
+            if name not in columns and name not in tests:
+                shown = ", ".join(map(str, columns))
+                raise LanguageError(f"where: {name} is no column (there are: {shown})", kind="name")
+        named = {n: _column(table[n]) for n in free if n not in tests}
+        for name, test in tests.items():
+            cells = _listed(table[test.column])
+            named[name] = np.array([str(c).strip() == test.text for c in cells], np.float64)
+        if not named:
+            raise LanguageError("where: the condition uses no column", kind="name")
+        count = len(next(iter(named.values())))
+        there = RowFormula(source, dict.fromkeys(named, 0)).truths(named, count, "where")
+    if not there.any():
+        raise LanguageError(f"where: no row of {len(there)} is left", kind="value")
+    return there
 
 
 def _column(values: Any) -> Any:

@@ -92,7 +92,7 @@ def read_table(
         reader = Reader(missing=missing, reading=reading)
         tables = reader.tables(path, columns or "*")
         table = tables[0]
-        names = table.names or [str(k) for k in range(1, table.width + 1)]
+        names = [n or str(k) for k, n in enumerate(table.names or [""] * table.width, 1)]
         if columns is not None:
             wanted = select(path, table.names, columns, reader.tell, table.width).columns
         else:
@@ -102,12 +102,38 @@ def read_table(
         raise table_error(error) from None
 
 
+def every_column(path: str) -> dict[str, Any]:
+    """The columns of a file by name: numbers as an array, others as a list of what is written in the cells.
+
+    Notes come as warnings. Raises LanguageError.
+    """
+    import warnings
+
+    from gradcli.language.option_values import table_error
+    from gradcli.tables import Reader
+
+    try:
+        reading = Reading(How(), lambda words: warnings.warn(words, stacklevel=4))
+        reader = Reader(missing="error", reading=reading)
+        tables = reader.tables(path, "*")
+        names = tables[0].names or [str(k) for k in range(1, tables[0].width + 1)]
+        found: dict[str, Any] = {}
+        for k, name in enumerate(names):
+            if _is_numeric(tables[0], k):
+                found |= reader.columns(tables, names, [k])
+            else:
+                found[name] = [cell for table in tables for cell in table.cells(k)]
+        return found
+    except TableError as error:
+        raise table_error(error) from None
+
+
 def _is_numeric(table: Any, column: int) -> bool:
     try:
-        table.numbers(column)
+        found = table.numbers(column)
     except TableError:
         return False
-    return True
+    return found.gone is None or not found.gone.all()
 
 
-__all__ = ["how_of", "read_table", "reading_of"]
+__all__ = ["every_column", "how_of", "read_table", "reading_of"]

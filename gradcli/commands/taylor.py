@@ -2,29 +2,64 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
 from gradcli.commands.declarations import OPEN, Option, Options, declare
-from gradcli.commands.diff import FORMULA
+from gradcli.commands.formula_question import FORMAT, format_of, located
 from gradcli.commands.free_points import point
+from gradcli.commands.question import Answer, write
 from gradcli.commands.request import Request
-from gradcli.language.located_errors import LanguageError, error_at
+from gradcli.engine.system.visible import visible
+from gradcli.language.located_errors import LanguageError
 
 if TYPE_CHECKING:
+    from gradcli.commands.formula_question import Asker
     from gradcli.engine.system.process import AnyContext
+    from gradcli.formulas.ask.taylor_series import Polynomial
+
+BY_NUMBERS = "the program has no formula here: the coefficients are numbers, by power series"
 
 
-def _by_series(request: Request, texts: dict[str, str], degree: int) -> str | None:
-    """The polynomial of a program of one variable without a formula; None where there is none."""
-    if list(request.open_variables) != list(texts) and list(request.names) != list(texts):
-        return None
-    if len(texts) != 1:
-        return None
+def expanded(
+    request: Asker, arrays: dict[str, Any], texts: Mapping[str, str], degree: int, form: str
+) -> tuple[str, Polynomial | None]:
+    """(the polynomial in a format, as a formula); None where its coefficients are numbers, by power series.
+
+    arrays: all variables. texts: the point. Raises NoExpression and LanguageError.
+    """
+    from gradcli.formulas.ask.taylor_series import HasArrays, taylor
+    from gradcli.formulas.lift.lifting import NoExpression
+    from gradcli.formulas.print.printed_text import printed
+    from gradcli.transforms.jets.polynomials import NotSmooth
+
+    try:
+        found = taylor(request.program, arrays, texts, degree, request.loaded)
+        if form in ("text", "latex", "json"):
+            return found.text(form.replace("json", "text")), found
+        return printed(found, form).code, found
+    except (NoExpression, LanguageError) as error:
+        text = None
+        if form in ("text", "json") and len(arrays) == 1:
+            try:
+                text = _by_series(request, texts, degree)
+            except NotSmooth as why:
+                if isinstance(error, HasArrays):
+                    raise NoExpression(str(why)) from None
+        if text is None:
+            raise
+        return text, None
+
+
+def _by_series(request: Asker, texts: Mapping[str, str], degree: int) -> str | None:
+    """The polynomial of a program of one real number; None of another. Raises NotSmooth."""
     from gradcli.commands.request_evaluation import read_value
     from gradcli.transforms.jets.polynomials import polynomial
 
+    if len(texts) != 1:
+        return None
     ((name, text),) = texts.items()
     value = read_value(text, f"--{name}")
     if value.shape or value.is_complex():
@@ -32,11 +67,19 @@ def _by_series(request: Request, texts: dict[str, str], degree: int) -> str | No
     return polynomial(request.program, name, float(value.item()), degree, request.loaded)
 
 
+def at_zero(names: Iterable[str], hint: str) -> dict[str, str]:
+    """The point that nobody said: 0, where there is one variable."""
+    known = list(names)
+    if len(known) != 1:
+        raise usage(f"at which point? (variables: {', '.join(known) or 'none'})", hint=hint)
+    return {known[0]: "0"}
+
+
 @declare(
     "taylor",
     *OPEN,
     Option("--order N", "The degree of the polynomial.", least=0, most=30, default=6),
-    next(option for option in FORMULA if "--format" in option.names),
+    FORMAT,
     examples=(
         'gradcli taylor "sin(x)/x" --x 0 --order 6',
         'gradcli taylor "log(x)" --x 1 --order 3 --format latex',
@@ -51,45 +94,20 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     EXPR is a number. Variables without values stay letters. Coefficients are exact: --x pi/4 stays a
     fraction of pi. The polynomial is compared with EXPR near the point before it is printed.
     """
-    from gradcli.formulas.ask.taylor_series import taylor
-    from gradcli.formulas.lift.lifting import NoExpression
-    from gradcli.formulas.print.printed_text import printed
-
     if request.reading and request.reading.functions:
         raise usage(f"{request.reading.functions[0]} is not known, and has no Taylor polynomial")
     where = point(ctx, request)
     if not request.shapes:  # its variables are numbers, also where a sum would rather have a vector
         where.arrays |= {n: where.arrays[n].dtype.type(0.5) for n in where.guessed}
-    texts = dict(request.texts)
-    if not texts:
-        if len(where.arrays) != 1:
-            known = ", ".join(where.arrays) or "none"
-            raise usage(f"at which point? (variables: {known})", hint="as in --x 0")
-        texts = dict.fromkeys(where.arrays, "0")
-        output.note(
-            f"this is at {next(iter(texts))} = 0; choose another point with --{next(iter(texts))}"
-        )
-    try:
-        found = taylor(request.program, where.arrays, texts, options.order, request.loaded)
-        form = "json" if request.style.form == "json" else options.format
-        code = "" if form in ("text", "latex", "json") else printed(found, form).code
-    except (NoExpression, LanguageError) as error:
-        text = _by_series(request, texts, options.order)
-        if text is None or options.format not in ("text", None):
-            if isinstance(error, LanguageError):
-                raise
-            raise error_at(error, source=request.source, span=error.span) from error
-        output.note(
-            "the program has no formula here: the coefficients are numbers, by power series"
-        )
-        if request.style.form == "json":
-            shown = {"expression": request.source, "at": texts, "order": options.order}
-            output.write_json({**shown, "taylor": text})
-        else:
-            output.write(text)
-        return
-    if form == "json":
-        shown = {"expression": request.source, "at": texts, "order": options.order}
-        output.write_json({**shown, "taylor": found.text()})
-    else:
-        output.write(code or found.text(form))
+    texts = dict(request.texts) or at_zero(where.arrays, "as in --x 0")
+    if not request.texts:
+        output.note(f"this is at {min(texts)} = 0; choose another point with --{min(texts)}")
+    with located(request):
+        form = format_of(request, options)
+        text, found = expanded(request, where.arrays, texts, options.order, form)
+    if found is None:
+        output.note(BY_NUMBERS)
+    keys = {"at": texts, "order": options.order, "taylor": text}
+    answer = Answer(request, [], lambda _: keys)
+    answer.lines = [visible(text)]
+    write(answer)

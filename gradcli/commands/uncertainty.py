@@ -7,18 +7,19 @@ the Expression of Uncertainty in Measurement (JCGM 100:2008, 5.1.2 and 5.2.2), t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
 
 if TYPE_CHECKING:
-    from gradcli.columns.streaming.nonlinear_spread import Spread
+    from gradcli.columns.streaming.nonlinear_spread import Spreads
     from gradcli.commands.output import Style
     from gradcli.commands.request import Request
     from gradcli.commands.request_evaluation import Evaluation
 
+Budget = dict[str, tuple[float, float]]  # by input: its contribution, and its share
 DIGITS = 2  # of an uncertainty that are shown
 _LARGEST, _SMALLEST = 15, -5  # powers of ten between which numbers are written out
 
@@ -148,6 +149,44 @@ def all_uncertainties(
     return {**request.uncertainties, **given}
 
 
+class Texts:
+    """What a command line says of uncertainties: errors and covariances by name, not read yet."""
+
+    def __init__(self, request: Request, options: Any) -> None:
+        self.errors = all_uncertainties(request, options.uncertainty, request.names)
+        self.covariances = all_covariances(request, options.covariance, request.names)
+        if not self.errors:
+            what = "--covariance" if self.covariances else "--budget"
+            what = what if options.monte_carlo is None else "--monte-carlo"
+            raise usage(
+                f"{what}: no variable has an uncertainty",
+                hint="write one after a value, as in --x 0.994±0.002",
+            )
+        for pair in self.covariances:
+            for name in pair:
+                if name not in self.errors:
+                    raise usage(
+                        f"--covariance: {name} has no uncertainty",
+                        hint=f"add --uncertainty {name}=VALUE",
+                    )
+
+    def read(self, shapes: Mapping[str, tuple[int, ...]]) -> tuple[dict[str, Any], dict[Any, Any]]:
+        """The arrays of both, with a leading 1, as `uncertainty_law` has them. shapes: of the variables."""
+        errors, covariances = {}, {}
+        for name, text in self.errors.items():
+            option = f"--uncertainty {name}"
+            errors[name] = fitted(_read(text, option), shapes[name], option)[None]
+        for (one, other), text in self.covariances.items():
+            if not isinstance(text, str):
+                covariances[one, other] = text[None]
+                continue
+            same_shape(one, other, (shapes[one], shapes[other]))
+            option = f"--covariance {one},{other}"
+            found = fitted(_read(text, option), shapes[one], option, signed=True)
+            covariances[one, other] = found[None]
+        return errors, covariances
+
+
 class Uncertainties:
     """The uncertainties of a command line, and what comes of them.
 
@@ -158,35 +197,20 @@ class Uncertainties:
     def __init__(self, request: Request, options: Any, altered: Iterable[str]) -> None:
         self.request, self.budget = request, options.budget
         self.draws: int | None = options.monte_carlo
-        self.texts = all_uncertainties(request, options.uncertainty, request.names)
-        self.covariances = all_covariances(request, options.covariance, request.names)
-        if not self.texts:
-            what = "--covariance" if self.covariances else "--budget"
-            what = what if self.draws is None else "--monte-carlo"
-            raise usage(
-                f"{what}: no variable has an uncertainty",
-                hint="write one after a value, as in --x 0.994±0.002",
-            )
-        for pair in self.covariances:
-            for name in pair:
-                if name not in self.texts:
-                    raise usage(
-                        f"--covariance: {name} has no uncertainty",
-                        hint=f"add --uncertainty {name}=VALUE",
-                    )
+        self.texts = Texts(request, options)
         for option in altered:
             raise usage(
                 f"{option} and uncertainties cannot be used together", hint=f"leave out {option}"
             )
         wanted = list(request.names) if request.wrt is None else request.wrt
         wanted = [name for name in wanted if name not in request.no_grad]
-        self.hidden = [name for name in self.texts if name not in wanted]
+        self.hidden = [name for name in self.texts.errors if name not in wanted]
         request.no_grad = [name for name in request.no_grad if name not in self.hidden]
         if request.wrt is not None:
             request.wrt = [*request.wrt, *self.hidden]
         self.squares: dict[str, float] = {}
         self.value = self.error = 0.0
-        self.spread: Spread | None = None
+        self.spread: Spreads | None = None
 
     def propagate(self, evaluation: Evaluation) -> None:
         """Work the uncertainty out, once the gradients are there."""
@@ -199,21 +223,11 @@ class Uncertainties:
             )
         from gradcli.columns.streaming.uncertainty_law import impossible, squares, too_strong, total
 
-        errors, covariances = {}, {}
         shapes = {name: tuple(t.shape) for name, t in evaluation.variables.items()}
-        for name, text in self.texts.items():
+        for name in self.texts.errors:
             if name in evaluation.integers:
                 raise cannot_require_grad(self.request, name, evaluation.variables[name])
-            option = f"--uncertainty {name}"
-            errors[name] = fitted(_read(text, option), shapes[name], option)[None]
-        for (one, other), text in self.covariances.items():
-            if not isinstance(text, str):
-                covariances[one, other] = text[None]
-                continue
-            same_shape(one, other, (shapes[one], shapes[other]))
-            option = f"--covariance {one},{other}"
-            found = fitted(_read(text, option), shapes[one], option, signed=True)
-            covariances[one, other] = found[None]
+        errors, covariances = self.texts.read(shapes)
         gradients = {
             name: None if tensor.grad is None else tensor.grad.array[None]
             for name, tensor in evaluation.variables.items()
@@ -229,6 +243,9 @@ class Uncertainties:
         self, evaluation: Evaluation, errors: dict[str, Any], covariances: dict[Any, Any]
     ) -> None:
         """Take another uncertainty where the first order does not tell it, or a sample is asked for."""
+        import numpy as np
+
+        from gradcli.columns.streaming.uncertainty_law import with_second_order
         from gradcli.commands.spread_of_programs import spread_of
 
         variables = {n: evaluation.variables[n] for n in errors}
@@ -246,55 +263,76 @@ class Uncertainties:
             return
         self.spread = found
         output.note(spread_note(found, self.error))
-        if self.error:  # the shares of the inputs stay
-            scale = (found.error / self.error) ** 2
-            self.squares = {n: s * scale for n, s in self.squares.items()}
-        self.error = found.error
+        shapes = {n: tuple(t.shape) for n, t in variables.items()}
+        parts = with_second_order(
+            {n: np.array([s]) for n, s in self.squares.items()}, shapes, found
+        )
+        self.squares = {n: float(s[0]) for n, s in parts.items()}
+        self.error = float(found.errors[0])
 
     def results(self, style: Style) -> list[tuple[str | None, Any]]:
         """The lines: the value, then what each input contributes."""
         plain = style.form == "plain"
         written = to_plain if plain else with_uncertainty
         found: list[tuple[str | None, Any]] = [("value", written(self.value, self.error))]
-        for name, (root, share) in self._budget().items():
-            said = root if plain else f"{two_digits(root)} ({share:.1%})"
-            found.append((f"{name}.contribution", said))
-        return found
+        return found + budget_lines(self._budget(), style)
 
-    def _budget(self) -> dict[str, tuple[float, float]]:
-        """(contribution, share) by name, if it is asked for; negative where a correlation takes away."""
-        return {
-            name: (
-                math.copysign(math.sqrt(abs(square)), square),
-                square / self.error**2 if self.error else 0.0,
-            )
-            for name, square in self.squares.items()
-            if self.budget
-        }
+    def _budget(self) -> Budget:
+        return budget_of(self.squares, self.error) if self.budget else {}
 
     def to_json(self) -> dict[str, Any]:
         """The keys of the uncertainty, and of the budget if it is asked for."""
         made: dict[str, Any] = {"uncertainty": output.to_json(self.error)}
         if self.spread is not None:
-            made["uncertainty_by"] = self.spread.by
-            made["mean"] = output.to_json(self.spread.mean)
+            made["uncertainty_by"] = self.spread.by(0)
+            made["mean"] = output.to_json(float(self.spread.means[0]))
         if self.budget:
-            made["budget"] = {
-                name: {"contribution": output.to_json(root), "share": output.to_json(share)}
-                for name, (root, share) in self._budget().items()
-            }
+            made["budget"] = budget_to_json(self._budget())
         return made
 
 
-def spread_note(found: Spread, first: float, name: str = "") -> str:
+def budget_of(squares: Mapping[str, float], error: float) -> Budget:
+    """(contribution, share) by name; negative where a correlation takes away. Shares are of `error`²."""
+    whole = sum(squares.values())
+    scale = error**2 / whole if whole > 0 and math.isfinite(error**2 / whole) else 1.0
+    return {
+        name: (
+            math.copysign(math.sqrt(abs(square * scale)), square),
+            square * scale / error**2 if error else 0.0,
+        )
+        for name, square in squares.items()
+    }
+
+
+def budget_lines(budget: Budget, style: Style, of: str = "") -> list[tuple[str | None, Any]]:
+    """The lines of a budget; of: what its names begin with."""
+    return [
+        (
+            f"{of}{name}.contribution",
+            root if style.form == "plain" else f"{two_digits(root)} ({share:.1%})",
+        )
+        for name, (root, share) in budget.items()
+    ]
+
+
+def budget_to_json(budget: Budget) -> dict[str, Any]:
+    """A budget as JSON has it."""
+    return {
+        name: {"contribution": output.to_json(root), "share": output.to_json(share)}
+        for name, (root, share) in budget.items()
+    }
+
+
+def spread_note(found: Spreads, first: float, name: str = "") -> str:
     """Where an uncertainty comes from that is not the first order's."""
     of = f" of {name}" if name else ""
-    lost = f"; {found.lost:.2%} of them have no value" if found.lost else ""
-    drawn = "" if found.by == "second order" else " of normal distributions"
-    return (
-        f"the uncertainty{of} is by {found.by}{drawn}, the mean {found.mean:.6g}{lost}; "
-        f"to the first order it is {_bare(float(f'{first:.2g}'))}"
-    )
+    part = found.lost[0]
+    lost = f"; {part:.2%} of them have no value" if part else ""
+    drawn = " of normal distributions" if found.sampled[0] else ""
+    plain = f"to the first order it is {_bare(float(f'{first:.2g}'))}"
+    if first != first:
+        plain = "the first order does not tell it"
+    return f"the uncertainty{of} is by {found.by(0)}{drawn}, the mean {found.means[0]:.6g}{lost}; {plain}"
 
 
 def _read(text: Any, option: str) -> Any:

@@ -27,10 +27,10 @@ from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError, did
 from gradcli.language.option_values import in_python
 
 if TYPE_CHECKING:
+    from gradcli.commands.formula_question import FormulaAnswer
     from gradcli.commands.request_evaluation import Evaluation
     from gradcli.formulas.ask.composed_derivatives import AskedDerivative
-    from gradcli.formulas.derive.differentiate import Derivatives
-    from gradcli.formulas.print.printed_text import Formula, Printed
+    from gradcli.formulas.print.printed_text import Formula
     from gradcli.graphs import Graph
     from gradcli.language.program import Program
     from gradcli.language.rewritten_sources import FormulaReading
@@ -54,6 +54,9 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except LanguageError as error:
+            from gradcli.language.typed_text import as_typed
+
+            error = as_typed(error, error.source)  # it may be about a text that the verb has made
             found = in_python(error, function.__name__).with_traceback(None)
             values = [v for a in (*args, kwargs) if isinstance(a, Mapping) for v in a.values()]
             # A function of the caller's own is worth its frames; those of gradcli say nothing more.
@@ -338,17 +341,6 @@ def _declared(call: VerbRequest, shapes: Mapping[str, Sequence[int]]) -> dict[st
     return {n: tuple(shape) for n, shape in shapes.items()}
 
 
-def _not_proved(source: str, error: Exception) -> LanguageError:
-    return LanguageError(
-        f"the derivative that was found is not what grad gives ({error})",
-        kind="runtime",
-        source=source,
-        hint="this is a fault in gradcli: please report this expression; gradcli.grad has the "
-        "derivative's value, and verify=False returns what was found",
-        usage=False,
-    )
-
-
 def _derivative(
     source: str,
     values: Values = None,
@@ -373,10 +365,10 @@ def _derivative(
     check_no_equation(call.program)
     call.leaves()
     asked = AskedDerivative(order, jacobian, of, reading.along, reading.elements, operator)
-    found, made = _formula(call, shapes, assume, form, verify, asked)
-    if made.code:
-        return made.code
-    by = {n: _shown(found, made, n) for n in made.by}
+    answer = _formula(call, reading, shapes, asked, assume=assume, format=form, verify=verify)
+    if answer.made.code:
+        return answer.made.code
+    by = {n: _shown(answer, n) for n in answer.made.by}
     return next(iter(by.values())) if len(by) == 1 and asked.composed else call.result(by)
 
 
@@ -406,56 +398,47 @@ def _read(
 
 def _formula(
     call: VerbRequest,
+    reading: FormulaReading,
     shapes: Mapping[str, Sequence[int]] | None,
-    assume: str | Sequence[str],
-    form: str,
-    verify: bool,
-    asked: AskedDerivative | None = None,
-) -> tuple[Derivatives, Printed]:
-    """What is asked for, and as text, proved if `verify`; asked: None for the value."""
-    from gradcli.formulas.ask.composed_derivatives import simplification
-    from gradcli.formulas.ask.proof import Unproved, proved
-    from gradcli.formulas.derive.assumptions import read
-    from gradcli.formulas.derive.shape_inference import made_up
+    asked: AskedDerivative | None,
+    **options: Any,
+) -> FormulaAnswer:
+    """The formula that is asked for, proved if `verify`; asked: None for the value."""
+    from gradcli.commands.formula_question import FormulaQuestion, squared
+    from gradcli.commands.free_points import made_up_point
     from gradcli.formulas.lift.lifting import NoExpression
 
-    if form not in ("text", "latex", "python", "numpy", "torch"):
-        raise ValueError(
-            f'form must be "text", "latex", "python", "numpy" or "torch", not {form!r}'
-        )
-    program, names, declared = call.program, call.loaded, _declared(call, shapes or {})
-    given = {n: t.detach().array for n, t in call.tensors.items()}
-    with dtypes.as_default(dtypes.float64):  # the points of the command
-        arrays, guessed = made_up(program, given, declared, call.open, names)
-    wanted = [] if asked is None else call.wanted
-    known = not call.open
-    try:
-        way = simplification() if asked is None else asked.way(program, arrays, wanted, names)
-        find = way["find"]
-        if assume:
-            find = read([assume] if isinstance(assume, str) else assume, arrays, given).around(find)
-        how = {"verify": verify, **way, "find": find, "form": form, "names": names}
-        how = {**how, "given": known, "lettered": bool(guessed)}
-        with dtypes.as_default(dtypes.float64):  # sqrt(3) has all digits, as in the command
-            found, made, _ = proved(program, arrays, wanted, **how)
-    except NoExpression as error:
-        raise call.error_for(error) from error
-    except Unproved as error:
-        raise _not_proved(call.source, error) from error
-    if made.general is False:
-        warnings.warn(made.alone(arrays), stacklevel=5)
-    return found, made
+    forms = ("text", "latex", "python", "numpy", "torch")
+    if (form := options["format"]) not in forms:
+        *most, last = (f'"{name}"' for name in forms)
+        raise ValueError(f"form must be {', '.join(most)} or {last}, not {form!r}")
+    if isinstance(options["assume"], str):
+        options["assume"] = [options["assume"]]
+    declared = _declared(call, shapes or {})
+    tensors = {n: t.detach() for n, t in call.tensors.items()}
+    # Points and sqrt(3) have all digits, as in the command.
+    with dtypes.as_default(dtypes.float64):
+        where = made_up_point(call, tensors, declared, call.open, reading.along)
+        where = squared(options["assume"], call, where)
+        wanted = [] if asked is None else call.wanted
+        try:
+            answer = FormulaQuestion(call, where, asked, wanted, **options).answered()
+        except NoExpression as error:
+            raise call.error_for(error) from error
+    if answer.made.general is False:
+        warnings.warn(answer.made.alone(where.arrays), stacklevel=5)
+    return answer
 
 
-def _shown(found: Derivatives, made: Printed, name: str) -> Formula:
+def _shown(answer: FormulaAnswer, name: str) -> Formula:
     """The text of one derivative, behind what it shares with the others; as LaTeX in a notebook."""
     from gradcli.formulas.print.printed_text import Formula, printed
 
     def latex() -> list[str]:
-        same = printed(found, "latex")
+        same = printed(answer.found, "latex")
         return [*same.lines, same.by[name]]
 
-    return Formula.of("\n".join([*made.lines, made.by[name]]), latex)
+    return Formula.of("\n".join([*answer.made.lines, answer.made.by[name]]), latex)
 
 
 @verb
@@ -475,9 +458,9 @@ def simplify(
     A variable that is given as text is put in. assume, form, shapes and verify are those of `diff`.
     Raises LanguageError.
     """
-    call, _ = _read(source, values, variables)
-    found, made = _formula(call, shapes, assume, form, verify)
-    return made.code or _shown(found, made, *made.by)
+    call, reading = _read(source, values, variables)
+    answer = _formula(call, reading, shapes, None, assume=assume, format=form, verify=verify)
+    return answer.made.code or _shown(answer, *answer.made.by)
 
 
 @verb
@@ -489,18 +472,24 @@ def taylor(
     The variables that are given are the point, exact if as text: x="pi/4". order: its degree. form: "text"
     or "latex". Raises LanguageError.
     """
-    from gradcli.formulas.ask.taylor_series import taylor
+    from gradcli.commands.taylor import BY_NUMBERS, at_zero, expanded
     from gradcli.formulas.lift.lifting import NoExpression
     from gradcli.formulas.print.printed_text import Formula
 
     texts = {n: str(v) for n, v in {**(values or {}), **variables}.items()}
     call = VerbRequest(source, None, {})
+    if not texts:
+        texts = at_zero(call.open, "as in x=0")
+        warnings.warn(f"this is at {min(texts)} = 0; choose another point", stacklevel=3)
+    arrays = dict.fromkeys(call.open, np.asarray(0.5))
     try:
-        arrays = dict.fromkeys(call.open, np.asarray(0.5))
-        found = taylor(call.program, arrays, texts, order, call.loaded)
-        return Formula.of(found.text(form), lambda: [found.text("latex")])
+        text, found = expanded(call, arrays, texts, order, form)
     except NoExpression as error:
         raise call.error_for(error) from error
+    if found is None:
+        warnings.warn(BY_NUMBERS, stacklevel=3)
+        return text
+    return Formula.of(text, lambda: [found.text("latex")])
 
 
 _derivative.__name__ = "diff"

@@ -24,9 +24,10 @@ def _kind(program: Program, row: int) -> str:
 def sides(program: Program, kinds: tuple[str, ...] = EQUATION) -> tuple[Program, list[str]]:
     """(the program whose value is (left, right, left, right, …) instead, what stood between them).
 
-    The relations are the program's last statements, each of its own; what comes before them is kept, and
-    every span is what it was. Raises LanguageError where the last statement is none.
+    The relations are the program's last statements, each of its own, or the items of a tuple; what comes
+    before them is kept, and every span is what it was. Raises LanguageError where the last statement is none.
     """
+    program = _apart(program)
     relations: list[int] = []  # the rows of the statements
     end = len(program) - 2  # behind the last statement stands the block
     while _kind(program, end) in kinds:
@@ -49,6 +50,7 @@ def sides(program: Program, kinds: tuple[str, ...] = EQUATION) -> tuple[Program,
 
 def all_sides(program: Program) -> tuple[Program, list[str]]:
     """The same, where a value is to be 0: `x - 1; y == 2` is (x - 1, y, 2) with the words "" and eq."""
+    program = _apart(program)
     wanted: list[int] = []
     end = len(program) - 2
     while (kind := _kind(program, end)) and kind not in RELATIONS[1:]:
@@ -58,6 +60,26 @@ def all_sides(program: Program) -> tuple[Program, list[str]]:
         return sides(program)  # which refuses it
     wanted.reverse()
     return _paired(program, wanted)
+
+
+def _apart(program: Program) -> Program:
+    """The program with the items of its last statement as statements: `x == 1, y == 2` as `x == 1; y == 2`.
+
+    Where none of the items is a relation, it stays what it is: a value.
+    """
+    last = len(program) - 2
+    if _kind(program, last) not in ("tuple", "list"):
+        return program
+    items = program.children(last - 1)
+    if not any(tree_kinds.KINDS[program.rows[4 * row]] in RELATIONS for row in items):
+        return program
+    rows = array("i", program.rows[: 4 * program.subtree(items[0])])
+    for row in items:
+        rows.extend(program.rows[4 * program.subtree(row) : 4 * row + 4])
+        rows.extend((_EXPRESSION, 0, *program.rows[4 * row + 2 : 4 * row + 4]))
+    kind, count, start, stop = program.rows[-4:]  # the block
+    rows.extend((kind, count + len(items) - 1, start, stop))
+    return Program(program.source, rows, program.words, program.constants, [])
 
 
 def _paired(program: Program, statements: list[int]) -> tuple[Program, list[str]]:

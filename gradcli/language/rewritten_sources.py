@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from gradcli.engine.registry.schema import split_outside
-from gradcli.language.equations import sides
+from gradcli.language.equations import RELATIONS, sides
 from gradcli.language.located_errors import LanguageError, suggest
 from gradcli.language.names import is_known
 from gradcli.language.parser import parse
@@ -185,7 +185,7 @@ def last_items(source: str) -> list[str] | None:
 def as_vector(source: str) -> str:
     """A program that ends in a list, `[x*y, y]`, as one that ends in a vector; others as they are."""
     items = last_items(source)
-    if items is None:
+    if items is None or any(is_relation(text) for text in items):
         return source
     parts = [text if free_names(parse(text)) else joined("full((), ", text, ")") for text in items]
     program = parse(source)
@@ -216,6 +216,18 @@ def with_free(source: str, name: str) -> str:
     rest = source[end:].lstrip(" \t")
     rest = rest.removeprefix(";").removeprefix("\n").lstrip(" ")
     return joined(source[:start], source[len(source) - len(rest) :])
+
+
+def is_relation(text: str) -> bool:
+    """Whether a text is an equation or an inequality."""
+    program = parse(text)
+    return program.ends_in_expression and _is(program, len(program) - 3, *RELATIONS)
+
+
+def are_relations(source: str) -> list[bool]:
+    """Whether what a program ends in is an equation or an inequality: of a tuple, each item."""
+    items = last_items(source)
+    return [is_relation(text) for text in ([source] if items is None else items)]
 
 
 def _is_equation(program: Program) -> bool:

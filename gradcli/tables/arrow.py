@@ -131,7 +131,7 @@ class ArrowTable(Table):
     ) -> None:
         super().__init__(name, data.schema.names, data.num_rows, data.num_columns, start)
         self.batch = data
-        self.reading = reading  # what times count from; None of parts, which know no first row
+        self.reading = reading  # what times count from
 
     @property
     def index(self) -> list[str]:
@@ -198,7 +198,7 @@ class ArrowTable(Table):
     def _times(self, column: int, data: Any, kind: Any) -> Cells:
         """A column of dates or times as the numbers that the same in a text would be; durations in seconds.
 
-        Instants with a zone are those of UTC. Raises TableError for parts of a table.
+        Instants with a zone are those of UTC.
         """
         import numpy as np
 
@@ -207,8 +207,7 @@ class ArrowTable(Table):
         arrow, name = pyarrow(self.name), self.names[column]
         kinds, gone = arrow.types, to_numpy(data.is_null()) if data.null_count else None
         if self.reading is None or kinds.is_interval(kind):
-            hint = None if kinds.is_interval(kind) else "--whole reads the table at once"
-            raise TableError(f"{self.name}{self._of(column)}: holds {kind}, not numbers", hint=hint)
+            raise TableError(f"{self.name}{self._of(column)}: holds {kind}, not numbers")
         if kinds.is_date(kind):
             data = data.cast(arrow.timestamp("s"))
         scale = UNITS[data.type.unit]
@@ -219,15 +218,13 @@ class ArrowTable(Table):
         there = np.flatnonzero(~gone) if gone is not None else np.arange(len(counts))
         if not len(there):
             return Cells(np.full(self.rows, np.nan), gone)
-        first = data.slice(int(there[0]), 1).cast(arrow.string())[0].as_py()
-        if kinds.is_date(kind):
-            first = first.partition(" ")[0]
+        first = _instant(data, int(there[0]), kind)
         dated = not kinds.is_time(kind)
         clock = Clock(name, how.time_unit or ("d" if kinds.is_date(kind) else "s"), "ymd", dated)
         reading, file = self.reading, self.name
         clock.tell = lambda words: reading.note(file, words)
-        clock.origin, clock.shown = reading.origin(name, _shown(first), "ymd")
-        clock.number(_shown(first))  # which says what it counts from
+        clock.origin, clock.shown = reading.origin(name, first, "ymd")
+        clock.number(first)  # which says what it counts from
         reading.clocks[name] = clock
         epoch = nanoseconds("1970-01-01", "ymd") if dated else 0
         whole, rest = divmod(clock.origin - epoch, scale)
@@ -235,9 +232,40 @@ class ArrowTable(Table):
         return Cells((counts - whole) * (scale / unit) - rest / unit, gone)
 
 
-def _shown(instant: str) -> str:
-    """A time of Arrow's as one writes it: without zeros of parts of a second."""
-    return re.sub(r"\.0+(?!\d)", "", instant)
+def _instant(data: Any, row: int, kind: Any) -> str:
+    """A time of Arrow's as one writes it: a date without its midnight, a time without zeros of seconds."""
+    arrow = pyarrow("a table")
+    text: str = data.slice(row, 1).cast(arrow.string())[0].as_py()
+    if arrow.types.is_date(kind):
+        return text.partition(" ")[0]
+    return re.sub(r"\.0+(?!\d)", "", text)
+
+
+def settle_times(file: Opened) -> None:
+    """Find what the times of a file count from, before its parts are read by whoever reads them.
+
+    That is the first time of a column in the first file that has one, as where a table is read in one piece.
+    """
+    arrow = pyarrow(file.name)
+    kinds, errors = arrow.types, (arrow.ArrowException, OSError, ValueError)
+    import pyarrow.dataset as dataset
+
+    form = "parquet" if file.kind == "parquet" else "ipc"
+    try:
+        found = dataset.dataset(file.path, format=form)
+        for field in found.schema:
+            kind, reading = field.type, file.reading
+            times = kinds.is_timestamp(kind) or kinds.is_date(kind) or kinds.is_time(kind)
+            if not times or field.name in reading.origins:
+                continue
+            there = dataset.field(field.name).is_valid()
+            first = found.head(1, columns=[field.name], filter=there, use_threads=False)
+            if first.num_rows:
+                data = first.column(0)
+                data = data.cast(arrow.timestamp("s")) if kinds.is_date(kind) else data
+                reading.origin(field.name, _instant(data, 0, kind), "ymd")
+    except errors as error:
+        raise _worded(file.name, file.kind, error, file.path) from None
 
 
 def read_arrow(file: Opened, columns: Any = None) -> ArrowTable:
@@ -653,7 +681,12 @@ def _footer(path: str, stamp: Stamp | None) -> Any:
 
 
 def row_group(
-    path: str, number: int, columns: Sequence[str], rows: int, start: int
+    path: str,
+    number: int,
+    columns: Sequence[str],
+    rows: int,
+    start: int,
+    reading: Reading | None = None,
 ) -> Iterator[ArrowTable]:
     """The batches of a row group, of which no more is in memory than a batch takes."""
     import os
@@ -671,7 +704,7 @@ def row_group(
             for batch in reader.iter_batches(
                 rows, row_groups=[number], columns=list(columns) or None, use_threads=False
             ):
-                yield ArrowTable(path, batch, start)
+                yield ArrowTable(path, batch, start, reading)
                 start += batch.num_rows
     except (arrow.ArrowException, OSError, ValueError) as error:
         raise _worded(path, "parquet", error, full, number) from None

@@ -2,13 +2,15 @@
 
 What such a file holds is unpacked into a form that is read anyway: cells of a sheet or of a database into
 lines of text with tabs, whose layout is told as that of any text; arrays into NumPy's format. A file with
-several tables is asked for one, as `FILE:TABLE`.
+several tables is asked for one, as `FILE:TABLE`. The first bytes tell what a file is; the ending does where
+the format is a text without a mark of its own (Touchstone).
 """
 
 from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -30,11 +32,15 @@ class Found(NamedTuple):
 
 
 class Format(NamedTuple):
-    """what: the file is, in words. package: what reads it; "" where Python does. open: finds its tables."""
+    """what: the file is, in words. package: what reads it; "" where Python does. open: finds its tables.
+
+    instead: what can be done without the package.
+    """
 
     what: str
     package: str
     open: Callable[[Any, str], Found]
+    instead: str = ""
 
 
 # -- what they are unpacked into ------------------------------------------------------------------
@@ -245,6 +251,123 @@ def _tdms(source: Any, name: str) -> Found:
     return Found([group.name for group in file.groups()], read)
 
 
+def _lvm(source: Any, name: str) -> Found:
+    """LabVIEW's text file of several segments, or without a column of times.
+
+    Cells that have no number are left empty. A segment without X values gets them from X0 and Delta_X.
+    """
+    import lvm_read
+    import numpy as np
+
+    text = _lvm_text(source)
+    file = lvm_read.read_str(text)
+
+    def rows(segment: dict[str, Any]) -> Iterator[list[Any]]:
+        names, data = list(segment["Channel names"]), segment["data"]
+        if names[-1:] == ["Comment"]:
+            names, data = names[:-1], data[:, : len(names) - 1]
+        if len(data) and np.isnan(data).all(axis=0).any() and not _has_empty(segment):
+            raise TableError(
+                f"{name}: has cells that are not numbers by its Decimal_Separator",
+                hint="--separator tab reads it as text",
+            )
+        times: list[Any] = []
+        if "X_Value" not in names:
+            names = ["X_Value", *names]
+            times = [segment["X0"][0] + k * segment["Delta_X"][0] for k in range(len(data))]
+        yield _told_apart(names)
+        for k, row in enumerate(data.tolist()):
+            cells = [None if cell != cell else cell for cell in row]
+            yield [*times[k : k + 1], *cells]
+
+    segments = [file[k] for k in range(file["Segments"])]
+    names = [str(k) for k in range(1, len(segments) + 1)]
+    return Found(names, lambda number: _as_text(rows(segments[int(number) - 1])))
+
+
+def _has_empty(segment: dict[str, Any]) -> bool:
+    return not all(segment.get("Samples") or [0])
+
+
+def _told_apart(names: Sequence[str]) -> list[str]:
+    """Names of which none stands twice: the second X_Value is `X_Value 2`."""
+    found: list[str] = []
+    for name in names:
+        count = sum(1 for other in names[: len(found)] if other == name)
+        found.append(f"{name} {count + 1}" if count else name)
+    return found
+
+
+def _lvm_text(source: Any) -> str:
+    if isinstance(source, str):
+        with open(source, "rb") as stream:
+            data = stream.read()
+    else:
+        data = source.read()
+    try:
+        return str(data, "utf-8-sig")
+    except UnicodeDecodeError:
+        return str(data, "latin-1")
+
+
+_TOUCHSTONE_OPTION = re.compile(r"(?im)^([ \t]*#[^!\n]*?)\b([SYZGH])\b")
+
+
+def _ohms(letter: str, i: int, j: int) -> tuple[bool, bool]:
+    """Whether a parameter is in ohm, and whether in siemens: the ratios h21 and g12 are in neither."""
+    if letter in "HG":
+        return i == j == "HG".index(letter), i == j == "GH".index(letter)
+    return letter == "Z", letter == "Y"
+
+
+def _touchstone(source: Any, name: str) -> Found:
+    """A network: the frequency f in Hz, and S11, S21, … as complex numbers; its noise if the file has it.
+
+    Z is in ohm and Y in siemens, also where the file has them relative to its resistance.
+    """
+    import warnings
+
+    import numpy as np
+    from skrf.io.touchstone import Touchstone
+
+    with open(source, "rb") if isinstance(source, str) else source as stream:
+        written = str(stream.read(), "latin-1")
+    # scikit-rf 2.2 makes S of other parameters, and takes all as divided by the resistance, which holds for Z
+    # alone: it is told S, so that the numbers are those of the file, and the resistance is put in here.
+    option = _TOUCHSTONE_OPTION.search(written)
+    letter = option[2].upper() if option else "S"
+    if option:
+        written = f"{written[: option.start(2)]}S{written[option.end(2) :]}"
+    text = io.StringIO(written)
+    # its ending tells how many ports there are
+    text.name = re.sub(r"(?i)(\.s\d{1,3}p|\.ts)\.\w+$", r"\1", name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        file = Touchstone(text)
+    ports = file.s.shape[1]
+    relative = letter != "S" and file.version == "1.0"
+    resistances = np.unique(np.real(file.resistance)) if relative else np.ones(1)
+    if len(resistances) > 1:
+        raise TableError(f"{name}: {letter} of ports with several resistances is not read")
+    resistance = float(resistances[0])
+    mark = "" if ports < 10 else "_"
+    order = [(i, j) for i in range(ports) for j in range(ports)]
+    if ports == 2:
+        order = [(0, 0), (1, 0), (0, 1), (1, 1)]  # as the file has them
+    network = {"f": file.f}
+    for i, j in order:
+        times, over = _ohms(letter, i, j)
+        values = file.s[:, i, j]
+        values = values * resistance if times else values / resistance if over else values
+        network[f"{letter}{i + 1}{mark}{j + 1}"] = values
+    tables = {"network": network}
+    if file.noise is not None:
+        f, least, size, angle, resistance = file.noise.T
+        best = size * np.exp(1j * np.deg2rad(angle))
+        tables["noise"] = {"f": f, "NFmin_dB": least, "Gopt": best, "Rn": resistance}
+    return Found(list(tables), lambda table: _as_arrays(tables[table], name))
+
+
 def _ltspice(source: Any, name: str) -> Found:
     from spicelib import RawRead
 
@@ -285,11 +408,25 @@ def _netcdf(source: Any, name: str) -> Found:
     return _variables({n: a.astype(a.dtype.newbyteorder("=")) for n, a in found.items()}, name)
 
 
+_NO_TABLES = frozenset(
+    (
+        *(".xml", ".rels", ".html", ".htm", ".pdf", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".md"),
+        *(".py", ".r", ".m", ".ipynb", ".docx", ".pptx", ".exe", ".dll", ".so"),
+    )
+)
+_EXPORT = "export it as CSV or text where it was made"
+
+
 def _zip(source: Any, name: str) -> Found:
     import zipfile
 
     file = zipfile.ZipFile(source)
-    names = [i.filename for i in file.infolist() if not i.is_dir() and "__MACOSX" not in i.filename]
+    there = [i.filename for i in file.infolist() if not i.is_dir() and "__MACOSX" not in i.filename]
+    endings = {os.path.splitext(n.lower())[1] for n in there}
+    names = [n for n in there if os.path.splitext(n.lower())[1] not in _NO_TABLES]
+    told = any(n.lower().endswith((".csv", ".tsv")) for n in names)
+    if there and (not names or (len(names) < len(there) and ".xml" in endings and not told)):
+        raise TableError(f"{name}: a zip archive without a table: {listed(there)}", hint=_EXPORT)
 
     def read(member: str) -> Unpacked:
         ending = os.path.splitext(member.lower())[1]
@@ -309,8 +446,11 @@ FORMATS = {
     "fits": Format("a FITS file", "astropy", _fits),
     "netcdf": Format("a netCDF file", "scipy", _netcdf),
     "zip": Format("a zip archive", "", _zip),
+    "lvm": Format("a LabVIEW file of several segments", "lvm-read", _lvm),
+    "touchstone": Format(
+        "a Touchstone file", "scikit-rf", _touchstone, "--comment '!#' reads its lines as text"
+    ),
 }
-_EXPORT = "export it as CSV or text where it was made"
 # Files of which no library is taken, by their first bytes: what they are, and the way on.
 _REFUSED: tuple[tuple[bytes, str, str], ...] = (
     (b"%PDF", "a PDF", "copy its table into a text file"),
@@ -332,7 +472,7 @@ _REFUSED: tuple[tuple[bytes, str, str], ...] = (
     (b"Rar!", "a rar archive", "unpack it"),
 )
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-LOOKED_AT = 128  # bytes
+LOOKED_AT = 512  # bytes
 
 
 def kind_of(head: bytes) -> str:
@@ -355,6 +495,9 @@ def kind_of(head: bytes) -> str:
         return "netcdf"
     if head.startswith("Title:".encode("utf-16-le")) or head.startswith(b"Title: * "):
         return "ltspice"
+    if head.startswith((b"LabVIEW Measurement", b"\xef\xbb\xbfLabVIEW Measurement")):
+        # One segment with a column of X values is a text as others are.
+        return "lvm" if re.search(rb"Multi_Headings\W+Yes|X_Columns\W+No", head) else ""
     return ""
 
 
@@ -366,7 +509,28 @@ def refuse(head: bytes, name: str) -> None:
             raise TableError(f"{name}: {what}", hint=hint)
 
 
-def in_zip(source: Any, name: str) -> str:
+def settled(kind: str, source: Any, name: str) -> str:
+    """A kind that the first bytes leave open; "" for a text that needs no library."""
+    if kind == "zip":
+        return _in_zip(source, name)
+    return _in_lvm(source) if kind == "lvm" else kind
+
+
+def _in_lvm(source: Any) -> str:
+    from importlib.util import find_spec
+
+    text = _lvm_text(source)
+    if not isinstance(source, str):
+        source.seek(0)
+    several = len(re.findall(r"^X_Value\b", text, re.MULTILINE)) > 1
+    if not several and (
+        find_spec("lvm_read") is None or not re.search(r"^X_Columns\W+No", text, re.M)
+    ):
+        return ""
+    return "lvm"
+
+
+def _in_zip(source: Any, name: str) -> str:
     """What a zip archive is: a workbook, NumPy's archive ("npz"), or an archive of files ("zip")."""
     import zipfile
 
@@ -428,7 +592,8 @@ def _guarded(kind: str, name: str, run: Callable[[], Any]) -> Any:
     except ImportError as error:
         if form.package and (error.name or "").partition(".")[0] in _MODULES[kind]:
             words = f"{name}: {form.what}, which needs {form.package}"
-            raise TableError(words, hint=f"pip install {form.package}") from None
+            hint = f"pip install {form.package}" + (f"; {form.instead}" if form.instead else "")
+            raise TableError(words, hint=hint) from None
         raise
     except (TableError, MemoryError, KeyboardInterrupt):
         raise
@@ -446,13 +611,16 @@ _MODULES = {
     "ltspice": ("spicelib",),
     "fits": ("astropy",),
     "netcdf": ("scipy",),
+    "lvm": ("lvm_read",),
+    "touchstone": ("skrf", "scipy", "pandas"),
 }
 
 
-def divide(path: str, rest: str) -> tuple[str, str | None]:
+def divide(path: str, rest: str, by_ending: Callable[[str, bytes], str]) -> tuple[str, str | None]:
     """`TABLE:COLUMNS` behind a file's name: the file with its table, and the columns.
 
-    Without a colon it is a table if the file has one of that name, else columns of its only one.
+    Without a colon it is a table if the file has one of that name, else columns of its only one. by_ending:
+    the kind of a text that has no mark of its own.
     """
     table, colon, columns = rest.partition(":")
     if colon:
@@ -460,8 +628,9 @@ def divide(path: str, rest: str) -> tuple[str, str | None]:
     full = os.path.expanduser(path)
     if os.path.isfile(full):
         with open(full, "rb") as stream:
-            kind = kind_of(stream.read(LOOKED_AT))
-        kind = in_zip(full, path) if kind == "zip" else kind
+            head = stream.read(LOOKED_AT)
+        kind = kind_of(head)
+        kind = settled(kind, full, path) if kind else by_ending(full, head)
         if kind not in FORMATS:
             return path, rest
         try:
@@ -472,4 +641,12 @@ def divide(path: str, rest: str) -> tuple[str, str | None]:
     return path, rest
 
 
-__all__ = ["FORMATS", "LOOKED_AT", "divide", "in_zip", "kind_of", "refuse", "unpacked"]
+__all__ = [
+    "FORMATS",
+    "LOOKED_AT",
+    "divide",
+    "kind_of",
+    "refuse",
+    "settled",
+    "unpacked",
+]

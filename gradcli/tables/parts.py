@@ -7,7 +7,7 @@ else a whole file), and so does how it is cut into batches: sums over parts are 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradcli.tables.column_reading import folder_keys, matching
@@ -69,8 +69,6 @@ class Part:
             yield from _row_group(self, columns)
         elif self.kind == "npy":
             yield from npy_rows(self.path, self.first, self.rows or 0, ROWS)
-        elif self.kind == "feather":
-            yield from _untimed(Stream(self.path, reading=self.reading))
         else:
             yield from Stream(self.path, reading=self.reading)
 
@@ -111,6 +109,10 @@ class Parts:
         file = opened(path, reading=self.reading)
         try:
             names, width, parts = _parts(file, path, self.reading)
+            if file.kind in ("parquet", "feather"):
+                from gradcli.tables.arrow import settle_times
+
+                settle_times(file)
         finally:
             file.close()
         if keys := {key: value for key, value in keys.items() if key not in names}:
@@ -200,20 +202,10 @@ def _parts(file: Opened, path: str, reading: Reading) -> tuple[list[str], int, l
     return stream.names, len(stream.names), [Part(path, "text", 0, 0, None)]
 
 
-def _untimed(tables: Iterable[Table]) -> Iterator[Table]:
-    """Tables whose times are no numbers: what they count from is in another part, maybe."""
-    from gradcli.tables.arrow import ArrowTable
-
-    for table in tables:
-        if isinstance(table, ArrowTable):
-            table.reading = None
-        yield table
-
-
 def _row_group(part: Part, columns: Sequence[str]) -> Iterator[Table]:
     from gradcli.tables.arrow import row_group
 
-    yield from row_group(part.path, part.number, columns, ROWS, part.first)
+    yield from row_group(part.path, part.number, columns, ROWS, part.first, part.reading)
 
 
 __all__ = ["ROWS", "Part", "Parts", "columns_of"]

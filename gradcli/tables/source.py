@@ -58,6 +58,8 @@ _FOREIGN = (
         b"SQLite",
         b"MATLAB ",
         b"TDSm",
+        b"LabVIEW",
+        b"\xef\xbb\xbfLabVIEW",
         b"T\x00i\x00",
         b"Title: *",
         b"SIMPLE",
@@ -77,6 +79,8 @@ _FOREIGN = (
     ),
     *(b"Obj\x01", b"ORC", b"7z\xbc", b"Rar!"),
 )
+# What texts of other programs without a mark of their own are called.
+_NAMED = re.compile(r"\.(?:s\d{1,3}p|(?P<marked>ts))(?:\.gz|\.zst|\.bz2|\.xz)?$", re.IGNORECASE)
 _CONTROL = re.compile("[\x01-\x08\x0e-\x19\x1c-\x1f\x7f]")  # no text has them
 _BLOCK = 1 << 20
 _SHARE = 4  # of the memory that is free, what one text may take
@@ -211,17 +215,29 @@ class Opened:
                 if found := _CONTROL.search(text):
                     at = before + found.start()
                     raise TableError(
-                        f"{self.name}: not a text file (byte {at} is not a character)"
+                        f"{self.name}: not a text file (byte {at} is not a character)",
+                        hint=_EXPORT,
                     ) from None
                 self.reading.note(self.name, "not UTF-8: read as Latin-1")
             is_ascii = is_ascii and block.isascii()
             if "\0" in text:
-                hint = "--encoding utf-16-le" if text[1:4:2] == "\0\0" else None
-                raise TableError(
-                    f"{self.name}: not a text file (it contains a zero byte)", hint=hint
-                )
+                text = self._unpadded(text)
             before += len(block)
             yield text
+
+    def _unpadded(self, text: str) -> str:
+        """A text without the zero bytes that fill lines up, as instruments write names of fixed length."""
+        bare = _PADDING.sub("", text)
+        if "\0" in bare:
+            hint = "--encoding utf-16-le" if text[1:4:2] == "\0\0" else _EXPORT
+            raise TableError(f"{self.name}: not a text file (it contains a zero byte)", hint=hint)
+        self.reading.note(self.name, "zero bytes at the ends of lines left out")
+        return bare
+
+
+_EXPORT = "export it as CSV or text where it was made"
+# Zero bytes up to the end of a line, or of a block, whose next begins with the rest of them.
+_PADDING = re.compile(r"(?<!\0)\0{2,1024}(?=[\r\n]|\Z)|\A\0{1,1024}(?=[\r\n])")
 
 
 def _decoder(encoding: str, name: str) -> codecs.IncrementalDecoder:
@@ -244,6 +260,17 @@ def kind_of(path: str) -> tuple[str, bool]:
     return ENDINGS.get(ending, ""), False
 
 
+def kind_by_ending(path: str, head: bytes | None = None) -> str:
+    """The kind of a text of another program without a mark of its own, by its name; "" for what is none.
+
+    head: its first bytes, without which it is asked what it may be.
+    """
+    told = _NAMED.search(path)
+    if told is None or (told["marked"] and head is not None and b"[Version]" not in head):
+        return ""
+    return "touchstone"
+
+
 def opened(path: str, stdin: IO[Any] | None = None, reading: Reading | None = None) -> Opened:
     """Open a file or standard input, unpack it, and look what it is. Raises TableError and OSError."""
     begin = None if path in STANDARD_INPUT else stamp(path)
@@ -261,6 +288,27 @@ def opened(path: str, stdin: IO[Any] | None = None, reading: Reading | None = No
         except ValueError as error:  # a name with a null in it
             raise TableError(f"{path}: {error}") from None
         size, again = (None, None) if begin is None else (begin.size, full)
+    own = None if path in STANDARD_INPUT else raw
+    try:
+        return _looked_at(path, name, raw, table, size, again, own, begin, reading)
+    except BaseException:
+        if own is not None:
+            own.close()
+        raise
+
+
+def _looked_at(
+    path: str,
+    name: str,
+    raw: Any,
+    table: str | None,
+    size: int | None,
+    again: str | None,
+    own: Any,
+    begin: Stamp | None,
+    reading: Reading | None,
+) -> Opened:
+    """What an open file is. table: that is wanted. again: the path where it can be opened once more."""
     stream: Any = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw)
     head = _peek(stream)
     for magic, packing in _PACKED_MAGIC:
@@ -273,17 +321,23 @@ def opened(path: str, stdin: IO[Any] | None = None, reading: Reading | None = No
         raise TableError(
             f"{name}: a Feather file of version 1", hint="save it again, as version 2 or Parquet"
         )
-    own = None if path in STANDARD_INPUT else raw
     kind = next((kind for magic, kind in _MAGIC if head.startswith(magic)), "")
-    if not kind and head and (head[0] not in _TEXT_BEGINS or head.startswith(_FOREIGN)):
+    as_text = reading is not None and reading.how.says_lines  # asked for by an option
+    named = not as_text and bool(kind_by_ending(whole_file(path)))
+    if not kind and head and (head[0] not in _TEXT_BEGINS or head.startswith(_FOREIGN) or named):
         from gradcli.tables import foreign_files
 
         head = stream.peek(foreign_files.LOOKED_AT)[: foreign_files.LOOKED_AT]
         foreign_files.refuse(head, name)
-        if foreign := foreign_files.kind_of(head):
+        foreign = foreign_files.kind_of(head)
+        if not foreign and named:
+            foreign = kind_by_ending(whole_file(path), head)
+        if foreign == "lvm" and as_text:
+            foreign = ""
+        if foreign:
             whole = again if again is not None else _whole(stream, name)
-            foreign = foreign_files.in_zip(whole, whole_file(path)) if foreign == "zip" else foreign
-            if foreign != "npz":
+            foreign = foreign_files.settled(foreign, whole, whole_file(path))
+            if foreign not in ("npz", ""):
                 stream, kind = foreign_files.unpacked(foreign, whole, name, table)
                 made = Opened(name, stream, kind, None, None, own, begin, reading)
                 made.is_unpacked = True
@@ -292,7 +346,7 @@ def opened(path: str, stdin: IO[Any] | None = None, reading: Reading | None = No
             if again is None:
                 stream = io.BufferedReader(whole)
     if table is not None:
-        raise TableError(f"{one}: this is one table: no name can follow it")
+        raise TableError(f"{whole_file(path)}: this is one table: no name can follow it")
     told = kind_of(path)[0]
     if not kind and told in ("npy", "npz", "parquet", "feather", "arrows"):
         if not head:

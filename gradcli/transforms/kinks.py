@@ -17,7 +17,16 @@ from gradcli.engine.core import modes
 from gradcli.engine.core.backward_pass import gradients as pull
 from gradcli.engine.core.batched_arrays import is_batched
 from gradcli.engine.core.node import Port
-from gradcli.engine.core.switch import CHOICE, JUMP, KINK, MISSED, SMOOTH, Call, Point, watching
+from gradcli.engine.core.switch import (
+    CHOICE,
+    JUMP,
+    KINK,
+    MISSED,
+    SMOOTH,
+    Point,
+    WatchedCall,
+    watching,
+)
 from gradcli.engine.core.tensor import Tensor, edge, wrap
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
 from gradcli.transforms import forward_mode, forward_state
@@ -47,7 +56,7 @@ class Crossing:
 
     __slots__ = ("call", "name", "node", "point", "reached")
 
-    def __init__(self, call: Call, point: Point, node: Any) -> None:
+    def __init__(self, call: WatchedCall, point: Point, node: Any) -> None:
         self.call, self.point, self.node = call, point, node
         self.name: str = call.primitive.public_name.rpartition(".")[2]
         self.reached: Any = np.False_
@@ -147,7 +156,7 @@ class Watched:
             return
         node = edge(first)
         node = node.node if isinstance(node, Port) else node
-        call = Call(primitive, operands, made)
+        call = WatchedCall(primitive, operands, made)
         for point in switch:
             if point.count(call) > 0:
                 self.crossings.append(Crossing(call, point, node))
@@ -232,7 +241,7 @@ class Watched:
         moved: list[int] = []
         number, chooses = 0, False  # whether a comparison may come out otherwise
 
-        def met(call: Call, points: list[Point], moves: list[bool]) -> None:
+        def met(call: WatchedCall, points: list[Point], moves: list[bool]) -> None:
             nonlocal number, chooses
             if points[0].kind == CHOICE:
                 chooses = True
@@ -413,7 +422,7 @@ class _Sided(forward_mode.Push):
         first = outputs[0] if outputs else None
         if switch is None or not isinstance(first, Tensor) or first.array.dtype.kind not in "fb":
             return
-        call = Call(primitive, primitive.arrays(list(values)), [o.array for o in outputs])
+        call = WatchedCall(primitive, primitive.arrays(list(values)), [o.array for o in outputs])
         points = [p for p in switch if p.count(call) > 0]
         if points and first.array.dtype.kind == "b":
             self.met(call, points, [True])
@@ -490,7 +499,7 @@ def rows_at_kinks(
     def see(primitive: Any, operands: Any, results: Any) -> None:
         if primitive.switch is None:
             return
-        call = Call(primitive, operands, results)
+        call = WatchedCall(primitive, operands, results)
         if not met and results[0].dtype.kind == "f":
             met.extend(p for p in primitive.switch if p.kind in NOTED and p.count(call) > 0)
 

@@ -87,7 +87,10 @@ SAID = [
     (["T == sigma*L", "p.csv", "--sigma", "1"], 2, "", "sigma is a parameter, but --sigma means"),
     (["T == a*L", "p.csv", "--plot", "x.bmp"], 2, "", "the ending of x.bmp names no format of pictures"),
     (["T == a*L", "p.csv", "-o", "-"], 2, "", "the parameters go to standard output already"),
-    (["T == a*L", "p.csv", "--by-rows", "--robust", "huber"], 2, "", "--robust cannot be used with --by-rows"),
+    (["T == a*L", "p.csv", "--by-rows", "--robust", "huber"], 2, "", "--robust cannot be used with --by-rows: by rows only sums"),
+    (["T == a/(1 + exp(-b*L))", "p.csv", "--by-rows", "--b", "-5000"], 1, "a = 1", "this is a plateau, not a fit"),
+    (["T == a*L", "p.csv", "--by-rows", "--starts", "9"], 2, "", "start there: --a VALUE"),
+    (["T == a*L", "p.csv", "--by-rows", "--where", "L > 9"], 2, "", "--where L > 9: no row is left"),
     (["T == a*L", "p.csv", "--by-rows", "--sigma", "L=1"], 2, "", "--sigma L=… cannot be used with --by-rows"),
     (["T == a*log(L-1)", "p.csv"], 1, "", "at the start the residual of row 1 is nan"),
     (["T == foo(L)*a", "p.csv"], 2, "", "no function is called `foo`"),
@@ -104,6 +107,31 @@ def test_what_is_said(argv: list[str], code: int, begins: str, piece: str) -> No
     assert found[0] == code, found
     assert found[1].startswith(begins)
     assert piece in " ".join(found[2].split())
+
+
+SITES = "site,t,y\nA,0,1\nB,1,5\nA,2,3\nA,3,4.1\nB,4,9\n"
+# (the condition, how many rows it takes, what is said)
+TEXTS = [
+    ("site == 'A'", 3, ""),
+    ('"A" == site and t < 3', 2, ""),
+    ("not site != 'A' or t == 4", 4, ""),
+    ("site != 'A'", 2, ""),
+    ("site == A", 0, "a text stands in quotes, as in site == 'A'"),
+    ("site == 'C'", 0, "no row"),
+    ("sight == 'A'", 0, "sight is not a column of sites.csv"),
+]
+
+
+@pytest.mark.parametrize(("condition", "count", "words"), TEXTS)
+def test_rows_by_their_texts(folder: Path, condition: str, count: int, words: str) -> None:
+    (folder / "sites.csv").write_text(SITES)
+    for how in ([], ["--by-rows"]):
+        line = ["y == a + b*t", "sites.csv", "--where", condition, "--fix", "b=1", *how]
+        code, out, err = run("fit", *line, "-o", "out.csv")
+        assert (code == 0) == bool(count) and words in err, err
+        if count:
+            assert len((folder / "out.csv").read_text().splitlines()) == 1 + count
+            assert f"dof = {count - 1}\n" in out
 
 
 def test_the_table_with_what_was_fitted(folder: Path) -> None:

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from gradcli.commands.ops import example
+from gradcli.commands.function_facts import FILE, example, facts
 from gradcli.engine.registry import table
 from tests.commands.running import run
 from tests.sweep import sweep
@@ -26,6 +26,17 @@ def test_every_function_is_listed_once():
     assert sorted(item["name"] for item in found) == sorted(names)
     text = run("ops").stdout
     assert sorted(line.split()[0] for line in text.splitlines()) == sorted(names)
+
+
+def test_the_file_of_facts_is_as_fresh_as_the_table():
+    told = "run: python -m gradcli.commands.function_facts"
+    found = json.loads(FILE.read_text(encoding="utf-8"))
+    stored = [{**row, "example": None} for row in found["functions"]]
+    assert stored == [json.loads(json.dumps(facts(e, run=False))) for e in FUNCTIONS], told
+    constants = {n: v for n in table.names() if isinstance(v := table.resolve(n), float)}
+    assert {n: repr(float(text)) for n, text in found["constants"].items()} == {
+        n: repr(value) for n, value in constants.items()
+    }, told
 
 
 @sweep("entry", FUNCTIONS, name=lambda entry: entry.name, parts=16, often=1)

@@ -275,6 +275,9 @@ LIGHT = [
     (["grad", "--help"], {}),
     (["grad", "2*dot(x,w)+pi", "--help"], {}),
     (["completion", "bash"], {}),
+    (["ops"], {}),
+    (["ops", "abs"], {}),
+    (["ops", "gauss"], {}),
     ([], {"COMP_WORDS": "gradcli grad '2*dot(x,w)' --", "COMP_CWORD": "3",
           "_GRADCLI_COMPLETE": "bash_complete"}),
 ]  # fmt: skip

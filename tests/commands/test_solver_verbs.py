@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -33,6 +36,42 @@ def test_tables_of_others_are_read() -> None:
     assert found.names == ["b1"] and found.dof == 13
     both = gradcli.fit(MODEL, frame, b1=500, b2=1e-4, sigma={"x": np.ones(14), "y": np.ones(14)})
     assert both.converged
+
+
+SITES = {"site": ["A", "B", "A", "A", "B"], "t": [0.0, 1, 2, 3, 4], "y": [1.0, 5, 3, 4.1, 9]}
+
+
+def test_rows_that_count_and_data_sets(tmp_path: Path) -> None:
+    """The same numbers as from the command, for each kind of table."""
+    file = tmp_path / "sites.csv"
+    rows = zip(*SITES.values(), strict=True)
+    file.write_text("site,t,y\n" + "".join(f"{s},{t},{y}\n" for s, t, y in rows))
+    arrays = {name: np.array(cells) for name, cells in SITES.items()}
+    is_a = arrays["site"] == "A"
+    for table in (SITES, arrays, str(file)):
+        for where in ("site == 'A'", "not site != 'A'", is_a):
+            found = gradcli.fit("y == a + b*t", table, where=where, sigma=np.full(5, 0.1))
+            np.testing.assert_allclose(found.values, [0.9857142857, 1.0285714286])
+            assert len(found.residual) == 3
+        found = gradcli.fit("y == a[set] + b*t", table, by="site")
+        assert found.names == ["a[0]", "a[1]", "b"]
+        assert found.sets == ["site = A", "site = B"]
+        np.testing.assert_allclose(found.values, [0.7363636364, 4.0545454545, 1.1781818182])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"where": "site == 'C'"}, "no row of 5 is left"),
+        ({"where": "x > 1"}, "x is no column"),
+        ({"where": [1, 0]}, "truth values"),
+        ({"where": [True, False]}, "where has 2 rows, and y 5"),
+        ({"by": "x"}, "'x' is no column"),
+    ],
+)
+def test_rows_that_cannot_be_chosen(wrong: Any, words: str) -> None:
+    with pytest.raises(LanguageError, match=words):
+        gradcli.fit("y == a + b*t", SITES, **wrong)
 
 
 def test_what_is_wrong_says_so() -> None:

@@ -37,11 +37,12 @@ def test_nothing_is_stored_without_an_example():
     assert {path.stem for path in (FOLDER / "output").iterdir()} == names
 
 
-def test_the_example_for_pytest():
+def test_the_example_for_pytest(tmp_path):
+    (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")  # not the project's own
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--noconftest", *QUICKLY,
          *([] if plugin_is_installed() else ["-p", "gradcli.pytest_plugin"]),
-         "-c", "/dev/null", "test_gradients.py"],
+         "-c", str(tmp_path / "pytest.ini"), "test_gradients.py"],
         cwd=FOLDER, env=environment(PYTHONPATH=str(ROOT), PYTHONDONTWRITEBYTECODE="1"),
         capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip

@@ -276,6 +276,21 @@ def test_names_that_c_has_are_renamed(tmp_path: Path) -> None:
         built(compiler, [made.code or ""], tmp_path)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "compiler", ["gcc -x c", "g++ -x c++", "clang -x c", "clang++ -x c++", "tcc"]
+)
+def test_no_name_is_a_macro_of_a_compiler(compiler: str) -> None:
+    if shutil.which(compiler.split()[0]) is None:
+        pytest.skip(f"no {compiler}")
+    source = "#include <math.h>\n#include <stdlib.h>\n"
+    command = [*compiler.split(), "-D_GNU_SOURCE", "-dM", "-E", "-"]
+    told = subprocess.run(command, input=source, capture_output=True, text=True, check=True).stdout
+    macros = re.findall(r"^#define ([A-Za-z]\w*) ", told, re.MULTILINE)
+    assert len(macros) > 20
+    assert [name for name in macros if c_names([name])[name] == name] == []
+
+
 def test_loops_are_of_any_size() -> None:
     arrays = {"X": np.ones((4, 3)), "w": np.ones(3)}
     _, made, _ = proved(language.parse("sum((X@w)**2)"), arrays, ["w"], given=False, form="c")

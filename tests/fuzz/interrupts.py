@@ -1,4 +1,6 @@
-"""Ctrl-C at any moment of any command line: exit code 130 and nothing else, or what the line answers.
+"""Ctrl-C at any moment of any command line: exit code 130 and no word of its own, or what the line answers.
+
+Notes that the line had written before the signal came stay on standard error.
 
 Each line runs in a process of its own, which gets the signal once or several times after its first line
 has run (what comes before is the interpreter's). A failure is a word on standard error, another exit
@@ -90,6 +92,14 @@ def answer(line: command_lines.Line, folder: Path, moments: list[float]) -> tupl
     return process.returncode, err
 
 
+def only_notes(err: str) -> bool:
+    """Whether standard error holds whole notes and nothing else: a line of a note goes on indented."""
+    starts = ("gradcli: note: ", "gradcli: warning: ", " ")
+    return not err or (
+        err.endswith("\n") and all(line.startswith(starts) for line in err.splitlines())
+    )
+
+
 def attempt(random: random.Random, folder: Path) -> tuple[str, command_lines.Line, list[float]]:
     """What is wrong with the answer to an interrupted line ("" if nothing is), and which it was."""
     line = command_lines.fitting(random) if random.random() < 0.8 else command_lines.session(random)
@@ -110,12 +120,9 @@ def attempt(random: random.Random, folder: Path) -> tuple[str, command_lines.Lin
     if stray:
         return f"left a file behind: {stray!r}", line, moments
     quiet = "Traceback" not in err and "KeyboardInterrupt" not in err and "fault" not in err
-    if quiet and (code in (0, 1, 2) or (code == 130 and ("repl" in line.argv or not err.strip()))):
-        return (
-            "",
-            line,
-            moments,
-        )  # ended by the signal; done before; or a session's answers until then
+    # ended by the signal; done before; or a session's answers until then
+    if quiet and (code in (0, 1, 2) or (code == 130 and ("repl" in line.argv or only_notes(err)))):
+        return "", line, moments
     return f"exit code {code}, and {err[-200:]!r}", line, moments
 
 

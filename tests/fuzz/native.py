@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import gradcli
-from gradcli.columns.compiler import Untraceable, trace_numpy
+from gradcli.columns.compiler import Untraceable, trace_numpy, whole_programs
 from gradcli.columns.compiler.executor import Executor
 from tests import fuzz
 from tests.columns.compiler import programs
@@ -18,6 +18,7 @@ from tests.columns.compiler.same import by_tape
 
 SHAPES = [(1, 1), (7, 5), (3, 1000), (1000, 3), (129, 130), (513, 1), (1, 515), (31, 17), (97, 8)]
 SHAPES += [(300, 11), (400, 16)]
+EDGES = (0, 1, 7, 127, 511, 512, 513, 1000, 4099)
 SPECIAL = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-310, 700.0, -745.0, 1e300, -1e-3]
 # Of these the C library's functions are rounded by themselves: the tape's differ in the last places.
 FLAT = (
@@ -47,7 +48,7 @@ def _special(g: Any, a: Any, share: float) -> Any:
 
 def flat(rnd: random.Random) -> Program:
     """Elementwise functions of vectors of any length, where anything may be NaN or infinite."""
-    n = rnd.choice([1, 7, 127, 511, 512, 513, 1000, 4099, rnd.randint(1, 5000)])
+    n = rnd.choice([*EDGES, rnd.randint(1, 5000)])
     dtype, g = rnd.choice(["f4", "f8"]), np.random.default_rng(rnd.randrange(10**6))
     share = rnd.choice([0, 0, 0.01, 0.3])
     exact = rnd.random() < 0.3
@@ -71,12 +72,12 @@ def flat(rnd: random.Random) -> Program:
     return run, arrays, 0.0 if exact else 1.0
 
 
-def rows(rnd: random.Random) -> Program:
+def rows(rnd: random.Random, shapes: Any = SHAPES) -> Program:
     """Matrices: reductions, broadcasting, products (see `tests.columns.compiler.programs`)."""
     todo = programs.steps(rnd)
     seed = rnd.randrange(10**6)
     arrays = programs.arrays(rnd, seed)
-    shape, g = rnd.choice(SHAPES), np.random.default_rng(seed)
+    shape, g = rnd.choice(shapes), np.random.default_rng(seed)
     kinds = {"a": shape, "b": shape[1:], "c": (shape[0], 1), "d": shape, "s": ()}
     dtype = arrays["a"].dtype
     found = {n: g.standard_normal(s).astype(dtype)[()] for n, s in kinds.items()}
@@ -90,8 +91,60 @@ def rows(rnd: random.Random) -> Program:
     return run, found, 1.0
 
 
-def attempt(rnd: random.Random, make: Any) -> str | None:
-    """What differs; None if nothing does."""
+def few(rnd: random.Random) -> Program:
+    """Small matrices."""
+    return rows(rnd, [(1, 1), (1, 7), (7, 1), (3, 4), (9, 17), (33, 8), (64, 64), (2, 300)])
+
+
+def moved(rnd: random.Random) -> Program:
+    """Elements that are moved between functions of them: views, joins, writes, sums along a dimension."""
+    n, m = rnd.choice([(1, 1), (1, 5), (4, 3), (9, 16), (30, 31)])
+    dtype, g = rnd.choice(["f4", "f8"]), np.random.default_rng(rnd.randrange(10**6))
+    arrays = {"x": g.standard_normal((n, m)), "y": g.standard_normal(m), "s": g.standard_normal(())}
+    arrays = {k: a.astype(dtype)[()] for k, a in arrays.items()}
+    todo = [(rnd.choice(sorted(MOVES)), rnd.random()) for _ in range(rnd.randint(1, 9))]
+    order = gradcli.tensor(g.permutation(n))
+
+    def run(x: Any, y: Any, s: Any) -> Any:
+        pool = [x, x * y, x + s]
+        for name, a in todo:
+            u, v = pool[int(a * len(pool))], pool[-1]
+            pool.append(MOVES[name](u, v, order))
+        return sum(pool[2:], x * 0).sin().sum() + (x[0] * s).prod() + s
+
+    run.__doc__ = f"{n} by {m} {dtype} {todo}"
+    return run, arrays, 1.0
+
+
+def _set(u: Any, v: Any, order: Any) -> Any:
+    made = u.clone()
+    made[: len(u) // 2] = v[len(u) - len(u) // 2 :]
+    made[-1] *= 2
+    return made
+
+
+MOVES: dict[str, Any] = {
+    "shift": lambda u, v, i: gradcli.cat([u[1:], v[:1]]),
+    "reverse": lambda u, v, i: u.flip(0) + v.flip(1),
+    "turn": lambda u, v, i: (u.T @ v).sum(0) * u / (1 + len(u)),
+    "taken": lambda u, v, i: u[i] * v,
+    "gathered": lambda u, v, i: u.gather(0, i[:, None].expand(-1, u.shape[1])) - v,
+    "sums": lambda u, v, i: u.sum(0) * v.mean(1, keepdim=True),
+    "largest": lambda u, v, i: u - v.amax(1, keepdim=True),
+    "stacked": lambda u, v, i: gradcli.stack([u, v], 1).sum(1).exp().log1p(),
+    "set": _set,
+    "reshaped": lambda u, v, i: (u.reshape(-1) * v.T.reshape(-1)).reshape(u.shape),
+    "where": lambda u, v, i: gradcli.where(u > v, u * v, v.tanh()),
+    "softmax": lambda u, v, i: u.softmax(1) + v.logsumexp(0),
+    "rolled": lambda u, v, i: u.roll(1, 0) * v,
+    "lower": lambda u, v, i: u.tril() + v,
+    "running": lambda u, v, i: u.cumsum(1) / 8 + v,
+    "diagonal": lambda u, v, i: u + v[0].diag()[: u.shape[0]].sum(0),
+}
+
+
+def attempt(rnd: random.Random, make: Any, whole: bool = False) -> str | None:
+    """What differs; None if nothing does. whole: as one C function, if it can be one."""
     function, arrays, loose = make(rnd)
     block, threads = rnd.choice([16, 700, 10**6]), rnd.choice([1, 2])
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -105,9 +158,15 @@ def attempt(rnd: random.Random, make: Any) -> str | None:
             return None
         inputs, got = list(found.inputs.values()), []
         for many in (threads, 3 - threads):
-            run = Executor(
-                *(found.outputs, inputs), block=block, threads=many, smallest=1, native=True
-            )
+            if whole:
+                try:
+                    run: Any = whole_programs.compiled(found.outputs, inputs).checked()
+                except whole_programs.NoForm:
+                    return None
+            else:
+                run = Executor(
+                    *(found.outputs, inputs), block=block, threads=many, smallest=1, native=True
+                )
             values = list(run(*arrays.values()))
             gaps = [None if g is None else values.pop(1) for g in found.gradients.values()]
             got.append([values[0], *gaps])
@@ -143,6 +202,7 @@ def alike(a: Any, b: Any, loose: float) -> bool:
 def run(seed: int, seconds: float) -> Iterator[str]:
     """See `tests.fuzz`."""
     for rnd in fuzz.cases(seed, seconds):
-        failure = attempt(rnd, rnd.choice([flat, rows]))
+        make, whole = rnd.choice([flat, rows, few, moved]), rnd.random() < 0.5
+        failure = attempt(rnd, make, whole)
         if failure:
             yield failure

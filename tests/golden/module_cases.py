@@ -123,6 +123,12 @@ OPTIMIZERS = [
     "RMSprop(p, lr=0.05, momentum=0.5, centered=True)",
     "Adagrad(p, lr=0.1, lr_decay=0.01)",
     "Adadelta(p)",
+    "NAdam(p, lr=0.1)",
+    "NAdam(p, 0.1, weight_decay=0.1, decoupled_weight_decay=True)",
+    "RAdam(p, lr=0.1)",
+    "RAdam(p, 0.1, (0.6, 0.7), weight_decay=0.1)",
+    "Rprop(p, lr=0.05)",
+    "ASGD(p, lr=0.1, lambd=0.1, t0=2)",
     "LBFGS(p, lr=0.5, max_iter=4)",
     "LBFGS(p, max_iter=5, line_search_fn='strong_wolfe')",
 ]
@@ -137,6 +143,10 @@ SCHEDULES = [
     "CosineAnnealingLR(o, 4, 0.01)",
     "CosineAnnealingWarmRestarts(o, 3, 2)",
     "OneCycleLR(o, 0.5, total_steps=12)",
+    "CyclicLR(o, 0.1, 0.5, 3, 2)",
+    "CyclicLR(o, 0.1, 0.5, 2, mode='triangular2', cycle_momentum=False)",
+    "CyclicLR(o, 0.1, 0.5, 2, mode='exp_range', gamma=0.9)",
+    "ChainedScheduler([StepLR(o, 3), ExponentialLR(o, 0.9)])",
 ]
 
 
@@ -198,7 +208,7 @@ def rates(torch: Any, schedule: str) -> list[float]:
     """The learning rates of ten steps."""
     p = [torch.nn.Parameter(torch.ones(2))]
     o = torch.optim.SGD(p, lr=0.2)
-    made = eval(f"torch.optim.lr_scheduler.{schedule}", {"torch": torch, "o": o})
+    made = eval(schedule, {**vars(torch.optim.lr_scheduler), "o": o})  # our own cases
     found = []
     for _ in range(10):
         o.step()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from decimal import Decimal, localcontext
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 import pandas
 import pyarrow as pa
 import pytest
-from pyarrow import parquet
+from pyarrow import feather, parquet
 
 from tests.commands.running import run
 
@@ -123,5 +124,50 @@ def test_times_are_the_numbers_that_they_are_in_a_text(form, tmp_path, monkeypat
     assert outcome("eval", "x[1]", "--x", f"@t.{form}:s", "--time-unit", "min")[1] == "30\n"
     argv = ["eval", "x[1]", "--x", f"@t.{form}:day", "--time-origin", "2026-01-01"]
     assert outcome(*argv)[1] == "30\n"
-    code, _, err = outcome("eval", "sum(x)", "--x", f"@t.{form}:s", "--by-rows")
-    assert code == 2 and "--whole reads the table at once" in err
+    code, out, err = outcome("eval", "sum(x)", "--x", f"@t.{form}:s", "--by-rows")
+    assert (code, out) == (0, "174600.25\n") and err.endswith(wanted["s"][1])
+
+
+def _times(path: Path, start: str, gaps: int, kind: str) -> None:
+    """Six times of which the first ones are missing, in row groups of two; and the numbers 0 to 5."""
+    unit = kind[-2] if kind.startswith("timestamp") else "D"
+    times = np.datetime64(start, unit) + np.arange(6) * np.timedelta64(1, unit)
+    array = pa.array(times, mask=np.arange(6) < gaps).cast(_TIMES[kind])
+    table = pa.table({"t": array, "k": np.arange(6.0)})
+    if path.suffix == ".parquet":
+        parquet.write_table(table, path, row_group_size=2)
+    else:
+        feather.write_feather(table, str(path), chunksize=2)
+
+
+_TIMES = {"timestamp[s]": pa.timestamp("s"), "date32": pa.date32()}
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather"])
+@pytest.mark.parametrize("kind", ["timestamp[s]", "date32"])
+def test_times_count_from_the_first_of_all_whoever_reads_a_part(
+    tmp_path: Path, ending: str, kind: str
+) -> None:
+    from gradcli.tables.parts import Parts
+    from gradcli.tables.reading_options import Reading
+
+    _times(tmp_path / f"a.{ending}", "2024-03-05", 3, kind)
+    _times(tmp_path / f"b.{ending}", "2024-03-11", 0, kind)
+    expected = [0.0, 1, 2, *(np.arange(6) + (3 if kind == "date32" else 6 * 86400 - 3))]
+    reference = f"@{tmp_path}/*.{ending}:t"
+    whole = run("eval", "1*x", "--x", reference, "--missing", "skip")
+    assert [float(c) for c in whole.stdout.strip("[]\n").split(", ")] == expected
+    by_rows = run("eval", "sum(x)", "--x", reference, "--missing", "skip", "--by-rows")
+    assert float(by_rows.stdout) == sum(expected), by_rows.stderr
+    assert "t is " in by_rows.stderr and "since 2024-03-0" in by_rows.stderr
+    parts = pickle.loads(pickle.dumps(Parts(f"{tmp_path}/*.{ending}", Reading()).parts))
+    found: list[float] = []
+    for part in reversed(parts):
+        for cells in (batch.numbers(0) for batch in part.batches(["t"])):
+            found += cells.numbers[~cells.gone if cells.gone is not None else slice(None)].tolist()
+    assert sorted(found) == expected
+    epoch = run("eval", "x", "--x", f"@{tmp_path}/b.{ending}:t", "--time-origin", "epoch")
+    days = run(
+        "eval", "sum(x)", "--by-rows", "--x", f"@{tmp_path}/b.{ending}:t", "--time-origin=epoch"
+    )
+    assert float(days.stdout) == sum(map(float, epoch.stdout.strip("[]\n").split(", ")))

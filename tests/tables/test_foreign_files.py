@@ -116,6 +116,63 @@ def fits(path: str) -> None:
     Table({"t": [0.0, 1, 2], "flux": [1.5, 2.5, 3.5]}).write(path, format="fits")
 
 
+def touchstone(path: str) -> None:
+    import skrf
+
+    steps = np.array([[[0.5 + 0.25j, 0.1], [0.75j, -0.5]]] * 3) * np.arange(1, 4)[:, None, None]
+    frequency = skrf.Frequency(1, 3, 3, "ghz")
+    skrf.Network(frequency=frequency, s=steps, z0=50).write_touchstone(path.removesuffix(".s2p"))
+
+
+def touchstone_of_an_analyser(path: str) -> None:
+    """Of four ports, as an Agilent E5071B saves it: decibels and degrees, four lines for a frequency."""
+    lines = [
+        "!Agilent Technologies,E5071B",
+        "!Freq\tS11:SOLT4(ON)\tS12:SOLT4(ON)",
+        "# Hz S dB R 75",
+    ]
+    for k, f in enumerate((500000000, 515000000)):
+        for row in range(1, 5):
+            cells = "\t".join(f"{-20.0 * (row + k):e}\t{90.0 * port:e}" for port in range(4))
+            lines.append(("" if row > 1 else str(f)) + "\t" + cells)
+    Path(path).write_text("\n".join([*lines, ""]))
+
+
+_LVM_HEAD = """LabVIEW Measurement\t
+Writer_Version\t2
+Reader_Version\t2
+Separator\tTab
+Decimal_Separator\t,
+Multi_Headings\tYes
+X_Columns\tNo
+Time_Pref\tAbsolute
+Date\t2013/02/19
+***End_of_Header***\t
+"""
+_LVM_SEGMENT = """\t
+Channels\t2\t\t
+Samples\t3\t3\t
+X_Dimension\tTime\tTime\t
+X0\t0,5000000000000000E+0\t0,5000000000000000E+0\t
+Delta_X\t2,500000E-1\t2,500000E-1\t
+***End_of_Header***\t\t\t
+X_Value\tForce (Trigger)\tResponse\tComment
+\t0,914018\t1,2
+\t0,537321\t1,5
+\t0,616905\t
+"""
+
+
+def labview(path: str) -> None:
+    """One segment without X values, with decimal commas, as LabVIEW writes what a trigger started."""
+    Path(path).write_text(_LVM_HEAD + _LVM_SEGMENT)
+
+
+def labview_of_two_segments(path: str) -> None:
+    second = _LVM_SEGMENT.replace("0,914018", "7,25")
+    Path(path).write_text(_LVM_HEAD + _LVM_SEGMENT + second)
+
+
 def zipped(path: str) -> None:
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("data/scope.csv", "Model,X1\n\nt,U\ns,V\n0,1.5\n1,2.5\n")
@@ -136,6 +193,10 @@ WRITERS: dict[str, tuple[Callable[[str], None], str, tuple[str, ...]]] = {
     "netcdf": (netcdf, "f.nc", ("scipy",)),
     "fits": (fits, "f.fits", ("astropy",)),
     "zip": (zipped, "f.zip", ()),
+    "touchstone": (touchstone, "f.s2p", ("skrf",)),
+    "analyser": (touchstone_of_an_analyser, "f.S4P", ("skrf",)),
+    "lvm": (labview, "f.lvm", ("lvm_read",)),
+    "lvm_two": (labview_of_two_segments, "f2.lvm", ("lvm_read",)),
 }
 # (the file, what follows its name, the numbers)
 READ = [
@@ -154,6 +215,11 @@ READ = [
     ("netcdf", "level", [1.5, 2.5, 3.5]),
     ("fits", "flux", [1.5, 2.5, 3.5]),
     ("zip", "U", [1.5, 2.5]),
+    ("touchstone", "f", [1e9, 2e9, 3e9]),
+    ("analyser", "f", [5e8, 5.15e8]),
+    ("lvm", "X_Value", [0.5, 0.75, 1]),
+    ("lvm", "Force (Trigger)", [0.914018, 0.537321, 0.616905]),
+    ("lvm_two", "2:Force (Trigger)", [7.25, 0.537321, 0.616905]),
 ]
 
 
@@ -211,6 +277,85 @@ def test_a_dataset_by_its_path() -> None:
         assert run("eval", "x", "--x", words)[:2] == (0, expected + "\n")
 
 
+PARAMETERS = {
+    "S": [0.5, 0.25, 0.125, 0.75],
+    "Z": [25.0, 12.5, 6.25, 37.5],
+    "Y": [0.01, 0.005, 0.0025, 0.015],
+    "H": [25.0, 0.25, 0.125, 0.015],
+    "G": [0.01, 0.25, 0.125, 37.5],
+}
+
+
+@pytest.mark.needs("skrf")
+@pytest.mark.parametrize("letter", PARAMETERS)
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_parameters_of_a_network_are_in_ohm_and_siemens(letter: str, version: str) -> None:
+    """Version 1 of the format has them relative to the resistance R, version 2 as they are."""
+    row = "1.0  0.5 0  0.25 0  0.125 0  0.75 0\n"
+    keywords = f"""[Version] 2.0
+# GHZ {letter} RI R 50
+[Number of Ports] 2
+[Two-Port Data Order] 21_12
+[Number of Frequencies] 1
+[Reference] 50 50
+[Network Data]
+{row}[End]
+"""
+    name, text = {
+        "1.0": ("f.s2p", f"! Z of a filter\n# ghz {letter.lower()} ri r 50\n{row}"),
+        "2.0": ("f.ts", keywords),
+    }[version]
+    Path(name).write_text(text)
+    expected = PARAMETERS[letter if version == "1.0" else "S"]
+    for place, value in zip(("11", "21", "12", "22"), expected, strict=True):
+        code, out, err = run("eval", "real(x)", "--x", f"@{name}:{letter}{place}")
+        assert (code, out) == (0, f"[{value:g}]\n"), err
+
+
+@pytest.mark.needs("skrf")
+def test_parameters_of_a_network_are_complex() -> None:
+    touchstone("f.s2p")
+    touchstone_of_an_analyser("f.s4p")
+    parts = run("eval", "stack([real(s), imag(s)])", "--s", "@f.s2p:S21")
+    assert parts[:2] == (0, "[[0, 0, 0], [0.75, 1.5, 2.25]]\n")
+    code, out, err = run("map", "20*log10(abs(S31))", "f.s4p", "--no-grad", "all")
+    assert code == 0 and [float(row.split(",")[-1]) for row in out.split()[1:]] == pytest.approx(
+        [-60, -80], rel=1e-12
+    ), err
+    code, out, err = run("fit", "S11 == a*f", "f.s2p", "--missing", "error", "--json")
+    assert code == 0, err
+
+
+def test_a_text_is_read_as_one_where_that_is_asked_for() -> None:
+    """Numbers of a Touchstone file by their places, without the library that knows what they mean."""
+    lines = "! an analyser\n# GHz S RI R 50\n1.0 0.5 0.25 0 0 0 0 1 0\n1.1 0.75 0 0 0 0 0 1 0\n"
+    Path("f.s2p").write_text(lines)
+    assert run("eval", "1*x", "--x", "@f.s2p:2", "--comment", "!#")[:2] == (0, "[0.5, 0.75]\n")
+    Path("f.ts").write_text("a,b\n1,2\n3,4\n")  # what is called so is not always Touchstone
+    assert run("eval", "1*b", "--b", "@f.ts:b")[:2] == (0, "[2, 4]\n")
+
+
+def test_segments_of_labview_are_not_taken_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    labview("f.lvm")
+    labview_of_two_segments("f2.lvm")
+    monkeypatch.setitem(sys.modules, "lvm_read", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    code, out, err = run("eval", "1*x", "--x", "@f.lvm:Force (Trigger)")  # as the text that it is
+    assert (code, out) == (0, "[0.914018, 0.537321, 0.616905]\n"), err
+    code, _, err = run("eval", "1*x", "--x", "@f2.lvm:Force (Trigger)")
+    assert code == 2 and "a LabVIEW file of several segments, which needs lvm-read" in err, err
+
+
+@pytest.mark.needs("lvm_read")
+def test_a_segment_is_asked_for_and_an_empty_cell_is_missing() -> None:
+    labview_of_two_segments("f2.lvm")
+    code, _, err = run("eval", "1*x", "--x", "@f2.lvm:Response")
+    assert code == 2 and "f2.lvm has 2 tables" in err, err
+    assert run("eval", "1*x", "--x", "@f2.lvm:1:Response")[0] == 2
+    line = ["eval", "1*x", "--x", "@f2.lvm:1:Response", "--missing", "skip"]
+    assert run(*line)[:2] == (0, "[1.2, 1.5]\n")
+
+
 REFUSED = [
     (b"%PDF-1.7\n", "a PDF"),
     (b"<?xml version='1.0'?><VOTABLE/>", "XML"),
@@ -254,6 +399,7 @@ LIBRARIES = [
     (b"TDSm" + bytes(100), "nptdms", "pip install nptdms"),
     ("Title: * a.asc\n".encode("utf-16-le"), "spicelib", "pip install spicelib"),
     (b"SIMPLE  =                    T", "astropy", "a FITS file, which needs astropy"),
+    (b"# GHz S RI R 50\n1.0 0.5 0.25\n", "skrf", "a Touchstone file, which needs scikit-rf"),
 ]
 
 
@@ -264,6 +410,7 @@ def test_the_library_that_is_missing_is_named(
     for name in [n for n in sys.modules if n.partition(".")[0] == module]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, module, None)
-    Path("f.dat").write_bytes(data)
-    code, _, err = run("eval", "x", "--x", "@f.dat:x")
+    file = "f.s1p" if module == "skrf" else "f.dat"
+    Path(file).write_bytes(data)
+    code, _, err = run("eval", "x", "--x", f"@{file}:x")
     assert code == 2 and words in err, err

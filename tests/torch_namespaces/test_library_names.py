@@ -33,7 +33,35 @@ ANSWERS = [
     ("[round(v, 5) for v in torch.blackman_window(5, dtype=float).tolist()]",
      [0, 0.20077, 0.84923, 0.84923, 0.20077]),
     ("[round(v, 5) for v in torch.kaiser_window(5).tolist()]", [5e-05, 0.10172, 0.79294, 0.79294, 0.10172]),
+    ("torch.typename(torch.ones(1)), torch.typename(3)", ("torch.FloatTensor", "int")),
+    ("(torch.ones(1).is_cpu, torch.ones(1).is_sparse, torch.ones(1).is_shared())", (True, False, False)),
+    ("torch.amp.GradScaler('cpu').scale(torch.ones(1)).tolist()", [65536.0]),
+    ("torch.amp.GradScaler(enabled=False).scale(3), torch.get_float32_matmul_precision()", (3, "highest")),
+    ("list(torch.utils.data.StackDataset(a=[1, 2], b=[3, 4])[1].values())", [2, 4]),
+    ("list(torch.utils.data.ChainDataset([[1, 2], [3]]))", [1, 2, 3]),
+    ("sorted(torch.utils.data.SubsetRandomSampler([4, 2, 7]))", [2, 4, 7]),
 ]  # fmt: skip
+
+
+def test_a_scaler_leaves_out_a_step_that_overflowed() -> None:
+    """As PyTorch 2.13: the scale halves, the parameter stays; then it moves by the true gradient."""
+    w = nn.Parameter(torch.tensor([1.0]))
+    scaler, optimizer = torch.amp.GradScaler("cpu"), torch.optim.SGD([w], 0.5)
+    for factor, scale, value in ((float("inf"), 32768.0, 1.0), (2.0, 32768.0, 0.0)):
+        optimizer.zero_grad()
+        scaler.scale((w * factor).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        assert (scaler.get_scale(), w.item()) == (scale, value)
+
+
+def test_mixed_precision_says_what_is_not_done() -> None:
+    with pytest.warns(UserWarning, match="Disabling autocast"), torch.autocast("cuda"):
+        assert torch.ones(2).dtype is torch.float32
+    with pytest.raises(RuntimeError, match=r"write autocast\('cpu', enabled=False\)"):
+        torch.autocast("cpu")
+    with torch.autocast("cpu", enabled=False):
+        pass
 
 
 @pytest.mark.parametrize(("call", "answer"), ANSWERS)
@@ -124,3 +152,22 @@ def test_a_program_of_pytorch_s_runs_as_it_is() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "True True Linear(in_features=2, out_features=3, bias=True)\n"
+
+
+def test_names_are_found_where_pytorch_defines_them() -> None:
+    lines = (
+        "from torch.nn.modules.container import ModuleList",
+        "from torch.nn.modules.utils import _pair",
+        "from torch.optim.adam import Adam",
+        "from torch.optim.lr_scheduler import _LRScheduler",
+        "from torch.utils.data.dataset import Dataset",
+        "from torch.nn.utils.clip_grad import clip_grad_norm_",
+        "from torch.jit import script",
+        "from torch.types import Number",
+        "import torch.nn.modules.linear as l",
+        "print(torch.nn.modules.linear.Linear is torch.nn.Linear, Adam is torch.optim.Adam, _pair(3))",
+        "print(Dataset is torch.utils.data.Dataset, script(len) is len, torch.jit.is_scripting())",
+    )
+    code = "import gradcli, sys; sys.modules['torch'] = gradcli; import torch\n" + "\n".join(lines)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True True (3, 3)\nTrue True False\n"

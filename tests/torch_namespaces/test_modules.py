@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,44 @@ def test_a_module_is_pytorchs(module: str, inputs: str) -> None:
     assert close(found["value"], true["value"], 2e-6)
     assert found["grads"].keys() == true["grads"].keys()
     assert all(close(found["grads"][n], g, 2e-5) for n, g in true["grads"].items())
+
+
+@pytest.mark.parametrize("options", [{}, {"bidirectional": True}, {"num_layers": 2, "bias": False}])
+def test_lstm_in_single_precision_is_one_node_a_layer(options: dict[str, Any]) -> None:
+    """Its gradients, and theirs, are those of the steps one by one, as double precision has them."""
+    torch.manual_seed(4)
+    single = nn.LSTM(3, 4, **options)
+    double = nn.LSTM(3, 4, **options).double()
+    double.load_state_dict(single.state_dict())
+    x = torch.randn(5, 2, 3)
+    answers = []
+    for layer, kind in ((single, torch.float32), (double, torch.float64)):
+        given = x.to(kind).requires_grad_()
+        outputs, (h, c) = layer(given)
+        node = h.grad_fn.next_functions[0][0]
+        assert (node.name() == "MkldnnRnnLayerBackward0") == (layer is single)
+        loss = (outputs**2).sum() + (h * c).sum()
+        (slope,) = torch.autograd.grad(loss, given, create_graph=True)
+        (slope**2).sum().backward()
+        answers.append([slope.detach(), *(p.grad for p in layer.parameters())])
+    assert all(np.allclose(a.numpy(), b.numpy(), atol=2e-5) for a, b in zip(*answers, strict=True))
+    (single(x)[0] ** 2).sum().backward()
+    if single.bias:  # both have the same gradient, each in memory of its own
+        first, second = single.bias_ih_l0.grad, single.bias_hh_l0.grad
+        assert not np.may_share_memory(first.numpy(), second.numpy())
+
+
+@pytest.mark.parametrize("optimizer", [o for o in OPTIMIZERS if "LBFGS" not in o])
+def test_blocks_of_elements_have_the_bits_of_tensors(
+    optimizer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gradcli.torch.optim import blocks
+
+    monkeypatch.setattr(blocks, "SIZE", 7)  # the 15 weights are three blocks
+    monkeypatch.setattr(blocks, "_kept", threading.local())  # of memory of that size
+    in_blocks = trained(torch, optimizer)
+    monkeypatch.setattr("gradcli.torch.optim.optimizer.are_bare", lambda tensors: False)
+    assert in_blocks == trained(torch, optimizer)
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)

@@ -8,19 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.columns.compiler import executor, program_listing
+from gradcli.columns.compiler import executor, program_listing, whole_programs
 from gradcli.columns.compiler.straight_line_code import program
 from gradcli.engine.core import pytrees
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry import table
-from gradcli.engine.system import dtypes
+from gradcli.engine.system import c_compiler, direct_calls, dtypes
 from gradcli.language.located_errors import OPERATION_ERRORS
+from gradcli.transforms.batched_passes import Sparse
 from gradcli.transforms.tracing.numpy_program import Operation, live
 from gradcli.transforms.tracing.numpy_tracer import NumpyTracer, Untraceable, trace_numpy
 
 if TYPE_CHECKING:
+    from gradcli.engine.system.direct_calls import DirectCalls
     from gradcli.language.program import Program
 
+_WHOLE = 8  # programs of a function that are one C function at most: each is for certain shapes
 _SPOKEN = frozenset(["print", "display"])
 
 
@@ -28,10 +31,11 @@ class CompiledProgram:
     """Computes a value and its gradients for inputs of certain shapes and dtypes.
 
     `run` takes the arrays of the inputs and returns (value, *gradients of `names`); a gradient is None
-    if the value does not depend on that input.
+    if the value does not depend on that input. whole: make native code of small arrays one C function for
+    these very shapes, `direct`; where that is not possible, `unfit` says why.
     """
 
-    __slots__ = ("executor", "names", "run", "trace")
+    __slots__ = ("direct", "executor", "names", "run", "trace", "unfit")
 
     def __init__(
         self,
@@ -41,15 +45,20 @@ class CompiledProgram:
         smallest: int | None = None,
         sparing: bool = False,
         native: bool = False,
+        whole: bool = False,
     ) -> None:
         self.trace = trace
         self.names = list(trace.gradients)
         outputs = trace.outputs
         inputs = list(trace.inputs.values())
         self.executor: executor.Executor | None = None
+        self.unfit = ""
+        self.direct = self._as_one(outputs, inputs) if native and whole else None
         if smallest is None:
             smallest = executor.SMALLEST_IN_C if native else executor.SMALLEST
-        if any(o.size >= smallest for o in live(outputs)):
+        if self.direct is not None:
+            run: Callable[..., Any] = self.direct.checked()
+        elif any(o.size >= smallest for o in live(outputs)):
             self.executor = executor.make(
                 *(outputs, inputs),
                 threads=threads,
@@ -57,17 +66,30 @@ class CompiledProgram:
                 sparing=sparing,
                 native=native,
             )
-            run: Callable[..., Any] = self.executor
+            run = self.executor
         else:
             run = _owned(program(outputs, inputs), outputs)
         missing = [g is None for g in trace.gradients.values()]
         self.run = _with_gaps(run, missing) if any(missing) else run
 
+    def _as_one(
+        self, outputs: Sequence[Operation], inputs: Sequence[Operation]
+    ) -> DirectCalls | None:
+        """The program as one C function, where it can be one."""
+        try:
+            return whole_programs.compiled(outputs, inputs)
+        except whole_programs.NoForm as reason:
+            self.unfit = str(reason)
+        except c_compiler.NoCompiler as error:
+            executor.warn_of(error)
+        return None
+
     def lines(self) -> list[str]:
         """The compiled program as text."""
         found = self.trace
         if self.executor is None:
-            return program_listing.straight_text(found.outputs)
+            lines = program_listing.straight_text(found.outputs, self.direct is not None)
+            return [*lines, f"not as C: {self.unfit}"] if self.unfit else lines
         roles = {o.index: "value" for o in (found.value, *found.more)}
         for name, g in found.gradients.items():
             if g is not None and g.function is not None:
@@ -125,6 +147,7 @@ class CompiledFunction:
         threads: int | None = None,
         memory: str | None = None,
         native: bool = False,
+        whole: bool = True,
     ) -> None:
         if memory not in (None, "low"):
             raise ValueError(f"memory must be None or 'low', got {memory!r}")
@@ -136,12 +159,21 @@ class CompiledFunction:
         if unknown:
             raise ValueError(f"wrt: {title} has no variable {min(unknown)!r}")
         self.threads, self.memory, self.native = threads, memory, native
+        self.whole = _WHOLE if whole else 0  # how many more programs may be one C function each
+        self._direct: Callable[..., Any] | None = None  # what a call goes to first
         self.plans: dict[Any, CompiledProgram | Untraceable] = {}
         self.matrices: dict[Any, Any] = {}  # of sparse derivatives
         self.__name__ = title
 
     def __call__(self, *args: Any, **arrays: Any) -> Any:
-        """The value: arrays (tensors, if any argument is one), nested as the function's result is."""
+        """The value: arrays (tensors, if any argument is one), nested as the function's result is.
+
+        A Python float is a double, or of the default dtype beside arrays of single precision.
+        """
+        direct = self._direct
+        return self._called(*args, **arrays) if direct is None else direct(*args, **arrays)
+
+    def _called(self, *args: Any, **arrays: Any) -> Any:
         given, tensors = self._arrays(args, arrays)
         found = self._run(given, False)
         return _result(found[0], tensors)
@@ -177,10 +209,19 @@ class CompiledFunction:
 
     def _sparse(self, args: tuple[Any, ...], arrays: dict[str, Any], second: bool) -> Any:
         given, _ = self._arrays(args, arrays)
+        given = [np.ascontiguousarray(a) if a.shape else a for a in given]
         key = (second, *self._signature(given, False))
         found = self.matrices.get(key)
         if found is None:
             found = self.matrices[key] = self._matrix(given, second)
+            if (direct := found.direct) is not None:
+                more = Sparse, found.shape, found.indices
+                self._first(
+                    "sparse_hessian" if second else "sparse_jacobian",
+                    direct,
+                    direct_calls.MADE,
+                    more,
+                )
         return found(*given)
 
     def _matrix(self, given: list[Any], second: bool) -> Any:
@@ -190,11 +231,11 @@ class CompiledFunction:
         if len(names) != 1:
             raise ValueError(f"wrt: a sparse matrix is by one variable, not by {', '.join(names)}")
         variables = dict(zip(self.names, given, strict=True))
-        how: dict[str, Any] = {"threads": self.threads, "native": self.native}
+        how: dict[str, Any] = {"threads": self.threads, **self._how()}
         try:
             return SparseProgram(
                 *(self.function, variables, names[0], second),
-                lambda trace: CompiledProgram(trace, **how).run,
+                lambda trace: CompiledProgram(trace, **how),
             )
         except Untraceable as reason:
             raise RuntimeError(f"the program cannot be traced: {reason}") from reason
@@ -241,6 +282,8 @@ class CompiledFunction:
             if value.__class__ is Tensor:
                 tensors = True
                 value = value.array
+            elif value.__class__ is float:
+                value = _number(value, named)
             elif not isinstance(value, (np.ndarray, np.generic)):
                 value = as_array(value)
             given.append(value if value.shape else value[()])
@@ -272,9 +315,28 @@ class CompiledFunction:
             )
         except Untraceable as reason:
             return reason
-        return CompiledProgram(
-            found, threads=self.threads, sparing=self.memory == "low", native=self.native
-        )
+        sparing = self.memory == "low"
+        made = CompiledProgram(found, threads=self.threads, sparing=sparing, **self._how())
+        if made.direct is not None and gradients:
+            there = [g is not None or None for g in found.gradients.values()]
+            more = (tuple(found.gradients), *there)
+            self._first("value_and_grad", made.direct, direct_calls.WITH_GRADIENTS, more)
+        elif made.direct is not None and found.spec is None:
+            self.whole -= 1
+            other = self._direct or self._called
+            self._direct = made.direct.function(direct_calls.ALONE, other, self.names)
+        return made
+
+    def _how(self) -> dict[str, bool]:
+        """How native code is made now."""
+        return {"native": self.native, "whole": self.whole > 0}
+
+    def _first(self, method: str, direct: DirectCalls, form: int, more: Sequence[Any]) -> None:
+        """Let calls of a method go to C first, which passes on what is not of the kinds that it takes."""
+        self.whole -= 1
+        other = getattr(self, method)
+        if getattr(type(self), method) is getattr(CompiledFunction, method):
+            self.__dict__[method] = direct.function(form, other, self.names, more)
 
     def _differentiated(self, given: list[Any]) -> list[str]:
         return [
@@ -325,6 +387,15 @@ def _placed(error: Exception, program: Program) -> Exception:
     return error_at(error, source=program.source, span=program.value_span, hint=hint)
 
 
+def _number(value: float, beside: dict[str, Any]) -> Any:
+    """A Python float as an array: a double, but beside arrays of single precision of the default dtype."""
+    for other in beside.values():
+        array = other.array if other.__class__ is Tensor else other
+        if getattr(array, "dtype", None) == np.float32:
+            return as_array(value)
+    return np.float64(value)
+
+
 def as_array(value: Any) -> Any:
     """A value as an array; Python numbers get the default dtype."""
     if isinstance(value, Tensor):
@@ -366,10 +437,11 @@ def compile(
     function must be pure: it runs once, when it is traced.
 
     wrt: the variables to differentiate by (default: all). memory: "low" recomputes intermediates instead
-    of keeping them for the gradient. native: arrays of 512 elements and more run as C, compiled once by
-    the machine's compiler (`CC`, else cc) with its vector functions, which are up to 4 units in the last
-    place off; what has no C form, and everything where there is no compiler (a warning says so), runs in
-    blocks. Raises ValueError for any other `memory`.
+    of keeping them for the gradient. native: run as C, compiled once by the machine's compiler (`CC`, else
+    cc) with its vector functions, which are up to 4 units in the last place off. A program of numbers and
+    small arrays is one C function for these shapes (of the first 8), larger arrays go through loops for
+    all sizes; what has no C form (`print(f)` says so), and everything where there is no compiler (a
+    warning says so), runs as without. Raises ValueError for any other `memory`.
     """
     if callable(program):
         names = list(inspect.signature(program).parameters)

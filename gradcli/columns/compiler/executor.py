@@ -308,8 +308,13 @@ def make(*args: Any, native: bool = False, smallest: int = SMALLEST, **options: 
     try:
         return Executor(*args, native=native, smallest=smallest, **options)
     except c_compiler.NoCompiler as error:
-        warnings.warn(f"native: {error}; blocks of NumPy run instead", stacklevel=2)
+        warn_of(error)
         return Executor(*args, smallest=max(smallest, SMALLEST), **options)
 
 
-__all__ = ["Executor", "RegionStep", "WholeStep", "cores", "make"]
+def warn_of(error: c_compiler.NoCompiler) -> None:
+    """Say that there is no native code, and why."""
+    warnings.warn(f"native: {error}; blocks of NumPy run instead", stacklevel=2)
+
+
+__all__ = ["Executor", "RegionStep", "WholeStep", "cores", "make", "warn_of"]

@@ -181,7 +181,7 @@ def _reduced(o: Operation, flat: bool, full: bool) -> tuple[int, int, int] | Non
     return math.prod(a.shape[1 : axes[0]]), terms, inner
 
 
-def _literal(value: Any, dtype: Any) -> str:
+def literal(value: Any, dtype: Any) -> str:
     """A number in C."""
     if dtype.kind != "f":
         return f"(({_TYPES[f'{dtype.kind}{dtype.itemsize}']}){int(value)}LL)"
@@ -331,7 +331,7 @@ class Kernel:
     def _argument(self, o: Operation, a: Any, kind: Any) -> _Argument:
         """An operand of an operation; a number is written in the type that it is used in."""
         if type(a) is not Operation:
-            return _Argument(_literal(a, kind), c_type(kind))
+            return _Argument(literal(a, kind), c_type(kind))
         while a.kind == "fill" or (
             a.function is np.broadcast_to and a.index not in self.schedule.virtual
         ):
@@ -339,7 +339,7 @@ class Kernel:
         if a.index in self._nodes:
             return self._nodes[a.index]
         if a.kind == "constant" and not a.shape:
-            return _Argument(_literal(a.args[0], a.dtype), c_type(a.dtype))
+            return _Argument(literal(a.args[0], a.dtype), c_type(a.dtype))
         by_row = self._is_row(o, a)
         if (a, by_row) not in self.inputs:
             self.inputs.append((a, by_row))

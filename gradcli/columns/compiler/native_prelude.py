@@ -20,7 +20,7 @@ extern float cosf(float) __attribute__((const));
 #define FMA_double(a, b, c) ((a) * (b) + (c))
 #define FMA_float(a, b, c) ((a) * (b) + (c))
 #endif
-static inline __attribute__((always_inline)) void fetch(const char *a, long n, long k, long of) {
+static __attribute__((noinline)) void fetch(const char *a, long n, long k, long of) {
   for (long i = n * k / of; i < n * (k + 1) / of; i += 64) __builtin_prefetch(a + i);
 }
 """

@@ -35,10 +35,12 @@ def _bytes(operations: Iterable[Operation]) -> int:
     return sum(o.size * o.dtype.itemsize for o in operations)
 
 
-def straight_text(outputs: Sequence[Operation]) -> list[str]:
+def straight_text(outputs: Sequence[Operation], native: bool = False) -> list[str]:
     """The listing of a straight-line program."""
     count = sum(o.function is not None for o in live(outputs))
     s = "" if count == 1 else "s"
+    if native:
+        return [f"one C function: {count} operation{s}"]
     return [f"straight line: {count} operation{s} on whole arrays"]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,17 +13,20 @@ from gradcli.transforms.batched_passes import Sparse
 from gradcli.transforms.grad import grad
 from gradcli.transforms.tracing.numpy_tracer import NumpyTracer, Untraceable, trace_numpy
 
-Compiler = Callable[[NumpyTracer], Callable[..., Any]]
+if TYPE_CHECKING:
+    from gradcli.columns.compiler.compiled_function import CompiledProgram
+
+Compiler = Callable[[NumpyTracer], "CompiledProgram"]
 
 
 class SparseProgram:
     """The elements of a matrix of derivatives that may differ from zero, for inputs of certain shapes.
 
     shape: the value's, then the variable's. indices: of the elements, a row for each. colours: how many
-    directions tell them.
+    directions tell them. direct: the program as one C function, or None.
     """
 
-    __slots__ = ("colours", "indices", "run", "shape")
+    __slots__ = ("colours", "direct", "indices", "run", "shape")
 
     def __init__(
         self,
@@ -51,7 +54,8 @@ class SparseProgram:
         (made,) = plans
         self.shape, self.colours = made.shape, len(made.plan.seeds)
         self.indices = _indices(made)
-        self.run = compiler(trace)
+        program = compiler(trace)
+        self.run, self.direct = program.run, program.direct
 
     def __call__(self, *arrays: Any) -> Sparse:
         return Sparse(self.shape, self.indices, self.run(*arrays)[0])

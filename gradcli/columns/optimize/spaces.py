@@ -99,6 +99,11 @@ class Space:
                 found.append((relation, Compiled(partial(made.part, k), self.size)))
         return found
 
+    def differences_of(self, text: str) -> list[Callable[[Any], Any]]:
+        """The differences of the sides of a constraint's relations, as functions of a vector."""
+        made = self.differences(parse(text), RELATIONS)
+        return [partial(made.part, k) for k in range(len(made.relations))]
+
 
 class Differences:
     """`left - right` of all equations, and values that are to be 0, one after the other, as a vector."""

@@ -156,7 +156,7 @@ class Rows:
             def function(**tensors: Any) -> Any:
                 return mapped(*tensors.values())
 
-            self._compiled = CompiledFunction(function, names, "map", native=True)
+            self._compiled = CompiledFunction(function, names, "map", native=True, whole=False)
         return self._compiled
 
     def _row_by_row(self, batch: Arrays, rows: int, error: BaseException) -> Results:

@@ -1,9 +1,10 @@
-"""The spread of a value where its gradient does not tell it: to the second order, or by a sample.
+"""The spread of values where their gradients do not tell it: to the second order, or by a sample.
 
-x² at 0 ± 10 has the gradient 0, and |x| has two slopes there. To the second order (JCGM 100:2008, 5.1.2,
-note), without what third derivatives add: u² = Σ (∂f/∂x · u)² + ½ ΣΣ (∂²f/∂x∂y · u(x) · u(y))². Where a
-function is no parabola within its inputs' uncertainties, a sample of normal distributions is the answer
-(JCGM 101:2008).
+x² at 0 ± 10 has the gradient 0, |x| has two slopes there, and √x has none. To the second order (JCGM
+100:2008, 5.1.2, note), without what third derivatives add: u² = gᵀΣg + ½ tr((HΣ)²), for inputs with the
+covariance matrix Σ. Where a function is no parabola within its inputs' uncertainties, a sample of normal
+distributions is the answer (JCGM 101:2008). All rows of a table are looked at together; one value is a
+table of one row. A first look moves all inputs at once, and only rows that bend are looked at further.
 """
 
 from __future__ import annotations
@@ -16,75 +17,214 @@ import numpy as np
 from gradcli.operators.primitives import lapack
 
 Array = Any
-At = Callable[[Array], Array]  # points, rows first -> the value of each
+# points (k, n), the row of each (n,) or all of them, in order (None) -> values (n,)
+Run = Callable[[Array, Array | None], Array]
 DRAWS = 100_000  # of a sample that nobody asked for
+SECOND_ORDER = "second order"
+_AT_ONCE = 1 << 16  # points
+_ALL_DRAWS, _FEWEST = 10_000_000, 200  # of all rows that are sampled together; of each
 _MOST = 200  # inputs that are moved one by one
-PAIRS = 20  # inputs of which every pair is
-SAME = 1e-4  # of the value, what two precisions may make of it
-ROUNDING = 1e-9  # of the value, a change that is none
-PARABOLA = 0.05  # of its largest bend, how far a function may be from a parabola
+_PAIRS = 20  # inputs of which every pair is
+_SAME = 1e-4  # of a value, what two precisions may make of it
+_ROUNDING = 1e-9  # of a value, a change that is none
+_PARABOLA = 0.05  # of its largest bend, how far a function may be from a parabola
 
 
-class Spread(NamedTuple):
-    """A standard uncertainty, the mean of the value, and how they were found, in words.
+class Spreads(NamedTuple):
+    """The uncertainties and means of rows, (rows,); NaN where a mean is the value.
 
-    lost: the share of draws for which there is no value.
+    second, sampled: (rows,), whether an uncertainty is by the second order, or by draws. draws: of each row.
+    lost: (rows,), the share of draws for which there is no value. squares: (rows, k), what each input adds
+    to the squared uncertainty to the second order, 0 where the first order will do.
     """
 
-    error: float
-    mean: float
-    by: str
-    lost: float = 0.0
+    errors: Array
+    means: Array
+    second: Array
+    sampled: Array
+    draws: int
+    lost: Array
+    squares: Array
+
+    def by(self, row: int) -> str | None:
+        """How the uncertainty of a row was found, in words; None for the first order."""
+        if self.sampled[row]:
+            return f"{self.draws} draws"
+        return SECOND_ORDER if self.second[row] else None
 
 
-def beyond_first_order(
-    at: At, x: Array, errors: Array, covariance: Array, first: float
-) -> Spread | None:
-    """The spread where the second order is at least as large as the first; None where the first will do.
+class Inputs(NamedTuple):
+    """The inputs of rows: x and errors (k, rows), and the covariances besides, (rows or 1, k, k) or None."""
 
-    x, errors: (k,). covariance: (k, k). first: the uncertainty to the first order.
+    x: Array
+    errors: Array
+    covariances: Array | None = None
+
+    def taken(self, rows: Array) -> Inputs:
+        """Those of some rows."""
+        covariances = self.covariances
+        if covariances is not None and len(covariances) > 1:
+            covariances = covariances[rows]
+        return Inputs(self.x[:, rows], self.errors[:, rows], covariances)
+
+    def correlations(self) -> Array | None:
+        """The matrix of correlations, (rows or 1, k, k), 0 where an input has no uncertainty."""
+        if self.covariances is None:
+            return None
+        u = self.errors.T
+        with np.errstate(all="ignore"):
+            made = np.nan_to_num(self.covariances / (u[:, :, None] * u[:, None, :]), posinf=0.0)
+        return np.asarray(made + np.eye(len(self.x)))
+
+
+def spreads(
+    run: Run, inputs: Inputs, first: Array, values: Array, draws: int | None = None
+) -> Spreads:
+    """The uncertainties of rows, beyond the first order where it does not tell them.
+
+    first: (rows,), to the first order. values: (rows,), what the program gave. draws: how many to take of
+    each row, whatever the first order says.
     """
-    k = len(x)
-    correlated = bool((covariance != np.diag(errors**2)).any())
+    k, rows = inputs.x.shape
+    made = Spreads(
+        np.array(first, np.float64),
+        np.full(rows, np.nan),
+        np.zeros(rows, bool),
+        np.zeros(rows, bool),
+        draws or DRAWS,
+        np.zeros(rows),
+        np.zeros((rows, k)),
+    )
+    moved = (inputs.errors > 0).any(0)
+    if draws is not None:
+        return _sampled(run, inputs, np.flatnonzero(moved), made)
+    values = np.asarray(values, np.float64)
+    known = moved & np.isfinite(values)
+    if known.any():
+        known &= _bends(run, inputs, made.errors, values)
+    look = np.flatnonzero(known)
+    if not len(look):
+        return made
+    here = run(inputs.x[:, look], look)
+    same = np.abs(here - values[look]) <= _SAME * np.abs(values[look])  # else it draws, or steps
+    return _looked(run, inputs, look[same], here[same], made)
+
+
+def _bends(run: Run, inputs: Inputs, first: Array, values: Array) -> Array:
+    """Whether a row's value may bend about as much as it rises, as far as a few moves tell.
+
+    All inputs are moved together, twice: by other parts of their uncertainties, so that no bends of theirs
+    cancel both times. A value that is lost within the uncertainty bends.
+    """
+    k = len(inputs.x)
     if k > _MOST:
-        return sampled(at, x, covariance, DRAWS) if first == 0 else None
-    moves = np.diag(errors)
-    values = at(np.concatenate([[x], x + moves, x - moves, x + moves / 2, x - moves / 2]))
-    here, (up, down, near_up, near_down) = values[0], np.split(values[1:] - values[0], 4)
-    if not np.isfinite(values).all():
-        return None
-    bends = (up + down) / 2
-    mixed = _mixed(at, x, moves) if k <= PAIRS else np.zeros(0)
-    second = float(np.sqrt(2 * bends @ bends + mixed @ mixed))
-    if not second >= first or second <= ROUNDING * abs(here):
-        return None
-    parabola = np.abs(2 * (near_up + near_down) - bends).max() <= PARABOLA * np.abs(bends).max()
-    if correlated or not parabola or k > PAIRS:
-        return sampled(at, x, covariance, DRAWS)
-    error = float(np.hypot(first, second))
-    return Spread(error, float(here + bends.sum()), "second order")
+        return ~(first > 0) | ~np.isfinite(first)
+    parts = np.ones((1, 1))
+    if k > 1:
+        parts = 0.6 + 0.4 * np.cos(np.outer([1.0, 2.0], np.arange(k) * 2.4))
+    most = np.zeros(len(values))
+    for part in parts:
+        shift = part[:, None] * inputs.errors
+        up, down = (run(inputs.x + side * shift, None) for side in (1, -1))
+        with np.errstate(all="ignore"):
+            most = np.maximum(most, np.abs((up + down) / 2 - values))
+    return ~(most * 4 * (k + 1) < first) | ~np.isfinite(first)
 
 
-def _mixed(at: At, x: Array, moves: Array) -> Array:
-    """∂²f/∂x∂y · u(x) · u(y) of every pair of inputs."""
-    first, second = np.triu_indices(len(x), 1)
-    if not len(first):
-        return np.zeros(0)
-    a, b = moves[first], moves[second]
-    corners = np.split(at(np.concatenate([x + a + b, x + a - b, x - a + b, x - a - b])), 4)
-    return (corners[0] - corners[1] - corners[2] + corners[3]) / 4
+def _looked(run: Run, inputs: Inputs, look: Array, here: Array, made: Spreads) -> Spreads:
+    """Take the second order for rows that bend, or draws where it does not tell the spread either."""
+    k = len(inputs.x)
+    first = made.errors[look]
+    if k > _MOST:
+        return _sampled(run, inputs, look, made)
+    some = inputs.taken(look)
+    bends, mixed, rest, lost = _second_derivatives(run, some, look, here)
+    matrix = np.zeros((len(look), k, k))
+    one, other = np.triu_indices(k, 1) if k <= _PAIRS else (np.zeros(0, int),) * 2
+    matrix[:, one, other] = matrix[:, other, one] = mixed
+    matrix[:, np.arange(k), np.arange(k)] = 2 * bends
+    related = some.correlations()
+    product = matrix if related is None else matrix @ related
+    parts = (product * product.swapaxes(1, 2)).sum(2) / 2
+    second = np.sqrt(np.maximum(parts.sum(1), 0.0))
+    unknown = lost | ~np.isfinite(first)
+    more = unknown | ((second >= first) & (second > _ROUNDING * np.abs(here)))
+    parabola = ~unknown & (rest <= _PARABOLA * np.abs(bends).max(1, initial=0.0)) & (k <= _PAIRS)
+    by_second = more & parabola
+    there = look[by_second]
+    made.errors[there] = np.hypot(first, second)[by_second]
+    made.means[there] = (here + np.trace(product, axis1=1, axis2=2) / 2)[by_second]
+    made.second[there] = True
+    made.squares[look[more]] = np.nan_to_num(parts[more])
+    return _sampled(run, inputs, look[more & ~parabola], made)
 
 
-def sampled(at: At, x: Array, covariance: Array, draws: int) -> Spread:
-    """The standard deviation and the mean of values at draws of a normal distribution, always the same."""
-    values, vectors = lapack.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    normal = np.random.default_rng(0).normal(size=(draws, len(x)))
-    found = at(x + normal @ root.T)
-    kept = found[np.isfinite(found)]
-    error = float(kept.std(ddof=1)) if len(kept) > 1 else float("nan")
-    mean = float(kept.mean()) if len(kept) else float("nan")
-    return Spread(error, mean, f"{draws} draws", 1 - len(kept) / draws)
+def _second_derivatives(
+    run: Run, inputs: Inputs, look: Array, here: Array
+) -> tuple[Array, Array, Array, Array]:
+    """(half the second derivatives, the mixed ones, how far from a parabola, whether values are lost).
+
+    Derivatives are in units of the uncertainties, rows first.
+    """
+    k = len(inputs.x)
+    one, other = np.triu_indices(k, 1) if k <= _PAIRS else (np.zeros(0, int),) * 2
+    unit = np.eye(k)
+    a, b = unit[one], unit[other]
+    shifts = np.concatenate([unit, -unit, unit / 2, -unit / 2, a + b, a - b, b - a, -a - b])
+    found = np.empty((len(look), len(shifts)))
+    step = max(_AT_ONCE // len(shifts), 1)
+    for start in range(0, len(look), step):
+        part = slice(start, start + step)
+        x, errors = inputs.x[:, part, None], inputs.errors[:, part, None]
+        points = x + shifts.T[:, None, :] * errors
+        values = run(points.reshape(k, -1), np.repeat(look[part], len(shifts)))
+        found[part] = values.reshape(-1, len(shifts))
+    with np.errstate(all="ignore"):
+        up, down, near_up, near_down = np.split(found[:, : 4 * k] - here[:, None], 4, axis=1)
+        corners = np.split(found[:, 4 * k :], 4, axis=1)
+        bends = (up + down) / 2
+        mixed = (corners[0] - corners[1] - corners[2] + corners[3]) / 4
+        rest = np.abs(2 * (near_up + near_down) - bends).max(1, initial=0.0)
+        odd = (up - down) / 2 - (near_up - near_down)  # of a kink, and of third derivatives
+        rest = np.maximum(rest, np.abs(odd).max(1, initial=0.0))
+    return bends, mixed, rest, ~np.isfinite(found).all(1)
 
 
-__all__ = ["DRAWS", "At", "Spread", "beyond_first_order", "sampled"]
+def _sampled(run: Run, inputs: Inputs, rows: Array, made: Spreads) -> Spreads:
+    """Take the standard deviations and means of values at draws of normal distributions, always the same."""
+    if not len(rows):
+        return made
+    k = len(inputs.x)
+    draws = made.draws
+    if draws == DRAWS:
+        draws = max(_FEWEST, min(DRAWS, _ALL_DRAWS // len(rows)))
+    normal = np.random.default_rng(0).normal(size=(draws, k)).T
+    some = inputs.taken(rows)
+    related = some.correlations()
+    roots = None if related is None else _roots(related)
+    step = max(_AT_ONCE // draws, 1)
+    for start in range(0, len(rows), step):
+        part = slice(start, start + step)
+        own = normal[:, None, :]
+        if roots is not None:
+            root = roots[part] if len(roots) > 1 else roots
+            own = np.moveaxis(root @ normal, 1, 0)
+        points = some.x[:, part, None] + own * some.errors[:, part, None]
+        count = points.shape[1]
+        found = run(points.reshape(k, -1), np.repeat(rows[part], draws)).reshape(count, draws)
+        for row, values in zip(rows[part], found, strict=True):
+            kept = values[np.isfinite(values)]
+            made.errors[row] = kept.std(ddof=1) if len(kept) > 1 else np.nan
+            made.means[row] = kept.mean() if len(kept) else np.nan
+            made.lost[row] = 1 - len(kept) / draws
+    made.sampled[rows] = True
+    return made._replace(draws=draws)
+
+
+def _roots(related: Array) -> Array:
+    """Matrices whose product with normal numbers has these correlations."""
+    values, vectors = lapack.eigh(related)
+    return vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+
+
+__all__ = ["DRAWS", "SECOND_ORDER", "Inputs", "Run", "Spreads", "spreads"]

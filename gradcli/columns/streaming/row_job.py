@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.columns.streaming import uncertainty_law
+from gradcli.columns.streaming.item_rows import ItemRows
 from gradcli.columns.streaming.mapped_program import (
     Results,
     Rows,
@@ -24,6 +25,7 @@ from gradcli.columns.streaming.mapped_program import (
     jvp,
 )
 from gradcli.columns.streaming.row_formulas import RowFormula, whole_numbers
+from gradcli.columns.streaming.text_conditions import Test, with_answers
 from gradcli.engine.core import errors, random
 from gradcli.engine.system import dtypes
 from gradcli.language import parse
@@ -35,9 +37,14 @@ from gradcli.tables.named_columns import Cells, side_by_side, with_nan
 from gradcli.tables.table_errors import MISSING_HINT, other_columns
 
 if TYPE_CHECKING:
+    from gradcli.columns.streaming.nonlinear_spread import Spreads
     from gradcli.tables import Table
     from gradcli.tables.writing import Column
 
+Path = tuple[str | int, ...]
+_ELEMENT = re.compile(
+    r"(?:_[0-9]+|\[[0-9, ]+\])*"
+)  # what stands behind the name of an array's elements
 _INTEGER = re.compile(r"\s*(?:0|-?[1-9][0-9]{0,300})\s*")
 _LABEL = re.compile(r"\s*[-+]?0[0-9]+\s*")  # 007 is not a number, but somebody's name
 _EXACT = 1 << 53  # the integers up to it are floats
@@ -51,28 +58,36 @@ class Tally:
     first_bad: the first of these, in words. alone: why rows ran one by one. kinked: rows that lie on a kink
     or a jump; kink: the operation that makes the first, and its place in the source. not_finite: rows of
     numbers that give NaN or infinity; first_not_finite: the first of these, in words. bent: rows whose
-    uncertainty is by the second order; sampled: those by draws; draws: the fewest of a row.
+    uncertainty is by the second order; sampled: those by draws; draws: the fewest of a row; lost: rows of
+    which some draws have no value.
     """
 
     __slots__ = (
         *("alone", "bad", "first_bad", "first_not_finite"),
-        *("kink", "kinked", "left_out", "not_finite", "bent", "sampled", "draws"),
+        *("kink", "kinked", "left_out", "not_finite"),
+        *("bent", "sampled", "draws", "lost"),
     )
 
     def __init__(self) -> None:
         self.left_out = self.bad = self.kinked = self.not_finite = 0
-        self.bent = self.sampled = self.draws = 0
+        self.bent = self.sampled = self.draws = self.lost = 0
         self.first_not_finite: str | None = None
         self.kink: tuple[str, tuple[int, int] | None] | None = None
         self.first_bad: str | None = None
         self.alone: str | None = None
 
-    def drawn(self, bent: int, sampled: int, draws: int) -> None:
+    def drawn(self, found: Spreads | Tally) -> None:
         """Add rows whose uncertainty is not the first order's."""
+        if isinstance(found, Tally):
+            bent, sampled, lost = found.bent, found.sampled, found.lost
+        else:
+            bent, sampled = int(found.second.sum()), int(found.sampled.sum())
+            lost = int((found.lost > 0).sum())
         self.bent += bent
         if sampled:
-            self.draws = min(draws, self.draws or draws)
+            self.draws = min(found.draws, self.draws or found.draws)
         self.sampled += sampled
+        self.lost += lost
 
     def add(self, other: Tally) -> None:
         """Add the counts of another tally."""
@@ -83,7 +98,7 @@ class Tally:
         self.not_finite += other.not_finite
         self.first_not_finite = self.first_not_finite or other.first_not_finite
         self.kinked += other.kinked
-        self.drawn(other.bent, other.sampled, other.draws)
+        self.drawn(other)
         self.kink = self.kink or other.kink
 
 
@@ -156,12 +171,15 @@ class RowJob:
         self.second: list[tuple[str, str]] = []  # pairs of numbers to differentiate by
         self.renamed: dict[str, str] = {}  # what columns are called where they are written
         self.where: tuple[str, dict[str, int]] | None = None  # a condition, and its columns
+        self.tests: dict[str, Test] = {}  # of texts, whose answers the condition reads
         self.indices: list[str] = []  # variables that count elements: k of `b[k]`
         self.hidden: list[str] = []  # differentiated by for the uncertainty alone
+        self.items: list[str] = []  # of a tuple that is differentiated, what its items are called
         self._begin()
 
     def _begin(self) -> None:
-        self.rows: Rows | None = None
+        self.rows: Rows | ItemRows | None = None
+        self.paths: dict[str, Path] = {}
         self.further: dict[str, Rows] | None = None  # the columns of further derivatives
         self.moved: Rows | None = (
             None  # the values where the inputs are moved by their uncertainties
@@ -170,7 +188,7 @@ class RowJob:
         self.counted = Tally()
 
     def __getstate__(self) -> dict[str, Any]:
-        running = ("rows", "further", "moved", "suffixes", "counted")
+        running = ("rows", "paths", "further", "moved", "suffixes", "counted")
         return {name: value for name, value in self.__dict__.items() if name not in running}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -180,6 +198,8 @@ class RowJob:
     # -- a batch -------------------------------------------------------------------------------------
     def run(self, table: Table, form: str) -> list[Column]:
         """The columns that are written for a batch."""
+        if self.tests:
+            table = with_answers(table, self.tests)
         if table.names != self.names:
             self._follow(table)
         read = _Reading(self, table)
@@ -290,6 +310,7 @@ class RowJob:
                     f"--as: there is no column {name!r}", hint=f"there are {', '.join(known)}"
                 )
         called = self.renamed.get
+        self.paths = {called(n, n): path for n, path in self._places_in_json(made).items()}
         kept = [(name if name in own else called(name, name), array) for name, array in passed]
         return [*kept, *((called(name, name), array) for name, array in made)]
 
@@ -324,12 +345,13 @@ class RowJob:
         self.names = table.names
 
     def narrow(self) -> list[str]:
-        """Restrict the job to the columns that it needs; return their names."""
+        """Restrict the job to the columns that it needs; return the names of those that are read."""
         needed = sorted({*self._read(), *(i for found in self.columns.values() for i in found)})
         self._renumber({old: new for new, old in enumerate(needed)})
         self.names = [self.names[i] for i in needed]
         self.narrowed = True
-        return self.names
+        answers = {test.heading: test.column for test in self.tests.values()}
+        return list(dict.fromkeys(answers.get(name, name) for name in self.names))
 
     def _renumber(self, moved: Mapping[int, int]) -> None:
         self.columns = {n: [moved[i] for i in found] for n, found in self.columns.items()}
@@ -374,12 +396,15 @@ class RowJob:
             array = as_tensor(np.atleast_1d(array)).array
         return Cells(array, spread=found.spread)
 
-    def _rows(self) -> Rows:
+    def _rows(self) -> Rows | ItemRows:
         if self.rows is None:
             wrt = [*self.wrt, *self.hidden]
-            self.rows = Rows(
-                self._function(), self.shared, wrt, self.bad_rows == "stop", self.native
-            )
+            how = {"stops": self.bad_rows == "stop", "native": self.native}
+            if self.items:
+                functions = [self._function(quiet=k > 0) for k in range(len(self.items))]
+                self.rows = ItemRows(functions, self.items, self.shared, wrt, **how)
+            else:
+                self.rows = Rows(self._function(), self.shared, wrt, **how)
         return self.rows
 
     def _further_rows(self) -> dict[str, Rows]:
@@ -442,39 +467,79 @@ class RowJob:
             raise _usage(
                 "the values of the rows are not alike", hint="some have more elements than others"
             )
-        found: list[Column] = [(f"value{suffix}", array) for suffix, array in values.items()]
+        first = "" if self.items else "value"
+        found: list[Column] = [(f"{first}{suffix}", array) for suffix, array in values.items()]
         found += further.get("value.jvp", [])
-        gradients = results.gradients or {
-            n: np.zeros((rows, *self.shape(n))) for n in [*self.wrt, *self.hidden]
+        by = {n: n for n in (*self.wrt, *self.hidden)}
+        if self.items:
+            by = {f"{item}.{name}": name for item in self.items for name in self.wrt}
+        gradients = results.gradients | {  # none where all rows are refused
+            label: np.zeros((rows, *self.shape(name)))
+            for label, name in by.items()
+            if label not in results.gradients
         }
         if errors:
             squares = uncertainty_law.squares(gradients, errors, covariances, rows)
             for row in np.flatnonzero(uncertainty_law.impossible(errors, covariances, squares)):
                 results.refused.setdefault(int(row), uncertainty_law.too_strong())
             total = uncertainty_law.total(squares)
-            beyond = total
-            if not covariances and list(results.values) == [""] and rows:
-                beyond = self._beyond(batch, errors, total, np.asarray(values[""]))
-            found.append(("value.uncertainty", beyond))
+            beyond = None
+            if list(results.values) == [""] and rows:
+                beyond = self._beyond(batch, errors, covariances, total, np.asarray(values[""]))
+            found.append(("value.uncertainty", total if beyond is None else beyond.errors))
             if self.budget:
+                shapes = {n: self.shape(n) for n in errors}
+                parts = uncertainty_law.with_second_order(squares, shapes, beyond)
+                whole = sum(parts.values())
                 with np.errstate(all="ignore"):
                     found += [
-                        (f"{n}.share", np.where(total > 0, s / total**2, 0.0))
-                        for n, s in squares.items()
+                        (f"{n}.share", np.where(whole > 0, s / whole, 0.0))
+                        for n, s in parts.items()
                     ]
-        for name in self.wrt:
-            found += elements(f"{name}.grad", gradients[name]).items()
+        for label, name in by.items():
+            if name not in self.wrt:
+                continue
+            found += elements(f"{label}.grad", gradients[label]).items()
             for k in range(2, self.order + 1):
                 found += further[f"{name}.grad{k}"]
         for pair in self.second:
             found += further[_second(pair)]
         return found
 
+    def _places_in_json(self, made: list[Column]) -> dict[str, Path]:
+        """For each column that was computed, where JSON has it: S.grad at wrt, S, grad."""
+        heads: dict[str, Path] = {"value.uncertainty": ("uncertainty",)}
+        heads |= {_second(pair): ("wrt", pair[0], "hessian", pair[1]) for pair in self.second}
+        heads |= {f"{n}.share": ("budget", n, "share") for n in self.errors}
+        for name in self.wrt:
+            orders = ("grad", *(f"grad{k}" for k in range(2, self.order + 1)))
+            heads |= {f"{name}.{order}": ("wrt", name, order) for order in orders}
+            for item in self.items:
+                heads[f"{item}.{name}.grad"] = ("wrt", name, "jacobian", item)
+        heads |= {item: ("value", item) for item in self.items}
+        parts = {} if self.items else {"value.jvp": ("jvp",), "value": ("value",)}
+        found: dict[str, Path] = {}
+        for name, _ in made:
+            if name in heads:
+                found[name] = heads[name]
+                continue
+            for head, path in {**heads, **parts}.items():
+                rest = name.removeprefix(head)
+                if rest != name and _ELEMENT.fullmatch(rest):
+                    found[name] = (*path, *map(int, re.findall("[0-9]+", rest)))
+                    break
+        return found
+
     def _beyond(
-        self, batch: dict[str, Any], errors: dict[str, Any], total: Any, values: Any
-    ) -> Any:
-        """The uncertainties, of another order where the first one does not tell them."""
-        from gradcli.columns.streaming.spread_of_rows import spreads
+        self,
+        batch: dict[str, Any],
+        errors: dict[str, Any],
+        covariances: dict[Any, Any],
+        total: Any,
+        values: Any,
+    ) -> Spreads | None:
+        """The uncertainties, of another order where the first one does not tell them; None where unknown."""
+        from gradcli.columns.streaming.nonlinear_spread import Inputs, spreads
 
         rows = len(total)
         shapes = {n: self.shape(n) for n in errors}
@@ -482,34 +547,37 @@ class RowJob:
 
         def flat(arrays: Mapping[str, Any]) -> Any:
             wide = [np.broadcast_to(arrays[n], (rows, *shapes[n])) for n in errors]
-            return np.concatenate([a.reshape(rows, -1).astype(np.float64) for a in wide], axis=1)
+            return np.concatenate([a.reshape(rows, -1).astype(np.float64).T for a in wide])
 
         if self.moved is None:
             fixed = {n: t for n, t in self.shared.items() if n not in errors}
             self.moved = Rows(self._function(quiet=True), fixed, [])
-        run_moved = self.moved
+        run_moved, held = self.moved, {n: a for n, a in batch.items() if n not in errors}
 
         def run(points: Any, index: Any) -> Any:
-            made, start = {n: a[index] for n, a in batch.items() if n not in errors}, 0
+            made, start = {n: a if index is None else a[index] for n, a in held.items()}, 0
             for name, shape in shapes.items():
                 size = int(np.prod(shape))
-                made[name] = points[:, start : start + size].reshape(-1, *shape)
+                made[name] = points[start : start + size].T.reshape(-1, *shape)
                 start += size
-            found = run_moved(made, len(points))
-            answer = np.array(found.values.get("", np.full(len(points), np.nan)), np.float64)
+            count = points.shape[1]
+            found = run_moved(made, count)
+            answer = np.array(found.values.get("", np.full(count, np.nan)), np.float64)
             answer[list(found.refused)] = np.nan
             return answer
 
         before = random.snapshot()
         try:
             with np.errstate(all="ignore"):
-                found = spreads(run, flat(given), flat(errors), total, values)
+                related = uncertainty_law.matrices(shapes, covariances)
+                inputs = Inputs(flat(given), flat(errors), related)
+                found = spreads(run, inputs, total, values)
         except (RuntimeError, ArithmeticError, ValueError, TypeError, LanguageError):
-            return total  # it cannot be run elsewhere: what is known is the first order
+            return None  # it cannot be run elsewhere: what is known is the first order
         finally:
             random.rewind(before)
-        self.counted.drawn(found.seconds, found.sampled, found.draws)
-        return found.errors
+        self.counted.drawn(found)
+        return found
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape of a variable in one row."""

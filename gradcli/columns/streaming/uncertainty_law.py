@@ -69,6 +69,47 @@ def total(parts: Mapping[str, Any]) -> Any:
     return np.sqrt(np.where(square < 0, 0.0, square))
 
 
+def matrices(
+    shapes: Mapping[str, tuple[int, ...]], covariances: Mapping[tuple[str, str], Any]
+) -> Any:
+    """The covariances, as `squares` has them, in matrices of all numbers: (rows or 1, k, k); None of none."""
+    if not covariances:
+        return None
+    sizes = {n: int(np.prod(shape)) for n, shape in shapes.items()}
+    ends = np.cumsum([0, *sizes.values()])
+    places = {n: slice(ends[i], ends[i + 1]) for i, n in enumerate(sizes)}
+    count = max(len(np.asarray(c)) for c in covariances.values())
+    made = np.zeros((count, ends[-1], ends[-1]))
+    for (one, other), covariance in covariances.items():
+        block = np.asarray(covariance)
+        if block.shape[1:] != (sizes[one], sizes[other]):  # of elements at the same place
+            flat = np.broadcast_to(block, (len(block), *shapes[one])).reshape(len(block), -1)
+            block = flat[:, :, None] * np.eye(sizes[one])
+        made[:, places[one], places[other]] += block
+        made[:, places[other], places[one]] += block.swapaxes(1, 2)
+    return made
+
+
+def with_second_order(
+    parts: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]], beyond: Any
+) -> dict[str, Any]:
+    """Contributions to the squared uncertainty, with those to the second order where these count.
+
+    beyond: what `nonlinear_spread.spreads` found, or None.
+    """
+    found, start = dict(parts), 0
+    if beyond is None:
+        return found
+    infinite = np.any([~np.isfinite(s) for s in parts.values()], axis=0)
+    for name, square in parts.items():  # what is infinite is all of it
+        found[name] = np.where(infinite, np.where(np.isfinite(square), 0.0, 1.0), square)
+    for name, shape in shapes.items():
+        size = int(np.prod(shape))
+        found[name] = found[name] + beyond.squares[:, start : start + size].sum(1)
+        start += size
+    return found
+
+
 def impossible(
     errors: Mapping[str, Any], covariances: Mapping[tuple[str, str], Any], parts: Mapping[str, Any]
 ) -> Any:
@@ -94,4 +135,4 @@ def too_strong() -> LanguageError:
     )
 
 
-__all__ = ["flaws", "impossible", "squares", "too_strong", "total"]
+__all__ = ["flaws", "impossible", "matrices", "squares", "too_strong", "total", "with_second_order"]

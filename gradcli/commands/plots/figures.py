@@ -70,6 +70,8 @@ def curves(picture: Curves, form: str, theme: str, size: tuple[float, float]) ->
         _legend(axes[0], handles, [line.label for line in picture.lines], picture.remark)
         if any(line.blocks for line in picture.lines):
             axes[0].yaxis.get_major_locator().set_params(integer=True)
+        if picture.alike:
+            axes[0].set_aspect("equal")
         axes[0].set_ylabel(picture.y.label)
         own = [numbers[i] for i, line in enumerate(picture.lines) if line.points]
         for k, line in enumerate(picture.residuals):

@@ -41,7 +41,8 @@ class Line(NamedTuple):
 class Curves(NamedTuple):
     """Lines over one variable; residuals have a picture of their own below, in the colours of their data.
 
-    remark: what the legend says besides, as how good a fit is.
+    remark: what the legend says besides, as how good a fit is. alike: whether a unit is as long upwards as
+    across, so that a circle is round.
     """
 
     lines: Sequence[Line]
@@ -50,6 +51,7 @@ class Curves(NamedTuple):
     residuals: Sequence[Line] = ()
     title: str = ""
     remark: str = ""
+    alike: bool = False
 
     @property
     def kind(self) -> str:

@@ -14,8 +14,9 @@ import numpy as np
 
 import gradcli.engine.system.budget as budget
 from gradcli.engine.core.batched_arrays import BatchLevel, full, is_diagonal
+from gradcli.engine.core.declaration import Array
 from gradcli.engine.core.gradients import sum_to
-from gradcli.engine.core.primitive import Array, Primitive, operator
+from gradcli.engine.core.primitive import Primitive, primitive
 from gradcli.engine.core.tensor import Tensor, wrap_dim
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import ARRAYS, afresh, infer_shape, shares, strided_view
@@ -82,9 +83,9 @@ def _add(self: Array, other: Array, *, alpha: Any = 1) -> Array:
     )
 
 
-@operator(
-    _add,
-    "AddBackward0",
+@primitive(
+    kernel=_add,
+    node="AddBackward0",
     plain="+",
     real={"other": "g if alpha == 1 else g * alpha"},
     linearity="linear",
@@ -102,9 +103,9 @@ class add:
     other = lambda g, alpha: g if alpha == 1 else g * alpha
 
 
-@operator(
-    np.multiply,
-    "MulBackward0",
+@primitive(
+    kernel=np.multiply,
+    node="MulBackward0",
     linearity="bilinear",
     real={"self": "g * other", "other": "g * self"},
     wide=True,
@@ -124,9 +125,9 @@ def _mul_scalar(self: Array, other: Any) -> Array:
     return meeting(self, other) * other
 
 
-@operator(
-    _mul_scalar,
-    "MulBackward1",
+@primitive(
+    kernel=_mul_scalar,
+    node="MulBackward1",
     linearity="linear",
     batching="elementwise",
     symbolic="self * other",
@@ -231,16 +232,20 @@ def _summed(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any
     return sum_dim.in_batch([every.reshape((level.size, x.size)), (1,), False, dtype])
 
 
-@operator(
-    _sum, "SumBackward0", linearity="linear", batching=_summed, jet=lambda s, self: s.total(self)
+@primitive(
+    kernel=_sum,
+    node="SumBackward0",
+    linearity="linear",
+    batching=_summed,
+    jet=lambda s, self: s.total(self),
 )
 class sum_all:
     self = lambda g, self_sym_sizes: expand(g, self_sym_sizes)
 
 
-@operator(
-    _sum_dim,
-    "SumBackward1",
+@primitive(
+    kernel=_sum_dim,
+    node="SumBackward1",
     linearity="linear",
     jet=lambda s, self, dim, keepdim: s.total(self, dim, keepdim),
 )
@@ -257,13 +262,14 @@ def view_of(self: Array, size: Any) -> Array:
     return out
 
 
-@operator(
-    view_of,
-    "ViewBackward0",
+@primitive(
+    kernel=view_of,
+    node="ViewBackward0",
     linearity="linear",
     view=True,
     sizes="size",
     symbolic="reshape",
+    samples="view(randn(2,3), 3, 2)",
 )
 class view_size:
     self = lambda g, self_sym_sizes: g.reshape(self_sym_sizes)
@@ -306,9 +312,9 @@ def _expand(self: Array, size: Any) -> Array:
     return strided_view(self, made, strides)
 
 
-@operator(
-    _expand,
-    "ExpandBackward0",
+@primitive(
+    kernel=_expand,
+    node="ExpandBackward0",
     linearity="linear",
     view=True,
     sizes="size",

@@ -9,7 +9,8 @@ import numpy as np
 
 from gradcli.engine.core import batched_arrays
 from gradcli.engine.core.batched_arrays import BatchLevel
-from gradcli.engine.core.primitive import Array, operator
+from gradcli.engine.core.declaration import Array
+from gradcli.engine.core.primitive import Primitive
 from gradcli.engine.core.tensor import Tensor, wrap
 
 
@@ -31,9 +32,7 @@ def _sum(self: Array, level: BatchLevel) -> Any:
 
 def _primitive(name: str, kernel: Any, node: str, rule: Any) -> Any:
     """A linear primitive of one tensor, with its VJP rule."""
-    return operator(kernel, node, linearity="linear", batching="level")(
-        type(name, (), {"self": rule})
-    )
+    return Primitive(name, kernel, node, {"self": rule}, linearity="linear", batching="level")
 
 
 def remove_batch_dim(tensor: Any, dim: int, level: BatchLevel) -> Any:

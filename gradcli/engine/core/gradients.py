@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -57,12 +58,12 @@ def of_inputs(
     if primitive is not None and node._seq < versions.last:
         check_versions(node)
     if recorded and primitive is not None and history is not None:
-        return primitive.backward_recorded(node, grad, history)  # type: ignore[no-any-return]
+        return primitive.backward_recorded(node, grad, history)
     if recorded:
-        return node.apply_recorded(grad)  # type: ignore[no-any-return]
+        return node.apply_recorded(grad)
     if primitive is not None and hooks is not None and hooks.packed:
-        return primitive.backward_read(node, grad)  # type: ignore[no-any-return]
-    return node.apply(grad)  # type: ignore[no-any-return]
+        return primitive.backward_read(node, grad)
+    return node.apply(grad)
 
 
 def _expandable(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
@@ -104,9 +105,33 @@ def accumulate(node: AccumulateGrad, grad: Any, retain: bool) -> None:
     variable = node.variable
     with accumulating:
         if variable._grad is None and variable.node is not None:
-            variable._grad = wrap(grad if node._mark is OWNED else owned(grad))
+            free = node._mark is OWNED or _is_free(grad)
+            variable._grad = wrap(grad if free else owned(grad))
         else:
             add_to_grad(variable, grad)
+
+
+# References to a gradient that nothing but the plain pass, `accumulate` and `_is_free` holds, and to the
+# memory that it is a view of. Python 3.14 counts those of local variables no more: there it is copied.
+_HELD, _HELD_MEMORY = (4, 3) if sys.version_info < (3, 14) else (0, 0)
+
+
+def _is_free(grad: Any) -> bool:
+    """Whether a leaf may keep a gradient without a copy: nothing else refers to its memory.
+
+    It is in the order in which a copy would be, and fills its memory (PyTorch asks the same of it).
+    """
+    if type(grad) is not np.ndarray or grad.size < _FEW or sys.getrefcount(grad) > _HELD:
+        return False
+    memory = grad.base
+    if memory is not None and (
+        type(memory) is not np.ndarray
+        or memory.base is not None
+        or memory.size != grad.size
+        or sys.getrefcount(memory) > _HELD_MEMORY
+    ):
+        return False
+    return grad.flags.c_contiguous and grad.flags.writeable
 
 
 def first(leaf: AccumulateGrad, d: Any, saved: tuple[Any, ...]) -> None:
@@ -145,7 +170,7 @@ def add_to_grad(variable: Variable, grad: Any) -> None:
 
 def _recorded_copy(grad: Tensor) -> Tensor:
     """The first `.grad` under create_graph: a copy, recorded as CopyBackwards."""
-    return wrap(copied(grad.array)).copy_(grad)  # type: ignore[no-any-return]
+    return wrap(copied(grad.array)).copy_(grad)
 
 
 def owned(grad: Any) -> Any:

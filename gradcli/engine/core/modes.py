@@ -113,6 +113,12 @@ local = _Local()
 _PLAIN = State()
 
 
+def nothing_listens() -> bool:
+    """Whether what is done with tensors concerns no transform, batch or recorder, but perhaps the graph."""
+    state = local.state if unusual else None
+    return not differentiating and (state is None or state.silent)
+
+
 def change(**values: Any) -> State | None:
     """Change fields of this thread's state; returns the old state for `restore`."""
     before = local.state
@@ -193,9 +199,9 @@ class Mode:
                 stacklevel=2,
             )
             build: Any = lambda *args, **kwargs: self._call(function, args, kwargs)  # noqa: E731
-            return build  # type: ignore[no-any-return]
+            return build
         if inspect.isgeneratorfunction(function):
-            return _decorate_generator(self.clone, function)  # type: ignore[no-any-return]
+            return _decorate_generator(self.clone, function)
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:

@@ -15,7 +15,7 @@ whose class has `__operator__` (recorded arrays), so that rules may call primiti
 from __future__ import annotations
 
 import operator as op
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -24,7 +24,12 @@ import numpy as np
 from gradcli.engine.core import batched_arrays, generated_calls, generated_rules, modes, versions
 from gradcli.engine.core.anomaly import remember
 from gradcli.engine.core.batched_arrays import BatchedArray, is_batched
-from gradcli.engine.core.declaration import NOT_IMPLEMENTED, Declaration
+from gradcli.engine.core.declaration import (
+    NOT_IMPLEMENTED,
+    Declaration,
+    said,
+    sample_calls,
+)
 from gradcli.engine.core.node import (
     FREED,
     WRITTEN,
@@ -38,15 +43,12 @@ from gradcli.engine.core.node import (
 from gradcli.engine.core.promotion import HALF, SINGLE, mismatch, promote, raw, shape_error
 from gradcli.engine.core.saved_tensors import Packed, Saved, pack
 from gradcli.engine.core.switch import watching
-from gradcli.engine.core.tensor import Scalar, Tensor, edge, scalar, track_view, wrap
+from gradcli.engine.core.tensor import NUMPY, Scalar, Tensor, edge, scalar, track_view, wrap
 from gradcli.engine.core.version_checks import check_versions, is_stale
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import ARRAYS, as_operands
 from gradcli.engine.system.dtypes import scalar_name
 from gradcli.engine.system.threads import applied
-
-Array = Any
-Arrays = Any
 
 _NUMBERS = frozenset([int, float, complex, bool])
 _REQUIRED: Any = object()
@@ -54,7 +56,7 @@ _OPERANDS = (*ARRAYS, BatchedArray)
 
 
 class Primitive(Declaration):
-    """One operator: see the module's docstring; made by the decorator `operator`."""
+    """One operator: see the module's docstring; made by the decorator `primitive`."""
 
     # -- calling ----------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -331,7 +333,7 @@ class Primitive(Declaration):
         name = scalar_name(numpy_dtype)
         if " " not in text:
             text = f"\"{text}\" not implemented for '{name}'"
-        return kind(text)  # type: ignore[no-any-return]
+        return kind(text)
 
     def _attach(
         self, values: list[Any], made: list[Tensor], results: tuple[Any, ...], state: Any
@@ -599,25 +601,60 @@ def shown_option(value: Any) -> Any:
 VjpRules = Any  # a primitive, which is the class of its rules to a type checker
 
 
-def operator(
-    kernel: Callable[..., Any] | None, node: str | None = None, **facts: Any
+PRIMITIVES: list[Primitive] = []  # of the modules imported so far
+
+
+def primitive(
+    facts: str = "",
+    *,
+    kernel: Callable[..., Any] | None = None,
+    node: str | None = None,
+    **more: Any,
 ) -> Callable[[type], Primitive]:
-    """Decorate a class of VJP rules: define a Primitive (see the module's docstring).
+    """Decorate a class of VJP rules: define the primitive of its name, which functions may record.
 
-    kernel: the function on arrays; None if the class has it, as `forward`. node: the name of the node's
-    class, None where nothing is recorded. facts: see `core.declaration.Facts`.
+    facts: in words, as `"linear view"`: a word is a fact that is true, or a value of `linearity`, `types`,
+    `writes` or `batching` (where elementwise is "pointwise", as PyTorch says). kernel: the function on
+    arrays; None if the class has it, as `forward`. node: the name of the node's class, None where nothing
+    is recorded. more: other facts (see `core.declaration.Facts`), and what `defined` takes.
     """
+    return lambda rules: defined(rules, kernel, node, **said(facts) | more)
 
-    def make(body: type) -> Primitive:
-        rules: dict[str, Any] = {
-            n: f for n, f in vars(body).items() if isinstance(f, (FunctionType, Primitive))
-        }
-        forward = rules.pop("forward", kernel)
-        if kernel is None and type(forward) is FunctionType:  # where another process finds it
-            forward.__qualname__ = f"{body.__qualname__}.kernel"
-        doc = (body.__doc__ or "").strip()
-        made = Primitive(body.__name__.rstrip("_"), forward, node, rules, doc=doc, **facts)
-        made.__module__, made.place = body.__module__, body.__qualname__
-        return made
 
-    return make
+def defined(
+    rules: type,
+    kernel: Callable[..., Any] | None,
+    node: str | None,
+    *,
+    name: str | None = None,
+    samples: str | Iterable[str] = (),
+    numpy: Any = None,
+    scalar_of: Primitive | None = None,
+    analytic: bool | None = None,
+    **facts: Any,
+) -> Primitive:
+    """The primitive that a class of VJP rules defines.
+
+    name: in messages, if it is not the class's. samples: calls in the language, for tests and
+    documentation. numpy: the NumPy function that it replaces in VJP rules. scalar_of: the primitive
+    instead of which this one is recorded when rules multiply by a Python number. analytic: whether it is
+    complex-differentiable; default: if it is linear or bilinear.
+    """
+    found: dict[str, Any] = {
+        n: f for n, f in vars(rules).items() if isinstance(f, (FunctionType, Primitive))
+    }
+    forward = found.pop("forward", kernel)
+    if kernel is None and type(forward) is FunctionType:  # where another process finds it
+        forward.__qualname__ = f"{rules.__qualname__}.kernel"
+    doc = (rules.__doc__ or "").strip()
+    made = Primitive(rules.__name__.rstrip("_"), forward, node, found, doc=doc, **facts)
+    made.__module__, made.place = rules.__module__, rules.__qualname__
+    made.public_name = name or made.public_name
+    made.samples = sample_calls(samples, made.name)
+    made.analytic = made.linearity in ("linear", "bilinear") if analytic is None else analytic
+    if scalar_of is not None:
+        scalar_of.scalar = made
+    if numpy is not None:
+        NUMPY[numpy] = made
+    PRIMITIVES.append(made)
+    return made

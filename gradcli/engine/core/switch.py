@@ -29,7 +29,7 @@ MISSED = "missed"  # there is a derivative, which our rule misses, as PyTorch's 
 Draw = Callable[[tuple[int, ...]], Any]  # random numbers of a shape
 
 
-class Call:
+class WatchedCall:
     """One call of an operator: its operands by position (arrays and options), and its results."""
 
     __slots__ = ("operands", "primitive", "results")
@@ -83,20 +83,20 @@ class Point:
     def __iter__(self) -> Iterator[Point]:
         yield self
 
-    def count(self, call: Call) -> Any:
+    def count(self, call: WatchedCall) -> Any:
         """How many elements of the call lie on the point; positive where any does."""
         return np.count_nonzero(call.ask(self.on))
 
-    def mask(self, call: Call) -> Any:
+    def mask(self, call: WatchedCall) -> Any:
         """Which elements of the first result do."""
         return np.broadcast_to(call.ask(self.on), np.shape(call.results[0]))
 
-    def touched(self, call: Call) -> dict[str, Any]:
+    def touched(self, call: WatchedCall) -> dict[str, Any]:
         """By argument, which of its elements do."""
         mask = self.mask(call)
         return {n: _summed(mask, np.shape(call[n])) for n in call.arguments}
 
-    def towards(self, call: Call, tangents: Mapping[str, Any]) -> Any:
+    def towards(self, call: WatchedCall, tangents: Mapping[str, Any]) -> Any:
         """The slope of the first result where the call lies on the point; NaN where it is not known.
 
         tangents: by argument, of its shape.
@@ -109,12 +109,12 @@ class Point:
             return np.where(moved, np.nan, 0.0)
         return call.ask(self.slope_along, tangents)
 
-    def spread(self, call: Call, g: Any, name: str, own: Any, draw: Draw) -> Any:
+    def spread(self, call: WatchedCall, g: Any, name: str, own: Any, draw: Draw) -> Any:
         """The gradient of an argument with a random part of `g` where the call lies on the point."""
         mask = self.mask(call)
         return np.where(mask, np.broadcast_to(g, mask.shape) * draw(mask.shape), own)
 
-    def pulled(self, call: Call, g: Any, name: str, own: Any, theirs: Theirs) -> Any:
+    def pulled(self, call: WatchedCall, g: Any, name: str, own: Any, theirs: Theirs) -> Any:
         """The gradient of an argument by another system's rule. own: by ours, as the rule gives it."""
         mask = self.mask(call)
         slope = theirs.number
@@ -123,11 +123,11 @@ class Point:
 
     truth = ""  # what the true gradient is called, where ours is another
 
-    def true(self, call: Call, g: Any, own: Any) -> Any:
+    def true(self, call: WatchedCall, g: Any, own: Any) -> Any:
         """The gradient of the argument that there is, where ours is another."""
         return own
 
-    def questions(self, call: Call) -> dict[str, str]:
+    def questions(self, call: WatchedCall) -> dict[str, str]:
         """By argument, the recorded question about it, as "Q9[1]"."""
         text = call.ask(self.asked)
         if not text:
@@ -181,19 +181,19 @@ class Corner(Point):
         super().__init__(on, asked=asked)
         self.left, self.right = left, right
 
-    def count(self, call: Call) -> Any:
+    def count(self, call: WatchedCall) -> Any:
         if not (callable(self.left) or callable(self.right)) or self._bends(call):
             return super().count(call)
         return 0
 
-    def _bends(self, call: Call) -> bool:
+    def _bends(self, call: WatchedCall) -> bool:
         return bool(call.ask(self.left) != call.ask(self.right))
 
-    def mask(self, call: Call) -> Any:
+    def mask(self, call: WatchedCall) -> Any:
         found = super().mask(call)
         return found if self._bends(call) else np.zeros_like(found)
 
-    def towards(self, call: Call, tangents: Mapping[str, Any]) -> Any:
+    def towards(self, call: WatchedCall, tangents: Mapping[str, Any]) -> Any:
         (name,) = call.arguments[:1]
         t = np.broadcast_to(tangents[name], np.shape(call.results[0]))
         return np.where(t > 0, call.ask(self.right) * t, call.ask(self.left) * t)
@@ -222,7 +222,7 @@ class Several:
 
 
 # -- along dimensions -----------------------------------------------------------------------------
-def axis_of(call: Call) -> tuple[int, ...] | None:
+def axis_of(call: WatchedCall) -> tuple[int, ...] | None:
     """The dimensions that a call reduces, as axes that are not negative; None: all."""
     dim = call.get("dim")
     ndim = np.ndim(call["self"])
@@ -231,7 +231,7 @@ def axis_of(call: Call) -> tuple[int, ...] | None:
     return tuple(d % ndim for d in (dim if isinstance(dim, (tuple, list)) else (dim,)))
 
 
-def restored(call: Call, value: Any) -> Any:
+def restored(call: WatchedCall, value: Any) -> Any:
     """A result, or its gradient, with the reduced dimensions put back, of size 1."""
     own, value = np.asarray(call["self"]), np.asarray(value)
     axis = axis_of(call)
@@ -252,36 +252,36 @@ class Ties(Point):
         super().__init__(None, asked=asked)
         self.largest = largest
 
-    def _equal(self, call: Call) -> Any:
+    def _equal(self, call: WatchedCall) -> Any:
         return np.equal(call["self"], restored(call, call.results[0]))
 
-    def count(self, call: Call) -> Any:
+    def count(self, call: WatchedCall) -> Any:
         own, made = call["self"], call.results[0]
         return np.count_nonzero(own == _restored_as_it_is(call, made)) - made.size
 
-    def touched(self, call: Call) -> dict[str, Any]:
+    def touched(self, call: WatchedCall) -> dict[str, Any]:
         equal = self._equal(call)
         return {"self": equal & (equal.sum(axis_of(call), keepdims=True) > 1)}
 
-    def mask(self, call: Call) -> Any:
+    def mask(self, call: WatchedCall) -> Any:
         several = self._equal(call).sum(axis_of(call)) > 1
         return several.reshape(np.shape(call.results[0]))
 
-    def towards(self, call: Call, tangents: Mapping[str, Any]) -> Any:
+    def towards(self, call: WatchedCall, tangents: Mapping[str, Any]) -> Any:
         least = -np.inf if self.largest else np.inf
         own = np.where(self._equal(call), tangents["self"], least)
         reduce = np.max if self.largest else np.min
         return reduce(own, axis_of(call)).reshape(np.shape(call.results[0]))
 
-    def spread(self, call: Call, g: Any, name: str, own: Any, draw: Draw) -> Any:
+    def spread(self, call: WatchedCall, g: Any, name: str, own: Any, draw: Draw) -> Any:
         tied = self.touched(call)["self"]
         return np.where(tied, restored(call, g) * draw(tied.shape), own)
 
-    def pulled(self, call: Call, g: Any, name: str, own: Any, theirs: Theirs) -> Any:
+    def pulled(self, call: WatchedCall, g: Any, name: str, own: Any, theirs: Theirs) -> Any:
         tied = self.touched(call)["self"]
         return np.where(tied, restored(call, g) * self._weights(call, tied, theirs), own)
 
-    def _weights(self, call: Call, tied: Any, theirs: Theirs) -> Any:
+    def _weights(self, call: WatchedCall, tied: Any, theirs: Theirs) -> Any:
         (values,) = theirs.at.values()
         extreme = max(values) if self.largest else min(values)
         shared = [w for w, v in zip(theirs.whole, values, strict=True) if v == extreme]
@@ -289,7 +289,7 @@ class Ties(Point):
         return _share(tied, axis, shared)
 
 
-def _restored_as_it_is(call: Call, made: Any) -> Any:
+def _restored_as_it_is(call: WatchedCall, made: Any) -> Any:
     """As `restored`, of arrays that may be abstract."""
     axis = axis_of(call)
     if axis is None or made.ndim == call["self"].ndim:
@@ -322,7 +322,7 @@ class Ranked(Ties):
         super().__init__(True, asked)
         self.rank = rank
 
-    def towards(self, call: Call, tangents: Mapping[str, Any]) -> Any:
+    def towards(self, call: WatchedCall, tangents: Mapping[str, Any]) -> Any:
         own, t = np.asarray(call["self"]), np.asarray(tangents["self"])
         axis = axis_of(call)
         if axis is None:
@@ -334,7 +334,7 @@ class Ranked(Ties):
         found = np.take(sorted_, call.ask(self.rank)(own.shape[at]), at)
         return found.reshape(np.shape(call.results[0]))
 
-    def _weights(self, call: Call, tied: Any, theirs: Theirs) -> Any:
+    def _weights(self, call: WatchedCall, tied: Any, theirs: Theirs) -> Any:
         (values,) = theirs.at.values()
         middle = sorted(values)[(len(values) - 1) // 2]
         shared = [w for w, v in zip(theirs.whole, values, strict=True) if v == middle]
@@ -350,10 +350,10 @@ class Order(Point):
         super().__init__(None, asked=asked)
         self.descending = descending
 
-    def _dim(self, call: Call) -> int:
+    def _dim(self, call: WatchedCall) -> int:
         return int(call.get("dim", -1)) % max(np.ndim(call["self"]), 1)
 
-    def count(self, call: Call) -> Any:
+    def count(self, call: WatchedCall) -> Any:
         made = call.results[0]
         if not made.ndim:
             return 0
@@ -362,7 +362,7 @@ class Order(Point):
         head[at], tail[at] = slice(None, -1), slice(1, None)
         return np.count_nonzero(made[tuple(head)] == made[tuple(tail)])
 
-    def mask(self, call: Call) -> Any:
+    def mask(self, call: WatchedCall) -> Any:
         made = np.asarray(call.results[0])
         found = np.zeros(made.shape, bool)
         if made.ndim:
@@ -373,13 +373,13 @@ class Order(Point):
             moved[..., 1:] |= same
         return found
 
-    def touched(self, call: Call) -> dict[str, Any]:
+    def touched(self, call: WatchedCall) -> dict[str, Any]:
         own, tied = np.asarray(call["self"]), np.zeros(np.shape(call["self"]), bool)
         if own.ndim:
             np.put_along_axis(tied, np.asarray(call.results[1]), self.mask(call), self._dim(call))
         return {"self": tied}
 
-    def towards(self, call: Call, tangents: Mapping[str, Any]) -> Any:
+    def towards(self, call: WatchedCall, tangents: Mapping[str, Any]) -> Any:
         own, t = np.asarray(call["self"]), np.asarray(tangents["self"])
         sign = -1 if call.ask(self.descending) else 1
         at = self._dim(call)
@@ -387,12 +387,12 @@ class Order(Point):
         sorted_ = np.take_along_axis(t, order, at)
         return np.take(sorted_, range(np.shape(call.results[0])[at]), at)
 
-    def spread(self, call: Call, g: Any, name: str, own: Any, draw: Draw) -> Any:
+    def spread(self, call: WatchedCall, g: Any, name: str, own: Any, draw: Draw) -> Any:
         tied = self.touched(call)["self"]
         size = np.abs(np.asarray(g))[self.mask(call)].max(initial=0.0)
         return np.where(tied, size * draw(tied.shape), own)
 
-    def pulled(self, call: Call, g: Any, name: str, own: Any, theirs: Theirs) -> Any:
+    def pulled(self, call: WatchedCall, g: Any, name: str, own: Any, theirs: Theirs) -> Any:
         """Shared evenly among those that are equal, or none: the rules but ours that were recorded."""
         if np.ndim(theirs.whole) == 0:
             return np.full_like(own, theirs.number)
@@ -418,27 +418,27 @@ class Cone(Point):
     def __init__(self, asked: Any = "") -> None:
         super().__init__(None, asked=asked)
 
-    def count(self, call: Call) -> Any:
+    def count(self, call: WatchedCall) -> Any:
         return np.count_nonzero(call.results[0] == 0)
 
-    def mask(self, call: Call) -> Any:
+    def mask(self, call: WatchedCall) -> Any:
         return np.equal(call.results[0], 0)
 
-    def touched(self, call: Call) -> dict[str, Any]:
+    def touched(self, call: WatchedCall) -> dict[str, Any]:
         shape = np.shape(call["self"])
         return {"self": np.broadcast_to(restored(call, self.mask(call)), shape)}
 
-    def towards(self, call: Call, tangents: Mapping[str, Any]) -> Any:
+    def towards(self, call: WatchedCall, tangents: Mapping[str, Any]) -> Any:
         operands = list(call.operands)
         operands[call.primitive.position["self"]] = np.asarray(tangents["self"])
         made = call.primitive.compute(operands)
         return made if call.primitive.returns_one else made[0]
 
-    def spread(self, call: Call, g: Any, name: str, own: Any, draw: Draw) -> Any:
+    def spread(self, call: WatchedCall, g: Any, name: str, own: Any, draw: Draw) -> Any:
         touched = self.touched(call)["self"]
         return np.where(touched, restored(call, g) * draw(touched.shape), own)
 
-    def pulled(self, call: Call, g: Any, name: str, own: Any, theirs: Theirs) -> Any:
+    def pulled(self, call: WatchedCall, g: Any, name: str, own: Any, theirs: Theirs) -> Any:
         touched = self.touched(call)["self"]
         with np.errstate(all="ignore"):
             return np.where(touched, restored(call, g) * theirs.number, own)
@@ -455,14 +455,14 @@ class Zeros(Point):
     def __init__(self, asked: Any = "") -> None:
         super().__init__(lambda self: self == 0, asked=asked, kind=SMOOTH)
 
-    def mask(self, call: Call) -> Any:
+    def mask(self, call: WatchedCall) -> Any:
         raise NotImplementedError
 
-    def touched(self, call: Call) -> dict[str, Any]:
+    def touched(self, call: WatchedCall) -> dict[str, Any]:
         return {"self": np.equal(call["self"], 0)}
 
-    def spread(self, call: Call, g: Any, name: str, own: Any, draw: Draw) -> Any:
+    def spread(self, call: WatchedCall, g: Any, name: str, own: Any, draw: Draw) -> Any:
         return own
 
-    def pulled(self, call: Call, g: Any, name: str, own: Any, theirs: Theirs) -> Any:
+    def pulled(self, call: WatchedCall, g: Any, name: str, own: Any, theirs: Theirs) -> Any:
         return np.where(self.touched(call)["self"], theirs.number, own)

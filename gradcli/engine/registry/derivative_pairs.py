@@ -30,6 +30,7 @@ def pair(
     slope: str = "",
     slope_node: str = "",
     batching: str = "folded",
+    public: bool = False,
     doc: str = "",
     **facts: Any,
 ) -> Primitive:
@@ -40,8 +41,8 @@ def pair(
     rule of the derivative. slope_node: its node's name, if it is unusual. facts: about NAME.
     """
     back = operator(
-        kernel_backward,
-        slope_node or f"{node}BackwardBackward0",
+        kernel=kernel_backward,
+        node=slope_node or f"{node}BackwardBackward0",
         linearity=None if backward else "linear",
         public=False,
         batching=batching,
@@ -49,9 +50,10 @@ def pair(
         symbolic=slope,
     )(_rules(f"{name.removesuffix('_p')}_backward", kernel, backward))
     rule = passing(back, saves) if saves else back
-    facts = {"public": False, "batching": batching} | facts
     rules = {"self": rule, "__doc__": doc}
-    primitive = operator(kernel, f"{node}Backward0", **facts)(_rules(name, kernel, rules))
+    primitive = operator(
+        kernel=kernel, node=f"{node}Backward0", public=public, batching=batching, **facts
+    )(_rules(name, kernel, rules))
     back.vjps = {"grad_output": primitive} | back.vjps
     return primitive
 
@@ -66,7 +68,9 @@ def passing(rule: VjpRules, names: str) -> VjpRules:
 def last(name: str, kernel: Any, arguments: str, **facts: Any) -> Primitive:
     """Define a derivative that cannot be differentiated again by these arguments."""
     rules = dict.fromkeys(arguments.split(), lambda g: g)
-    return operator(kernel, "NotImplemented", public=False, **facts)(_rules(name, kernel, rules))
+    return operator(kernel=kernel, node="NotImplemented", public=False, **facts)(
+        _rules(name, kernel, rules)
+    )
 
 
 def _rules(name: str, kernel: Any, rules: dict[str, Any]) -> type:

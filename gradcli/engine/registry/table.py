@@ -1,9 +1,10 @@
 """The operator table: every function of the language and of the Python API.
 
 A *primitive* is a kernel with its node and VJP rules. It is public under its name (decorator `operator`), or
-other functions record it (`primitive`). A *function* (decorator `function`) is Python over primitives: it
-chooses one by its arguments, or composes several as PyTorch does. Python functions, methods, in-place
-forms, the language's names, `gradcli ops`, completions and the sweeps of the tests come from the table.
+other functions record it (decorator `primitive`). A *function* (decorator `function`) is Python over
+primitives: it chooses one by its arguments, or composes several as PyTorch does. Python functions,
+methods, in-place forms, the language's names, `gradcli ops`, completions and the sweeps of the tests come
+from the table.
 """
 
 from __future__ import annotations
@@ -15,24 +16,26 @@ from functools import cache, cached_property
 from importlib import import_module
 from operator import attrgetter
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.engine.core import OfEngine, declaration, generated_calls, tensor
-from gradcli.engine.core import primitive as engine
+from gradcli.engine.core.declaration import said, sample_calls
+from gradcli.engine.core.primitive import PRIMITIVES as PRIMITIVES
+from gradcli.engine.core.primitive import Primitive as Primitive
+from gradcli.engine.core.primitive import VjpRules as VjpRules
+from gradcli.engine.core.primitive import defined
+from gradcli.engine.core.primitive import primitive as primitive
 from gradcli.engine.core.tensor import NUMPY, Tensor, wrap
 from gradcli.engine.registry.binder import Parser
 from gradcli.engine.registry.schema import Adapt, Gather, Python
 from gradcli.engine.system import dtypes
 
-Array = Any
-Arrays = Any
-Primitive = engine.Primitive
-VjpRules = engine.VjpRules
+if TYPE_CHECKING:
+    from gradcli.engine.core.out_argument import Rule
 
 FUNCTIONS: dict[str, Function] = {}  # of the families imported so far
-PRIMITIVES: list[Primitive] = []
 PROPERTIES: dict[str, property] = {}  # attributes of tensors that are functions, as `x.T`
 CONSTANTS: dict[str, Any] = {"e": np.e, "pi": np.pi, "inf": np.inf, "nan": np.nan} | dtypes.NAMES
 
@@ -61,7 +64,7 @@ class Function:
         self.name, self.doc, self.short = name, doc, short
         own_family, own_module = _place(module) if module else ("", "")
         self.family, self.module = family or own_family, own_module or family
-        self.aliases, self.samples = tuple(aliases.split()), _calls(samples, name)
+        self.aliases, self.samples = tuple(aliases.split()), sample_calls(samples, name)
         self.forms, self.parser = forms, parser
         self.method, self.inplace = "." not in name if method is None else method, inplace
         self.primitives = (target,) if isinstance(target, Primitive) else primitives
@@ -152,13 +155,6 @@ setattr(Function, "__name__", "builtin_function_or_method")
 Function.__module__ = "builtins"
 
 
-def _calls(samples: str | Iterable[str], name: str) -> tuple[str, ...]:
-    """Samples as calls; in a text they are parted by "; ", and the name goes before a parenthesis."""
-    if not isinstance(samples, str):
-        return tuple(samples)
-    return tuple(name * (s[0] == "(") + s for s in samples.split("; ") if s)
-
-
 # -- filling the table ----------------------------------------------------------------------------
 def home(module: str) -> str:
     """A module's name in the index: `movement.casting`."""
@@ -183,97 +179,68 @@ def enter(entry: Function, numpy: Any = None) -> Function:
     return entry
 
 
-def operator(*about: Any, **facts: Any) -> Callable[[type], Primitive]:
-    """Decorate a class of a kernel and VJP rules: define a primitive and enter it under its name.
+def operator(
+    facts: str = "",
+    *,
+    kernel: Callable[..., Any] | None = None,
+    node: str | None = None,
+    public: bool = True,
+    **more: Any,
+) -> Callable[[type], Primitive]:
+    """Decorate a class of VJP rules: define a primitive and enter it under its name.
 
-    about: the kernel, a function of arrays, if the class has no `forward`; the node's name, if calls are
-    recorded; facts in words: `"linear view"`. A word is a fact that is true, or a value of `linearity`,
-    `types`, `writes` or `batching` (where elementwise is "pointwise", as PyTorch says).
-    facts: about the primitive, see `core.declaration.Facts`, and about its entry:
+    facts, kernel, node: as for `primitive`. public: False: as `primitive`, without a function.
+    more: other facts of the primitive (see `core.declaration.Facts`, and `core.primitive.defined`), and of
+    its entry:
     samples: calls in the language, for tests and documentation; "(randn(3)); (randn(2,3), 1)" are calls of
-    the public name. public: False if defined by `primitive`.
-    name: the public name, if it is not the class's or the signature's. numpy: the NumPy functions that
-    this primitive replaces in VJP rules (a ufunc kernel is always one); as a word: that of its name.
-    scalar_of: the primitive instead of which this one is recorded when rules multiply by a Python number.
-    analytic: whether it is complex-differentiable; default: if it is linear or bilinear. signature:
-    PyTorch's, one or several, if the primitive has options (see `registry/schema.py`). aliases: other
-    names; forms: their
-    signatures, if they differ. method, inplace: whether `x.NAME()` and `x.NAME_()` exist.
+    the public name. name: the public name, if it is not the class's or the signature's. numpy: the NumPy
+    functions that this primitive replaces in VJP rules (a ufunc kernel is always one); as a word: that of
+    its name. signature: PyTorch's, one or several, if the primitive has options (see
+    `registry/schema.py`). aliases: other names; forms: their signatures, if they differ. method, inplace:
+    whether `x.NAME()` and `x.NAME_()` exist. out: the dtypes that `out=` may have, where these are not all
+    that the result can be cast to: `"exact"`, or another rule of `core.out_argument.check_dtype`, or a
+    function of the arguments that gives one.
     """
-    kernel, node = None, None
-    said: dict[str, Any] = {}
-    for each in about:
-        if not isinstance(each, str):
-            kernel = each
-        elif each[0].isupper():
-            node = each
-        else:
-            said |= dict(_WORDS.get(word, (word, True)) for word in each.split())
-    return lambda body: _entered((kernel, node, body), body.__module__, **said | facts)
-
-
-_WORDS: dict[str, tuple[str, Any]] = {
-    **{word: ("linearity", word) for word in ("linear", "bilinear", "elementwise", "loss")},
-    **{word: ("types", word) for word in ("common", "float", "own")},
-    **{word: ("batching", word) for word in ("along", "dynamic", "folded", "leading", "random")},
-    **{"pointwise": ("batching", "elementwise"), "list": ("outputs", "list")},
-    **{"function": ("method", False), "saves_all": ("saves_by_need", False)},
-    **{word: ("writes", word) for word in ("apart", "shared")},
-}
-
-
-def primitive(*about: Any, **facts: Any) -> Callable[[type], Primitive]:
-    """Decorate a class of VJP rules: define a primitive without a public function; see `operator`."""
-    return operator(*about, public=False, **facts)
-
-
-def register(primitive: VjpRules, module: str, **facts: Any) -> Primitive:
-    """Enter an existing primitive, as those of core.basic_primitives; facts: see `operator`."""
-    return _entered(primitive, module, **facts)
+    if not public:
+        return primitive(facts, kernel=kernel, node=node, **more)
+    told = said(facts) | more
+    entry = {fact: told.pop(fact) for fact in _OF_ENTRY if fact in told}
+    return lambda rules: register(defined(rules, kernel, node, **told), rules.__module__, **entry)
 
 
 # What is said of a function's entry; the other facts are those of its primitive.
-_OF_ENTRY = ("samples", "aliases", "forms", "method", "inplace")
+_OF_ENTRY = (
+    "name",
+    "numpy",
+    "signature",
+    "samples",
+    "aliases",
+    "forms",
+    "method",
+    "inplace",
+    "out",
+)
 
 
-def _entered(
-    primitive: Any,
+def register(
+    primitive: VjpRules,
     module: str,
     *,
-    public: bool = True,
     name: str | None = None,
     numpy: Any = None,
-    scalar_of: Primitive | None = None,
-    analytic: bool | None = None,
     signature: str | tuple[str, ...] = (),
-    **facts: Any,
+    out: Rule = "",
+    **about: Any,
 ) -> Primitive:
-    """Enter a primitive, or define it from (kernel, node, rules) and enter it."""
-    about = {fact: facts.pop(fact) for fact in _OF_ENTRY if fact in facts}
-    assert primitive.__class__ is tuple or not facts, f"about what is made already: {facts}"
-    made: Primitive = (
-        engine.operator(*primitive[:2], **facts)(primitive[2])
-        if primitive.__class__ is tuple
-        else primitive
-    )
-    made.analytic = made.linearity in ("linear", "bilinear") if analytic is None else analytic
-    PRIMITIVES.append(made)
-    if scalar_of is not None:
-        scalar_of.scalar = made
-    if public:
-        texts = (signature,) if isinstance(signature, str) else signature
-        parser = Parser(texts, made, name=name or made.name)
-        parser.overlap = _overlap((made,), about.get("inplace", False))
-        called = name or parser.public or made.name
-        entry = Function(called, made, module=module, doc=made.doc, parser=parser, **about)
-        own = attrgetter(entry.name)(np) if numpy is True else numpy
-        made.samples = enter(entry, own or made.numpy).samples
-    else:
-        made.public_name = name or made.public_name
-        made.samples = _calls(about.get("samples", ()), made.name)
-        if numpy is not None:
-            NUMPY[numpy] = made
-    return made
+    """Enter a primitive as a function of a module; about: its entry, as for `operator`."""
+    texts = (signature,) if isinstance(signature, str) else signature
+    parser = Parser(texts, primitive, name=name or primitive.name)
+    parser.overlap, parser.out = _overlap((primitive,), about.get("inplace", False)), out
+    called = name or parser.public or primitive.name
+    entry = Function(called, primitive, module=module, doc=primitive.doc, parser=parser, **about)
+    own = attrgetter(entry.name)(np) if numpy is True else numpy
+    primitive.samples = enter(entry, own or primitive.numpy).samples
+    return primitive
 
 
 def _overlap(primitives: tuple[Primitive, ...], inplace: bool) -> str:
@@ -305,8 +272,8 @@ def function(
     the first call with the body and the parameters' names, returns the function to call instead. doc: for
     a body without a docstring. about: short: whether the language may omit `nn.functional.`, False if
     PyTorch has another function of the short name; overlap: how operands may share memory with `out`, if
-    the primitives do not tell (see `core.out_argument.into`); aliases, method, inplace, samples and numpy
-    as for `operator`.
+    the primitives do not tell (see `core.out_argument.into`); aliases, method, inplace, samples, numpy and
+    out as for `operator`.
     """
 
     def decorate(body: Callable[..., Any]) -> Callable[..., Any]:
@@ -334,7 +301,7 @@ def bundled(body: Callable[..., Any], names: list[str]) -> Callable[..., Any]:
     given = ", ".join(f"{n}={n}" for n in names)
     space = {"body": body, "bundle": SimpleNamespace}
     lines = [f"return body(bundle({given}))"]
-    return generated_calls.generated(body.__name__, ", ".join(names), lines, space)  # type: ignore[no-any-return]
+    return generated_calls.generated(body.__name__, ", ".join(names), lines, space)
 
 
 def _named(body: Callable[..., Any]) -> tuple[Primitive, ...]:
@@ -379,15 +346,15 @@ def _parsed(
     doc: str,
     numpy: Any = None,
     overlap: str = "",
+    out: Rule = "",
     **about: Any,
 ) -> Callable[..., Any]:
     """Enter a function whose arguments a parser binds; returns the function."""
-    for (
-        primitive
-    ) in primitives:  # in messages, they have the name of the function that records them
-        if primitive.public_name == primitive.name not in FUNCTIONS:
-            primitive.public_name = public
+    for each in primitives:  # in messages, they have the name of the function that records them
+        if each.public_name == each.name not in FUNCTIONS:
+            each.public_name = public
     parser.overlap = overlap or _overlap(primitives, about.get("inplace", False))
+    parser.out = out
     entry = Function(
         public, target, module=module, primitives=primitives, parser=parser, doc=doc, **about
     )

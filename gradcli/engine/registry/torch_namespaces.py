@@ -14,6 +14,25 @@ if TYPE_CHECKING:
 torch: Any = None
 
 
+# PyTorch's modules whose names stand in one module here: `nn.modules.container` is `nn.modules`.
+_GATHERED = {
+    "nn.modules": (
+        "activation adaptive batchnorm channelshuffle container conv distance dropout flatten fold "
+        "instancenorm lazy linear loss normalization padding pixelshuffle pooling rnn sparse "
+        "transformer upsampling utils"
+    ),
+    "nn.utils": "clip_grad convert_parameters parametrizations spectral_norm weight_norm",
+    "optim": ("adadelta adagrad adam adamax adamw asgd nadam radam rmsprop rprop sgd"),
+    "utils.data": "dataloader dataset sampler",
+}
+
+
+def home(name: str) -> str:
+    """The module here that has the names of PyTorch's: `optim` for `optim.adam`."""
+    parent, _, own = name.rpartition(".")
+    return parent if own in _GATHERED.get(parent, "").split() else name
+
+
 def filled(module: str, prefix: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a module with the table's names under a prefix."""
 

@@ -71,6 +71,15 @@ class Step(NamedTuple):
             return rf"  {left} &= {made} \\"
         return f"{self.name} = {own};  d{self.name} = {made}" if self.name else f"d({own}) = {made}"
 
+    def to_json(self) -> dict[str, str | None]:
+        """What JSON says of it."""
+        expression, differential = self.texts()
+        return {
+            "name": self.name or None,
+            "expression": expression,
+            "differential": differential,
+        }
+
 
 def steps(
     program: Program,

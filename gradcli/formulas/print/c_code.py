@@ -66,9 +66,11 @@ TAKEN = frozenset(
     "INFINITY NAN NULL HUGE_VAL MAXFLOAT EXIT_SUCCESS EXIT_FAILURE RAND_MAX MB_CUR_MAX WNOHANG WUNTRACED "
     "DOMAIN SING OVERFLOW UNDERFLOW PLOSS TLOSS X_TLOSS HUGE math_errhandling MATH_ERRNO errno signgam "
     "linux unix i386 near far min max asm pow gamma lgamma_r j0 j1 jn y0 y1 yn drem scalb significand "
-    "exp10 pow10 div ldiv random srand rand system exit abort atof atoi".split()
+    "exp10 pow10 div ldiv random srand rand system exit abort atof atoi "
+    "BYTE_ORDER BIG_ENDIAN LITTLE_ENDIAN PDP_ENDIAN FD_SETSIZE NFDBITS WEXITED WSTOPPED WCONTINUED "
+    "WNOWAIT".split()
 ) | {*_NAMES.values(), *HELPERS}
-_MACROS = re.compile(r"(M|FP|MATH|HUGE|LDBL|DBL|FLT|EXIT|W|P)_\w+|_\w+")
+_MACROS = re.compile(r"(M|FP|MATH|HUGE|LDBL|DBL|FLT|EXIT|W|P)_\w+|SNAN\w*|_\w+")
 
 
 def c_names(names: Iterable[str]) -> dict[str, str]:

@@ -7,7 +7,7 @@ that a write through a view reaches its base. Dims are saved as they were given.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import accumulate
 from math import prod
@@ -19,7 +19,7 @@ import numpy as np
 import gradcli.engine.system.budget as budget
 from gradcli.engine.core import basic_primitives
 from gradcli.engine.core.basic_primitives import view_of
-from gradcli.engine.core.declaration import itself
+from gradcli.engine.core.declaration import Array, Ints, Shape, Value, itself
 from gradcli.engine.core.gradients import sum_to
 from gradcli.engine.core.promotion import mismatch
 from gradcli.engine.core.size import Size
@@ -39,13 +39,11 @@ from gradcli.engine.registry.rule_helpers import (
     unrecorded,
 )
 from gradcli.engine.registry.table import (
-    Array,
     function,
     lift,
     operator,
     overloads,
     primitive,
-    register,
     resolve,
     tensor_property,
 )
@@ -61,17 +59,17 @@ END = 2**63 - 1  # a slice's end where none is given
 
 
 # -- another shape --------------------------------------------------------------------------------
-view_size = register(
-    basic_primitives.view_size, __name__, public=False, samples="view(randn(2,3), 3, 2)"
+view_size = basic_primitives.view_size
+
+
+@primitive(
+    "linear view", kernel=view_of, node="ReshapeAliasBackward0", sizes="size", symbolic="reshape"
 )
-
-
-@primitive(view_of, "ReshapeAliasBackward0", "linear view", sizes="size", symbolic="reshape")
 class reshape_alias:
     self = lambda g, self_sym_sizes: g.reshape(self_sym_sizes)
 
 
-@primitive("UnsafeViewBackward0", "linear", sizes="size")
+@primitive("linear", node="UnsafeViewBackward0", sizes="size")
 class reshape_copy:
     """Another shape of a fresh result that nobody else sees: not a view."""
 
@@ -105,7 +103,7 @@ class view_dtype:
         return self.view(dtype.dtype)
 
 
-def dtype_view(input: Array, dtype: dtypes.dtype) -> Any:
+def dtype_view(input: Tensor, dtype: dtypes.dtype) -> Any:
     """The bytes read as another dtype."""
     out = view_dtype(input, dtype)
     if isinstance(input, Tensor):
@@ -127,7 +125,7 @@ view = overloads(
     "reshape(Tensor input, int[] shape)|numpy",
     samples="(randn(2,3), (3, 2)); (randn(2,3), (-1,)); (randn(()), (1,1))",
 )
-def reshape(input: Array, shape: Any) -> Any:
+def reshape(input: Tensor, shape: Shape) -> Any:
     """Another shape: a view where the memory allows it, else a copy."""
     if not isinstance(input, Tensor) or input.is_contiguous():
         return view_size(input, shape)
@@ -139,7 +137,7 @@ def reshape(input: Array, shape: Any) -> Any:
 
 
 @function("view_as(Tensor input, Tensor other)", samples="(randn(2,3), randn(3,2))")
-def view_as(input: Array, other: Array) -> Any:
+def view_as(input: Tensor, other: Tensor) -> Any:
     """The same memory in the shape of `other`."""
     return view_size(input, tuple(other.shape))
 
@@ -149,7 +147,7 @@ def view_as(input: Array, other: Array) -> Any:
     primitives=[view_size],
     samples="(randn(2,3), randn(3,2))",
 )
-def reshape_as(input: Array, other: Array) -> Any:
+def reshape_as(input: Tensor, other: Tensor) -> Any:
     """`input` in the shape of `other`."""
     return reshape(input, tuple(other.shape))
 
@@ -159,7 +157,7 @@ def reshape_as(input: Array, other: Array) -> Any:
     primitives=[view_size],
     samples="(randn(2,3,2)); (randn(2,3,2), 1); (randn(()))",
 )
-def flatten(input: Array, start_dim: int, end_dim: int) -> Any:
+def flatten(input: Tensor, start_dim: int, end_dim: int) -> Any:
     """Dims `start_dim` to `end_dim` become one."""
     ndim = input.ndim
     start, end = wrap_dim(start_dim, ndim), wrap_dim(end_dim, ndim)
@@ -174,7 +172,7 @@ def flatten(input: Array, start_dim: int, end_dim: int) -> Any:
 
 
 @function("ravel(Tensor input)|numpy", samples="(randn(2,3))")
-def ravel(input: Array) -> Any:
+def ravel(input: Tensor) -> Any:
     """One dimension."""
     return view_size(input.contiguous() if isinstance(input, Tensor) else input, (-1,))
 
@@ -184,7 +182,7 @@ def ravel(input: Array) -> Any:
     "unflatten(Tensor input, int dim, int[] sizes)|method|python -> unflatten(dim, sizes)",
     samples="(randn(2,6), 1, (2,3))",
 )
-def unflatten(input: Array, dim: int, sizes: Any) -> Any:
+def unflatten(input: Tensor, dim: int, sizes: Shape) -> Any:
     """One dim becomes several."""
     at = wrap_dim(dim, input.ndim)
     given = sizes
@@ -213,8 +211,8 @@ def unflatten(input: Array, dim: int, sizes: Any) -> Any:
 
 # -- dims of size 1 -------------------------------------------------------------------------------
 @operator(
-    "UnsqueezeBackward0",
     "linear view",
+    node="UnsqueezeBackward0",
     numpy=np.expand_dims,
     samples="(randn(2,3), 0); (randn(2,3), -1); (randn(()), 0)",
     axes="+dim",
@@ -234,7 +232,7 @@ class unsqueeze:
     self = lambda g, dim: squeeze_dim(g, dim)
 
 
-def _squeezed(array: Any, gone: Any) -> Any:
+def _squeezed(array: Array, gone: Any) -> Any:
     shape = array.shape
     keep = [i for i, n in enumerate(shape) if n != 1 or i not in gone]
     if len(keep) == len(shape):
@@ -244,7 +242,7 @@ def _squeezed(array: Any, gone: Any) -> Any:
     return strided(array, [shape[i] for i in keep], [array.strides[i] for i in keep])
 
 
-def _unsqueeze_to(g: Any, sizes: tuple[int, ...], dims: Any = None) -> Any:
+def _unsqueeze_to(g: Value, sizes: tuple[int, ...], dims: Ints | None = None) -> Any:
     """The gradient of a squeeze: the dims of size 1 back where they were."""
     ndim = len(sizes)
     wanted = range(ndim) if dims is None else sorted(d % max(ndim, 1) for d in dims)
@@ -254,13 +252,13 @@ def _unsqueeze_to(g: Any, sizes: tuple[int, ...], dims: Any = None) -> Any:
     return g
 
 
-@primitive("SqueezeBackward0", "linear view", batching="squeezed", symbolic="reshape")
+@primitive("linear view", node="SqueezeBackward0", batching="squeezed", symbolic="reshape")
 class squeeze_all:
     forward = lambda self: _squeezed(self, range(self.ndim))
     self = lambda g, self_sym_sizes: _unsqueeze_to(g, self_sym_sizes)
 
 
-@primitive("SqueezeBackward1", "linear view", symbolic="reshape")
+@primitive("linear view", node="SqueezeBackward1", symbolic="reshape")
 class squeeze_dim:
     def forward(self: Array, dim: int) -> Array:
         return _squeezed(self, (wrap_dim(dim, self.ndim),))
@@ -268,7 +266,7 @@ class squeeze_dim:
     self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, (dim,))
 
 
-@primitive("SqueezeBackward2", "linear view", symbolic="reshape")
+@primitive("linear view", node="SqueezeBackward2", symbolic="reshape")
 class squeeze_dims:
     forward = lambda self, dim: _squeezed(self, unique_dims(dim, self.ndim))
     self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, dim)
@@ -280,7 +278,7 @@ class squeeze_dims:
     "squeeze(Tensor input, int[] dim)",
     samples="(randn(1,3,1)); (randn(1,3,1), 0); (randn(1,3,1), (0,2))",
 )
-def squeeze(input: Array, dim: Any = None) -> Any:
+def squeeze(input: Tensor, dim: Ints | int | None = None) -> Any:
     """Without the dims of size 1: all of them, or those of `dim` that are."""
     if dim is None:
         return squeeze_all(input)
@@ -291,8 +289,8 @@ def squeeze(input: Array, dim: Any = None) -> Any:
 
 # -- another order of the dims --------------------------------------------------------------------
 @operator(
-    "TransposeBackward0",
     "linear view",
+    node="TransposeBackward0",
     aliases="swapdims",
     numpy=np.swapaxes,
     samples="(randn(2,3), 0, 1); (randn(2,3,4), -1, 0)",
@@ -311,7 +309,7 @@ class transpose:
 
 
 @function("swapaxes(Tensor input, int axis0, int axis1)", samples="(randn(2,3), 0, 1)")
-def swapaxes(input: Array, axis0: int, axis1: int) -> Any:
+def swapaxes(input: Tensor, axis0: int, axis1: int) -> Any:
     """Two dims exchanged: `transpose` under NumPy's name."""
     return transpose(input, axis0, axis1)
 
@@ -323,9 +321,9 @@ def _t(self: Array) -> Array:
 
 
 @operator(
-    _t,
-    "TBackward0",
     "linear view",
+    kernel=_t,
+    node="TBackward0",
     samples="(randn(2,3)); (randn(3)); (randn(()))",
     batching="transposed",
     symbolic="transpose",
@@ -337,8 +335,8 @@ class t:
 
 
 @operator(
-    "PermuteBackward0",
     "linear view",
+    node="PermuteBackward0",
     batching="permuted",
     symbolic="transpose",
     numpy=np.transpose,
@@ -348,7 +346,7 @@ class t:
 class permute:
     """The dims in another order."""
 
-    def forward(self: Array, dims: Any) -> Array:
+    def forward(self: Array, dims: Ints) -> Array:
         if len(dims) != self.ndim:
             raise RuntimeError(
                 "permute(sparse_coo): number of dimensions in the tensor input does not match the length "
@@ -360,7 +358,7 @@ class permute:
             raise RuntimeError("permute(): duplicate dims are not allowed.")
         return self.transpose(order) if order else self[...]
 
-    def self(g: Any, dims: tuple[int, ...]) -> Any:
+    def self(g: Value, dims: tuple[int, ...]) -> Any:
         ndim = len(dims)
         back = [0] * ndim
         for i, d in enumerate(dims):
@@ -376,7 +374,7 @@ class permute:
     primitives=[permute],
     samples="(randn(2,3,4), 0, -1); (randn(2,3,4), (0,1), (1,0))",
 )
-def movedim(input: Array, source: Any, destination: Any) -> Any:
+def movedim(input: Tensor, source: Ints | int, destination: Ints | int) -> Any:
     """Dims moved to other places, the others in their order."""
     ndim = input.ndim
     sources, places = as_dims(source), as_dims(destination)
@@ -398,7 +396,7 @@ def movedim(input: Array, source: Any, destination: Any) -> Any:
     return permute(input, tuple(next(rest) if d < 0 else d for d in order))
 
 
-def numpy_t(input: Any) -> Any:
+def numpy_t(input: Tensor) -> Any:
     """`x.T`: all dims reversed."""
     if input.ndim != 2:
         warnings.warn(_T_ON_0D if not input.ndim else _T_ON_ND, UserWarning, stacklevel=2)
@@ -413,7 +411,7 @@ _T_ON_ND = (
 )
 
 
-def matrix_t(input: Any) -> Any:
+def matrix_t(input: Tensor) -> Any:
     """`x.mT`: the last two dims exchanged."""
     if input.ndim < 2:
         if not input.ndim:
@@ -429,7 +427,7 @@ _MT_ON_0D = "Tensor.{} is deprecated on 0-D tensors. Consider using x.conj()."
 
 
 @function("adjoint(Tensor input)", samples="(randn(2,3))")
-def adjoint(input: Array) -> Any:
+def adjoint(input: Tensor) -> Any:
     """The conjugate transpose of the last two dims."""
     if input.ndim < 2:
         if not input.ndim:
@@ -441,7 +439,7 @@ def adjoint(input: Array) -> Any:
     return conj(transpose(input, -2, -1))
 
 
-def matrix_h(input: Any) -> Any:
+def matrix_h(input: Tensor) -> Any:
     """`x.H`: the conjugate transpose of a matrix."""
     if input.ndim not in (0, 2):
         more = " For batches of matrices, consider using tensor.mH" if input.ndim > 2 else ""
@@ -452,20 +450,20 @@ def matrix_h(input: Any) -> Any:
 
 
 # -- larger by repetition -------------------------------------------------------------------------
-expand_size = register(basic_primitives.expand_size, __name__, public=False)
+expand_size = basic_primitives.expand_size
 
 
 @function(
     "expand(Tensor input, int[] size, *, bool implicit=False)|method",
     samples="(randn(3), (2,3)); (randn(2,1), (-1,3)); (randn(()), (2,))",
 )
-def expand(input: Array, size: Any, implicit: bool = False) -> Any:
+def expand(input: Tensor, size: Shape, implicit: bool = False) -> Any:
     """Dims of size 1 repeated, and new ones in front, without a copy; -1 keeps a size."""
     return expand_size(input, size)
 
 
 @function("expand_as(Tensor input, Tensor other)", samples="(randn(3), randn(2,3))")
-def expand_as(input: Array, other: Array) -> Any:
+def expand_as(input: Tensor, other: Tensor) -> Any:
     """`input` expanded to the shape of `other`."""
     return expand_size(input, tuple(other.shape))
 
@@ -484,7 +482,7 @@ broadcast_to = overloads(
     primitives=[expand_size],
     samples="(randn(2,3), (1,3))",
 )
-def sum_to_size(input: Array, size: Any) -> Any:
+def sum_to_size(input: Tensor, size: Any) -> Any:
     """Summed over the dims that would have to be expanded from `size`."""
     given = size
     shape = tuple(input.shape)
@@ -534,7 +532,7 @@ def broadcast_shapes(shapes: Any) -> Any:
     primitives=[expand_size],
     samples="(randn(3), randn(2,1))",
 )
-def broadcast_tensors(tensors: Any) -> Any:
+def broadcast_tensors(tensors: Sequence[Tensor]) -> Any:
     """The tensors, each expanded to their common shape."""
     shape = broadcast_shape([t.shape for t in tensors])
     return tuple(t if tuple(t.shape) == shape else expand_size(t, shape) for t in tensors)
@@ -559,9 +557,9 @@ def _select(self: Array, dim: int, index: int) -> Array:
 
 
 @operator(
-    _select,
-    "SelectBackward0",
     "linear view",
+    kernel=_select,
+    node="SelectBackward0",
     samples="(randn(2,3), 0, 1); (randn(2,3), -1, -2); (randn(3), 0, 0)",
     symbolic="select",
     signature="select(Tensor input, int dim, int index)",
@@ -572,11 +570,11 @@ class select:
     self = lambda g, self_sym_sizes, dim, index: select_backward(g, self_sym_sizes, dim, index)
 
 
-@primitive("SelectBackwardBackward0", "linear", sizes="input_sizes", symbolic="select_scatter")
+@primitive("linear", node="SelectBackwardBackward0", sizes="input_sizes", symbolic="select_scatter")
 class select_backward:
     """`select_scatter(zeros(input_sizes), grad_output, dim, index)`."""
 
-    def forward(grad_output: Array, input_sizes: Any, dim: int, index: int) -> Array:
+    def forward(grad_output: Array, input_sizes: Shape, dim: int, index: int) -> Array:
         made = new_zeros(grad_output, input_sizes)
         made[_at(dim % len(input_sizes), index)] = grad_output
         return made
@@ -584,7 +582,7 @@ class select_backward:
     grad_output = select
 
 
-def bounds(size: int, start: Any, end: Any) -> tuple[int, int]:
+def bounds(size: int, start: int, end: int | None) -> tuple[int, int]:
     """A slice's bounds, as a slice of PyTorch's clamps them."""
     start, end = 0 if start is None else start, END if end is None else end
     start = min(max(start + size if start < 0 else start, 0), size)
@@ -592,7 +590,7 @@ def bounds(size: int, start: Any, end: Any) -> tuple[int, int]:
     return start, end
 
 
-@primitive("SliceBackward0", "linear view", samples="randn(4)[1:3]", symbolic="slice")
+@primitive("linear view", node="SliceBackward0", samples="randn(4)[1:3]", symbolic="slice")
 class slice_p:
     def forward(
         self: Array, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
@@ -610,17 +608,17 @@ class slice_p:
     )
 
 
-def part(value: Any, dim: int, start: Any, end: Any) -> Any:
+def part(value: Tensor, dim: int, start: int, end: int | None) -> Any:
     """The positions of a dim from `start` to `end`."""
     return slice_p(value, dim, start, end, 1)
 
 
-@primitive("SliceBackwardBackward0", "linear", sizes="input_sizes", symbolic="slice_scatter")
+@primitive("linear", node="SliceBackwardBackward0", sizes="input_sizes", symbolic="slice_scatter")
 class slice_backward:
     """`slice_scatter(zeros(input_sizes), grad_output, dim, start, end, step)`."""
 
     def forward(
-        grad_output: Array, input_sizes: Any, dim: int, start: int, end: int, step: int
+        grad_output: Array, input_sizes: Shape, dim: int, start: int, end: int, step: int
     ) -> Array:
         made = new_zeros(grad_output, input_sizes)
         at = dim % len(input_sizes)
@@ -636,7 +634,7 @@ class slice_backward:
     "narrow(Tensor input, int dim, int start, int length)",
     samples="(randn(2,4), 1, 1, 2)",
 )
-def narrow(input: Array, dim: int, start: Any, length: int) -> Any:
+def narrow(input: Value, dim: int, start: int, length: int) -> Any:
     """`length` positions of a dim, from `start`."""
     if not input.ndim:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
@@ -655,8 +653,8 @@ def narrow(input: Array, dim: int, start: Any, length: int) -> Any:
 
 
 @operator(
-    "DiagonalBackward0",
     "linear view numpy",
+    node="DiagonalBackward0",
     samples="(randn(3,3)); (randn(2,3), 1); (randn(2,3,3), 0, -2, -1)",
     axes="dim1 dim2",
     index="ii",
@@ -692,8 +690,8 @@ class diagonal:
 
 
 @primitive(
-    "DiagonalBackwardBackward0",
     "linear",
+    node="DiagonalBackwardBackward0",
     sizes="input_sizes",
     axes="dim1 dim2",
     symbolic="diagonal_scatter",
@@ -701,7 +699,7 @@ class diagonal:
 class diagonal_backward:
     """`diagonal_scatter(zeros(input_sizes), grad_output, offset, dim1, dim2)`."""
 
-    def forward(grad_output: Array, input_sizes: Any, offset: int, dim1: int, dim2: int) -> Array:
+    def forward(grad_output: Array, input_sizes: Shape, offset: int, dim1: int, dim2: int) -> Array:
         made = new_zeros(grad_output, input_sizes)
         diagonal.kernel(made, offset, dim1, dim2)[...] = grad_output
         return made
@@ -712,14 +710,14 @@ class diagonal_backward:
 @function(
     "linalg.diagonal(Tensor A, *, int offset=0, int dim1=-2, int dim2=-1)", samples="(randn(3,3))"
 )
-def linalg_diagonal(A: Array, offset: int, dim1: int, dim2: int) -> Any:
+def linalg_diagonal(A: Tensor, offset: int, dim1: int, dim2: int) -> Any:
     """A diagonal of the last two dims."""
     return diagonal(A, offset, dim1, dim2)
 
 
 @operator(
-    "UnfoldBackward0",
     "linear view",
+    node="UnfoldBackward0",
     samples="(randn(2,5), 1, 2, 1); (randn(6), 0, 3, 2)",
     axes="dimension",
     signature="unfold(Tensor input, int dimension, int size, int step)",
@@ -749,9 +747,11 @@ class unfold:
     )
 
 
-@primitive("UnfoldBackwardBackward0", "linear", sizes="input_sizes", symbolic="slope of windows")
+@primitive(
+    "linear", node="UnfoldBackwardBackward0", sizes="input_sizes", symbolic="slope of windows"
+)
 class unfold_backward:
-    def forward(grad_in: Array, input_sizes: Any, dim: int, size: int, step: int) -> Array:
+    def forward(grad_in: Array, input_sizes: Shape, dim: int, size: int, step: int) -> Array:
         made = np.zeros(input_sizes, grad_in.dtype)
         windows = unfold.kernel(made, dim, size, step)
         if step >= size or windows.ndim == 1:
@@ -791,7 +791,9 @@ def _split_sizes(split_size: int, n: int) -> list[int]:
     return [min(split_size, n - s) for s in range(0, max(n, 1), split_size)]
 
 
-def _joined(grads: Any, self_sym_sizes: tuple[int, ...], split_sizes: Any, dim: int) -> Any:
+def _joined(
+    grads: Sequence[Value | None], self_sym_sizes: tuple[int, ...], split_sizes: Any, dim: int
+) -> Any:
     """The gradients of parts, zeros for the missing ones, along a dim."""
     at = dim % len(self_sym_sizes)
     like = next(g for g in grads if g is not None)
@@ -802,22 +804,24 @@ def _joined(grads: Any, self_sym_sizes: tuple[int, ...], split_sizes: Any, dim: 
     return cat(parts, at)
 
 
-def _split_back(g: Any, self_sym_sizes: tuple[int, ...], split_size: int, dim: int) -> Any:
+def _split_back(
+    g: Sequence[Value | None], self_sym_sizes: tuple[int, ...], split_size: int, dim: int
+) -> Any:
     return _joined(g, self_sym_sizes, _split_sizes(split_size, self_sym_sizes[dim]), dim)
 
 
-@primitive(_split, "SplitBackward0", "linear view list", symbolic="split")
+@primitive("linear view list", kernel=_split, node="SplitBackward0", symbolic="split")
 class split_size:
     self = _split_back
 
 
-def _copies(parts: Any) -> Any:
+def _copies(parts: Sequence[Array]) -> Any:
     return [p.copy() for p in parts]
 
 
 @operator(
-    "UnsafeSplitBackward0",
     "linear list",
+    node="UnsafeSplitBackward0",
     samples="(randn(4,2), 2)[0]",
     symbolic="split",
     signature="unsafe_split(Tensor input, int split_size, int dim=0)",
@@ -831,9 +835,9 @@ class unsafe_split:
     self = _split_back
 
 
-@primitive("SplitWithSizesBackward0", "linear view list", symbolic="split")
+@primitive("linear view list", node="SplitWithSizesBackward0", symbolic="split")
 class split_by_sizes:
-    def forward(self: Array, split_sizes: Any, dim: int = 0) -> Any:
+    def forward(self: Array, split_sizes: Shape, dim: int = 0) -> Any:
         at = wrap_dim(dim, self.ndim)
         if not self.ndim:
             raise RuntimeError("split expects at least a 1-dimensional tensor")
@@ -858,15 +862,15 @@ class split_by_sizes:
 
 
 @operator(
-    "UnsafeSplitWithSizesBackward0",
     "linear list",
+    node="UnsafeSplitWithSizesBackward0",
     samples="(randn(4,2), (1,3))[0]",
     signature="unsafe_split_with_sizes(Tensor input, int[] split_sizes, int dim=0)",
 )
 class unsafe_split_with_sizes:
     """As `split_with_sizes`, but the parts are no views."""
 
-    def forward(self: Array, split_sizes: Any, dim: int = 0) -> Any:
+    def forward(self: Array, split_sizes: Shape, dim: int = 0) -> Any:
         return _copies(split_by_sizes.kernel(self, split_sizes, dim))
 
     self = _joined
@@ -875,7 +879,7 @@ class unsafe_split_with_sizes:
 @function(
     "split_with_sizes(Tensor input, int[] split_sizes, int dim=0)", samples="(randn(3,2), (1,2))"
 )
-def split_with_sizes(input: Array, split_sizes: Any, dim: int) -> Any:
+def split_with_sizes(input: Tensor, split_sizes: Shape, dim: int) -> Any:
     """Parts of the given sizes along a dim."""
     return split_by_sizes(input, split_sizes, dim)
 
@@ -887,7 +891,7 @@ def split_with_sizes(input: Array, split_sizes: Any, dim: int) -> Any:
     primitives=[split_size, split_by_sizes],
     samples="(randn(5,2), 2); (randn(2,3), (1,2), 1)",
 )
-def split(tensor: Array, split_size: Any, dim: int) -> Any:
+def split(tensor: Tensor, split_size: Any, dim: int) -> Any:
     """Parts of a size (the last may be smaller), or of the given sizes, along a dim."""
     return (split_in if isinstance(split_size, int) else split_with_sizes)(tensor, split_size, dim)
 
@@ -899,7 +903,7 @@ split_in = Parser(tuple(f"split(Tensor input, {t}" for t in _IN_PARTS), split_si
 @function(
     "chunk(Tensor input, int chunks, int dim=0)", samples="(randn(5,2), 3); (randn(2,3), 2, dim=1)"
 )
-def chunk(input: Array, chunks: int, dim: int) -> Any:
+def chunk(input: Tensor, chunks: int, dim: int) -> Any:
     """At most `chunks` parts of equal size along a dim."""
     if not input.ndim:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
@@ -918,7 +922,7 @@ def chunk(input: Array, chunks: int, dim: int) -> Any:
     primitives=[unsafe_split],
     samples="(randn(4,2), 2)[0]",
 )
-def unsafe_chunk(input: Array, chunks: int, dim: int) -> Any:
+def unsafe_chunk(input: Tensor, chunks: int, dim: int) -> Any:
     """As `chunk`, but the parts are no views."""
     n = input.shape[wrap_dim(dim, input.ndim)]
     length = -(-n // chunks)
@@ -927,7 +931,7 @@ def unsafe_chunk(input: Array, chunks: int, dim: int) -> Any:
     return unsafe_split(input, length, dim)
 
 
-def _tensor_split(input: Array, indices_or_sections: Any, dim: int) -> Any:
+def _tensor_split(input: Tensor, indices_or_sections: Ints | int, dim: int) -> Any:
     if not input.ndim:
         raise RuntimeError(
             "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
@@ -971,7 +975,7 @@ tensor_split = overloads(
 )
 
 
-def _split_along(name: str, input: Any, given: Any, at: int, least: int) -> Any:
+def _split_along(name: str, input: Tensor, given: Ints | int, at: int, least: int) -> Any:
     if input.ndim < least:
         raise RuntimeError(
             f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with "
@@ -988,7 +992,7 @@ def _split_along(name: str, input: Any, given: Any, at: int, least: int) -> Any:
 
 
 def _splitting(name: str, at: int, least: int, doc: str, *samples: str) -> Any:
-    def parts(input: Array, given: Any) -> Any:
+    def parts(input: Tensor, given: Ints | int) -> Any:
         dim = 0 if least == 1 and input.ndim == 1 else at
         return _split_along(name, input, given, dim, least)
 
@@ -1013,8 +1017,8 @@ dsplit = _splitting("dsplit", 2, 3, "Parts along the third dim.", "dsplit(randn(
 
 
 @operator(
-    "UnbindBackward0",
     "linear view list",
+    node="UnbindBackward0",
     samples="(randn(2,3))[1]; (randn(2,3), 1)[0]",
     symbolic="unbind",
     signature="unbind(Tensor input, int dim=0)",
@@ -1027,7 +1031,7 @@ class unbind:
         budget.items(self.shape[at], "a tuple of tensors", budget.MAX_TENSORS)
         return [self[_at(at, i)] for i in range(self.shape[at])]
 
-    def self(grads: Any, dim: int) -> Any:
+    def self(grads: Sequence[Value | None], dim: int) -> Any:
         like = next(g for g in grads if g is not None)
         return resolve("stack")(
             [new_zeros(like, tuple(like.shape)) if g is None else g for g in grads], dim
@@ -1040,22 +1044,26 @@ def _alias(self: Array) -> Array:
 
 
 @primitive(
-    _alias, "AliasBackward0", "linear view pointwise", samples="randn(3)[...]", symbolic="self"
+    "linear view pointwise",
+    kernel=_alias,
+    node="AliasBackward0",
+    samples="randn(3)[...]",
+    symbolic="self",
 )
 class alias:
     self = lambda g: g
 
 
-def memory_add(memory: Any, where: Any, values: Any) -> Any:
+def memory_add(memory: Array, where: Array, values: Array) -> Any:
     """`values` added at positions of a vector."""
     return resolve("index_add")(memory, 0, where, values)
 
 
-def _extent(shape: Any, strides: Any) -> int:
+def _extent(shape: Shape, strides: Ints) -> int:
     return 1 + sum(int(n - 1) * int(s) for n, s in zip(shape, strides, strict=True))
 
 
-def _overlapping(shape: Any, strides: Any) -> bool:
+def _overlapping(shape: Shape, strides: Ints) -> bool:
     """True where elements of a strided view may share a place in memory."""
     reach = 0
     for s, n in sorted((s, n) for n, s in zip(shape, strides, strict=True) if n != 1):
@@ -1065,7 +1073,7 @@ def _overlapping(shape: Any, strides: Any) -> bool:
     return False
 
 
-def positions(shape: Any, strides: Any) -> Any:
+def positions(shape: Shape, strides: Ints) -> Any:
     """Where each element of a strided view lies, counted in elements from its first."""
     total = np.zeros(shape, np.int64)
     for axis, (n, stride) in enumerate(zip(shape, strides, strict=True)):
@@ -1074,8 +1082,8 @@ def positions(shape: Any, strides: Any) -> Any:
 
 
 @operator(
-    "AsStridedBackward0",
     "linear view",
+    node="AsStridedBackward0",
     batching="strided",
     symbolic="as_strided:",
     samples="(randn(2,3), (2,2), (1,2)); (randn(4), (2,2), (1,1), 1)",
@@ -1084,10 +1092,12 @@ def positions(shape: Any, strides: Any) -> Any:
 class as_strided:
     """The memory of `input` read with the given size and strides, counted in elements."""
 
-    def forward(self: Array, size: Any, stride: Any, storage_offset: int | None = None) -> Array:
+    def forward(self: Array, size: Shape, stride: Ints, storage_offset: int | None = None) -> Array:
         return as_strided_array(self, size, stride, storage_offset)
 
-    def self(g: Any, self_geometry: Any, size: Any, stride: Any, storage_offset: Any) -> Any:
+    def self(
+        g: Value, self_geometry: Any, size: Shape, stride: Ints, storage_offset: int | None
+    ) -> Any:
         """The gradient of a strided view: put in memory as it lies, then read as the input lies there."""
         shape, strides, offset = self_geometry
         if 0 in shape or 0 in size:
@@ -1122,7 +1132,9 @@ class as_strided:
 
 
 # -- complex numbers as pairs ---------------------------------------------------------------------
-@operator("ViewAsRealBackward0", "view leading function", samples="(randn(2, dtype=complex128))")
+@operator(
+    "view leading function", node="ViewAsRealBackward0", samples="(randn(2, dtype=complex128))"
+)
 class view_as_real:
     """Real and imaginary parts as a last dim of size 2."""
 
@@ -1138,8 +1150,8 @@ class view_as_real:
 
 
 @operator(
-    "ViewAsComplexBackward0",
     "view leading function",
+    node="ViewAsComplexBackward0",
     samples="(randn(3,2))",
     symbolic="view_as_complex",
 )
@@ -1177,18 +1189,20 @@ def _conj(self: Array) -> Array:
     return self.conj()
 
 
-@primitive(_conj, "ConjBackward0", "linear pointwise", analytic=False)
+@primitive("linear pointwise", kernel=_conj, node="ConjBackward0", analytic=False)
 class conj_of:
     self = conj
 
 
-@primitive(_conj, "ConjPhysicalBackward0", "linear pointwise", analytic=False, symbolic="conj")
+@primitive(
+    "linear pointwise", kernel=_conj, node="ConjPhysicalBackward0", analytic=False, symbolic="conj"
+)
 class conj_physical_of:
     self = lambda g: conj_physical(g)
 
 
 @function("conj(Tensor input)", numpy=np.conjugate, samples="(randn(2, dtype=complex128))")
-def conj_(input: Array) -> Any:
+def conj_(input: Tensor) -> Any:
     """The complex conjugates; a real tensor itself."""
     if not is_complex(input):
         return input
@@ -1201,32 +1215,33 @@ def conj_(input: Array) -> Any:
 @function(
     "conj_physical(Tensor input, *, Tensor? out=None)|inplace",
     samples="(randn(2, dtype=complex128))",
+    out="exact: found",
 )
-def conj_physical(input: Array) -> Any:
+def conj_physical(input: Value) -> Any:
     """The complex conjugates, never lazily; a real tensor itself."""
     return conj_physical_of(input) if is_complex(input) else input
 
 
 @function("is_conj(Tensor input)", samples="(randn(2, dtype=complex128))")
-def is_conj(input: Array) -> bool:
+def is_conj(input: Tensor) -> bool:
     """True for a result of `conj` that `resolve_conj` would copy."""
     return getattr(input, "conjugated", False)
 
 
 @function("is_neg(Tensor input)|function", samples="(randn(2))")
-def is_neg(input: Array) -> bool:
+def is_neg(input: Tensor) -> bool:
     """False: nothing is negated lazily."""
     return False
 
 
 @function("resolve_conj(Tensor input)", samples="(randn(2, dtype=complex128))")
-def resolve_conj(input: Array) -> Any:
+def resolve_conj(input: Tensor) -> Any:
     """Itself; a copy of a result of `conj`, which is lazy in PyTorch."""
     return input.clone() if is_conj(input) else input
 
 
 @function("resolve_neg(Tensor input)", samples="(randn(2))")
-def resolve_neg(input: Array) -> Any:
+def resolve_neg(input: Tensor) -> Any:
     """Itself: nothing is negated lazily."""
     return input
 
@@ -1234,7 +1249,7 @@ def resolve_neg(input: Array) -> Any:
 @function(
     "real(Tensor input)|numpy", primitives=[view_as_real], samples="(randn(2, dtype=complex128))"
 )
-def real(input: Array) -> Any:
+def real(input: Tensor) -> Any:
     """The real parts; a real tensor itself."""
     if not is_complex(input):
         return input
@@ -1245,7 +1260,7 @@ def real(input: Array) -> Any:
 @function(
     "imag(Tensor input)|numpy", primitives=[view_as_real], samples="(randn(2, dtype=complex128))"
 )
-def imag(input: Array) -> Any:
+def imag(input: Tensor) -> Any:
     """The imaginary parts of a complex tensor."""
     if not is_complex(input):
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
@@ -1256,7 +1271,7 @@ def imag(input: Array) -> Any:
     return select(pairs, pairs.ndim - 1, 1)
 
 
-def _put(part: Callable[[Any], Any], x: Any, value: Any) -> None:
+def _put(part: Callable[[Any], Any], x: Tensor, value: int) -> None:
     """`x.real = value`, which is copied."""
     if isinstance(value, (bool, int, float)):
         part(x).copy_(lift(value))

@@ -10,6 +10,7 @@ import numpy as np
 
 from gradcli.engine.core import basic_primitives, modes
 from gradcli.engine.core.basic_primitives import factor, is_one, meeting
+from gradcli.engine.core.declaration import Array, Number, Value
 from gradcli.engine.core.primitive import VjpRules
 from gradcli.engine.core.promotion import BOOL_OPERAND, mismatch
 from gradcli.engine.core.switch import CHOICE, SMOOTH, Point, Several, edge, jump
@@ -25,7 +26,6 @@ from gradcli.engine.registry.rule_helpers import (
     zeros_like,
 )
 from gradcli.engine.registry.table import (
-    Array,
     Primitive,
     binary_method,
     function,
@@ -50,7 +50,7 @@ TWO_BOOLS = (
 )
 
 
-def _scaled(g: Any, alpha: Any) -> Any:
+def _scaled(g: Value, alpha: float) -> Any:
     return g if alpha == 1 else g * alpha
 
 
@@ -69,8 +69,8 @@ add = register(
 
 
 @operator(
-    "SubBackward0",
     "linear wide inplace numbers pointwise",
+    node="SubBackward0",
     plain="-",
     real={"other": "-g if alpha == 1 else -g * alpha"},
     types="numbers",
@@ -92,7 +92,7 @@ add = register(
 class sub:
     """Difference, `input - alpha * other`."""
 
-    def forward(self: Array, other: Array, *, alpha: Any = 1) -> Array:
+    def forward(self: Array, other: Array, *, alpha: float = 1) -> Array:
         if is_one(alpha):
             return applied(np.subtract, self, other)
         return self - factor(alpha, self.dtype) * other
@@ -106,42 +106,42 @@ _SHIFT: Any = {"linearity": "elementwise", "types": "own", "analytic": True}
 
 
 @primitive(
-    "AddBackward1",
+    node="AddBackward1",
     **_SHIFT,
     scalar_of=add,
     symbolic="plus",
     jet=lambda s, self, other, alpha: self + float(other * alpha),
 )
 class add_scalar:
-    def forward(self: Array, other: Any, *, alpha: Any = 1) -> Array:
+    def forward(self: Array, other: float, *, alpha: Any = 1) -> Array:
         return meeting(self, other) + other * alpha
 
     self = lambda g: g
 
 
 @primitive(
-    "SubBackward1",
+    node="SubBackward1",
     **_SHIFT,
     scalar_of=sub,
     symbolic="minus",
     jet=lambda s, self, other, alpha: self - float(other * alpha),
 )
 class sub_scalar:
-    def forward(self: Array, other: Any, *, alpha: Any = 1) -> Array:
+    def forward(self: Array, other: float, *, alpha: Any = 1) -> Array:
         return meeting(self, other) - other * alpha
 
     self = lambda g: g
 
 
 @primitive(
-    "RsubBackward1",
+    node="RsubBackward1",
     **_SHIFT,
     samples="2 - randn(3)",
     symbolic="other - alpha * self",
     jet=lambda s, self, other, alpha: float(other) - s.scaled(self, alpha),
 )
 class rsub_scalar:
-    def forward(self: Array, other: Any, *, alpha: Any = 1) -> Array:
+    def forward(self: Array, other: Number, *, alpha: Any = 1) -> Array:
         bools = self.dtype.kind == "b", type(other) is bool
         if any(bools):
             raise RuntimeError(TWO_BOOLS if all(bools) else BOOL_OPERAND)
@@ -155,8 +155,8 @@ class rsub_scalar:
 
 
 @primitive(
-    "RsubBackward0",
     "linear wide pointwise",
+    node="RsubBackward0",
     types="numbers",
     refuses={"b": (RuntimeError, TWO_BOOLS)},
     symbolic="other - alpha * self",
@@ -181,13 +181,13 @@ mul = register(
     ),
     samples=_PAIRS,
 )
-mul_scalar = register(basic_primitives.mul_scalar, __name__, public=False)
+mul_scalar = basic_primitives.mul_scalar
 
 
 @primitive(
-    np.divide,
-    "DivBackward0",
     "elementwise wide float analytic",
+    kernel=np.divide,
+    node="DivBackward0",
     real={"self": "g / other", "other": "-g * ((self / other) / other)"},
     symbolic="self / other",
     jet=lambda s, self, other: s.divided(self, other),
@@ -199,8 +199,8 @@ class div_true:
 
 
 @primitive(
-    "DivBackward1",
     "linear float pointwise",
+    node="DivBackward1",
     scalar_of=div_true,
     symbolic="self / other",
     jet=lambda s, self, other: self / float(other),
@@ -212,8 +212,8 @@ class div_scalar:
 
 
 @primitive(
-    "DivBackward2",
     "wide common pointwise",
+    node="DivBackward2",
     symbolic="floor_divide(self, other) if rounding_mode == 'floor' else trunc(self / other)",
 )
 class div_rounded:
@@ -234,9 +234,9 @@ class div_rounded:
 
 
 @operator(
-    np.reciprocal,
-    "ReciprocalBackward0",
     "elementwise inplace float analytic",
+    kernel=np.reciprocal,
+    node="ReciprocalBackward0",
     samples="(rand(2,3) + 0.5); (rand(()) + 0.5); (randn(0))",
     jet=lambda s, self: s.reciprocal(self),
     critical=lambda self: self == 0,
@@ -248,13 +248,14 @@ class reciprocal:
 
 
 @operator(
-    "NegBackward0",
     "linear inplace pointwise",
+    node="NegBackward0",
     aliases="negative",
     numpy=np.negative,
     samples="(randn(2,3)); (randn(())); (randn(0))",
     symbolic="-self",
     jet=lambda s, self: -self,
+    out="exact: found",
 )
 class neg:
     """Minus the elements."""
@@ -267,13 +268,13 @@ class neg:
 
 
 # -- powers ---------------------------------------------------------------------------------------
-def _check_integer_power(base: Any, exponent: Any) -> None:
+def _check_integer_power(base: Array, exponent: float) -> None:
     whole = isinstance(base, int) if _is_number(base) else base.dtype.kind in "biu"
     if whole and isinstance(exponent, int) and exponent < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
 
 
-def _pow(base: Any, exponent: Any) -> Any:
+def _pow(base: Array | Number, exponent: Array) -> Any:
     """Powers of arrays. As in C, integers to negative powers truncate, and overflow wraps around."""
     try:
         return base**exponent
@@ -286,11 +287,11 @@ def _pow(base: Any, exponent: Any) -> Any:
         )
 
 
-def _is_root(exponent: Any) -> bool:
+def _is_root(exponent: float) -> bool:
     return not isinstance(exponent, complex) and 0 < exponent < 1
 
 
-def _smooth_power(self: Any, exponent: Any) -> Any:
+def _smooth_power(self: Array, exponent: float) -> Any:
     """Where a power has a derivative, though 0 is raised to it: x**0, x**1, x**2."""
     whole = not isinstance(exponent, complex) and exponent in (0, 1, 2)
     return (self == 0) & whole
@@ -302,8 +303,8 @@ def _asked_of_power(exponent: Any) -> str:
 
 
 @primitive(
-    "PowBackward0",
     "elementwise analytic",
+    node="PowBackward0",
     samples="pow(randn(2,3), 3); pow(rand(3) + 0.5, 0.5); pow(rand(()) + 0.5, -1)",
     symbolic="self ** exponent",
     switch=Several(
@@ -313,7 +314,7 @@ def _asked_of_power(exponent: Any) -> str:
     jet=lambda s, self, exponent: s.power(self, float(exponent)),
 )
 class pow_number:
-    def forward(self: Array, exponent: Any) -> Array:
+    def forward(self: Array, exponent: float) -> Array:
         _check_integer_power(self, exponent)
         if self.dtype.kind in "fc" and not isinstance(exponent, complex):
             if exponent == 1:
@@ -331,7 +332,7 @@ class pow_number:
             return self if exponent else np.ones_like(self)[()]
         return _pow(self, dtypes.checked(exponent, self.dtype))
 
-    def self(g: Any, self: Any, exponent: Any) -> Any:
+    def self(g: Value, self: Value, exponent: float) -> Any:
         """`g * exponent * self ** (exponent - 1)`."""
         if exponent == 0:
             return zeros_like(g)
@@ -341,8 +342,8 @@ class pow_number:
 
 
 @primitive(
-    "PowBackward1",
     "elementwise",
+    node="PowBackward1",
     refuses={"b": "pow"},
     samples="pow(rand(2,3) + 0.5, randn(3)); pow(rand(()) + 0.5, randn(2))",
     symbolic="self ** exponent",
@@ -362,7 +363,7 @@ class pow_tensors:
         exponent == 0.0, 0.0, g * conj(exponent * self ** (exponent - 1))
     )
 
-    def exponent(g: Any, self: Any, exponent: Any, result: Any) -> Any:
+    def exponent(g: Value, self: Value, exponent: Value, result: Value) -> Any:
         """`g * result * log(self)`."""
         if is_complex(exponent):
             still = (self == 0) & (
@@ -377,9 +378,11 @@ class pow_tensors:
         return g * conj(np.where(still, 0.0, result * np.log(self)))
 
 
-@primitive("PowBackward2", "elementwise", samples="pow(2, randn(3))", symbolic="self ** exponent")
+@primitive(
+    "elementwise", node="PowBackward2", samples="pow(2, randn(3))", symbolic="self ** exponent"
+)
 class pow_base:
-    def forward(self: Any, exponent: Array) -> Array:
+    def forward(self: float, exponent: Array) -> Array:
         exponent = meeting(exponent, self)
         if self == 1 and not isinstance(self, bool):
             return np.ones_like(exponent)[()]
@@ -387,7 +390,7 @@ class pow_base:
             self = dtypes.constant(self, exponent.dtype)
         return afresh(_pow(self, exponent), exponent)
 
-    def exponent(g: Any, self: Any, exponent: Any, result: Any) -> Any:
+    def exponent(g: Value, self: float, exponent: Value, result: Value) -> Any:
         log: Any
         if self == 0:
             slope = result * float("-inf")
@@ -403,7 +406,7 @@ class pow_base:
 
 
 # -- division with remainder ----------------------------------------------------------------------
-def check_divisor(self: Any, other: Any) -> None:
+def check_divisor(self: Array, other: Array) -> None:
     """Raise RuntimeError, in PyTorch's words, if integers are divided by zero."""
     if other.dtype.kind in "biu" and self.size and not other.all():
         refusal = mismatch([tuple(x.shape) for x in (self, other)])
@@ -411,8 +414,8 @@ def check_divisor(self: Any, other: Any) -> None:
 
 
 @operator(
-    "NotImplemented",
     "wide inplace numbers common pointwise",
+    node="NotImplemented",
     refuses={"bc": "div_floor_cpu"},
     samples="(tensor([7., -7.]), 2)",
     symbolic="floor_divide(self, other)",
@@ -436,8 +439,8 @@ class floor_divide:
 
 
 @primitive(
-    "RemainderBackward1",
     "common pointwise",
+    node="RemainderBackward1",
     refuses={"bc": "remainder_cpu"},
     symbolic="remainder(self, other)",
     switch=jump(lambda result: result == 0, "self=Q22 other=Q22b"),
@@ -456,8 +459,8 @@ class remainder_tensors:
 
 
 @primitive(
-    "RemainderBackward0",
     "pointwise",
+    node="RemainderBackward0",
     symbolic="remainder(self, other)",
     switch=jump(lambda result: result == 0, "Q22"),
 )
@@ -467,7 +470,7 @@ class remainder_number:
 
 
 # PyTorch has no rule here, though one for `tensor(5.) % x`.
-@primitive("RemainderBackward1", "pointwise", symbolic="remainder(self, other)")
+@primitive("pointwise", node="RemainderBackward1", symbolic="remainder(self, other)")
 class remainder_:
     forward = lambda self, other: remainder_tensors.kernel(
         dtypes.constant(self, other.dtype), other
@@ -497,7 +500,7 @@ def _is_number(value: Any) -> bool:
     primitives=[rsub_scalar, rsub_tensor],
     samples="(randn(3), 2)",
 )
-def rsub(input: Array, other: Any, alpha: Any) -> Any:
+def rsub(input: Tensor, other: Tensor | Number, alpha: float) -> Any:
     """`other - alpha * input`."""
     if _is_number(other):
         if modes.current().rules:  # C++ subtracts from a tensor made of the number
@@ -522,7 +525,7 @@ def rsub(input: Array, other: Any, alpha: Any) -> Any:
     numpy=np.divide,
     samples=f"{_PAIRS}; (randn(3), 2, rounding_mode='floor')",
 )
-def div(input: Array, other: Array, rounding_mode: str | None = None) -> Any:
+def div(input: Tensor | int, other: Tensor | float, rounding_mode: str | None = None) -> Any:
     """Quotient; rounding_mode "trunc" or "floor" rounds it."""
     if rounding_mode is None:
         return div_true(input, other)
@@ -539,7 +542,7 @@ def div(input: Array, other: Array, rounding_mode: str | None = None) -> Any:
     numpy=np.power,
     samples="(randn(3), 2); (rand(3) + 0.5, randn(3)); (2, randn(3))",
 )
-def pow(input: Array, exponent: Any) -> Any:
+def pow(input: Tensor | int, exponent: Tensor | Number) -> Any:
     """`input ** exponent`."""
     if _is_number(exponent):
         if not _is_number(input):
@@ -555,6 +558,10 @@ def pow(input: Array, exponent: Any) -> Any:
     *_either("float_power", "exponent"),
     primitives=[pow_number, pow_tensors],
     samples="(rand(3) + 0.5, 2)",
+    out=(
+        "exact: the output given to float_power has dtype {1} but the operation's "
+        "result requires dtype {0}"
+    ),
 )
 def float_power(input: Any, exponent: Any) -> Any:
     """`input ** exponent`, in double precision."""
@@ -573,7 +580,7 @@ def float_power(input: Any, exponent: Any) -> Any:
     primitives=[pow_number, pow_tensors],
     samples=["(rand(3, dtype=float64) + 0.5).float_power_(2)"],
 )
-def float_power_(input: Any, exponent: Any) -> Any:
+def float_power_(input: Tensor, exponent: Tensor | Number) -> Any:
     """In-place form of `float_power`, of tensors of double precision."""
     whole = is_complex(input) or is_complex(exponent) or isinstance(exponent, complex)
     result = dtypes.complex128 if whole else dtypes.float64
@@ -595,7 +602,7 @@ def float_power_(input: Any, exponent: Any) -> Any:
     numpy=np.remainder,
     samples="(randn(3), 2); (randn(3), rand(3) + 0.5)",
 )
-def remainder(input: Array, other: Any) -> Any:
+def remainder(input: Tensor | Number, other: Tensor | Number) -> Any:
     """Python's modulus: has the sign of `other`."""
     numbers = _is_number(input), _is_number(other)
     if numbers == (False, True) and dtype_of(input).kind == "f" and not isinstance(other, complex):
@@ -606,7 +613,7 @@ def remainder(input: Array, other: Any) -> Any:
 
 
 @function("square(Tensor input, *, Tensor out=None)|inplace|numpy", samples="(randn(2,3))")
-def square(input: Array) -> Any:
+def square(input: Tensor) -> Any:
     """`input ** 2`."""
     return pow_number(input, 2)
 
@@ -615,7 +622,7 @@ def square(input: Array) -> Any:
 _EQUAL = Point(lambda self, other: self == other, kind=CHOICE)
 
 
-def _compare(ufunc: Any, name: str, aliases: str = "", sign: str = "") -> Primitive:
+def _compare(ufunc: np.ufunc, name: str, aliases: str = "", sign: str = "") -> Primitive:
     body = type(name, (), {"__doc__": f"Elementwise `{name}`.", "__module__": __name__})
     logical = name.startswith("logical")
     zero = "zeros(3)" if logical else "0"
@@ -624,7 +631,7 @@ def _compare(ufunc: Any, name: str, aliases: str = "", sign: str = "") -> Primit
         f"{name}(Tensor input, Scalar other, *, Tensor out=None)",
     )
     return operator(
-        ufunc,
+        kernel=ufunc,
         types="common",
         params="self other",
         refuses={"c": f"{name}_cpu"} if name in ("lt", "le", "gt", "ge") else None,
@@ -648,63 +655,50 @@ logical_or = _compare(np.logical_or, "logical_or")
 logical_xor = _compare(np.logical_xor, "logical_xor")
 
 
-@operator(np.logical_not, "pointwise", params="self", samples="(tensor([0., 1.]))")
+@operator("pointwise", kernel=np.logical_not, params="self", samples="(tensor([0., 1.]))")
 class logical_not:
     """True where zero."""
 
 
-def _bitwise(
-    ufunc: Any, name: str, doc: str, sample: str, refuses: dict[str, str], numpy: Any = None
-) -> Primitive:
+def _of_integers(ufunc: Any, name: str, doc: str, sample: str, **facts: Any) -> Primitive:
+    """An operator of two integers, without a derivative; facts: see `operator`."""
+
     def kernel(self: Array, other: Array) -> Array:
         return ufunc(self, other)
 
     return operator(
-        kernel,
-        batching="elementwise",
-        types="common",
-        refuses=refuses,
-        numbers=True,
-        inplace=True,
-        numpy=numpy,
-        samples=(f"{name}({sample})",),
-        signature=_either(name, out=False),
+        "common inplace pointwise", kernel=kernel, samples=(f"{name}({sample})",), **facts
     )(type(name, (), {"__doc__": doc, "__module__": __name__}))
 
 
-def _logic_of_bits(ufunc: Any, sign: str) -> Primitive:
+def _bitwise(ufunc: np.ufunc, name: str, doc: str, sample: str, **facts: Any) -> Primitive:
+    """Such an operator that takes numbers, too."""
+    signature = _either(name, out=False)
+    return _of_integers(ufunc, name, doc, sample, numbers=True, signature=signature, **facts)
+
+
+def _logic_of_bits(ufunc: np.ufunc, sign: str) -> Primitive:
     name, sample = f"bitwise_{sign}", "tensor([True, False]), tensor([True, True])"
-    return _bitwise(ufunc, name, f"Bitwise {sign}.", sample, {"fc": f"{name}_cpu"}, ufunc)
+    refuses = {"fc": f"{name}_cpu"}
+    return _bitwise(ufunc, name, f"Bitwise {sign}.", sample, refuses=refuses, numpy=ufunc)
 
 
-def _divisors(ufunc: Any, name: str, doc: str) -> Primitive:
-    def kernel(self: Array, other: Array) -> Array:
-        kind = np.result_type(self, other)
-        if kind.kind not in "iu":
-            raise dtypes.not_implemented(f"{name}_cpu", kind)
-        return ufunc(self, other)
-
-    return operator(
-        kernel,
-        batching="elementwise",
-        types="common",
-        inplace=True,
-        numpy=ufunc,
-        samples=(f"{name}(tensor([12, 18]), tensor([8, 12]))",),
-        signature=(f"{name}(Tensor input, Tensor other, *, Tensor out=None)",),
-    )(type(name, (), {"__doc__": doc, "__module__": __name__}))
+def _divisor(ufunc: Any, name: str, doc: str) -> Primitive:
+    signature = f"{name}(Tensor input, Tensor other, *, Tensor out=None)"
+    sample, refuses = "tensor([12, 18]), tensor([8, 12])", {"bfc": f"{name}_cpu"}
+    return _of_integers(ufunc, name, doc, sample, refuses=refuses, numpy=ufunc, signature=signature)
 
 
-def _shift(ufunc: Any, to: str) -> Primitive:
+def _shift(ufunc: np.ufunc, to: str) -> Primitive:
     name, refuses = f"bitwise_{to}_shift", {"bfc": f"{to[0]}shift_cpu"}
-    return _bitwise(ufunc, name, f"Bits moved to the {to}.", "tensor([4, 8]), 1", refuses)
+    return _bitwise(ufunc, name, f"Bits moved to the {to}.", "tensor([4, 8]), 1", refuses=refuses)
 
 
 bitwise_and = _logic_of_bits(np.bitwise_and, "and")
 bitwise_or = _logic_of_bits(np.bitwise_or, "or")
 bitwise_xor = _logic_of_bits(np.bitwise_xor, "xor")
-gcd = _divisors(np.gcd, "gcd", "The greatest common divisor.")
-lcm = _divisors(np.lcm, "lcm", "The least common multiple.")
+gcd = _divisor(np.gcd, "gcd", "The greatest common divisor.")
+lcm = _divisor(np.lcm, "lcm", "The least common multiple.")
 bitwise_left_shift = _shift(np.left_shift, "left")
 bitwise_right_shift = _shift(np.right_shift, "right")
 
@@ -714,6 +708,7 @@ bitwise_right_shift = _shift(np.right_shift, "right")
     refuses={"fc": "bitwise_not_cpu"},
     numpy=np.invert,
     samples="(tensor([True, False]))",
+    out="exact: found",
 )
 class bitwise_not:
     """Bitwise not."""
@@ -728,7 +723,7 @@ def _inverted(x: Tensor) -> Tensor:
         raise TypeError(
             "~ (operator.invert) is only implemented on integer and Boolean-type tensors"
         )
-    return bitwise_not.call(x)  # type: ignore[no-any-return]
+    return bitwise_not.call(x)
 
 
 # -- dtypes of results ----------------------------------------------------------------------------
@@ -772,20 +767,20 @@ def can_cast(from_: dtypes.dtype, to: dtypes.dtype) -> bool:
 
 # -- Python's operators ---------------------------------------------------------------------------
 def _reflected(method: Callable[..., Any]) -> Callable[..., Any]:
-    def call(a: Any, b: Any) -> Any:
+    def call(a: Tensor, b: float) -> Any:
         return method(b, a)
 
     return call
 
 
 def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
-    def call(a: Any, b: Any) -> Any:
+    def call(a: Tensor, b: Value | Number) -> Any:
         return function(a, b) if is_operand(b) else NotImplemented
 
     return call
 
 
-def _rdiv(a: Any, b: Any) -> Any:
+def _rdiv(a: Tensor, b: float) -> Any:
     if not is_operand(b):
         return NotImplemented
     if isinstance(b, (np.ndarray, np.generic, Tensor)):
@@ -795,13 +790,13 @@ def _rdiv(a: Any, b: Any) -> Any:
     return mul(reciprocal(a), b)
 
 
-def _like(number: Any, tensor: Any) -> Any:
+def _like(number: Any, tensor: Tensor) -> Any:
     """A 0-d tensor of a number in the other operand's dtype, as C++ makes it."""
     return wrap(tensor.array.dtype.type(number)) if isinstance(tensor, Tensor) else number
 
 
 def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
-    def call(a: Any, b: Any) -> Any:
+    def call(a: Tensor, b: Tensor | Number) -> Any:
         from gradcli.engine.core.views import inplace
 
         return inplace(function, a, b) if is_operand(b) else NotImplemented
@@ -809,7 +804,7 @@ def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _matmul(a: Any, b: Any) -> Any:
+def _matmul(a: Tensor, b: Tensor) -> Any:
     arrays = (Tensor, np.ndarray)
     both = a.__class__ is Tensor is b.__class__
     if not both and not all(isinstance(x, arrays) or hasattr(x, "__operator__") for x in (a, b)):

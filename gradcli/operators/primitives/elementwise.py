@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import pi
 from typing import Any
 
 import numpy as np
 
 from gradcli.engine.core.batched_arrays import BatchedArray, anywhere, is_batched
-from gradcli.engine.core.declaration import itself
+from gradcli.engine.core.declaration import Array, Number, Value, itself
 from gradcli.engine.core.primitive import VjpRules
 from gradcli.engine.core.promotion import mismatch
 from gradcli.engine.core.switch import SMOOTH, Corner, Point, Several, edge, jump
@@ -31,7 +32,7 @@ from gradcli.engine.registry.rule_helpers import (
     where,
     zeros_like,
 )
-from gradcli.engine.registry.table import Array, function, operator, overloads, primitive
+from gradcli.engine.registry.table import Primitive, function, operator, overloads, primitive
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import ARRAYS, donated, in_parts
 from gradcli.engine.system.dtypes import c_type, scalar_name
@@ -49,14 +50,14 @@ _PAIRS = (
 )
 
 
-def unary(*about: Any, samples: str = ANY, **facts: Any) -> Any:
-    """A decorator: the elementwise primitive of one argument with these VJP rules."""
-    return operator("elementwise float inplace", *about, samples=samples, **facts)
+def unary(facts: str = "", *, samples: str = ANY, **more: Any) -> Callable[[type], Primitive]:
+    """A decorator: the elementwise operator of one argument with these VJP rules."""
+    return operator(f"elementwise float inplace {facts}", samples=samples, **more)
 
 
-def binary(*about: Any, **facts: Any) -> Any:
-    """A primitive of two arguments, element by element."""
-    return operator("common", *about, samples=_PAIRS, **facts)
+def binary(facts: str = "", **more: Any) -> Callable[[type], Primitive]:
+    """A decorator: the operator of two arguments with these VJP rules, element by element."""
+    return operator(f"common {facts}", samples=_PAIRS, **more)
 
 
 def _no_complex(name: str) -> dict[str, Any]:
@@ -65,7 +66,11 @@ def _no_complex(name: str) -> dict[str, Any]:
 
 # -- exponentials and logarithms ------------------------------------------------------------------
 @unary(
-    np.exp, "ExpBackward0", "analytic", real={"self": "g * result"}, jet=lambda s, self: s.exp(self)
+    "analytic",
+    kernel=np.exp,
+    node="ExpBackward0",
+    real={"self": "g * result"},
+    jet=lambda s, self: s.exp(self),
 )
 class exp:
     """e to the power of the elements."""
@@ -73,7 +78,7 @@ class exp:
     self = lambda g, result: g * conj(result)
 
 
-@unary(np.exp2, "Exp2Backward0", "analytic", aliases="special.exp2")
+@unary("analytic", kernel=np.exp2, node="Exp2Backward0", aliases="special.exp2")
 class exp2:
     """2 to the power of the elements."""
 
@@ -81,9 +86,9 @@ class exp2:
 
 
 @unary(
-    np.expm1,
-    "Expm1Backward0",
     "analytic",
+    kernel=np.expm1,
+    node="Expm1Backward0",
     aliases="special.expm1",
     jet=lambda s, self: s.expm1(self),
     critical=lambda self: self < -6,
@@ -99,9 +104,9 @@ _LN10 = 2.3025850929940456
 
 
 @unary(
-    np.log,
-    "LogBackward0",
     "analytic",
+    kernel=np.log,
+    node="LogBackward0",
     samples=_POSITIVE,
     real={"self": "g / self"},
     jet=lambda s, self: s.log(self),
@@ -113,9 +118,9 @@ class log:
 
 
 @unary(
-    np.log2,
-    "Log2Backward0",
     "analytic",
+    kernel=np.log2,
+    node="Log2Backward0",
     samples=_POSITIVE,
     jet=lambda s, self: s.log(self) / 0.6931471805599453,
 )
@@ -126,9 +131,9 @@ class log2:
 
 
 @unary(
-    np.log10,
-    "Log10Backward0",
     "analytic",
+    kernel=np.log10,
+    node="Log10Backward0",
     samples=_POSITIVE,
     jet=lambda s, self: s.log(self) / 2.302585092994046,
 )
@@ -139,9 +144,9 @@ class log10:
 
 
 @unary(
-    np.log1p,
-    "Log1PBackward0",
     "analytic",
+    kernel=np.log1p,
+    node="Log1PBackward0",
     samples=_POSITIVE,
     aliases="special.log1p",
     jet=lambda s, self: s.log1p(self),
@@ -154,9 +159,9 @@ class log1p:
 
 # -- roots ----------------------------------------------------------------------------------------
 @unary(
-    np.sqrt,
-    "SqrtBackward0",
     "analytic",
+    kernel=np.sqrt,
+    node="SqrtBackward0",
     samples=_POSITIVE,
     switch=edge(lambda self: self == 0, "Q2"),
     jet=lambda s, self: s.power(self, 0.5),
@@ -168,7 +173,9 @@ class sqrt:
     self = lambda g, result: g / (2 * conj(result))
 
 
-@unary("RsqrtBackward0", "analytic", samples=_POSITIVE, jet=lambda s, self: s.power(self, -0.5))
+@unary(
+    "analytic", node="RsqrtBackward0", samples=_POSITIVE, jet=lambda s, self: s.power(self, -0.5)
+)
 class rsqrt:
     """1 / sqrt(input)."""
 
@@ -178,9 +185,9 @@ class rsqrt:
 
 # -- circular and hyperbolic functions ------------------------------------------------------------
 @unary(
-    np.sin,
-    "SinBackward0",
     "analytic",
+    kernel=np.sin,
+    node="SinBackward0",
     real={"self": "g * np.cos(self)"},
     jet=lambda s, self: s.sin(self),
 )
@@ -191,9 +198,9 @@ class sin:
 
 
 @unary(
-    np.cos,
-    "CosBackward0",
     "analytic",
+    kernel=np.cos,
+    node="CosBackward0",
     real={"self": "g * -np.sin(self)"},
     jet=lambda s, self: s.cos(self),
 )
@@ -203,7 +210,7 @@ class cos:
     self = lambda g, self: g * -conj(np.sin(self))
 
 
-@unary(np.tan, "TanBackward0", "analytic", jet=lambda s, self: s.tan(self))
+@unary("analytic", kernel=np.tan, node="TanBackward0", jet=lambda s, self: s.tan(self))
 class tan:
     """The tangent."""
 
@@ -211,8 +218,8 @@ class tan:
 
 
 @unary(
-    np.arcsin,
-    "AsinBackward0",
+    kernel=np.arcsin,
+    node="AsinBackward0",
     samples=_UNIT,
     aliases="arcsin",
     switch=edge(lambda self: np.abs(self) == 1, "K15"),
@@ -228,8 +235,8 @@ class asin:
 
 
 @unary(
-    np.arccos,
-    "AcosBackward0",
+    kernel=np.arccos,
+    node="AcosBackward0",
     samples=_UNIT,
     aliases="arccos",
     switch=edge(lambda self: np.abs(self) == 1, "Q20"),
@@ -244,21 +251,21 @@ class acos:
     )
 
 
-@unary(np.arctan, "AtanBackward0", aliases="arctan")
+@unary(kernel=np.arctan, node="AtanBackward0", aliases="arctan")
 class atan:
     """The inverse tangent."""
 
     self = lambda g, self: g / conj(self * self + 1)
 
 
-@unary(np.sinh, "SinhBackward0", "analytic", jet=lambda s, self: s.sinh(self))
+@unary("analytic", kernel=np.sinh, node="SinhBackward0", jet=lambda s, self: s.sinh(self))
 class sinh:
     """The hyperbolic sine."""
 
     self = lambda g, self: g * conj(np.cosh(self))
 
 
-@unary(np.cosh, "CoshBackward0", "analytic", jet=lambda s, self: s.cosh(self))
+@unary("analytic", kernel=np.cosh, node="CoshBackward0", jet=lambda s, self: s.cosh(self))
 class cosh:
     """The hyperbolic cosine."""
 
@@ -266,9 +273,9 @@ class cosh:
 
 
 @unary(
-    np.tanh,
-    "TanhBackward0",
     "donates analytic",
+    kernel=np.tanh,
+    node="TanhBackward0",
     aliases="nn.functional.tanh",
     jet=lambda s, self: s.tanh(self),
     critical=lambda self: abs(self) > 6,
@@ -279,14 +286,16 @@ class tanh:
     self = lambda g, result: tanh_backward(g, result)
 
 
-def _tanh_slope(grad_output: Array, output: Array, out: Any = None) -> Array:
+def _tanh_slope(grad_output: Array, output: Array, out: Array | None = None) -> Array:
     squares = conj(output * output)
     slope = donated(np.subtract, squares, 1, squares)
     return grad_output * slope if out is None else np.multiply(grad_output, slope, out=out)
 
 
 @primitive(
-    "TanhBackwardBackward0", "pointwise saves_all", symbolic="grad_output * (1 - output * output)"
+    "pointwise saves_all",
+    node="TanhBackwardBackward0",
+    symbolic="grad_output * (1 - output * output)",
 )
 class tanh_backward:
     forward = lambda grad_output, output: in_parts(_tanh_slope, grad_output, output)
@@ -294,7 +303,7 @@ class tanh_backward:
     output = lambda g, output, grad_output: conj(g) * (-2 * conj(output) * grad_output)
 
 
-@unary(np.arcsinh, "AsinhBackward0", aliases="arcsinh")
+@unary(kernel=np.arcsinh, node="AsinhBackward0", aliases="arcsinh")
 class asinh:
     """The inverse hyperbolic sine."""
 
@@ -306,8 +315,8 @@ class asinh:
 
 
 @unary(
-    np.arccosh,
-    "AcoshBackward0",
+    kernel=np.arccosh,
+    node="AcoshBackward0",
     samples="(rand(2,3) + 1.5); (rand(()) + 1.5); (rand(0))",
     aliases="arccosh",
     switch=edge(lambda self: self == 1),
@@ -325,8 +334,8 @@ class acosh:
 
 
 @unary(
-    np.arctanh,
-    "AtanhBackward0",
+    kernel=np.arctanh,
+    node="AtanhBackward0",
     samples=_UNIT,
     aliases="arctanh",
     switch=edge(lambda self: np.abs(self) == 1, "Q20b"),
@@ -345,16 +354,16 @@ def _underivable(of: VjpRules, old: str) -> None:
     """`NAME_` of a function whose in-place form PyTorch cannot differentiate."""
     name = of.name
 
-    def rule(g: Any) -> Any:
+    def rule(g: Value) -> Any:
         raise NotImplementedError(
             f"the derivative for 'inplace version of {name}' is not implemented."
         )
 
     facts: dict[str, Any] = {"types": "float", "params": "self", "batching": "elementwise"}
     body = type(f"{name}_written", (), {"self": rule})
-    made = primitive(of.kernel, f"{name.capitalize()}Backward1", **facts)(body)
+    made = primitive(kernel=of.kernel, node=f"{name.capitalize()}Backward1", **facts)(body)
 
-    def write(input: Array) -> Any:
+    def write(input: Tensor) -> Any:
         return inplace(made, input)
 
     write.__doc__ = f"In-place form of `{name}`; has no derivative."
@@ -369,7 +378,7 @@ _underivable(asinh, "arcsinh")
 _underivable(atanh, "arctanh")
 
 
-def _sinc_far(g: Any, self: Any) -> Any:
+def _sinc_far(g: Value, self: Value) -> Any:
     product = pi * self
     square = product * self
     slope = g * conj((product * np.cos(product) - np.sin(product)) / square)
@@ -377,7 +386,7 @@ def _sinc_far(g: Any, self: Any) -> Any:
 
 
 @unary(
-    "SincBackward0",
+    node="SincBackward0",
     aliases="special.sinc",
     switch=Point(lambda self: self == 0, kind=SMOOTH, asked="Q19"),
     jet=lambda s, self: s.sinc(self),
@@ -394,7 +403,7 @@ class sinc:
         product = where(product == 0.0, smallest, product)
         return np.sin(product) / product
 
-    def self(g: Any, self: Any) -> Any:
+    def self(g: Value, self: Value) -> Any:
         if accurate_slopes.is_real(self):
             return where(self == 0.0, 0.0, g * accurate_slopes.sinc_slope(self))
         plain = isinstance(data(self), (BatchedArray, *ARRAYS))  # else it is to be read as a text
@@ -415,8 +424,8 @@ class sinc:
 
 # -- sigmoids and rectifiers ----------------------------------------------------------------------
 @unary(
-    "SigmoidBackward0",
     "donates analytic",
+    node="SigmoidBackward0",
     aliases="special.expit nn.functional.sigmoid",
     jet=lambda s, self: s.sigmoid(self),
     critical=lambda self: abs(self) > 12,
@@ -435,8 +444,8 @@ def _sigmoid_slope(grad_output: Array, output: Array, out: Any = None) -> Array:
 
 
 @primitive(
-    "SigmoidBackwardBackward0",
     "pointwise saves_all",
+    node="SigmoidBackwardBackward0",
     symbolic="grad_output * output * (1 - output)",
 )
 class sigmoid_backward:
@@ -446,8 +455,8 @@ class sigmoid_backward:
 
 
 @unary(
-    "ReluBackward0",
     "common",
+    node="ReluBackward0",
     refuses={
         "b": (RuntimeError, "Boolean inputs not supported for relu"),
         "c": "clamp is not supported for complex types",
@@ -465,34 +474,34 @@ class relu:
 
 
 @primitive(
-    "ThresholdBackwardBackward0",
     "pointwise saves_all",
+    node="ThresholdBackwardBackward0",
     symbolic="where(self > threshold, grad_output, 0)",
     switch=jump(lambda self, threshold: self == threshold),
 )
 class threshold_backward:
-    def forward(grad_output: Array, self: Array, threshold: Any) -> Array:
+    def forward(grad_output: Array, self: Array, threshold: float) -> Array:
         return where(self <= threshold, grad_output.dtype.type(0), grad_output)
 
     grad_output = itself
     self = zeros_like
 
 
-def _softplus_double_backward(g: Any, self: Any, beta: Any, threshold: Any) -> Any:
+def _softplus_double_backward(g: Value, self: Value, beta: float, threshold: float) -> Any:
     x = self * beta
     return masked_fill(sigmoid_backward(g, sigmoid(x)) * beta, x >= threshold, 0)
 
 
 @primitive(
-    "SoftplusBackwardBackward0",
     "pointwise saves_all",
+    node="SoftplusBackwardBackward0",
     symbolic="slope of softplus",
     jet=lambda s, grad_output, self, beta: grad_output * s.sigmoid(self * float(beta)),
 )
 class softplus_backward:
     """`grad_output * sigmoid(beta * self)`."""
 
-    def forward(grad_output: Array, self: Array, beta: Any, threshold: Any) -> Array:
+    def forward(grad_output: Array, self: Array, beta: float, threshold: float) -> Array:
         scaled = self * beta
         z = np.exp(np.minimum(scaled, threshold))
         return where(scaled > threshold, grad_output, grad_output * z / (z + 1))
@@ -504,19 +513,20 @@ class softplus_backward:
 
 
 @unary(
-    "SoftplusBackward0",
     "own function",
+    node="SoftplusBackward0",
     name="nn.functional.softplus",
     aliases="softplus",
     refuses={"biuc": "softplus_cpu"},
     signature="softplus(Tensor input, Scalar beta=1, Scalar threshold=20, *, Tensor out=None)",
     jet=lambda s, self, beta: s.softplus(self, float(beta)),
     critical=lambda self, beta: abs(self * beta) > 12,
+    out="exact: found",
 )
 class softplus:
     """log(1 + exp(beta * input)) / beta; linear above the threshold."""
 
-    def forward(self: Array, beta: Any = 1, threshold: Any = 20) -> Array:
+    def forward(self: Array, beta: float = 1, threshold: float = 20) -> Array:
         scaled = self * beta
         return where(
             scaled > threshold, self, np.log1p(np.exp(np.minimum(scaled, threshold))) / beta
@@ -526,8 +536,8 @@ class softplus:
 
 
 @unary(
-    "SiluBackward0",
     "own function",
+    node="SiluBackward0",
     name="silu",
     refuses={"biu": "silu_cpu", "C": "silu"},
     jet=lambda s, self: self * s.sigmoid(self),
@@ -538,7 +548,7 @@ class silu:
 
     forward = lambda self: self / (1 + np.exp(-self))
 
-    def self(g: Any, self: Any) -> Any:
+    def self(g: Value, self: Value) -> Any:
         """`g * sigmoid(self) * (1 + self * (1 - sigmoid(self)))`."""
         s = sigmoid(self)
         return g * s * (1 + self * (1 - s))
@@ -546,14 +556,15 @@ class silu:
 
 # -- signs and rounding ---------------------------------------------------------------------------
 @unary(
-    np.abs,
-    "AbsBackward0",
     "common",
+    kernel=np.abs,
+    node="AbsBackward0",
     aliases="absolute",
     refuses={"b": "abs_cpu"},
     switch=Corner(lambda self: self == 0, -1, 1, "Q1"),
     jet=lambda s, self: s.absolute(self),
     bends=lambda self: self == 0,
+    out="exact: found",
 )
 class abs:
     """The absolute value; its slope at 0 is 0."""
@@ -570,10 +581,11 @@ def _sign(self: Array) -> Array:
 
 
 @unary(
-    "SgnBackward0",
     "common",
+    node="SgnBackward0",
     switch=jump(lambda self: self == 0),
     jet=lambda s, self: s.constant(self, s.sign(self)),
+    out="exact: found",
 )
 class sgn:
     """The sign; for complex numbers the unit number of the same angle."""
@@ -584,7 +596,7 @@ class sgn:
         size = np.abs(self)
         return where(size == 0, 0, self / where(size == 0, 1, size))
 
-    def self(g: Any, self: Any, result: Any) -> Any:
+    def self(g: Value, self: Value, result: Value) -> Any:
         if not is_complex(self):
             return zeros_like(g)
         size = np.abs(self)
@@ -592,7 +604,13 @@ class sgn:
 
 
 def _still(
-    kernel: Any, node: str, name: str, doc: str, numpy: Any, switch: Point, aliases: str = ""
+    kernel: Callable[..., Any],
+    node: str,
+    name: str,
+    doc: str,
+    numpy: np.ufunc,
+    switch: Point,
+    aliases: str = "",
 ) -> Any:
     """A step function: its derivative is zero. switch: where its steps are."""
     body = type(name, (), {"__doc__": doc, "__module__": __name__, "self": zeros_like})
@@ -602,7 +620,7 @@ def _still(
     facts: dict[str, Any] = {"types": "common", "numpy": numpy, "aliases": aliases}
     jet = lambda s, self: s.whole(self, numpy)
     facts |= {"refuses": refuses, "switch": switch, "jet": jet}
-    return unary(kernel, node, **facts)(body)
+    return unary(kernel=kernel, node=node, out="exact: found", **facts)(body)
 
 
 _SIGN_REFUSAL = (
@@ -611,14 +629,14 @@ _SIGN_REFUSAL = (
 )
 
 
-def _keeping_integers(ufunc: Any) -> Any:
+def _keeping_integers(ufunc: np.ufunc) -> Any:
     def kernel(self: Array) -> Array:
         return ufunc(self) if self.dtype.kind in "fc" else self
 
     return kernel
 
 
-def _rounding(ufunc: Any, node: str, doc: str, switch: Point, aliases: str = "") -> Any:
+def _rounding(ufunc: np.ufunc, node: str, doc: str, switch: Point, aliases: str = "") -> Any:
     kernel = _keeping_integers(ufunc)
     return _still(kernel, node, ufunc.__name__, doc, ufunc, switch, aliases)
 
@@ -643,9 +661,9 @@ trunc = _rounding(
 
 
 @primitive(
-    _keeping_integers(np.rint),
-    "RoundBackward0",
     "common pointwise",
+    kernel=_keeping_integers(np.rint),
+    node="RoundBackward0",
     numpy=np.rint,
     refuses={"bc": "round_vml_cpu"},
     symbolic="round(self)",
@@ -655,7 +673,7 @@ class round_whole:
     self = zeros_like
 
 
-@primitive("RoundBackward1", "pointwise", refuses={"biuc": "round_cpu"})
+@primitive("pointwise", node="RoundBackward1", refuses={"biuc": "round_cpu"})
 class round_to:
     def forward(self: Array, decimals: int) -> Array:
         scale = 10.0 ** (decimals if decimals > 0 else -decimals)
@@ -672,17 +690,19 @@ class round_to:
     aliases="special.round",
     forms=("special.round(Tensor input, *, int decimals=0, Tensor? out=None)",),
     samples="(randn(2,3)); (randn(3), decimals=1)",
+    out="exact: found",
 )
-def round(input: Array, decimals: int = 0) -> Any:
+def round(input: Tensor, decimals: int = 0) -> Any:
     """Rounded to the nearest; halves to the even number."""
     return round_to(input, decimals) if decimals else round_whole(input)
 
 
 @unary(
-    "FracBackward0",
     "common",
+    node="FracBackward0",
     refuses={"biuc": "frac_cpu"},
     switch=jump(lambda self, result: (result == 0) & (self != 0)),
+    out="exact: found",
 )
 class frac:
     """What is behind the decimal point, with the sign."""
@@ -692,13 +712,13 @@ class frac:
 
 
 # -- limits ---------------------------------------------------------------------------------------
-def _limited(self: Array, low: Any, high: Any) -> Array:
+def _limited(self: Array, low: Array | None, high: Array | None) -> Array:
     if low is not None:
         self = above(self, low)
     return self if high is None else below(self, high)
 
 
-def _inside(self: Any, low: Any, high: Any) -> Any:
+def _inside(self: Value, low: Value | Number | None, high: Value | Number | None) -> Any:
     if low is None:
         return self <= high
     return self >= low if high is None else (self >= low) & (self <= high)
@@ -724,13 +744,13 @@ _AT_MOST_TENSOR = Point(
 
 
 @primitive(
-    "ClampBackward1",
     "elementwise common",
+    node="ClampBackward1",
     refuses=_NO_BOOL_CLAMP,
     switch=Several(_AT_LEAST, _AT_MOST),
 )
 class clamp_numbers:
-    def forward(self: Array, min: Any = None, max: Any = None) -> Array:
+    def forward(self: Array, min: float | None = None, max: float | None = None) -> Array:
         low, high = (None if n is None else dtypes.checked(n, self.dtype) for n in (min, max))
         return _limited(self, low, high)
 
@@ -738,8 +758,8 @@ class clamp_numbers:
 
 
 @primitive(
-    "ClampBackward0",
     "common pointwise",
+    node="ClampBackward0",
     refuses=_NO_COMPLEX_CLAMP,
     switch=Several(_AT_LEAST_TENSOR, _AT_MOST_TENSOR),
 )
@@ -751,7 +771,9 @@ class clamp_tensors:
 
     self = lambda g, self, min, max: where(_inside(self, min, max), g, 0)
 
-    def min__max(g: Any, self: Any, min: Any, max: Any, mask: Any) -> tuple[Any, Any]:
+    def min__max(
+        g: Value, self: Value, min: Value | None, max: Value | None, mask: tuple[bool, ...]
+    ) -> tuple[Any, Any]:
         """The gradients of clamp's limits: where the result is a limit, that limit gets the gradient."""
         to_low = to_high = None
         if mask[0] and min is not None:
@@ -770,8 +792,9 @@ class clamp_tensors:
     numpy=np.clip,
     samples="(randn(2,3), -0.5, 0.5); (randn(3), min=0); (randn(3), max=0); "
     "(randn(3), randn(3) - 1, randn(3) + 1)",
+    out=lambda input, min, max: "" if Tensor in (type(min), type(max)) else "exact: found",
 )
-def clamp(input: Array, min: Any, max: Any) -> Any:
+def clamp(input: Tensor, min: Tensor | Number | None, max: Tensor | Number | None) -> Any:
     """The elements, none below `min` nor above `max` (numbers or tensors)."""
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
@@ -780,7 +803,7 @@ def clamp(input: Array, min: Any, max: Any) -> Any:
     return clamp_numbers(_meeting(input, min, max), min, max)
 
 
-def _meeting(input: Any, *numbers: Any) -> Any:
+def _meeting(input: Tensor, *numbers: Any) -> Any:
     """A tensor, cast to the dtype to which it and numbers promote."""
     own = dtype_of(input)
     if own.kind not in "biu":
@@ -791,7 +814,7 @@ def _meeting(input: Any, *numbers: Any) -> Any:
 
 def _limiting(node: str, switch: Point, **refuses: str) -> Any:
     """A primitive of one limit."""
-    return primitive("common pointwise", node, refuses=refuses, switch=switch)
+    return primitive("common pointwise", node=node, refuses=refuses, switch=switch)
 
 
 _NO_COMPLEX = _NO_COMPLEX_CLAMP["c"]
@@ -826,7 +849,7 @@ class clamp_max_tensor:
 def _one_limit(name: str, side: str, number: VjpRules, tensor: VjpRules, doc: str) -> Any:
     """`NAME(input, SIDE)`, of a number or a tensor."""
 
-    def limited(input: Array, limit: Any) -> Any:
+    def limited(input: Tensor, limit: Tensor | Number) -> Any:
         if hasattr(limit, "requires_grad"):
             return tensor(input, limit)
         refuse_if(isinstance(limit, complex), _NO_COMPLEX, error=NotImplementedError)
@@ -840,6 +863,7 @@ def _one_limit(name: str, side: str, number: VjpRules, tensor: VjpRules, doc: st
         primitives=[number, tensor],
         inplace=True,
         samples=[f"{name}(randn(3), 0.5)", f"{name}(randn(3), randn(3))"],
+        out=lambda input, limit: "" if isinstance(limit, Tensor) else "exact: found",
     )
 
 
@@ -868,13 +892,13 @@ def _smaller(asked: str) -> Point:
     )
 
 
-def _shared(g: Any, loses: Any, ties: Any) -> Any:
+def _shared(g: Value, loses: Value, ties: Value) -> Any:
     return masked_fill(where(ties, g / 2, g), loses, 0)
 
 
 @binary(
-    np.maximum,
-    "MaximumBackward0",
+    kernel=np.maximum,
+    node="MaximumBackward0",
     refuses=_no_complex("maximum"),
     symbolic="maximum(self, other)",
     switch=_larger("Q3"),
@@ -889,8 +913,8 @@ class maximum:
 
 
 @binary(
-    np.minimum,
-    "MinimumBackward0",
+    kernel=np.minimum,
+    node="MinimumBackward0",
     refuses=_no_complex("minimum"),
     switch=_smaller("K3"),
     jet=lambda s, self, other: s.larger(self, other, True),
@@ -903,7 +927,7 @@ class minimum:
     other = lambda g, self, other: _shared(g, self < other, self == other)
 
 
-@binary(np.fmax, "FmaxBackward0", refuses=_no_complex("fmax"), switch=_larger("K1"))
+@binary(kernel=np.fmax, node="FmaxBackward0", refuses=_no_complex("fmax"), switch=_larger("K1"))
 class fmax:
     """The larger of two; a number wins over NaN."""
 
@@ -911,7 +935,7 @@ class fmax:
     other = lambda g, self, other: masked_fill(g, (self >= other) | np.isnan(other), 0)
 
 
-@binary(np.fmin, "FminBackward0", refuses=_no_complex("fmin"), switch=_smaller("K1b"))
+@binary(kernel=np.fmin, node="FminBackward0", refuses=_no_complex("fmin"), switch=_smaller("K1b"))
 class fmin:
     """The smaller of two; a number wins over NaN."""
 
@@ -921,9 +945,9 @@ class fmin:
 
 # -- two arguments --------------------------------------------------------------------------------
 @binary(
-    np.arctan2,
-    "Atan2Backward0",
     "float inplace",
+    kernel=np.arctan2,
+    node="Atan2Backward0",
     aliases="arctan2",
     refuses={"c": "atan2_cpu"},
     switch=Several(
@@ -934,7 +958,7 @@ class fmin:
 class atan2:
     """The angle of the point (other, input)."""
 
-    def self__other(g: Any, self: Any, other: Any, mask: Any) -> tuple[Any, Any]:
+    def self__other(g: Value, self: Any, other: Any, mask: tuple[bool, ...]) -> tuple[Any, Any]:
         if accurate_slopes.is_real(self) and accurate_slopes.is_real(other):
             return (
                 g * accurate_slopes.over_squares(other, self) if mask[0] else None,
@@ -949,9 +973,9 @@ class atan2:
 
 
 @binary(
-    np.hypot,
-    "HypotBackward0",
     "inplace",
+    kernel=np.hypot,
+    node="HypotBackward0",
     refuses={"biuc": "hypot_cpu"},
     switch=Point(
         lambda self, other: (self == 0) & (other == 0),
@@ -969,8 +993,8 @@ class hypot:
 
 
 @binary(
-    "LogaddexpBackward0",
     "pointwise",
+    node="LogaddexpBackward0",
     refuses={"biu": "logaddexp_cpu"},
     jet=lambda s, self, other: s.logaddexp(self, other),
     critical=lambda self, other: abs(self - other) > 12,
@@ -989,7 +1013,7 @@ class logaddexp:
     other = lambda g, self, other: g / conj(1 + np.exp(self - other))
 
 
-@binary(np.logaddexp2, "Logaddexp2Backward0", refuses={"biuc": "logaddexp2_cpu"})
+@binary(kernel=np.logaddexp2, node="Logaddexp2Backward0", refuses={"biuc": "logaddexp2_cpu"})
 class logaddexp2:
     """log2(2**input + 2**other)."""
 
@@ -1002,8 +1026,8 @@ _FMOD_JUMPS = jump(lambda self, result: (result == 0) & (self != 0))
 
 
 @primitive(
-    "FmodBackward0",
     "pointwise",
+    node="FmodBackward0",
     refuses={"bc": "fmod_cpu"},
     symbolic="fmod(self, other)",
     switch=_FMOD_JUMPS,
@@ -1014,8 +1038,8 @@ class fmod_number:
 
 
 @primitive(
-    "FmodBackward1",
     "common pointwise",
+    node="FmodBackward1",
     refuses={"bc": "fmod_cpu"},
     symbolic="fmod(self, other)",
     switch=_FMOD_JUMPS,
@@ -1029,7 +1053,7 @@ class fmod_tensors:
     other = lambda g, self, other: -g * _div_trunc(self, other)
 
 
-def _div_trunc(a: Any, b: Any) -> Any:
+def _div_trunc(a: Value, b: Value) -> Any:
     return np.trunc(a / b) if not isinstance(a, Tensor) else div(a, b, rounding_mode="trunc")
 
 
@@ -1038,7 +1062,7 @@ def _div_trunc(a: Any, b: Any) -> Any:
     "fmod(Tensor input, Scalar other, *, Tensor? out=None)|inplace",
     samples="(randn(3), 2); (randn(3), rand(3) + 0.5)",
 )
-def fmod(input: Array, other: Any) -> Any:
+def fmod(input: Tensor, other: Tensor | float) -> Any:
     """The remainder of C: has the sign of `input`."""
     if isinstance(other, (bool, int, float)) and (other or input.array.dtype.kind in "fc"):
         return fmod_number(_meeting(input, other), other)
@@ -1048,13 +1072,13 @@ def fmod(input: Array, other: Any) -> Any:
 _SIGNED = Point(lambda self: self == 0, lambda d_self, other: np.copysign(np.abs(d_self), other))
 
 
-def _copysign_backward(g: Any, self: Any, result: Any) -> Any:
+def _copysign_backward(g: Value, self: Value, result: Value) -> Any:
     return g * masked_fill(result / self, self == 0, 0)
 
 
 @primitive(
-    "CopysignBackward0",
     "float pointwise",
+    node="CopysignBackward0",
     refuses={"c": "copysign_cpu"},
     symbolic="copysign(self, other)",
     switch=_SIGNED,
@@ -1066,8 +1090,8 @@ class copysign_tensors:
 
 
 @primitive(
-    "CopysignBackward1",
     "float pointwise",
+    node="CopysignBackward1",
     refuses={"c": "copysign_cpu"},
     symbolic="copysign(self, other)",
     switch=_SIGNED,
@@ -1082,14 +1106,19 @@ class copysign_number:
     "copysign(Tensor input, Scalar other, *, Tensor? out=None)|inplace",
     samples="(randn(3), randn(3)); (randn(3), -1)",
 )
-def copysign(input: Array, other: Any) -> Any:
+def copysign(input: Tensor, other: Tensor | Number) -> Any:
     """The size of `input` with the sign of `other`."""
     if isinstance(other, (bool, int, float)):
         return copysign_number(input, other)
     return copysign_tensors(input, other)
 
 
-@operator("LdexpBackward0", "inplace float pointwise", samples="(randn(3), tensor([1., 2., 3.]))")
+@operator(
+    "inplace float pointwise",
+    node="LdexpBackward0",
+    samples="(randn(3), tensor([1., 2., 3.]))",
+    out="cast: ldexp can't be cast to the desired output type {1}",
+)
 class ldexp:
     """input * 2**other."""
 
@@ -1104,13 +1133,13 @@ class ldexp:
 
 # -- weighted sums --------------------------------------------------------------------------------
 @primitive(
-    "LerpBackward0",
     "common pointwise",
+    node="LerpBackward0",
     refuses={"biu": "lerp_kernel_scalar"},
     symbolic="self + weight * (end - self)",
 )
 class lerp_number:
-    def forward(self: Array, end: Array, weight: Any) -> Array:
+    def forward(self: Array, end: Array, weight: float) -> Array:
         weight = dtypes.checked(weight, self.dtype)
         if np.abs(weight) < 0.5:
             return self + weight * (end - self)
@@ -1121,8 +1150,8 @@ class lerp_number:
 
 
 @primitive(
-    "LerpBackward1",
     "common pointwise",
+    node="LerpBackward1",
     refuses={"biu": "lerp_kernel_tensor"},
     symbolic="self + weight * (end - self)",
 )
@@ -1140,8 +1169,9 @@ class lerp_tensor:
     "lerp(Tensor input, Tensor end, Tensor weight, *, Tensor? out=None)|inplace",
     "lerp(Tensor input, Tensor end, Scalar weight, *, Tensor? out=None)|inplace",
     samples="(randn(3), randn(3), 0.3); (randn(3), randn(3), rand(3))",
+    out=lambda input, end, weight: "exact: found" if isinstance(weight, Tensor) else "",
 )
-def lerp(input: Array, end: Array, weight: Any) -> Any:
+def lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Any:
     """input + weight * (end - input)."""
     if isinstance(weight, (int, float, complex)):
         _check_lerp(input, end=end)
@@ -1150,7 +1180,7 @@ def lerp(input: Array, end: Array, weight: Any) -> Any:
     return lerp_tensor(input, end, weight)
 
 
-def _check_lerp(input: Any, **others: Any) -> None:
+def _check_lerp(input: Tensor, **others: Any) -> None:
     """Raise PyTorch's RuntimeError for operands of other dtypes than the first."""
     own = dtype_of(input)
     for name, other in others.items():
@@ -1160,8 +1190,8 @@ def _check_lerp(input: Any, **others: Any) -> None:
 
 
 @operator(
-    "AddcmulBackward0",
     "inplace common pointwise",
+    node="AddcmulBackward0",
     refuses={"b": "addcmul_cpu_out"},
     samples="(randn(3), randn(3), randn(3), value=2)",
     symbolic="self + value * tensor1 * tensor2",
@@ -1178,7 +1208,7 @@ def _check_lerp(input: Any, **others: Any) -> None:
 class addcmul:
     """input + value * tensor1 * tensor2."""
 
-    def forward(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Array:
+    def forward(self: Array, tensor1: Array, tensor2: Array, *, value: float = 1) -> Array:
         return self + dtypes.checked(value, self.dtype) * tensor1 * tensor2
 
     self = lambda g: g
@@ -1186,9 +1216,9 @@ class addcmul:
     tensor2 = lambda g, tensor1, value: g * conj(tensor1 * value)
 
 
-@primitive("AddcdivBackward0", "common pointwise", symbolic="self + value * tensor1 / tensor2")
+@primitive("common pointwise", node="AddcdivBackward0", symbolic="self + value * tensor1 / tensor2")
 class addcdiv_:
-    def forward(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Array:
+    def forward(self: Array, tensor1: Array, tensor2: Array, *, value: float = 1) -> Array:
         return self + dtypes.checked(value, self.dtype) * tensor1 / tensor2
 
     self = lambda g: g
@@ -1207,7 +1237,7 @@ class addcdiv_:
     inplace=True,
     samples="(randn(3), randn(3), rand(3) + 0.5, value=2)",
 )
-def addcdiv(input: Array, tensor1: Array, tensor2: Array, value: Any) -> Any:
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: float) -> Any:
     """input + value * tensor1 / tensor2."""
     if dtype_of(tensor1).kind in "biu" and dtype_of(tensor2).kind in "biu":
         raise RuntimeError(_INTEGER_DIVISION)
@@ -1223,7 +1253,9 @@ _INTEGER_DIVISION = (
 )
 
 
-@operator("AngleBackward0", "float pointwise", samples="(randn(3)); (randn(3, dtype=complex128))")
+@operator(
+    "float pointwise", node="AngleBackward0", samples="(randn(3)); (randn(3, dtype=complex128))"
+)
 class angle:
     """The angle of complex numbers; 0 or pi by the sign of real ones."""
 
@@ -1233,7 +1265,7 @@ class angle:
         turned = where(self < 0, self.dtype.type(pi), self.dtype.type(0))
         return where(np.isnan(self), self, turned)
 
-    def self(g: Any, self: Any) -> Any:
+    def self(g: Value, self: Value) -> Any:
         if not is_complex(self):
             return zeros_like(g)
         size = self.real**2 + self.imag**2
@@ -1241,7 +1273,7 @@ class angle:
 
 
 @function("isreal(Tensor input)", samples="(randn(3))")
-def isreal(input: Array) -> Any:
+def isreal(input: Tensor) -> Any:
     """True where the imaginary part is 0."""
     if is_complex(input):
         return input.imag == 0
@@ -1252,7 +1284,7 @@ def isreal(input: Array) -> Any:
 
 # -- angles, NaN, tests ---------------------------------------------------------------------------
 @unary(
-    "Deg2RadBackward0",
+    node="Deg2RadBackward0",
     refuses={"c": (RuntimeError, "deg2rad is not supported for complex tensors.")},
 )
 class deg2rad:
@@ -1263,7 +1295,7 @@ class deg2rad:
 
 
 @unary(
-    "Rad2DegBackward0",
+    node="Rad2DegBackward0",
     refuses={"c": (RuntimeError, "rad2deg is not supported for complex tensors.")},
 )
 class rad2deg:
@@ -1274,28 +1306,35 @@ class rad2deg:
 
 
 @operator(
-    "NanToNumBackward0",
     "elementwise inplace",
+    node="NanToNumBackward0",
     refuses={"C": "nan_to_num"},
     samples="(tensor([1.0, nan, inf]))",
     signature="nan_to_num(Tensor input, float? nan=None, float? posinf=None, float? "
     "neginf=None, *, Tensor out=None)",
+    out="exact: nan_to_num: dtype of out: {1} should be same as input: {0}",
 )
 class nan_to_num:
     """NaN and infinities replaced by numbers."""
 
-    def forward(self: Array, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Array:
+    def forward(
+        self: Array,
+        nan: float | None = None,
+        posinf: float | None = None,
+        neginf: float | None = None,
+    ) -> Array:
         return np.nan_to_num(self, nan=nan or 0.0, posinf=posinf, neginf=neginf)
 
     self = lambda g, self: g * np.isfinite(self)
 
 
-def _test(ufunc: Any, name: str, doc: str, *signature: str) -> Any:
+def _test(ufunc: np.ufunc, name: str, doc: str, *signature: str) -> Any:
     body = type(name, (), {"__doc__": doc, "__module__": __name__})
     sample = f"{name}(tensor([1.0, nan, inf]))"
     words = {"c": "signbit is not implemented for complex tensors."} if name == "signbit" else None
     facts: Any = {"params": "self", "refuses": words, "signature": signature}
-    return operator(ufunc, samples=(sample,), **facts)(body)
+    facts["out"] = "only ?: {name} does not support non-boolean outputs."
+    return operator(kernel=ufunc, samples=(sample,), **facts)(body)
 
 
 isnan = _test(np.isnan, "isnan", "True where NaN.", "isnan(Tensor input)")
@@ -1314,20 +1353,22 @@ def _infinite(sign: int) -> Any:
 
 
 @operator(
-    _infinite(1),
     "pointwise",
+    kernel=_infinite(1),
     refuses={"c": (RuntimeError, "isposinf does not support complex inputs.")},
     samples="(tensor([1.0, inf]))",
+    out="only ?: {name} does not support non-boolean outputs.",
 )
 class isposinf:
     """True where +infinity."""
 
 
 @operator(
-    _infinite(-1),
     "pointwise",
+    kernel=_infinite(-1),
     refuses={"c": (RuntimeError, "isneginf does not support complex inputs.")},
     samples="(tensor([1.0, -inf]))",
+    out="only ?: {name} does not support non-boolean outputs.",
 )
 class isneginf:
     """True where -infinity."""
@@ -1340,31 +1381,31 @@ def is_tensor(obj: Any) -> bool:
 
 
 @function("is_inference(Tensor input)", samples="(randn(3))")
-def is_inference(input: Array) -> bool:
+def is_inference(input: Tensor) -> bool:
     """True for tensors that were made in inference mode."""
     return bool(input.inference)
 
 
 @function("numel(Tensor input)|function", samples="(randn(2,3))")
-def numel(input: Array) -> int:
+def numel(input: Tensor) -> int:
     """The number of elements."""
     return int(input.array.size)
 
 
 @function("is_complex(Tensor input)|function", samples="(randn(3))")
-def is_complex_tensor(input: Array) -> bool:
+def is_complex_tensor(input: Tensor) -> bool:
     """True for the complex dtypes."""
     return bool(input.array.dtype.kind == "c")
 
 
 @function("is_floating_point(Tensor input)|function", samples="(randn(3))")
-def is_floating_point(input: Array) -> bool:
+def is_floating_point(input: Tensor) -> bool:
     """True for the real floating dtypes."""
     return bool(input.array.dtype.kind == "f")
 
 
 @function("is_nonzero(Tensor input)", samples="(tensor([2.0]))")
-def is_nonzero(input: Array) -> bool:
+def is_nonzero(input: Tensor) -> bool:
     """True where the one element is not zero."""
     return bool(input)
 
@@ -1373,7 +1414,7 @@ def is_nonzero(input: Array) -> bool:
     "isclose(Tensor input, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False)",
     samples="(tensor([1.0, 2.0]), tensor([1.0, 2.1]))",
 )
-def isclose(input: Array, other: Array, rtol: float, atol: float, equal_nan: bool) -> Any:
+def isclose(input: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: bool) -> Any:
     """True where equal within atol + rtol * |other|."""
     return wrap(_close(input, other, rtol, atol, equal_nan))
 
@@ -1382,12 +1423,12 @@ def isclose(input: Array, other: Array, rtol: float, atol: float, equal_nan: boo
     "allclose(Tensor input, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False)",
     samples="(tensor([1.0]), tensor([1.0]))",
 )
-def allclose(input: Array, other: Array, rtol: float, atol: float, equal_nan: bool) -> bool:
+def allclose(input: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: bool) -> bool:
     """True where all elements are close: see `isclose`."""
     return bool(_close(input, other, rtol, atol, equal_nan).all())
 
 
-def _close(input: Any, other: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any:
+def _close(input: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: bool) -> Any:
     """Which elements are close; the bound is computed in the dtype of the elements, as PyTorch's."""
     a, b, rtol, atol = input.array, other.array, float(rtol), float(atol)
     if a.dtype != b.dtype:
@@ -1411,19 +1452,19 @@ def _close(input: Any, other: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any
 
 
 @function("equal(Tensor input, Tensor other)", samples="(tensor([1.0]), tensor([1.0]))")
-def equal(input: Array, other: Array) -> bool:
+def equal(input: Tensor, other: Tensor) -> bool:
     """True where shape and all elements are equal."""
     return bool(np.array_equal(input.array, other.array))
 
 
 @function("positive(Tensor input)", samples="(randn(3))")
-def positive(input: Array) -> Any:
+def positive(input: Tensor) -> Any:
     """The tensor itself."""
     refuse_if(input.array.dtype.kind == "b", "The `+` operator, on a bool tensor is not supported.")
     return input
 
 
-@primitive("NotImplemented", "pointwise")
+@primitive("pointwise", node="NotImplemented")
 class heaviside_:
     def forward(self: Array, values: Array) -> Array:
         # NumPy's heaviside of NaN is NaN, PyTorch's 0.
@@ -1437,8 +1478,9 @@ class heaviside_:
 @function(
     "heaviside(Tensor input, Tensor values, *, Tensor? out=None)|inplace",
     samples="(randn(3), zeros(3))",
+    out=("exact: heaviside is not yet implemented for tensors with different dtypes."),
 )
-def heaviside(input: Array, values: Array) -> Any:
+def heaviside(input: Tensor, values: Tensor) -> Any:
     """0 where negative, 1 where positive, `values` at 0."""
     if "c" in (dtype_of(input).kind, dtype_of(values).kind):
         raise RuntimeError("heaviside is not yet implemented for complex tensors.")
@@ -1448,7 +1490,7 @@ def heaviside(input: Array, values: Array) -> Any:
 
 
 # -- products with logarithms ---------------------------------------------------------------------
-def log_rows(log: Any, name: str, node: str, refused: str) -> list[Any]:
+def log_rows(log: np.ufunc, name: str, node: str, refused: str) -> list[Any]:
     """What makes primitives of `self * log(other)`, 0 where self is 0: of tensors, of a number, by
     a number."""
 
@@ -1468,22 +1510,23 @@ def log_rows(log: Any, name: str, node: str, refused: str) -> list[Any]:
     def of_tensors(self: Array, other: Array) -> Array:
         return product(self, other)
 
-    def of_number(self: Any, other: Array) -> Array:
+    def of_number(self: float, other: Array) -> Array:
         return product(self, other)
 
     def by_number(self: Array, other: Any) -> Array:
         return product(self, other)
 
+    kernels: tuple[Callable[..., Any], ...] = (of_tensors, of_number, by_number)
     return [
         primitive(
-            kernel,
-            f"{node}Backward{i}",
+            kernel=kernel,
+            node=f"{node}Backward{i}",
             types="float",
             refuses={"c": refused},
             batching="elementwise",
             symbolic=f"{name}(self, other)",
         )
-        for i, kernel in enumerate((of_tensors, of_number, by_number))
+        for i, kernel in enumerate(kernels)
     ]
 
 
@@ -1517,7 +1560,7 @@ class xlogy_by:
     aliases="special.xlogy",
     samples="(rand(3), rand(3) + 0.5); (2, rand(3) + 0.5); (rand(3), 2)",
 )
-def xlogy(input: Any, other: Any) -> Any:
+def xlogy(input: Tensor | int, other: Tensor | float) -> Any:
     """input * log(other), 0 where input is 0."""
     if isinstance(input, (int, float)):
         return xlogy_of(input, other)

@@ -3,9 +3,22 @@
 from gradcli.torch.optim import lr_scheduler
 from gradcli.torch.optim.lbfgs import LBFGS
 from gradcli.torch.optim.optimizer import Optimizer
-from gradcli.torch.optim.rules import SGD, Adadelta, Adagrad, Adam, Adamax, AdamW, RMSprop
+from gradcli.torch.optim.rules import (
+    ASGD,
+    SGD,
+    Adadelta,
+    Adagrad,
+    Adam,
+    Adamax,
+    AdamW,
+    NAdam,
+    RAdam,
+    RMSprop,
+    Rprop,
+)
 
 __all__ = [
+    "ASGD",
     "LBFGS",
     "SGD",
     "Adadelta",
@@ -13,7 +26,10 @@ __all__ = [
     "Adam",
     "AdamW",
     "Adamax",
+    "NAdam",
     "Optimizer",
+    "RAdam",
     "RMSprop",
+    "Rprop",
     "lr_scheduler",
 ]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradcli.torch.nn.modules.arguments import constructed
-from gradcli.torch.optim.optimizer import Optimizer
+from gradcli.torch.optim.optimizer import Group, Optimizer
 
 
 def options(text: str) -> Callable[[type], Any]:
@@ -63,6 +63,9 @@ class LRScheduler:
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over what `state_dict` gave."""
         self.__dict__.update(state_dict)
+
+
+_LRScheduler = LRScheduler  # its older name
 
 
 @options("lr_lambda")
@@ -193,6 +196,14 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return [self.eta_min + (base - self.eta_min) * share for base in self.base_lrs]
 
 
+def _set_momentum(group: Group, value: float) -> None:
+    """A group's momentum, which of Adam's kind is the first of its betas."""
+    if "betas" in group:
+        group["betas"] = (value, *group["betas"][1:])
+    else:
+        group["momentum"] = value
+
+
 @options(
     "max_lr, total_steps=None, epochs=None, steps_per_epoch=None, pct_start=0.3, "
     "anneal_strategy='cos', cycle_momentum=True, base_momentum=0.85, max_momentum=0.95, "
@@ -238,11 +249,63 @@ class OneCycleLR(LRScheduler):
             low, high = self.momenta
             momentum = self._between(*((high, low) if up else (low, high)), share)
             for group in self.optimizer.param_groups:
-                if "betas" in group:
-                    group["betas"] = (momentum, *group["betas"][1:])
-                else:
-                    group["momentum"] = momentum
+                _set_momentum(group, momentum)
         return [self._between(*ends, share)] * len(self.base_lrs)
+
+
+@options(
+    "base_lr, max_lr, step_size_up=2000, step_size_down=None, mode='triangular', gamma=1.0, "
+    "scale_fn=None, scale_mode='cycle', cycle_momentum=True, base_momentum=0.8, max_momentum=0.9"
+)
+class CyclicLR(LRScheduler):
+    """Smith (2017): up and down between two rates in lines; each top half as high, or gamma**step."""
+
+    scale_fn: Any
+    mode: str
+
+    def begin(self, last_epoch: int) -> None:
+        groups = self.optimizer.param_groups
+        self.whole = self.step_size_up + (self.step_size_down or self.step_size_up)
+        self.rising = self.step_size_up / self.whole
+        tops = {
+            "triangular": lambda cycle: 1.0,
+            "triangular2": lambda cycle: 1 / 2.0 ** (cycle - 1),
+            "exp_range": lambda step: self.gamma**step,
+        }
+        if self.scale_fn is None:
+            if self.mode not in tops:
+                raise ValueError("mode is invalid and scale_fn is None")
+            self.scale_fn = tops[self.mode]
+            self.scale_mode = "iterations" if self.mode == "exp_range" else "cycle"
+        if self.cycle_momentum and not {"betas", "momentum"} & groups[0].keys():
+            raise ValueError(
+                "optimizer must support momentum or beta1 with `cycle_momentum` option enabled"
+            )
+        for group, low in zip(groups, self._each(self.base_lr), strict=True):
+            group["lr"] = group["initial_lr"] = low
+        super().begin(last_epoch)
+
+    def _each(self, value: Any) -> list[float]:
+        count = len(self.optimizer.param_groups)
+        return list(value) if isinstance(value, list | tuple) else [value] * count
+
+    def get_lr(self) -> list[float]:
+        cycle = math.floor(1 + self.last_epoch / self.whole)
+        place = 1 + self.last_epoch / self.whole - cycle
+        share = place / self.rising if place <= self.rising else (place - 1) / (self.rising - 1)
+        share *= self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
+        if self.cycle_momentum:
+            for group, low, high in zip(
+                self.optimizer.param_groups,
+                self._each(self.base_momentum),
+                self._each(self.max_momentum),
+                strict=True,
+            ):
+                _set_momentum(group, high - (high - low) * share)
+        return [
+            low + (high - low) * share
+            for low, high in zip(self.base_lrs, self._each(self.max_lr), strict=True)
+        ]
 
 
 class SequentialLR(LRScheduler):
@@ -270,6 +333,25 @@ class SequentialLR(LRScheduler):
         starts = place > 0 and self._milestones[place - 1] == self.last_epoch
         self._schedulers[place].step(0 if starts else None)
         self._last_lr = self._schedulers[place].get_last_lr()
+
+
+class ChainedScheduler(LRScheduler):
+    """Several schedulers at each step, one after the other."""
+
+    def __init__(
+        self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None
+    ) -> None:
+        if not schedulers:
+            raise ValueError(
+                "ChainedScheduler expects at least one scheduler to be chained, but got no scheduler."
+            )
+        self._schedulers, self.optimizer = schedulers, optimizer or schedulers[0].optimizer
+        self._last_lr = self._rates()
+
+    def step(self, epoch: int | None = None) -> None:
+        for scheduler in self._schedulers:
+            scheduler.step()
+        self._last_lr = self._rates()
 
 
 class ReduceLROnPlateau:

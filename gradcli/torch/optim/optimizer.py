@@ -7,12 +7,18 @@ from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any
 
+import numpy as np
+
 from gradcli.engine.core.modes import enable_grad, no_grad
 from gradcli.engine.core.tensor import Tensor
+from gradcli.engine.core.views import bump
+from gradcli.engine.registry.table import resolve
 from gradcli.torch.nn.modules.arguments import constructed
 from gradcli.torch.nn.modules.module import zero_grads
+from gradcli.torch.optim.blocks import are_bare, are_numbers, blocks
 
 Group = dict[str, Any]
+State = dict[str, Any]
 
 
 # What a message calls an option, and the options that may not be negative.
@@ -34,7 +40,12 @@ def options(text: str, first: str = "") -> Callable[[type], Any]:
 
 
 class Optimizer:
-    """Steps the parameters of its groups by a rule. defaults: the options of groups that say none."""
+    """Steps the parameters of its groups by a rule. defaults: the options of groups that say none.
+
+    by_elements: whether the rule moves each element by itself, with methods that blocks have.
+    """
+
+    by_elements = False
 
     def __init__(self, params: Iterable[Any], defaults: Group) -> None:
         if isinstance(params, Tensor):
@@ -97,16 +108,46 @@ class Optimizer:
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        with no_grad():
+        with no_grad(), np.errstate(all="ignore"):
             for group in self.param_groups:
+                in_blocks = self.by_elements and are_numbers(group)
                 for parameter in group["params"]:
                     if parameter.grad is not None:
-                        sign = -parameter.grad if group.get("maximize") else parameter.grad
-                        self._update(parameter, sign, self.state[parameter], group)
+                        self._step_one(parameter, group, in_blocks)
         return loss
 
-    def _update(self, parameter: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
-        """Move one parameter; a subclass says how."""
+    def _step_one(self, parameter: Any, group: Group, in_blocks: bool) -> None:
+        """Move one parameter by the rule; in_blocks: in blocks of its elements, if its memory allows."""
+        grad, state, maximize = parameter.grad, self.state[parameter], group.get("maximize")
+        step = self._begin(parameter, state, group)
+        names = self._remembered(group)
+        tensors = [parameter, grad, *(state[name] for name in names)]
+        if not (in_blocks and are_bare(tensors)):
+            self._update(parameter, grad.neg() if maximize else grad, state, group, step)
+            return
+        for p, g, *rest in blocks(tensors):
+            kept = dict(zip(names, rest, strict=True))
+            self._update(p, g.neg() if maximize else g, kept, group, step)
+        for written in (parameter, *tensors[2:]):
+            bump(written)
+
+    def _begin(self, parameter: Any, state: State, group: Group) -> int:
+        """Count a step in what is remembered of a parameter, and fill that at the first; the number of it."""
+        state.setdefault("step", resolve("tensor")(0.0))
+        for name in self._remembered(group):
+            if name not in state:
+                state[name] = resolve("zeros_like")(parameter)
+        count = state["step"]
+        count.array = count.array + 1
+        bump(count)
+        return int(count.array)
+
+    def _remembered(self, group: Group) -> tuple[str, ...]:
+        """The names of what is remembered of a parameter: tensors of its shape, of zeros at first."""
+        return ()
+
+    def _update(self, parameter: Any, grad: Any, state: State, group: Group, step: int) -> None:
+        """Move one parameter at the step of a number, from 1; a subclass says how."""
         raise NotImplementedError
 
     # -- state -----------------------------------------------------------------------------------------

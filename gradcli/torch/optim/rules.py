@@ -5,24 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from gradcli.engine.registry.table import resolve
-from gradcli.torch.optim.optimizer import Group, Optimizer, options
-
-State = dict[str, Any]
-
-
-def _zeros(parameter: Any) -> Any:
-    return resolve("zeros_like")(parameter)
-
-
-def _counted(state: State) -> int:
-    """The number of this step, which the state keeps as a tensor."""
-    state["step"] = state.get("step", resolve("tensor")(0.0)) + 1
-    return int(state["step"])
+from gradcli.torch.optim.optimizer import Group, Optimizer, State, options
 
 
 def _decayed(grad: Any, parameter: Any, group: Group) -> Any:
     decay = group["weight_decay"]
     return grad.add(parameter, alpha=decay) if decay else grad
+
+
+def _decayed_beside(grad: Any, parameter: Any, group: Group) -> Any:
+    """As `_decayed`, or, where that is asked for, the parameter decays by itself."""
+    if not group["decoupled_weight_decay"]:
+        return _decayed(grad, parameter, group)
+    if group["weight_decay"]:
+        parameter.mul_(1 - group["lr"] * group["weight_decay"])
+    return grad
 
 
 @options(
@@ -32,6 +29,8 @@ def _decayed(grad: Any, parameter: Any, group: Group) -> Any:
 class SGD(Optimizer):
     """Gradient descent, with momentum (Polyak's, or Nesterov's) where it is asked for."""
 
+    by_elements = True
+
     def check(self) -> None:
         super().check()
         if self.defaults["nesterov"] and (
@@ -39,13 +38,23 @@ class SGD(Optimizer):
         ):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
 
-    def _update(self, parameter: Any, grad: Any, state: State, group: Group) -> None:
+    def _begin(self, parameter: Any, state: State, group: Group) -> int:
+        """1 at the first step, then 2: PyTorch remembers no number of steps here."""
+        if not group["momentum"] or state.get("momentum_buffer") is not None:
+            return 2
+        state["momentum_buffer"] = resolve("zeros_like")(parameter)
+        return 1
+
+    def _remembered(self, group: Group) -> tuple[str, ...]:
+        return ("momentum_buffer",) if group["momentum"] else ()
+
+    def _update(self, parameter: Any, grad: Any, state: State, group: Group, step: int) -> None:
         grad = _decayed(grad, parameter, group)
         momentum = group["momentum"]
         if momentum:
-            buffer = state.get("momentum_buffer")
-            if buffer is None:
-                buffer = state["momentum_buffer"] = grad.detach().clone()
+            buffer = state["momentum_buffer"]
+            if step == 1:
+                buffer.copy_(grad)
             else:
                 buffer.mul_(momentum).add_(grad, alpha=1 - group["dampening"])
             grad = grad.add(buffer, alpha=momentum) if group["nesterov"] else buffer
@@ -60,22 +69,20 @@ class SGD(Optimizer):
 class Adam(Optimizer):
     """Kingma and Ba (2014): steps by the mean of gradients over the root of the mean of their squares."""
 
-    def _update(self, parameter: Any, grad: Any, state: State, group: Group) -> None:
+    by_elements = True
+
+    def _remembered(self, group: Group) -> tuple[str, ...]:
+        return ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")[: 3 if group["amsgrad"] else 2]
+
+    def _update(self, parameter: Any, grad: Any, state: State, group: Group, step: int) -> None:
         (beta1, beta2), lr = group["betas"], group["lr"]
-        step = _counted(state)
-        if step == 1:
-            state["exp_avg"], state["exp_avg_sq"] = _zeros(parameter), _zeros(parameter)
-            if group["amsgrad"]:
-                state["max_exp_avg_sq"] = _zeros(parameter)
         mean, square = state["exp_avg"], state["exp_avg_sq"]
-        if group["decoupled_weight_decay"]:
-            parameter.mul_(1 - lr * group["weight_decay"])
-        else:
-            grad = _decayed(grad, parameter, group)
+        grad = _decayed_beside(grad, parameter, group)
         mean.lerp_(grad, 1 - beta1)
         square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         if group["amsgrad"]:
-            square = state["max_exp_avg_sq"] = resolve("maximum")(state["max_exp_avg_sq"], square)
+            largest = state["max_exp_avg_sq"]
+            square = largest.copy_(largest.maximum(square))
         below = (square.sqrt() / (1 - beta2**step) ** 0.5).add_(group["eps"])
         parameter.addcdiv_(mean, below, value=-(lr / (1 - beta1**step)))
 
@@ -96,15 +103,17 @@ class AdamW(Adam):
 class Adamax(Optimizer):
     """Kingma and Ba (2014): Adam by the largest of the gradients."""
 
-    def _update(self, parameter: Any, grad: Any, state: State, group: Group) -> None:
+    by_elements = True
+
+    def _remembered(self, group: Group) -> tuple[str, ...]:
+        return ("exp_avg", "exp_inf")
+
+    def _update(self, parameter: Any, grad: Any, state: State, group: Group, step: int) -> None:
         beta1, beta2 = group["betas"]
-        step = _counted(state)
-        if step == 1:
-            state["exp_avg"], state["exp_inf"] = _zeros(parameter), _zeros(parameter)
         grad = _decayed(grad, parameter, group)
         state["exp_avg"].lerp_(grad, 1 - beta1)
         largest = state["exp_inf"]
-        largest.copy_(resolve("maximum")(largest.mul_(beta2), grad.abs().add_(group["eps"])))
+        largest.copy_(largest.mul_(beta2).maximum(grad.abs().add_(group["eps"])))
         parameter.addcdiv_(state["exp_avg"], largest, value=-(group["lr"] / (1 - beta1**step)))
 
 
@@ -116,14 +125,16 @@ class Adamax(Optimizer):
 class RMSprop(Optimizer):
     """Hinton (2012): gradients over the root of the mean of their squares."""
 
-    def _update(self, parameter: Any, grad: Any, state: State, group: Group) -> None:
-        alpha, step = group["alpha"], _counted(state)
-        if step == 1:
-            state["square_avg"] = _zeros(parameter)
-            if group["momentum"]:
-                state["momentum_buffer"] = _zeros(parameter)
-            if group["centered"]:
-                state["grad_avg"] = _zeros(parameter)
+    by_elements = True
+
+    def _remembered(self, group: Group) -> tuple[str, ...]:
+        wanted = {"square_avg": True, "momentum_buffer": group["momentum"]}
+        return tuple(
+            n for n, is_used in (wanted | {"grad_avg": group["centered"]}).items() if is_used
+        )
+
+    def _update(self, parameter: Any, grad: Any, state: State, group: Group, step: int) -> None:
+        alpha = group["alpha"]
         grad = _decayed(grad, parameter, group)
         square = state["square_avg"].mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
         if group["centered"]:
@@ -147,6 +158,11 @@ class RMSprop(Optimizer):
 class Adagrad(Optimizer):
     """Duchi et al. (2011): gradients over the root of the sum of their squares."""
 
+    by_elements = True
+
+    def _remembered(self, group: Group) -> tuple[str, ...]:
+        return ("sum",)
+
     def add_param_group(self, param_group: Group) -> None:
         super().add_param_group(param_group)
         for parameter in self.param_groups[-1]["params"]:
@@ -154,8 +170,7 @@ class Adagrad(Optimizer):
             filled = resolve("full_like")(parameter, start).detach()
             self.state[parameter] = {"step": resolve("tensor")(0.0), "sum": filled}
 
-    def _update(self, parameter: Any, grad: Any, state: State, group: Group) -> None:
-        step = _counted(state)
+    def _update(self, parameter: Any, grad: Any, state: State, group: Group, step: int) -> None:
         grad = _decayed(grad, parameter, group)
         lr = group["lr"] / (1 + (step - 1) * group["lr_decay"])
         state["sum"].addcmul_(grad, grad, value=1)
@@ -170,13 +185,137 @@ class Adagrad(Optimizer):
 class Adadelta(Optimizer):
     """Zeiler (2012): steps in the unit of the parameters."""
 
-    def _update(self, parameter: Any, grad: Any, state: State, group: Group) -> None:
+    by_elements = True
+
+    def _remembered(self, group: Group) -> tuple[str, ...]:
+        return ("square_avg", "acc_delta")
+
+    def _update(self, parameter: Any, grad: Any, state: State, group: Group, step: int) -> None:
         rho, eps = group["rho"], group["eps"]
-        if _counted(state) == 1:
-            state["square_avg"], state["acc_delta"] = _zeros(parameter), _zeros(parameter)
         grad = _decayed(grad, parameter, group)
         square, steps = state["square_avg"], state["acc_delta"]
         square.mul_(rho).addcmul_(grad, grad, value=1 - rho)
         delta = steps.add(eps).sqrt_().div_(square.add(eps).sqrt_()).mul_(grad)
         steps.mul_(rho).addcmul_(delta, delta, value=1 - rho)
         parameter.add_(delta, alpha=-group["lr"])
+
+
+@options(
+    "lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, momentum_decay=4e-3, "
+    "decoupled_weight_decay=False, *, foreach=None, maximize=False, capturable=False, "
+    "differentiable=False"
+)
+class NAdam(Optimizer):
+    """Dozat (2016): Adam with Nesterov's momentum, which grows from half of beta1 to the whole of it."""
+
+    def _begin(self, parameter: Any, state: State, group: Group) -> int:
+        state.setdefault("step", resolve("tensor")(0.0))
+        state.setdefault("mu_product", resolve("tensor")(1.0))
+        return super()._begin(parameter, state, group)
+
+    def _remembered(self, group: Group) -> tuple[str, ...]:
+        return ("exp_avg", "exp_avg_sq")
+
+    def _update(self, parameter: Any, grad: Any, state: State, group: Group, step: int) -> None:
+        (beta1, beta2), lr = group["betas"], group["lr"]
+        grad = _decayed_beside(grad, parameter, group)
+        mu, following = (
+            beta1 * (1 - 0.5 * 0.96 ** (k * group["momentum_decay"])) for k in (step, step + 1)
+        )
+        product = float(state["mu_product"].mul_(mu))
+        mean, square = state["exp_avg"], state["exp_avg_sq"]
+        mean.lerp_(grad, 1 - beta1)
+        square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        below = square.div(1 - beta2**step).sqrt().add_(group["eps"])
+        parameter.addcdiv_(grad, below, value=-lr * (1 - mu) / (1 - product))
+        parameter.addcdiv_(mean, below, value=-lr * following / (1 - product * following))
+
+
+@options(
+    "lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, decoupled_weight_decay=False, *, "
+    "foreach=None, maximize=False, capturable=False, differentiable=False",
+    first="lr betas eps weight_decay maximize foreach capturable decoupled_weight_decay",
+)
+class RAdam(Optimizer):
+    """Liu et al. (2019): Adam, whose first steps wait until the mean of squares is known well enough."""
+
+    def _remembered(self, group: Group) -> tuple[str, ...]:
+        return ("exp_avg", "exp_avg_sq")
+
+    def _update(self, parameter: Any, grad: Any, state: State, group: Group, step: int) -> None:
+        beta1, beta2 = group["betas"]
+        grad = _decayed_beside(grad, parameter, group)
+        mean, square = state["exp_avg"], state["exp_avg_sq"]
+        mean.lerp_(grad, 1 - beta1)
+        square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        unbiased = 1 - beta2**step
+        move = mean / (1 - beta1**step) * group["lr"]
+        most = 2 / (1 - beta2) - 1  # the length of the moving average in the end, and now
+        length = most - 2 * step * beta2**step / unbiased
+        if length > 5:
+            move = move * (unbiased**0.5 / square.sqrt().add_(group["eps"]))
+            above, below = (length - 4) * (length - 2) * most, (most - 4) * (most - 2) * length
+            move = move * (above / below) ** 0.5
+        parameter.add_(move, alpha=-1.0)
+
+
+@options(
+    "lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), *, capturable=False, foreach=None, "
+    "maximize=False, differentiable=False",
+    first="lr etas step_sizes foreach maximize differentiable capturable",
+)
+class Rprop(Optimizer):
+    """Riedmiller and Braun (1993): by signs; a step grows while the sign stays and shrinks where it turns."""
+
+    def check(self) -> None:
+        super().check()
+        shrink, grow = self.defaults["etas"]
+        if not 0.0 < shrink < 1.0 < grow:
+            raise ValueError(f"Invalid eta values: {shrink}, {grow}")
+
+    def _begin(self, parameter: Any, state: State, group: Group) -> int:
+        step = super()._begin(parameter, state, group)
+        if step == 1:
+            state["step_size"] = resolve("full_like")(parameter, group["lr"]).detach()
+        return step
+
+    def _remembered(self, group: Group) -> tuple[str, ...]:
+        return ("prev", "step_size")
+
+    def _update(self, parameter: Any, grad: Any, state: State, group: Group, step: int) -> None:
+        (shrink, grow), previous, size = group["etas"], state["prev"], state["step_size"]
+        where = resolve("where")
+        same = grad.mul(previous)
+        factor = where(same > 0, grow, where(same < 0, shrink, 1.0)).to(size.dtype)
+        size.mul_(factor).clamp_(*group["step_sizes"])
+        grad = where(same < 0, 0.0, grad)
+        parameter.addcmul_(grad.sign(), size, value=-1)
+        previous.copy_(grad)
+
+
+@options(
+    "lr=1e-2, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay=0, foreach=None, maximize=False, "
+    "differentiable=False, capturable=False"
+)
+class ASGD(Optimizer):
+    """Polyak and Juditsky (1992): gradient descent, whose steps shrink and whose points are averaged (ax)."""
+
+    def _begin(self, parameter: Any, state: State, group: Group) -> int:
+        if "step" not in state:
+            state["step"] = resolve("tensor")(0.0)
+            state["eta"] = resolve("tensor")(float(group["lr"]))
+            state["mu"] = resolve("tensor")(1.0)
+            state["ax"] = resolve("zeros_like")(parameter)
+        return super()._begin(parameter, state, group)
+
+    def _update(self, parameter: Any, grad: Any, state: State, group: Group, step: int) -> None:
+        grad, lr, lambd = _decayed(grad, parameter, group), group["lr"], group["lambd"]
+        eta, mu, mean = float(state["eta"]), float(state["mu"]), state["ax"]
+        parameter.mul_(1 - lambd * eta)
+        parameter.add_(grad, alpha=-eta)
+        if mu != 1:
+            mean.add_(parameter.sub(mean).mul_(mu))
+        else:
+            mean.copy_(parameter)
+        state["eta"].fill_(lr / (1 + lambd * lr * step) ** group["alpha"])
+        state["mu"].fill_(1 / max(1, step - group["t0"]))

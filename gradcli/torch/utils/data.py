@@ -13,6 +13,8 @@ from gradcli.engine.core.random import Generator
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.table import resolve
 
+__path__: list[str] = []  # so that `from torch.utils.data.dataset import Dataset` looks for more
+
 
 class Dataset:
     """Samples by their number: a subclass has `__getitem__` and, as a rule, `__len__`."""
@@ -59,6 +61,44 @@ class ConcatDataset(Dataset):
                 return dataset[index]
             index -= len(dataset)
         raise IndexError("index out of range")
+
+    def __len__(self) -> int:
+        return sum(map(len, self.datasets))
+
+
+class StackDataset(Dataset):
+    """Samples of several data sets side by side, as a tuple or, of named ones, a dict."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if bool(args) == bool(kwargs):
+            raise ValueError(
+                "Supported either tuple-like or dict-like input, got both"
+                if args
+                else "At least one dataset should be passed"
+            )
+        self.datasets: Any = args or kwargs
+        sizes = {len(each) for each in args or kwargs.values()}
+        if len(sizes) > 1:
+            raise ValueError("Size mismatch between datasets")
+        self._length = sizes.pop()
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(self.datasets, dict):
+            return {name: each[index] for name, each in self.datasets.items()}
+        return tuple(each[index] for each in self.datasets)
+
+    def __len__(self) -> int:
+        return self._length
+
+
+class ChainDataset(IterableDataset):
+    """The samples of one stream after those of another."""
+
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        self.datasets = list(datasets)
+
+    def __iter__(self) -> Iterator[Any]:
+        return itertools.chain.from_iterable(self.datasets)
 
     def __len__(self) -> int:
         return sum(map(len, self.datasets))
@@ -155,6 +195,20 @@ class RandomSampler(Sampler):
         return self.num_samples
 
 
+class SubsetRandomSampler(Sampler):
+    """The given numbers in a random order."""
+
+    def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
+        self.indices, self.generator = indices, generator
+
+    def __iter__(self) -> Iterator[int]:
+        order = resolve("randperm")(len(self.indices), generator=self.generator)
+        return iter([self.indices[k] for k in order.tolist()])
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
 class WeightedRandomSampler(Sampler):
     """Numbers that are drawn by weights."""
 
@@ -193,6 +247,10 @@ class BatchSampler(Sampler):
     def __len__(self) -> int:
         whole, rest = divmod(len(self.sampler), self.batch_size)
         return whole + (rest > 0 and not self.drop_last)
+
+
+def get_worker_info() -> None:
+    """None: batches are made in the program's own process."""
 
 
 def default_collate(batch: Sequence[Any]) -> Any:

@@ -52,6 +52,7 @@ def test_arithmetic_has_the_tapes_bits(dtype: str) -> None:
     assert np.array_equal(grads["x"], by_blocks["x"], equal_nan=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_tanh_is_within_three_units_in_the_last_place(dtype: str) -> None:
     scales = np.repeat([1e-12, 1e-3, 0.1, 1.0, 10.0], N // 5)
@@ -78,6 +79,7 @@ def test_what_is_taken_of_rows_and_put_into_them_has_the_tapes_places() -> None:
     np.testing.assert_allclose(grads["x"], by_blocks["x"], rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.long
 def test_functions_of_the_c_library_are_as_near_as_they_promise() -> None:
     x = vector()
     compiled = gradcli.compile("sum(exp(-x**2)*sin(3*x))", native=True, threads=1)

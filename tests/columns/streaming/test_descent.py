@@ -110,9 +110,9 @@ def test_a_program_prints_what_it_prints_of_columns_in_memory(
     made: list[Any] = []
     as_ever = Passes.run
 
-    def watched(self: Any, work: Any, runner: Any) -> Any:
+    def watched(self: Any, work: Any) -> Any:
         made.append(work)
-        return as_ever(self, work, runner)
+        return as_ever(self, work)
 
     monkeypatch.setattr(Passes, "run", watched)
     assert run(*argv, "--by-rows") == expected
@@ -145,8 +145,8 @@ def test_a_table_that_changes_gives_no_number() -> None:
     changed = pyarrow.table({"x": [1.0], "y": [2.0]})
     as_ever = Passes.run
 
-    def run_and_change(self: Any, work: Any, runner: Any) -> Any:
-        found = as_ever(self, work, runner)
+    def run_and_change(self: Any, work: Any) -> Any:
+        found = as_ever(self, work)
         parquet.write_table(changed, "t.parquet")
         return found
 

@@ -6,8 +6,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from gradcli.engine.core import modes
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.table import resolve
+from gradcli.operators.nn.recurrent_layers import lstm_layer
 from gradcli.torch.nn import functional, init
 from gradcli.torch.nn.modules.arguments import bound, signature
 from gradcli.torch.nn.modules.layers import parameter
@@ -47,6 +51,17 @@ _MODES: dict[str, tuple[int, int, Step]] = {
     "LSTM": (4, 2, _lstm),
     "GRU": (3, 1, _gru),
 }
+
+
+def _is_single(*tensors: Tensor) -> bool:
+    """Whether PyTorch runs all steps as one operation: on float32, and where no transform takes part."""
+    state = modes.current()
+    if modes.differentiating or state.levels or state.batched or state.recorder:
+        return False
+    return not any(modes.forward_levels()) and all(
+        type(t.array) is np.ndarray and t.array.dtype == np.float32 and t.array.size
+        for t in tensors
+    )
 
 
 def _draw(module: Module, hidden_size: int) -> None:
@@ -179,6 +194,10 @@ class RNNBase(Module):
         """One layer in one direction; a sequence that is over, or has not begun, keeps its state."""
         get = self._parameters.get
         w_hh, b_hh, w_hr = (get(f"{name}{end}") for name in ("weight_hh", "bias_hh", "weight_hr"))
+        if self.mode == "LSTM" and w_hr is None and sizes is None and _is_single(x, *first):
+            w_ih, b_ih = get(f"weight_ih{end}"), get(f"bias_ih{end}")
+            outputs, *last, _ = lstm_layer(x, w_ih, w_hh, b_ih, b_hh, *first, backwards)
+            return outputs, tuple(last)
         gates = functional.linear(x, get(f"weight_ih{end}"), get(f"bias_ih{end}"))
         step, outputs = _MODES[self.mode][2], []
         steps = gates.unbind(0) if sizes is None else gates.split(sizes)

@@ -1,0 +1,250 @@
+"""The uncertainties of a root or a minimum, from those of the numbers that it depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradcli.columns.optimize import evidence
+from gradcli.columns.optimize.moved_points import MovedPoint, Point
+from gradcli.columns.optimize.spaces import Compiled, Space
+from gradcli.columns.streaming.mapped_program import Rows
+from gradcli.columns.streaming.uncertainty_law import (
+    impossible,
+    squares,
+    too_strong,
+    total,
+    with_second_order,
+)
+from gradcli.commands import output
+from gradcli.commands.command_errors import usage
+from gradcli.commands.question import Answer
+from gradcli.commands.spread_of_programs import inputs_of, one_spread
+from gradcli.commands.uncertainty import (
+    Texts,
+    budget_lines,
+    budget_of,
+    budget_to_json,
+    spread_note,
+    to_plain,
+    with_uncertainty,
+)
+from gradcli.engine.registry.table import resolve
+from gradcli.engine.system import dtypes
+from gradcli.torch import func
+
+if TYPE_CHECKING:
+    from gradcli.commands.output import Style
+    from gradcli.commands.request import Request
+
+Array = Any
+_ROUNDING = 1e-12  # of what the inputs change the value by, a change that is none
+
+
+class Uncertain(NamedTuple):
+    """A number with its uncertainty, and what each input adds to its square."""
+
+    value: float
+    error: float
+    parts: dict[str, float]
+
+
+class MovedUncertainties:
+    """The inputs of a command line that have an uncertainty, and what they do to points.
+
+    Such inputs stay: they are no unknown numbers. Raises LanguageError for one that --wrt names.
+    """
+
+    def __init__(self, request: Request, options: Any) -> None:
+        self.request, self.budget = request, options.budget
+        self.draws: int | None = options.monte_carlo
+        self.texts = Texts(request, options)
+        for name in self.texts.errors:
+            if name in (request.wrt or ()):
+                raise usage(
+                    f"--wrt: {name} is sought and has an uncertainty",
+                    hint=f"leave out one of them: a start is a number, --{name} VALUE",
+                )
+        kept = [n for n in self.texts.errors if n not in request.no_grad]
+        if kept and request.wrt is None:
+            has = (
+                "has an uncertainty and stays" if len(kept) == 1 else "have uncertainties and stay"
+            )
+            output.note(f"{', '.join(kept)} {has}: what is found moves with it")
+        request.no_grad = [*request.no_grad, *kept]
+
+    def joint(self, space: Space) -> Space:
+        """The unknown numbers, then the inputs, as one space; reads the uncertainties."""
+        self.inputs = {n: space.fixed[n] for n in self.texts.errors}
+        for name, tensor in self.inputs.items():
+            if tensor.is_complex():
+                raise usage(f"{name} is complex: an uncertainty is one of a real number")
+        self.shapes = {n: tuple(t.shape) for n, t in self.inputs.items()}
+        self.errors, self.covariances = self.texts.read(self.shapes)
+        self.numbers = inputs_of(self.inputs, self.errors, self.covariances)
+        fixed = {n: v for n, v in space.fixed.items() if n not in self.inputs}
+        arrays = {n: t.detach().array for n, t in self.inputs.items()}
+        return Space({**space.start, **arrays}, fixed)
+
+    def of_root(self, space: Space, x: Array) -> dict[str, Uncertain]:
+        """The uncertainties of a root, by the names of its numbers."""
+        joint = self.joint(space)
+        moved = MovedPoint(joint.differences(self.request.program), Point.free(x, self.numbers[0]))
+        return self._of_elements(space, moved, x)
+
+    def of_minimum(
+        self, space: Space, x: Array, value: float, bounds: Any, subject: Any
+    ) -> dict[str, Uncertain]:
+        """Those of a minimum, and under "value" of the value there."""
+        joint = self.joint(space)
+        scalar, size, cat = joint.scalar(self.request.program), space.size, resolve("cat")
+        own = evidence.Problem(
+            space.objective(self.request.program), bounds, space.relations(subject)
+        )
+        rules = [joint.differences_of(text) for text in subject]
+        pieces = [piece for rule in rules for piece in rule]
+        held = evidence.held(own, x) if pieces else []
+        weights = np.concatenate([np.zeros(0), *(w[on] for _, _, w, on in held)])
+        count = len(weights)
+
+        def split(z: Any) -> tuple[Any, Any, Any]:
+            return z[:size], z[size : size + count], cat([z[:size], z[size + count :]])
+
+        def parts(z: Any) -> tuple[Any, list[Any], list[Any]]:
+            """(multipliers, constraints that hold, what is not to be negative)."""
+            _, multipliers, point = split(z)
+            hold, rest, start = [], [], 0
+            for k, side, _, on in held:
+                here = side * pieces[k](point)
+                places = np.flatnonzero(on).tolist()
+                if places:
+                    hold.append(here[places])
+                    if own.constraints[k][0] != "eq":
+                        rest.append(multipliers[start : start + len(places)])
+                    start += len(places)
+                others = np.flatnonzero(~on).tolist()
+                if others:
+                    rest.append(here[others])
+            return multipliers, hold, rest
+
+        def lagrangian(z: Any) -> Any:
+            made = scalar(split(z)[2])
+            multipliers, hold, _ = parts(z)
+            return made - (multipliers * cat(hold)).sum() if hold else made
+
+        gradient = func.grad(lagrangian)
+        ends = [
+            np.concatenate([b, np.full(count, s * np.inf)])
+            for b, s in zip(bounds, (-1, 1), strict=True)
+        ]
+        near = 1e-7 * (1 + np.abs(x))
+        x = np.where(
+            x - bounds[0] <= near, bounds[0], np.where(bounds[1] - x <= near, bounds[1], x)
+        )
+        y = np.concatenate([x, weights])
+        has_more = any(own.constraints[k][0] != "eq" for k, *_ in held)
+        moved = MovedPoint(
+            lambda z: gradient(z)[: size + count],
+            Point(y, self.numbers[0], *ends),
+            0 if pieces else size,
+            (lambda z: cat(parts(z)[2])) if has_more else None,
+        )
+        found = self._of_elements(space, moved, x)
+        slope = Compiled(lagrangian, len(y) + len(self.numbers[0])).value_and_gradient(
+            np.concatenate([y, self.numbers[0]])
+        )[1][len(y) :]
+        rows = Rows(lagrangian, {}, [])
+
+        def values(points: Array) -> Array:
+            made, still = (
+                np.asarray(rows({"z": np.concatenate(z, axis=1)}, len(points)).values[""])
+                for z in ((moved(points), points), (np.repeat(y[None], len(points), 0), points))
+            )
+            rounded = np.abs(made - value) <= _ROUNDING * np.abs(still - value)
+            return np.where(rounded, value, made)
+
+        return {**found, "value": self._one("value", value, slope, values)}
+
+    def _of_elements(self, space: Space, moved: MovedPoint, x: Array) -> dict[str, Uncertain]:
+        slopes = moved.slopes()
+        found = {}
+        for k, label in enumerate(labels(space)):
+
+            def at(points: Array, k: int = k) -> Array:
+                return moved(points)[:, k]
+
+            found[label] = self._one(label, float(x[k]), slopes[k], at)
+        return found
+
+    def _one(
+        self, label: str, value: float, slope: Array, at: Callable[[Array], Array]
+    ) -> Uncertain:
+        """The uncertainty of one number with this gradient by the inputs."""
+        gradients, start = {}, 0
+        for name, shape in self.shapes.items():
+            size = int(np.prod(shape))
+            gradients[name] = slope[start : start + size].reshape(1, *shape)
+            start += size
+        with np.errstate(invalid="ignore"):
+            parts = squares(gradients, self.errors, self.covariances)
+        if impossible(self.errors, self.covariances, parts).any():
+            raise too_strong()
+        error = float(total(parts)[0])
+        x, spread, _ = self.numbers
+        inside = spread > 0
+
+        def run(points: Array, index: Array) -> Array:
+            whole = np.broadcast_to(x, (points.shape[1], len(x))).copy()
+            whole[:, inside] = points.T
+            return at(whole)
+
+        with dtypes.as_default(dtypes.float64), np.errstate(all="ignore"):
+            found = one_spread(run, self.numbers, value, error, self.draws)
+        if found is not None:
+            output.note(spread_note(found, error, label))
+            parts, error = with_second_order(parts, self.shapes, found), float(found.errors[0])
+        return Uncertain(value, error, {n: float(s[0]) for n, s in parts.items()})
+
+    def lines(self, found: Mapping[str, Uncertain], style: Style) -> list[tuple[str | None, Any]]:
+        """The lines of a point: each number with its uncertainty, and the shares of inputs if asked."""
+        made: list[tuple[str | None, Any]] = []
+        written = to_plain if style.form == "plain" else with_uncertainty
+        for label, one in found.items():
+            made.append((label, written(one.value, one.error)))
+            if self.budget:
+                made += budget_lines(budget_of(one.parts, one.error), style, f"{label}.")
+        return made
+
+    def added(self, answer: Answer, found: Mapping[str, Uncertain], last: str) -> Answer:
+        """An answer with the uncertainties in place of the lines up to one of this name."""
+        at = [name for name, _ in answer.results].index(last) + 1
+        results = [*self.lines(found, answer.request.style), *answer.results[at:]]
+        keys = answer.keys
+        return Answer(
+            answer.request, results, lambda precision: {**keys(precision), **self.to_json(found)}
+        )
+
+    def to_json(self, found: Mapping[str, Uncertain]) -> dict[str, Any]:
+        """By label: the uncertainty, and the budget if it is asked for."""
+        made: dict[str, Any] = {
+            "uncertainties": {n: output.to_json(u.error) for n, u in found.items()}
+        }
+        if self.budget:
+            made["budgets"] = {
+                n: budget_to_json(budget_of(u.parts, u.error)) for n, u in found.items()
+            }
+        return made
+
+
+def labels(space: Space) -> list[str]:
+    """What the unknown numbers are called: x, or v[0], v[1], …"""
+    made = []
+    for name, array in space.start.items():
+        places = np.ndindex(array.shape)
+        made += [f"{name}[{','.join(map(str, p))}]" if p else name for p in places]
+    return made
+
+
+__all__ = ["MovedUncertainties", "Uncertain", "labels"]
