@@ -408,11 +408,25 @@ def _netcdf(source: Any, name: str) -> Found:
     return _variables({n: a.astype(a.dtype.newbyteorder("=")) for n, a in found.items()}, name)
 
 
+_NO_TABLES = frozenset(
+    (
+        *(".xml", ".rels", ".html", ".htm", ".pdf", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".md"),
+        *(".py", ".r", ".m", ".ipynb", ".docx", ".pptx", ".exe", ".dll", ".so"),
+    )
+)
+_EXPORT = "export it as CSV or text where it was made"
+
+
 def _zip(source: Any, name: str) -> Found:
     import zipfile
 
     file = zipfile.ZipFile(source)
-    names = [i.filename for i in file.infolist() if not i.is_dir() and "__MACOSX" not in i.filename]
+    there = [i.filename for i in file.infolist() if not i.is_dir() and "__MACOSX" not in i.filename]
+    endings = {os.path.splitext(n.lower())[1] for n in there}
+    names = [n for n in there if os.path.splitext(n.lower())[1] not in _NO_TABLES]
+    told = any(n.lower().endswith((".csv", ".tsv")) for n in names)
+    if there and (not names or (len(names) < len(there) and ".xml" in endings and not told)):
+        raise TableError(f"{name}: a zip archive without a table: {listed(there)}", hint=_EXPORT)
 
     def read(member: str) -> Unpacked:
         ending = os.path.splitext(member.lower())[1]
@@ -437,7 +451,6 @@ FORMATS = {
         "a Touchstone file", "scikit-rf", _touchstone, "--comment '!#' reads its lines as text"
     ),
 }
-_EXPORT = "export it as CSV or text where it was made"
 # Files of which no library is taken, by their first bytes: what they are, and the way on.
 _REFUSED: tuple[tuple[bytes, str, str], ...] = (
     (b"%PDF", "a PDF", "copy its table into a text file"),
