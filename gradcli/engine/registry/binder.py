@@ -454,7 +454,7 @@ def _in_order(target: Any, signature: Signature, by_name: bool) -> Target:
     if isinstance(target, Primitive):
         own = ["input" if n == "self" else n for n in target.names]
         if own == names:
-            return target.call  # type: ignore[no-any-return]
+            return target.call
         if not set(names) <= set(own):  # out_dtype
             return _of_other_devices(signature.name)
         defaults = [target.defaults.get(n) for n in target.names]
@@ -463,15 +463,15 @@ def _in_order(target: Any, signature: Signature, by_name: bool) -> Target:
             *(d if i is None else values[i] for i, d in zip(order, defaults, strict=True))
         )
     if not by_name:
-        return target  # type: ignore[no-any-return]
+        return target
     code = target.__code__
     if tuple(names) == code.co_varnames[: code.co_argcount][: len(names)]:
-        return target  # type: ignore[no-any-return]  # the first parameters in their order
+        return target  # the first parameters in their order
     if any(map(iskeyword, names)):
         return lambda *values: target(**dict(zip(names, values, strict=True)))
     given = ", ".join(f"{n}={n}" for n in names)
     made = compiled("call", ", ".join(names), [f"return target({given})"], {"target": target})
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def _of_other_devices(name: str) -> Target:

@@ -32,9 +32,6 @@ from gradcli.engine.registry.binder import Parser
 from gradcli.engine.registry.schema import Adapt, Gather, Python
 from gradcli.engine.system import dtypes
 
-Array = Any
-Arrays = Any
-
 FUNCTIONS: dict[str, Function] = {}  # of the families imported so far
 PROPERTIES: dict[str, property] = {}  # attributes of tensors that are functions, as `x.T`
 CONSTANTS: dict[str, Any] = {"e": np.e, "pi": np.pi, "inf": np.inf, "nan": np.nan} | dtypes.NAMES
@@ -227,7 +224,7 @@ def register(
     entry = Function(called, primitive, module=module, doc=primitive.doc, parser=parser, **about)
     own = attrgetter(entry.name)(np) if numpy is True else numpy
     primitive.samples = enter(entry, own or primitive.numpy).samples
-    return primitive  # type: ignore[no-any-return]
+    return primitive
 
 
 def _overlap(primitives: tuple[Primitive, ...], inplace: bool) -> str:
@@ -288,7 +285,7 @@ def bundled(body: Callable[..., Any], names: list[str]) -> Callable[..., Any]:
     given = ", ".join(f"{n}={n}" for n in names)
     space = {"body": body, "bundle": SimpleNamespace}
     lines = [f"return body(bundle({given}))"]
-    return generated_calls.generated(body.__name__, ", ".join(names), lines, space)  # type: ignore[no-any-return]
+    return generated_calls.generated(body.__name__, ", ".join(names), lines, space)
 
 
 def _named(body: Callable[..., Any]) -> tuple[Primitive, ...]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf, prod
 from typing import Any
 
 import numpy as np
 
 from gradcli.engine.core import modes
+from gradcli.engine.core.declaration import Ints, Number
 from gradcli.engine.core.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.registry.named_results import results, return_type
 from gradcli.engine.registry.rule_helpers import raise_on_grad, refuse_if
-from gradcli.engine.registry.table import CONSTANTS, Array, function, resolve
+from gradcli.engine.registry.table import CONSTANTS, function, resolve
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.dtypes import scalar_name
 from gradcli.operators.primitives import factorisations, lapack
@@ -37,7 +38,7 @@ _LU_UNPACK = return_type("lu_unpack", "P L U")
 _LU_FACTOR = return_type("linalg_lu_factor", "LU pivots")
 
 
-def _values(x: Any) -> Any:
+def _values(x: Tensor) -> Any:
     """The array of a tensor, for decisions."""
     return x.array if isinstance(x, Tensor) else x
 
@@ -47,31 +48,31 @@ def _values(x: Any) -> Any:
     "linalg.det(Tensor A, *, Tensor? out=None)",
     samples=f"({_REGULAR}); (randn(2,3,3)); (randn(0,0))",
 )
-def linalg_det(A: Array) -> Any:
+def linalg_det(A: Tensor) -> Any:
     """The determinants of square matrices."""
     return factorisations.det_p(A)[0]
 
 
 @function("det(Tensor input)", samples=f"({_REGULAR})", numpy=np.linalg.det)
-def det(input: Array) -> Any:
+def det(input: Tensor) -> Any:
     """The determinants of square matrices."""
     return factorisations.det_p(input)[0]
 
 
 @function("linalg.slogdet(Tensor A, *, Tensor[]? out=None)", samples=f"({_REGULAR})")
-def linalg_slogdet(A: Array) -> Any:
+def linalg_slogdet(A: Tensor) -> Any:
     """(sign, logabsdet): the determinants' signs and logarithms of absolute values."""
     return _SLOGDET(factorisations.slogdet_p(A)[:2])
 
 
 @function("slogdet(Tensor input, *, Tensor[]? out=None)", samples=f"({_REGULAR})")
-def slogdet(input: Array) -> Any:
+def slogdet(input: Tensor) -> Any:
     """(sign, logabsdet), see linalg.slogdet."""
     return _SLOGDET_OLD(factorisations.slogdet_p(input)[:2])
 
 
 @function("logdet(Tensor input)", samples="(eye(3)*3 + randn(3,3)*0.1)")
-def logdet(input: Array) -> Any:
+def logdet(input: Tensor) -> Any:
     """The logarithm of the determinant; NaN where it is negative."""
     factorisations.check_inputs("logdet", _values(input))
     sign, logabsdet = factorisations.slogdet_p(input)[:2]
@@ -81,7 +82,7 @@ def logdet(input: Array) -> Any:
 
 
 # -- inverses and solves --------------------------------------------------------------------------
-def _inverse(A: Any, name: str) -> Any:
+def _inverse(A: Tensor, name: str) -> Any:
     inverse, info = factorisations.inv_ex(A)
     lapack.raise_on_failure(
         name, _values(info), factorisations.INVERSE_FAILED, made=_values(inverse)
@@ -94,7 +95,7 @@ def _inverse(A: Any, name: str) -> Any:
     primitives=[factorisations.inv_ex],
     samples=f"({_REGULAR}); (eye(2) + rand(4,2,2))",
 )
-def linalg_inv(A: Array) -> Any:
+def linalg_inv(A: Tensor) -> Any:
     """The inverses of square matrices."""
     return _inverse(A, "linalg.inv")
 
@@ -105,7 +106,7 @@ def linalg_inv(A: Array) -> Any:
     primitives=[factorisations.inv_ex],
     samples=f"({_REGULAR})",
 )
-def inverse(input: Array) -> Any:
+def inverse(input: Tensor) -> Any:
     """The inverses of square matrices, see linalg.inv."""
     return _inverse(input, "linalg.inv")
 
@@ -122,7 +123,7 @@ linalg_inv_ex = results(
     "linalg.solve(Tensor A, Tensor B, *, bool left=True, Tensor? out=None)|numpy",
     samples=f"({_REGULAR}, randn(3)); ({_REGULAR}, randn(3,2)); ({_REGULAR}, randn(2,3), left=False)",
 )
-def linalg_solve(A: Array, B: Array, left: bool) -> Any:
+def linalg_solve(A: Tensor, B: Tensor, left: bool) -> Any:
     """X with A X = B (or X A = B)."""
     result, _, _, info = factorisations.solve_ex(A, B, left, False)
     failed = factorisations.SOLVE_FAILED
@@ -134,7 +135,7 @@ def linalg_solve(A: Array, B: Array, left: bool) -> Any:
     "linalg.solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False, Tensor[]? out=None)",
     samples=f"({_REGULAR}, randn(3))",
 )
-def linalg_solve_ex(A: Array, B: Array, left: bool, check_errors: bool) -> Any:
+def linalg_solve_ex(A: Tensor, B: Tensor, left: bool, check_errors: bool) -> Any:
     """(result, info): as linalg.solve, reporting failures instead of raising."""
     result, _, _, info = factorisations.solve_ex(A, B, left, check_errors)
     return _SOLVE_EX((result, info))
@@ -153,7 +154,7 @@ triangular_solve = results(
     "linalg.tensorinv(Tensor input, int ind=2, *, Tensor? out=None)",
     samples="(eye(4).reshape(2,2,4), ind=2)",
 )
-def linalg_tensorinv(A: Array, ind: int) -> Any:
+def linalg_tensorinv(A: Tensor, ind: int) -> Any:
     """The inverse of a tensor as a map between its first `ind` dimensions and the rest."""
     refuse_if(ind <= 0, "Expected a strictly positive integer for 'ind'")
     if ind > A.ndim:
@@ -176,7 +177,7 @@ def linalg_tensorinv(A: Array, ind: int) -> Any:
     primitives=[factorisations.solve_ex],
     samples="(eye(4).reshape(2,2,4), randn(2,2))",
 )
-def linalg_tensorsolve(A: Array, B: Array, dims: Sequence[int] | None) -> Any:
+def linalg_tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None) -> Any:
     """X with tensordot(A, X, X.ndim) = B."""
     if dims is not None:
         moved = sorted(wrap_dim(d, A.ndim) for d in dims)
@@ -197,7 +198,7 @@ def linalg_tensorsolve(A: Array, B: Array, dims: Sequence[int] | None) -> Any:
     "linalg.cholesky(Tensor input, *, bool upper=False, Tensor? out=None)",
     samples=f"({_POSITIVE}); ({_POSITIVE}, upper=True)",
 )
-def linalg_cholesky(A: Array, upper: bool) -> Any:
+def linalg_cholesky(A: Tensor, upper: bool) -> Any:
     """L with A = L @ L.mH, or its adjoint."""
     factor, info = factorisations.cholesky_ex_p(A, upper, False)
     failed = factorisations.CHOLESKY_FAILED
@@ -223,7 +224,7 @@ linalg_qr = results(
 
 
 @function("qr(Tensor input, bool some=True, *, Tensor[]? out=None)", samples="(randn(3,2))")
-def qr(input: Array, some: bool) -> Any:
+def qr(input: Tensor, some: bool) -> Any:
     """(Q, R), see linalg.qr."""
     return _QR_OLD(factorisations.qr_p(input, "reduced" if some else "complete"))
 
@@ -239,7 +240,7 @@ linalg_eigh = results(
 @function(
     "linalg.eigvalsh(Tensor input, str UPLO='L', *, Tensor? out=None)", samples=f"({_SYMMETRIC})"
 )
-def linalg_eigvalsh(A: Array, UPLO: str) -> Any:
+def linalg_eigvalsh(A: Tensor, UPLO: str) -> Any:
     """The eigenvalues of symmetric matrices, ascending."""
     return factorisations.eigh_p(A, UPLO)[0]
 
@@ -253,7 +254,7 @@ linalg_eig = results(
 
 
 @function("linalg.eigvals(Tensor input, *, Tensor? out=None)", samples=f"({_REGULAR})")
-def linalg_eigvals(A: Array) -> Any:
+def linalg_eigvals(A: Tensor) -> Any:
     """The eigenvalues, complex."""
     recorded = A.requires_grad and modes.is_grad_enabled()  # by linalg.eig
     factorisations.check_square("linalg.eig" if recorded else "linalg.eigvals", _values(A))
@@ -264,7 +265,7 @@ def linalg_eigvals(A: Array) -> Any:
     "linalg.svd(Tensor A, bool full_matrices=True, *, str? driver=None, Tensor[]? out=None)",
     samples="(randn(3,2), full_matrices=False)",
 )
-def linalg_svd(A: Array, full_matrices: bool, driver: str | None) -> Any:
+def linalg_svd(A: Tensor, full_matrices: bool, driver: str | None) -> Any:
     """(U, S, Vh) with A = U @ diag(S) @ Vh."""
     if driver is not None:
         raise RuntimeError(
@@ -274,7 +275,7 @@ def linalg_svd(A: Array, full_matrices: bool, driver: str | None) -> Any:
 
 
 @function("linalg.svdvals(Tensor A, *, str? driver=None, Tensor? out=None)", samples="(randn(3,2))")
-def linalg_svdvals(A: Array, driver: str | None) -> Any:
+def linalg_svdvals(A: Tensor, driver: str | None) -> Any:
     """The singular values, descending."""
     return factorisations.svd_p(A, False)[1]
 
@@ -283,7 +284,7 @@ def linalg_svdvals(A: Array, driver: str | None) -> Any:
     "svd(Tensor input, bool some=True, bool compute_uv=True, *, Tensor[]? out=None)",
     samples="(randn(3,2))",
 )
-def svd(input: Array, some: bool, compute_uv: bool) -> Any:
+def svd(input: Tensor, some: bool, compute_uv: bool) -> Any:
     """(U, S, V), see linalg.svd; V is not transposed."""
     if input.ndim < 2:
         raise RuntimeError(
@@ -300,7 +301,7 @@ def svd(input: Array, some: bool, compute_uv: bool) -> Any:
 
 
 # -- pseudo-inverses, ranks, least squares --------------------------------------------------------
-def _as_tensor(limit: Any) -> Any:
+def _as_tensor(limit: float | None) -> Any:
     if limit is None:
         return None
     return limit.detach() if isinstance(limit, Tensor) else wrap(np.asarray(float(limit)))
@@ -315,7 +316,12 @@ def _as_tensor(limit: Any) -> Any:
     samples="(randn(3,2)); (randn(2,3))",
 )
 def linalg_pinv(
-    input: Array, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
+    input: Tensor,
+    rcond: Any = None,
+    hermitian: bool = False,
+    *,
+    atol: float | None = None,
+    rtol: float | None = None,
 ) -> Any:
     """The Moore-Penrose inverses."""
     rtol = rcond if rtol is None else rtol
@@ -326,7 +332,7 @@ def linalg_pinv(
 
 
 @function("pinverse(Tensor input, float rcond=1e-15)", samples="(randn(3,2))")
-def pinverse(input: Array, rcond: float) -> Any:
+def pinverse(input: Tensor, rcond: float) -> Any:
     """The Moore-Penrose inverses, see linalg.pinv."""
     return factorisations.pinv_p(input, rtol=_as_tensor(rcond))
 
@@ -341,7 +347,12 @@ def pinverse(input: Array, rcond: float) -> Any:
     samples="(randn(3,2))",
 )
 def linalg_matrix_rank(
-    input: Array, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
+    input: Tensor,
+    tol: float | None = None,
+    hermitian: bool = False,
+    *,
+    atol: Any = None,
+    rtol: Any = None,
 ) -> Any:
     """The number of singular values that are not negligible."""
     a = _values(input)
@@ -376,7 +387,7 @@ linalg_lstsq = results(
     primitives=[mm, factorisations.inv_ex],
     samples=f"(randn(3,3), 3); ({_REGULAR}, -2); matrix_power(randn(3,3), 5)",
 )
-def linalg_matrix_power(input: Array, n: int) -> Any:
+def linalg_matrix_power(input: Tensor, n: int) -> Any:
     """Repeated products of square matrices; negative n inverts."""
     factorisations.check_square("linalg.matrix_power", _values(input))
     if n == 0:
@@ -404,7 +415,7 @@ def linalg_matrix_power(input: Array, n: int) -> Any:
 
 
 # -- norms ----------------------------------------------------------------------------------------
-def _pair(dim: Any, ndim: int, name: str = "linalg.matrix_norm") -> tuple[int, int]:
+def _pair(dim: Ints, ndim: int, name: str = "linalg.matrix_norm") -> tuple[int, int]:
     if isinstance(dim, int) or len(dim) != 2:
         raise RuntimeError(
             f"{name}: dim must be a 2-tuple. Got {'' if isinstance(dim, int) else ' '.join(map(str, dim))}"
@@ -415,7 +426,9 @@ def _pair(dim: Any, ndim: int, name: str = "linalg.matrix_norm") -> tuple[int, i
     return a, b
 
 
-def _singular_norm(a: Any, reduce: Any, pair: tuple[int, int], keepdim: bool) -> Any:
+def _singular_norm(
+    a: Tensor, reduce: Callable[..., Any], pair: tuple[int, int], keepdim: bool
+) -> Any:
     """A norm of singular values; the two dimensions are moved to the end first."""
     others = [d for d in range(a.ndim) if d not in pair]
     order = [*others, *pair]
@@ -425,7 +438,7 @@ def _singular_norm(a: Any, reduce: Any, pair: tuple[int, int], keepdim: bool) ->
     return out.unsqueeze(-1).permute(*np.argsort(order).tolist())
 
 
-def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
+def _matrix_norm(A: Tensor, ord: Any, dim: Ints, keepdim: bool) -> Any:
     factorisations.check_matrix("linalg.matrix_norm", _values(A))
     pair = _pair(dim, A.ndim)
     rows_check = _values(A)
@@ -471,7 +484,12 @@ def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
     samples="(randn(3,2)); (randn(3,2), 'nuc'); (randn(3,2), 2); (randn(3,2), inf)",
 )
 def linalg_matrix_norm(
-    input: Array, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
+    input: Tensor,
+    ord: Number | str = "fro",
+    dim: Ints = (-2, -1),
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
 ) -> Any:
     """Norms of matrices: 'fro', 'nuc', 1, -1, 2, -2, inf, -inf."""
     return _matrix_norm(input if dtype is None else input.to(dtype), ord, dim, keepdim)
@@ -486,7 +504,12 @@ def linalg_matrix_norm(
     samples="(randn(3)); (randn(3,2), 2); (randn(3,2), 1, dim=0)",
 )
 def linalg_norm(
-    input: Array, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+    input: Tensor,
+    ord: float | str | None = None,
+    dim: Ints | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
 ) -> Any:
     """The norm of vectors or of matrices, by the number of dimensions."""
     input = input if dtype is None else input.to(dtype)
@@ -515,11 +538,11 @@ def linalg_norm(
     )
 
 
-def _squeezed(x: Any) -> Any:
+def _squeezed(x: Tensor) -> Any:
     return x.squeeze(-1)
 
 
-def _singular_condition(A: Any, p: Any) -> Any:
+def _singular_condition(A: Tensor, p: Any) -> Any:
     s = factorisations.svd_p(A, False)[1]
     largest, smallest = s[..., :1], s[..., -1:]
     if s.shape[-1]:
@@ -532,7 +555,7 @@ def _singular_condition(A: Any, p: Any) -> Any:
     "linalg.cond(Tensor input, str p, *, Tensor out=None)",
     samples=f"({_REGULAR}); ({_REGULAR}, 'fro'); ({_REGULAR}, 1)",
 )
-def linalg_cond(input: Array, p: Any = None) -> Any:
+def linalg_cond(input: Tensor, p: float | str | None = None) -> Any:
     """The condition number of matrices with respect to a norm."""
     if isinstance(p, str) and 0 in input.shape:
         factorisations.check_square(f"linalg.cond(ord={p})", _values(input))
@@ -557,7 +580,7 @@ def linalg_cond(input: Array, p: Any = None) -> Any:
 
 # -- LU -------------------------------------------------------------------------------------------
 @function("linalg.lu(Tensor A, *, bool pivot=True, Tensor[]? out=None)", samples=f"({_REGULAR})")
-def linalg_lu(A: Array, pivot: bool) -> Any:
+def linalg_lu(A: Tensor, pivot: bool) -> Any:
     """(P, L, U) with A = P @ L @ U."""
     lower, upper, p = factorisations.lu_p(A, pivot=pivot)
     return _LU((p, lower, upper))
@@ -566,7 +589,7 @@ def linalg_lu(A: Array, pivot: bool) -> Any:
 @function(
     "linalg.lu_factor(Tensor A, *, bool pivot=True, Tensor[]? out=None)", samples=f"({_REGULAR})"
 )
-def linalg_lu_factor(A: Array, pivot: bool) -> Any:
+def linalg_lu_factor(A: Tensor, pivot: bool) -> Any:
     """(LU, pivots): both factors in one matrix."""
     lu, pivots, info = factorisations.lu_factor_ex_p(A, pivot=pivot)
     lapack.raise_on_failure(
@@ -590,7 +613,7 @@ linalg_lu_factor_ex = results(
     python=True,
     samples=f"({_REGULAR})",
 )
-def lu(A: Array, pivot: bool, get_infos: bool, out: Any = None) -> Any:
+def lu(A: Tensor, pivot: bool, get_infos: bool, out: Any = None) -> Any:
     """(LU, pivots[, info]), see linalg.lu_factor."""
     packed, pivots, info = factorisations.lu_factor_ex_p(A, pivot=pivot)
     return (packed, pivots, info) if get_infos else (packed, pivots)
@@ -601,7 +624,7 @@ def lu(A: Array, pivot: bool, get_infos: bool, out: Any = None) -> Any:
     "bool unpack_pivots=True, *, Tensor[]? out=None)|function",
     samples=f"(*linalg.lu_factor({_REGULAR}))",
 )
-def lu_unpack(LU_data: Array, LU_pivots: Array, unpack_data: bool, unpack_pivots: bool) -> Any:
+def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool, unpack_pivots: bool) -> Any:
     """(P, L, U) from packed factors."""
     lower, upper, p = factorisations.lu_unpack_p(LU_data, LU_pivots, unpack_data, unpack_pivots)
     return _LU_UNPACK((p, lower, upper))
@@ -611,14 +634,14 @@ def lu_unpack(LU_data: Array, LU_pivots: Array, unpack_data: bool, unpack_pivots
     "lu_solve(Tensor input, Tensor LU_data, Tensor LU_pivots, *, Tensor? out=None)",
     samples=f"(randn(3,2), *linalg.lu_factor({_REGULAR}))",
 )
-def lu_solve(input: Array, LU_data: Array, LU_pivots: Array) -> Any:
+def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Any:
     """X with A X = input, see linalg.lu_solve."""
     return factorisations.lu_solve(LU_data, LU_pivots, input)
 
 
 # -- Vandermonde matrices -------------------------------------------------------------------------
 @function("linalg.vander(Tensor x, *, int? N=None)", samples="(randn(3)); (randn(3), N=4)")
-def linalg_vander(x: Array, N: int | None) -> Any:
+def linalg_vander(x: Tensor, N: int | None) -> Any:
     """The matrix of powers of x, ascending."""
     kind = _values(x).dtype
     if kind.char in "e?":
@@ -638,7 +661,7 @@ def linalg_vander(x: Array, N: int | None) -> Any:
     "vander(Tensor x, int? N=None, bool increasing=False)|function",
     samples="(randn(3)); (randn(3), N=2, increasing=True)",
 )
-def vander(x: Array, N: int | None, increasing: bool) -> Any:
+def vander(x: Tensor, N: int | None, increasing: bool) -> Any:
     """The matrix of powers of x, descending unless told otherwise."""
     refuse_if(x.ndim != 1, "x must be a one-dimensional tensor.")
     n = x.shape[-1] if N is None else N

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gradcli.engine.core.declaration import Array, Shape
 from gradcli.engine.core.primitive import Primitive, VjpRules
-from gradcli.engine.registry.table import FUNCTIONS, Array, function, operator, overloads
+from gradcli.engine.core.tensor import Tensor
+from gradcli.engine.registry.table import FUNCTIONS, function, operator, overloads
 from gradcli.operators.movement import reshaping
 from gradcli.operators.movement.strides import in_order
 
@@ -121,7 +123,7 @@ split_with_sizes_copy = _choice(
     "expand_copy(Tensor input, int[] size, *, bool implicit=False, Tensor out=None)|function",
     samples="(randn(3), (2,3))",
 )
-def expand_copy(input: Array, size: Any, implicit: bool) -> Any:
+def expand_copy(input: Tensor, size: Shape, implicit: bool) -> Any:
     """A copy of `expand`."""
     return expand_size_copy(input, size)
 

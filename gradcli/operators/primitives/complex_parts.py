@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from gradcli.engine.core.declaration import Array
 from gradcli.engine.registry.argument_errors import type_name
 from gradcli.engine.registry.rule_helpers import is_python_number
-from gradcli.engine.registry.table import Array, operator
+from gradcli.engine.registry.table import operator
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import as_operands
 from gradcli.engine.system.dtypes import scalar_name
