@@ -22,7 +22,7 @@ _INK = {"light": ("#ffffff", "#1f2933", "#d7dde4"), "dark": ("#14181d", "#d9e0e7
 
 @contextmanager
 def figure(
-    theme: str, size: tuple[float, float], rows: int = 1, layout: str = "constrained"
+    theme: str, size: tuple[float, float], rows: int = 1, layout: Any = "constrained"
 ) -> Iterator[Any]:
     """A figure in the colours of a theme: (the figure, its axes, its colours). Raises ImportError.
 
