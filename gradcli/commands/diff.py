@@ -82,6 +82,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     The formula is right for arrays of any size. Where it is right for some sizes only, a note says so;
     in --json "general" is then false.
     """
+    from gradcli.formulas.algebra.assuming import supposing
     from gradcli.formulas.algebra.unknown_functions import Unknown
     from gradcli.formulas.ask.composed_derivatives import AskedDerivative
 
@@ -101,11 +102,6 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         *(reading.along, reading.elements, options.operator),
     )
     _check_options(options, asked, form)
-    if form == "latex":
-        from gradcli.formulas.print.latex import bold
-
-        wide = options.latex_style == "bold"
-        bold.set(frozenset(n for n, v in where.arrays.items() if wide and v.ndim))
     unknown = [n for n in reading.functions if isinstance(request.loaded.get(n), Unknown)]
     if options.at and unknown:
         raise usage(f"--at: {unknown[0]} is not known, and has no value", hint="see --load FILE.py")
@@ -114,18 +110,27 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     question = FormulaQuestion(request, where, asked, wanted, **vars(options))
     shown = None if form in CODE or asked.composed else asked.command
     hint = shown and f"gradcli {shown} computes its value without a formula"
-    with located(request, hint):
+    wide = [n for n, v in where.arrays.items() if v.ndim and options.latex_style == "bold"]
+    with located(request, hint), supposing(bold=frozenset(wide)):
         answer = question.answered()
         taken = _steps(question, options.order) if options.show_steps else []
-    made = answer.made
-    answer.note()
+        answer.note()
+        _finish(request, answer, options, taken, bool(unknown))
+    write(answer)
+
+
+def _finish(
+    request: Request, answer: FormulaAnswer, options: Options, taken: list[Step], unknown: bool
+) -> None:
+    """Give the answer its values, its lines, and what JSON says of each variable."""
+    made, form = answer.made, options.format
     if made.shared and not (options.cse or made.named):
         output.note("the formula is long, so what occurs more than once has a name, as with --cse")
     if options.at and form in ("text", "json"):
         answer.values = _values(answer)
-    if form == "text" and not (options.at or unknown) and _has_a_value_to_show(where):
+    if form == "text" and not (options.at or unknown) and _has_a_value_to_show(answer.where):
         _note_values(request, answer)
-    if matrix := _as_one_matrix(request, question, options):
+    if matrix := _as_one_matrix(request, answer.question, options):
         answer.lines = [visible(matrix)]
     elif not made.code:
         answer.lines = [*map(visible, made.lines), *_lines(request, answer)]
@@ -133,7 +138,6 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     if taken:
         answer.lines = [*map(visible, _step_lines(taken, form)), "", *answer.lines]
         answer.more = {"steps": [step.to_json() for step in taken]}
-    write(answer)
 
 
 def _check_options(options: Options, asked: AskedDerivative, form: str) -> None:

@@ -164,8 +164,8 @@ class FormulaAnswer(Answer):
         self.values: Mapping[str, Any] = {}
         self.about: Mapping[str, Any] = {}
         self.more: Mapping[str, Any] = {}
-        text = [*made.lines, *made.by.values()]
-        self.lines = list(map(visible, [made.code] if made.code else text))
+        if made.code:
+            self.lines = [visible(made.code)]
 
     def to_json(self, precision: int | None) -> dict[str, Any]:
         """What JSON says of every formula, between what it is `about`, and what is `more`."""

@@ -19,6 +19,7 @@ import numpy as np
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.formulas.algebra import algebra as alg
 from gradcli.formulas.algebra.array_algebra import stacked
+from gradcli.formulas.algebra.assuming import supposing
 from gradcli.formulas.algebra.expressions import Expression, call, is_call, is_number, name, order
 from gradcli.formulas.algebra.generic_points import Arrays
 from gradcli.formulas.algebra.rewriting import rewrite
@@ -107,7 +108,7 @@ def _from(base: Derivatives) -> Iterator[Derivatives]:
         raise NoExpression(
             "what as_strided reads outside of its operand has no matrix of derivatives as a formula"
         )
-    with alg.supposed_real(base.real):
+    with supposing(real=base.real):
         yield base
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core.tensor import Tensor, wrap
-from gradcli.formulas.algebra.algebra import supposed_real
+from gradcli.formulas.algebra.assuming import supposing
 from gradcli.formulas.algebra.exact_numbers import Number
 from gradcli.formulas.algebra.expression_evaluation import evaluate, value_at
 from gradcli.formulas.algebra.expressions import (
@@ -61,7 +61,6 @@ from gradcli.formulas.derive.symbolic_shapes import (
     sized,
 )
 from gradcli.formulas.print.printed_text import Printed, printed
-from gradcli.formulas.simplify.simplify import searching
 from gradcli.language import parse, run
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
 from gradcli.language.program import Program
@@ -638,11 +637,8 @@ def _of_any_size(
     def at(point: Arrays) -> Derivatives:
         """The derivatives at a point, not in their shortest form; each found once."""
         if id(point) not in known:
-            token = searching.set(False)
-            try:
+            with supposing(searching=False):
                 known[id(point)] = point, find(point)
-            finally:
-                searching.reset(token)
         return known[id(point)][1]
 
     for pair in elsewhere.pairs():
@@ -650,7 +646,7 @@ def _of_any_size(
             if elsewhere.silent and is_same(at(arrays), at(pair[0])):  # nothing is finite there
                 made.general = True
                 break
-            with supposed_real(found.real):
+            with supposing(real=found.real):
                 better = sized(found, at(arrays), at, pair)
             if better is None:
                 continue
