@@ -291,7 +291,7 @@ class Plot:
             for k, y in enumerate(found[: order + 1]):
                 lines.append(Line(x, y, _derivative(label, name, k), _DASHES[min(k, 3)]))
             if self.options.descend is not None:
-                path = self._descent(lambda points, run=columns: run(points[:, 0]), [name])
+                path = self._descent(_at_first(columns), [name])
                 y = columns(path[:, 0])[0]
                 lines.append(Line(path[:, 0], y, "gradient descent", points=True))
             elif self.options.at is not None:
@@ -495,3 +495,8 @@ def _derivative(label: str, name: str, order: int) -> str:
         return label
     power = "" if order == 1 else str(order).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
     return f"d{power}/d{name}{power} {label}" if len(label) < 30 else f"d{power}/d{name}{power}"
+
+
+def _at_first(columns: Callable[[Any], list[Any]]) -> Callable[[Any], list[Any]]:
+    """A function of points with one coordinate, a row each."""
+    return lambda points: columns(points[:, 0])
