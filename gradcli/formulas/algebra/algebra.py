@@ -249,7 +249,7 @@ def _number_of(base: Expression, exponent: Exponent) -> Number | None:
         return None
     n: Number = base.data
     value = n.power(exponent)
-    # inf and nan are no exact numbers, but a factor of inf is kept: 1/gamma(0) is exp(-inf).
+    # A number that is no fraction, as inf, is still a factor as it is.
     if value is None and not n.exact and exponent.whole == 1:
         return n
     return value
