@@ -164,6 +164,8 @@ class Claim:
                 # The noise of the arithmetic: how far a change in the last digits moves the values.
                 kept = {n: arrays[n] for n in labels(arrays, self.wrt)}
                 around = [self.allowed({**shaken(arrays, seed), **kept}) for seed in (1, 2)]
+                # A change in the last digit of x moves 1/(x - 1.0000001) at 1 in the ninth: there the text
+                # may differ by as much, and not by more.
                 there = [(a, self.of_program(a, given)) for a in around]
                 moved = [self.pairs(a, e, given) for a, e in there if e is not None]
                 noise = _noise(pairs, moved)
@@ -347,6 +349,7 @@ def proved(
         return found, printed(found, form, cse), None
     kept: tuple[Derivatives, Printed, Difference | None] | None = None
     said: Exception | None = None
+    # Without the guards first: they make a text longer, and matter at single points alone.
     for nan_guards in (False, True):
         how = {"follow": given, "names": names, "nan_guards": nan_guards}
         found = _found(find, program, arrays, wrt, how)
@@ -430,6 +433,11 @@ def _where_finite(values: dict[str, Any], expected: dict[str, Any]) -> dict[str,
 
 # -- the verdict ------------------------------------------------------------------------------------
 @quiet()
+# What counts as a proof. Two points at which text and tape agree to nearly all digits: a wrong formula
+# would have to be right at both by chance. At the user's own point the text must agree as well; if it fails
+# there and holds around it, the point is singular (a hole such as sin(x)/x at 0), and the user is told.
+# Where nothing is finite, farther points around the program's own numbers are tried: sqrt(x - 100) has
+# values from 100 on.
 def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Difference | None:
     """Prove a claim; given: whether the point is the user's own.
 
@@ -446,12 +454,15 @@ def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Differ
             if large or not given:
                 raise
             singular = error
+    # The tape itself may have lost digits or be NaN there; power series know what both should give.
     if given and not large and (limits := claim.limits(arrays)) is not None:
         apart = claim.apart_from(limits, arrays)
         if not claim.is_gradient:
             claim.beside = None
         if apart is None:  # what the tape has lost, the text has
             singular = None
+    # Of more than MOST numbers the user's own point alone is compared, which costs as much as deriving
+    # them.
     if large or (branched and singular is None):  # farther away the program may take another branch
         return apart
     if given:
@@ -466,6 +477,7 @@ def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Differ
     if not (given or branched or held):
         far = intervals([claim.found.program]) * 3  # around the numbers in it: sqrt(x - 100)
         most = max(FEWEST, WORK // len(claim.found.program.kinds))
+        # A program without any finite value is compared as it is, NaN with NaN.
         if not _around(claim, points(arrays, seed, far[:: -(-len(far) // most)])):  # finite nowhere
             claim.compare_repeated(arrays)
             for point in points(arrays, seed) if claim.made.code else ():
@@ -504,6 +516,7 @@ class Elsewhere:
             self.free.append(base)
         self.conditions.is_new(base)
         self._add(base)
+        # A dimension of size 1 may be one that broadcasts, or one that happens to be 1: both are looked at.
         if (several := all_of_one(base, claim.runs, self.values)) is not None:
             self.free.append(self._labelled(several))
             self._add(several)
@@ -584,6 +597,7 @@ class Elsewhere:
         """
         made = claim.made
         held, wrong = self._tried(claim, self.free)
+        # A condition on sizes that only went one way may hide a formula for the other.
         open_ = not self.tried or self.conditions.open or wrong is not None
         made.general = not open_ and (held or not self.free)
         self.silent = not open_ and not made.general
@@ -706,6 +720,7 @@ def is_elementwise(found: Derivatives) -> bool:
     wanted = {n: leaves[n] for n in found.by}
     if any(leaf.shape != found.shape for leaf in wanted.values()):
         return False
+    # With another weight for each element: if the gradient is weighed alike, no element has met another.
     seed = Generic(0).uniform(1, 2, found.shape)
     plain, weighed = (
         tape_gradients(_evaluated([found.whole], leaves)[0], wanted, u) for u in (1, seed)

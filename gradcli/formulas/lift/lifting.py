@@ -218,7 +218,8 @@ class Lifter:
         if len(made.outputs) == 1 and primitive.returns_one:
             return call(word, operands, made.outputs[0].shape, options)
         whole = call(word, operands, (), options)
-        # A function with several results is one call; each result selects its own, so that it is printed once.
+        # A function with several results is one call, and each result selects its own, so that it is
+        # printed once.
         return [
             call("select", [whole], o.shape, [("", 0), ("", k)]) for k, o in enumerate(made.outputs)
         ]
