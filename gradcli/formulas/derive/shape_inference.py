@@ -64,6 +64,11 @@ class _Trial(NamedTuple):
     calls: list[Call]
 
 
+# How shapes are found: by running the program. With numbers first, then vectors and matrices, by the habits
+# of names (capitals are matrices). `A@x - b` fails with a number for A, runs with A of 3 x 3 and an x of 3,
+# and b is then tried as a vector, too. At last, sizes are made different one after the other: what the
+# program refuses is tied. So `A@x` ends with A of 3 x 4 and an x of 4, and nothing here needs to know what
+# an operator does to shapes.
 class Inference:
     """The search for the shapes of a program's free variables.
 
@@ -106,6 +111,8 @@ class Inference:
             with quiet():
                 found, trace = traced_run(self.program, given, (), True, self.names)
         except LanguageError as error:
+            # The farther a run came before it failed, the nearer its shapes are: an error's place says how
+            # far.
             start, end = error.span or (0, -1)
             self._reached[self._key(shapes)] = end, -start  # the order in which nodes are evaluated
             return None
@@ -119,6 +126,7 @@ class Inference:
     def shapes(self) -> Shapes | None:
         """The inferred shapes; None if the program runs on none that were tried."""
         found = self._search()
+        # Square matrices are asked for where an operator's index says so, as long as that is possible.
         if found is None and self.square:
             self.square, self._tried = False, {}
             found = self._search()
@@ -132,6 +140,7 @@ class Inference:
 
     def _search(self) -> Shapes | None:
         sizes = self._known()
+        # `x.reshape(2, 6)` runs for twelve elements alone: its integers are sizes worth trying.
         given = {n for n in given_integers(self.program) if 1 < n <= MOST_GIVEN} - {SIZE, *sizes}
         every = [*sorted({SIZE, *sizes}), *sorted(given)]
         for group in (every if len(every) < 4 else [SIZE]), [EVEN]:
@@ -154,6 +163,7 @@ class Inference:
             return shapes
         scalars = [n for n, s in shapes.items() if not s and (beside or n[:1].isupper())]
         data = [n for n in scalars if _is_data(n)]
+        # Data first: once y is a vector, the b beside it may stay a number.
         for name in [*data, *(n for n in scalars if n not in data)]:
             every = [_array(name, size), *_met(result.calls, name)]
             tried = ((s, self.trial({**shapes, name: s})) for s in every)
@@ -168,6 +178,8 @@ class Inference:
                 fits = added or not any(gaps)
             else:
                 fits = added and not any(gaps)
+            # If the program also takes another size, the variable is no partner of the arrays but
+            # broadcasts with them.
             if fits and self.trial({**shapes, name: tuple(k + 1 for k in shape)}) is None:
                 shapes = {**shapes, name: shape}
         return shapes
@@ -190,6 +202,8 @@ class Inference:
             trial = self.trial(shapes)
             scalars = [n for n, s in shapes.items() if not s]
             asked = list(_asked(trial.calls if trial else [], set(scalars)))
+            # All that an operator asks for together, then all but one of them: `dot(a*x, y)` may have a
+            # number a.
             fewer = [[n for n in names if n != one] for names in asked for one in (None, *names)]
             if self.suits is None:  # last with another, which must have the same shape
                 fewer += [[*names, n] for names in asked for n in scalars if n not in names]
@@ -208,6 +222,7 @@ class Inference:
         size = max((*known, *(k for s in shapes.values() for k in s)), default=0)
         while left:
             group = self._together(left, current, size + 1)
+            # If all axes are tied there is one size only, and any will do.
             if group and (len(group) < len(axes) or known.intersection(_sizes(current, group))):
                 current, size = _moved(current, group, size + 1), size + 1
             left = [a for a in left[1:] if a not in group]

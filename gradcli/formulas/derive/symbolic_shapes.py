@@ -370,6 +370,7 @@ class Terms:
             for p, q, text in terms:
                 if (p, q) == (a, b):
                     return Size(a, text)
+        # A multiple of a size: the 2*n of a concatenation of x with itself.
         for p, q, text in (*self.single, *self.products):
             if a * q == b * p and a % p == b % q == 0:
                 return Size(a, f"{a // p}*{text}")
@@ -392,6 +393,8 @@ class Terms:
                     if one * below != two * above:
                         continue
                     c = a.value / Fraction(p) ** power
+                    # 3 of a vector of 3 may be n, and 6 of it may be 2*n or n*(n - 1): the simpler one, if
+                    # both fit both sizes.
                     simple = abs(c.numerator) + c.denominator + 2 * rank
                     found = (simple, c, _powered(text, power))
                     best = found if best is None or found[0] < best[0] else best
@@ -440,6 +443,7 @@ def unified(one: Expression, two: Expression, terms: Terms) -> Expression:
         if ready:
             made[key] = _unified(a, b, made, terms)
             continue
+        # One pair of sizes may make a sum of three terms, and another one of two that have merged.
         if a.op != b.op or len(a.args) != len(b.args) or len(a.shape) != len(b.shape):
             raise NoSymbolicShape
         stack.append((a, b, True))
