@@ -550,7 +550,9 @@ def _abs(u: Expression) -> Expression | None:
 def _sign(u: Expression) -> Expression | None:
     n = value_of(u)
     if n is not None and n.exact:
-        return zero if n.whole == 0 else (minus_one if n.negative else one)
+        if n.whole == 0:
+            return zero
+        return minus_one if n.negative else one
     return None
 
 

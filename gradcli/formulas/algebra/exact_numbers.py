@@ -89,8 +89,10 @@ class Number:
         base, n = self.value, exponent.value
         if not isinstance(base, Fraction) or not isinstance(n, Fraction):
             return None
+        if base == 0 and n <= 0:
+            return ONE if n == 0 else None
         if base == 0:
-            return self if n > 0 else (ONE if n == 0 else None)
+            return self
         decimal = self.decimal
         if n.denominator != 1:
             root = _root(base, n.denominator)

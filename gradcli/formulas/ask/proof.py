@@ -799,15 +799,14 @@ def _says_something(expected: Any) -> bool:
 
 def _noise(pairs: Pairs, moved: list[Pairs]) -> list[dict[str, float]]:
     """How far the claimed or the expected values move when the last digits of a point change."""
-    return [
-        {
-            n: max(
-                (_distance(m[k][i][n], pairs[k][i][n]) for m in moved for i in (0, 1)), default=0.0
-            )
-            for n in pair[1]
-        }
-        for k, pair in enumerate(pairs)
-    ]
+    found = []
+    for k, pair in enumerate(pairs):
+        by = dict.fromkeys(pair[1], 0.0)
+        for n in by:
+            apart = [_distance(m[k][i][n], pair[i][n]) for m in moved for i in (0, 1)]
+            by[n] = max(apart, default=0.0)
+        found.append(by)
+    return found
 
 
 def _jumps(pairs: Pairs, noise: list[dict[str, float]]) -> bool:

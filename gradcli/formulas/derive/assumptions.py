@@ -362,7 +362,9 @@ class Assumptions:
         """1 if all elements are positive numbers, -1 if all are negative; 0 if that is not known."""
         n = value_of(node)
         if n is not None:
-            return (-1 if n.negative else 1) if n.exact and n != ZERO else 0
+            if not n.exact or n == ZERO:
+                return 0
+            return -1 if n.negative else 1
         if node.op == "name":
             return next((_SIGNS[k] for k in self.by.get(node.data, ()) if k in _SIGNS), 0)
         if node.op == "product":

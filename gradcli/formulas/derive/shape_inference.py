@@ -335,7 +335,7 @@ def larger(shapes: Mapping[str, Shape], guessed: Mapping[str, Shape]) -> Shapes:
     # What is given has its size; an inferred size equal to it may be tied to it, and stays.
     fixed = {n for name, s in shapes.items() if name not in guessed for n in s}
     free = {n for s in guessed.values() for n in s} - fixed
-    found = {n: tuple(k + 2 if k in free else k for k in s) for n, s in shapes.items()}
+    found = {n: tuple(k + 2 * (k in free) for k in s) for n, s in shapes.items()}
     return found if found != dict(shapes) and _count(found) <= MOST else {}
 
 
@@ -350,9 +350,10 @@ def _ranks(free: Sequence[str], said: Mapping[str, int]) -> list[tuple[int, ...]
         return tuple(said.get(n, rank) for n in free)
 
     # Capitals are matrices, as everywhere in linear algebra; other names are numbers before vectors.
-    likely = [
-        (said[n],) if n in said else (2, 1, 0) if n[:1].isupper() else (0, 1, 2) for n in free
-    ]
+    likely: list[tuple[int, ...]] = []
+    for n in free:
+        habit = (2, 1, 0) if n[:1].isupper() else (0, 1, 2)
+        likely.append((said[n],) if n in said else habit)
     # Numbers first: most formulas that people type are of numbers, and `x*y` shall not be of vectors.
     scalars = all_of(0)
     # All combinations of three ranks of seven names are 2,187 runs of the program.
@@ -396,9 +397,10 @@ def _sizes(shapes: Shapes, axes: Sequence[Axis]) -> set[int]:
 
 def _moved(shapes: Shapes, axes: Sequence[Axis], size: int) -> Shapes:
     """The shapes with these axes changed to a size."""
-    return {
-        n: tuple(size if (n, i) in axes else k for i, k in enumerate(s)) for n, s in shapes.items()
-    }
+    made = {n: list(s) for n, s in shapes.items()}
+    for n, i in axes:
+        made[n][i] = size
+    return {n: tuple(s) for n, s in made.items()}
 
 
 # -- what a program requires ----------------------------------------------------------------------

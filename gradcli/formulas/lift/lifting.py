@@ -310,11 +310,12 @@ def _inner(order: Sequence[Call], outputs: Sequence[Value]) -> set[int]:
             terms.update(map(id, made.args[:2]))
         factors.update(map(id, _factors(made)))
     once = [c for c in order if uses.get(id(c.outputs[0])) == 1]
-    return {
-        id(c)
-        for c in once
-        if id(c.outputs[0]) in (terms if _is_sum(c) else factors if _factors(c) else ())
-    }
+    found = set()
+    for made in once:
+        own, is_sum = id(made.outputs[0]), _is_sum(made)
+        if (is_sum and own in terms) or (not is_sum and own in factors and _factors(made)):
+            found.add(id(made))
+    return found
 
 
 __all__ = ["Lifter", "NoExpression"]

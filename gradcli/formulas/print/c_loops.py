@@ -482,9 +482,10 @@ def _log_sum(loops: _Loops, own: Expression, at: Indices) -> Piece:
     inner, axes, keeps = _parts(loops, own)
     loops.cheap(inner)
     found = _log_of_sum(inner, axes)
+    if keeps or not found.shape:
+        return loops.element(found, at if found.shape else ())
     rest = iter(at)
-    place = at if keeps else tuple("0" if n == 1 else next(rest) for n in found.shape)
-    return loops.element(found, place if found.shape else ())
+    return loops.element(found, tuple("0" if n == 1 else next(rest) for n in found.shape))
 
 
 def _shares(function: str) -> Rule:
@@ -548,12 +549,11 @@ def to_c(found: Derivatives) -> str:
     loops = _Loops({*names.values(), *([] if in_one else results), *TAKEN}, shapes)
     loops.flat = not any(node.shape for node in order(roots))
     whole = {n for n, v in found.variables.items() if np.asarray(v).dtype.kind in "iu"}
-    parameters = [
-        _declared(f"const double {names[n]}", loops.sizes_of(s), len(s))
-        if s
-        else f"{'int' if n in whole and not in_one else 'double'} {names[n]}"
-        for n, s in shapes.items()
-    ]
+    parameters = []
+    for n, s in shapes.items():
+        kind = "int" if n in whole and not in_one else "double"
+        array = _declared(f"const double {names[n]}", loops.sizes_of(s), len(s))
+        parameters.append(array if s else f"{kind} {names[n]}")
     loops.known |= {node: names[node.data] for node in read}
     for _, part in shared_parts(roots, taken=loops.taken):
         if not is_call(part, "[]", "()", ":", "float", "tensor"):
@@ -623,10 +623,10 @@ def run_c(code: str, values: Sequence[Any]) -> Any:
     space |= {"__builtins__": {}, "_range_": range, "_zeros_": np.zeros, "_array_": np.array}
     space["where"] = lambda condition, a, b: a if condition else b
     exec("\n".join(python), space)
-    arguments = [
-        v if one.startswith("int ") else np.asarray(v, float).ravel() if np.ndim(v) else float(v)
-        for v, one in zip(values, given, strict=False)
-    ]
+    arguments = []
+    for v, one in zip(values, given, strict=False):
+        number = v if one.startswith("int ") or np.ndim(v) else float(v)
+        arguments.append(np.asarray(v, float).ravel() if np.ndim(v) else number)
     results = {name: np.zeros(shape or (1,)) for name, shape in shapes.items()}
     with np.errstate(all="ignore"):
         value = space["run"](*arguments, *(r.reshape(-1) for r in results.values()))

@@ -395,10 +395,11 @@ def _joined(one: Product, two: Product, rank: int) -> Product | None:
     # Then (A - B)@x - (A - B)@y is found to share it, and becomes (A - B)@(x - y).
     if len(edge) == 2 and alg.leads_negative(numbers[0]):  # A@x - B@x and B@y - A@y share A - B
         outer, numbers = alg.negate(outer), list(map(alg.negate, numbers))
-    both = _sum(
-        alg.multiply(n, *(f for f, _ in own)) if alone else _inside(n, own, edge)
-        for n, own in zip(numbers, (mine, other), strict=True)
-    )
+    both_sides = zip(numbers, (mine, other), strict=True)
+    if alone:
+        both = _sum(alg.multiply(n, *(f for f, _ in own)) for n, own in both_sides)
+    else:
+        both = _sum(_inside(n, own, edge) for n, own in both_sides)
     if not both.shape:
         return Product(alg.multiply(outer, both), common)
     return Product(outer, (*common, (both, edge)))
@@ -538,10 +539,10 @@ def _as_matrix(factors: list[Factor], shape: Shape) -> Expression | None:
         len(ks) > 2 for _, ks in factors
     ):
         return None
-    vectors = [
-        alg.multiply(*given) if (given := [f for f, ks in factors if ks == (k,)]) else alg.one
-        for k in range(len(shape))
-    ]
+    vectors = [alg.one] * len(shape)
+    for f, ks in factors:
+        if len(ks) == 1:
+            vectors[ks[0]] = alg.multiply(vectors[ks[0]], f)
     if not shape:
         return alg.one
     if len(shape) == 1:

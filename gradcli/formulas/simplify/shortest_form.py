@@ -86,7 +86,7 @@ def _count(node: Expression) -> int:
     if node.op == "product":
         return _scaled(node, node.data[0]) + int(node.data[0].negative)
     # So that tanh(x) is preferred to a quotient of sinh and cosh, which overflows at 711.
-    own = 0 if node.op != "call" else 2 if node.data[0] in GROWING else 1
+    own = 0 if node.op != "call" else 1 + (node.data[0] in GROWING)
     return sum(_counts[a] for a in node.args) + own
 
 
@@ -118,7 +118,10 @@ def _scaled(term: Expression, c: Number) -> int:
             above, found = above + 1, found + _counts[e] + 1
             continue
         size = abs_(e)
-        found += 0 if size.whole == 1 else 1 if size.value == HALF else 1 + _count_of(size)
+        if size.value == HALF:
+            found += 1
+        elif size.whole != 1:
+            found += 1 + _count_of(size)
         above, below = above + (not e.negative), below + e.negative
     return found + max(above - 1, 0) + below
 
@@ -462,7 +465,8 @@ class Writer:
         powers: dict[Factor, Rational],
     ) -> None:
         """Move powers u**v into exp, in place, if its exponent has log(u): it may be a square."""
-        inside = {k for t in plain for f in t.powers for k in _parts(f) if word_of(k) == "log"}
+        every = {f for t in plain for f in t.powers}
+        inside = {k for f in every for k in _parts(f) if word_of(k) == "log"}
         for k in inside:
             more = [t.times(Product(1, {k: 1})) for t in by_base.get(k, [])]
             root = generator("root", entry_of(k)[2][0])
