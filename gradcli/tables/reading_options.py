@@ -16,7 +16,8 @@ class How(NamedTuple):
     header, units: the number of a line, or "none". names: of all columns. comment: signs that begin
     remarks. separator: a character, "tab", "blank" or "fixed". footer: lines at the end that are no rows.
     block: of several that two blank lines part. date_order: "dmy", "mdy" or "ymd". time_unit: of times
-    as numbers. time_origin: what they are counted from, "first" or a time. sheet: of a workbook.
+    as numbers. time_origin: what they are counted from, "first", "epoch" or a time; "none": what looks like
+    seconds since 1970 are numbers. sheet: of a workbook.
     """
 
     skip_lines: int = 0
@@ -83,7 +84,7 @@ class Reading:
 
         if column not in self.origins:
             shown = first
-            if self.how.time_origin not in (None, "first"):
+            if self.how.time_origin not in (None, "first", "none"):
                 shown = (
                     "1970-01-01" if self.how.time_origin == "epoch" else str(self.how.time_origin)
                 )

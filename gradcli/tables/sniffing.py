@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -17,6 +18,7 @@ LETTERS = 1 << 16  # of a text that are looked at
 _SIGNS = frozenset("%!;*@'/")  # that begin remarks elsewhere
 FOOTER = 20  # lines at the end that may be none of the table
 SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\r?', re.I)  # how Excel says what separates
+_PREAMBLE = 100  # lines among which the end of a preamble is looked for
 _REMARKS = 1000  # lines among which remarks are looked for
 # What spreadsheets and loggers put below a column of numbers.
 _SUM = re.compile(
@@ -45,7 +47,8 @@ def sniff(
         except TableError as one:
             error = one
         else:
-            if len(rows) > 1 and rows[0][0][:1] not in _SIGNS and _is_plain(found, rows):
+            plain = len(rows) > 1 and rows[0][0][:1] not in _SIGNS and _is_plain(found, rows)
+            if plain and not _begins_below(head, found):
                 return _settled(found, head, name, reading)
     enough = whole or len(head) < len(lines)
     if not enough:
@@ -119,6 +122,18 @@ def _is_plain(dialect: Dialect, rows: Sequence[list[str]]) -> bool:
             if all(re.fullmatch(r"[-=:+]{2,}", cell) for cell in row):  # a ruler below the names
                 return False
     return True
+
+
+def _begins_below(lines: Sequence[str], dialect: Dialect) -> bool:
+    """Whether names of as many columns stand below a blank line: what is above them is preamble."""
+    for before, line in itertools.pairwise(lines[:_PREAMBLE]):
+        if before.strip() or not line.strip() or line is lines[0]:
+            continue
+        fields = next((f for _, f in delimited.rows_of([line], dialect, "")), [])
+        kinds = {kind(shape(cell), ".") for cell in fields}
+        if len(fields) == dialect.width > 1 and kinds == {"w"}:
+            return True
+    return False
 
 
 def _settled(dialect: Dialect, lines: Sequence[str], name: str, reading: Reading) -> Dialect:
@@ -290,8 +305,10 @@ def _is_below(fields: list[str], dialect: Dialect) -> bool:
     return not ("n" in kinds or "t" in kinds) and any(kinds[c] == "w" for c in dialect.numeric)
 
 
-def tell_footer(lines: Sequence[str], number: int, name: str, reading: Reading) -> None:
-    """Say which lines at the end were left out. number: of the first."""
+def tell_footer(
+    lines: Sequence[str], number: int, name: str, reading: Reading, more: int = 0
+) -> None:
+    """Say which lines at the end were left out. number: of the first. more: lines behind these."""
     there = [(k, line.strip()) for k, line in enumerate(lines, number) if line.strip()]
     if not there:
         return
@@ -299,7 +316,8 @@ def tell_footer(lines: Sequence[str], number: int, name: str, reading: Reading) 
     shown = text if len(text) < 40 else text[:37] + "…"
     reading.keep(name, {"footer_line": at})
     reading.note(
-        name, f"{counted(len(there), 'line')} below the table left out, from line {at} ({shown})"
+        name,
+        f"{counted(len(there) + more, 'line')} below the table left out, from line {at} ({shown})",
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import gradcli
 from gradcli.tables import TableError
 from gradcli.tables.cell_kinds import as_python, is_unit, kind, shape
 from gradcli.tables.delimited import Dialect
@@ -313,3 +314,11 @@ def test_whatever_the_lines_are_no_fault_is_ours(pieces: list[str], told: str) -
         assert error.message
     else:
         assert found.width >= 1
+
+
+def test_one_row_below_a_preamble_of_as_many_cells(tmp_path: Path) -> None:
+    file = tmp_path / "f.csv"
+    file.write_text("Model,DPO2024\nFirmware,1.2\n\nTIME,CH1\n0,1.5\n")
+    assert gradcli.read_table(str(file))["CH1"].tolist() == [1.5]
+    file.write_text("a,b\n1,2\n\n3,4\n")  # a blank line alone begins nothing
+    assert gradcli.read_table(str(file))["b"].tolist() == [2, 4]
