@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
@@ -178,6 +179,8 @@ def notes(watched: Watched, source: str, order: int = 1) -> list[Note]:
             crossing = side.crossing
             place = None if crossing is None else (crossing.name, crossing.span)
             kind = "smooth" if side.exists else "jump" if side.jump else "kink"
+            if order > 1 and kind == "smooth" and not math.isfinite(side.taken):
+                continue  # said where power series look at what is not finite
             by_place.setdefault((place, kind), {}).setdefault(one.name, []).append(side)
     sizes = {one.name: one for one in found}
     return [

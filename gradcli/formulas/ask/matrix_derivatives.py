@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
@@ -37,6 +37,7 @@ from gradcli.formulas.derive.differentiate import (
 from gradcli.formulas.simplify.indexed_factors import IndexedFactors
 from gradcli.formulas.simplify.simplify import canonicalise, simplify
 from gradcli.language import run
+from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
 from gradcli.language.program import Program
 from gradcli.transforms import autograd_functional, traced_matrices
 
@@ -303,12 +304,21 @@ class MatrixClaim(Claim):
         tensors = {n: wrap(np.array(v)) for n, v in arrays.items()}
         if self.found.kind == "Jacobian":
             return removable.limits_of_jacobian(program, tensors, words, self.names)
-        if self.found.kind == "partial" or self.found.shape:
+        if self.found.kind == "partial":
             return None
-        rows = removable.limits_of_hessian(program, tensors, words, self.names)
+        if self.found.shape and self._is_finite(arrays):
+            return None
+        of = removable.limits_of_summed_hessian if self.found.shape else removable.limits_of_hessian
+        rows = of(program, tensors, words, self.names)
         if rows is None:
             return None
         return {label: rows[a, b] for label, (a, b) in blocks.items()}
+
+    def _is_finite(self, arrays: Arrays) -> bool:
+        """Whether the text's numbers are; False where it does not run."""
+        with np.errstate(all="ignore"), suppress(LanguageError, *OPERATION_ERRORS):
+            return all(np.isfinite(v).all() for v in self.run(arrays).values())
+        return False
 
     def _nested(self, leaves: Mapping[str, Tensor], words: Sequence[str]) -> Any:
         """A derivative of higher order: Jacobians nested, one variable after the other."""

@@ -372,6 +372,7 @@ def proved(
             again = partial(_at, find, program, wrt, how)
             claimed = partial(claim, names=names or {})
             elsewhere = Elsewhere(proof, arrays, given, lettered)
+            elsewhere.singular = singular is not None
             found, made = _of_any_size(found, made, again, claimed, elsewhere, cse)
             kept = found, made, proof.beside if singular is None else singular
         if singular is None:
@@ -504,6 +505,9 @@ class Elsewhere:
         self.free: list[Arrays] = []
         self.alike: list[Arrays] = []
         self.tried, self.silent = True, False
+        self.singular = (
+            False  # whether the given point has other numbers than the text, which it may keep
+        )
         if not any(map(np.ndim, arrays.values())):
             return
         base = arrays
@@ -666,7 +670,8 @@ def _of_any_size(
                 continue
             shown = printed(better, made.form, cse)
             proof = claim(better, shown)
-            if prove(proof, arrays, given=given) is not None or not all(map(proof.holds, pair)):
+            apart = prove(proof, arrays, given=given) is not None
+            if apart > elsewhere.singular or not all(map(proof.holds, pair)):
                 continue
             if elsewhere.tell(proof) or (shown.alike and not made.alike):
                 found, made = better, shown
