@@ -255,9 +255,15 @@ def _one_dimension(
     signature = (
         f"fft.{name}(Tensor input, int? n=None, int dim=-1, str? norm=None, *, Tensor? out=None)"
     )
-    return function(
-        signature, primitives=primitives, samples=[f"fft.{name}({s})" for s in samples], **about
-    )(body)
+    about |= {"samples": [f"fft.{name}({s})" for s in samples], "out": _taken(name, name)}
+    return function(signature, primitives=primitives, **about)(body)
+
+
+def _taken(name: str, title: str) -> str:
+    """The dtypes of `out` that a transform takes; title: its name in messages."""
+    if name.startswith(("fft", "ifft", "rfft", "ihfft")):
+        return f"only FD: {title} expects a complex output tensor, but got {{1}}"
+    return f"only efd: {title} expects a floating point output tensor, but got {{1}}"
 
 
 fft = _one_dimension(
@@ -362,10 +368,9 @@ def _over(
     signature = (
         f"fft_{name}(Tensor input, int[1]? s=None, {dim}, str? norm=None, *, Tensor out=None)"
     )
-    samples = [f"fft.{name}({sample})"]
-    function(signature, name=f"fft.{name}", method=False, primitives=primitives, samples=samples)(
-        body
-    )
+    title = "fftn" if call is _complex_n else f"{name[:-1]}n"
+    facts: Any = {"samples": [f"fft.{name}({sample})"], "out": _taken(name, title)}
+    function(signature, name=f"fft.{name}", method=False, primitives=primitives, **facts)(body)
 
 
 _enter("fft", "The discrete Fourier transform", _complex_n, "randn(3,4)", [fft_c2c])

@@ -47,6 +47,7 @@ def _values(x: Tensor) -> Any:
 @function(
     "linalg.det(Tensor A, *, Tensor? out=None)",
     samples=f"({_REGULAR}); (randn(2,3,3)); (randn(0,0))",
+    out="exact",
 )
 def linalg_det(A: Tensor) -> Any:
     """The determinants of square matrices."""
@@ -59,13 +60,21 @@ def det(input: Tensor) -> Any:
     return factorisations.det_p(input)[0]
 
 
-@function("linalg.slogdet(Tensor A, *, Tensor[]? out=None)", samples=f"({_REGULAR})")
+@function(
+    "linalg.slogdet(Tensor A, *, Tensor[]? out=None)",
+    samples=f"({_REGULAR})",
+    out="exact",
+)
 def linalg_slogdet(A: Tensor) -> Any:
     """(sign, logabsdet): the determinants' signs and logarithms of absolute values."""
     return _SLOGDET(factorisations.slogdet_p(A)[:2])
 
 
-@function("slogdet(Tensor input, *, Tensor[]? out=None)", samples=f"({_REGULAR})")
+@function(
+    "slogdet(Tensor input, *, Tensor[]? out=None)",
+    samples=f"({_REGULAR})",
+    out="exact",
+)
 def slogdet(input: Tensor) -> Any:
     """(sign, logabsdet), see linalg.slogdet."""
     return _SLOGDET_OLD(factorisations.slogdet_p(input)[:2])
@@ -94,6 +103,7 @@ def _inverse(A: Tensor, name: str) -> Any:
     "linalg.inv(Tensor A, *, Tensor? out=None)|numpy",
     primitives=[factorisations.inv_ex],
     samples=f"({_REGULAR}); (eye(2) + rand(4,2,2))",
+    out="exact",
 )
 def linalg_inv(A: Tensor) -> Any:
     """The inverses of square matrices."""
@@ -105,6 +115,7 @@ def linalg_inv(A: Tensor) -> Any:
     aliases="linalg.inverse",
     primitives=[factorisations.inv_ex],
     samples=f"({_REGULAR})",
+    out="exact",
 )
 def inverse(input: Tensor) -> Any:
     """The inverses of square matrices, see linalg.inv."""
@@ -116,12 +127,14 @@ linalg_inv_ex = results(
     factorisations.inv_ex,
     doc="(inverse, info): as linalg.inv, reporting failures instead of raising.",
     samples=f"({_REGULAR})",
+    out="exact",
 )
 
 
 @function(
     "linalg.solve(Tensor A, Tensor B, *, bool left=True, Tensor? out=None)|numpy",
     samples=f"({_REGULAR}, randn(3)); ({_REGULAR}, randn(3,2)); ({_REGULAR}, randn(2,3), left=False)",
+    out="exact",
 )
 def linalg_solve(A: Tensor, B: Tensor, left: bool) -> Any:
     """X with A X = B (or X A = B)."""
@@ -134,6 +147,7 @@ def linalg_solve(A: Tensor, B: Tensor, left: bool) -> Any:
 @function(
     "linalg.solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False, Tensor[]? out=None)",
     samples=f"({_REGULAR}, randn(3))",
+    out="exact",
 )
 def linalg_solve_ex(A: Tensor, B: Tensor, left: bool, check_errors: bool) -> Any:
     """(result, info): as linalg.solve, reporting failures instead of raising."""
@@ -147,12 +161,17 @@ triangular_solve = results(
     factorisations.triangular_solve_p,
     doc="(solution, cloned_coefficient): X with A X = input for a triangular A.",
     samples="(randn(3,2), randn(3,3) + 3*eye(3))",
+    out="exact",
 )
 
 
 @function(
     "linalg.tensorinv(Tensor input, int ind=2, *, Tensor? out=None)",
     samples="(eye(4).reshape(2,2,4), ind=2)",
+    out=(
+        "cast: tensorinv: Expected result to be safely castable from {0} dtype, but "
+        "got result with dtype {1}"
+    ),
 )
 def linalg_tensorinv(A: Tensor, ind: int) -> Any:
     """The inverse of a tensor as a map between its first `ind` dimensions and the rest."""
@@ -176,6 +195,10 @@ def linalg_tensorinv(A: Tensor, ind: int) -> Any:
     "linalg.tensorsolve(Tensor input, Tensor other, int[]? dims=None, *, Tensor? out=None)",
     primitives=[factorisations.solve_ex],
     samples="(eye(4).reshape(2,2,4), randn(2,2))",
+    out=(
+        "cast: tensorsolve: Expected result to be safely castable from {0} dtype, but"
+        " got result with dtype {1}"
+    ),
 )
 def linalg_tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None) -> Any:
     """X with tensordot(A, X, X.ndim) = B."""
@@ -197,6 +220,7 @@ def linalg_tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None) -> Any:
 @function(
     "linalg.cholesky(Tensor input, *, bool upper=False, Tensor? out=None)",
     samples=f"({_POSITIVE}); ({_POSITIVE}, upper=True)",
+    out="exact",
 )
 def linalg_cholesky(A: Tensor, upper: bool) -> Any:
     """L with A = L @ L.mH, or its adjoint."""
@@ -211,6 +235,7 @@ linalg_cholesky_ex = results(
     factorisations.cholesky_ex_p,
     doc="(L, info): as linalg.cholesky, reporting failures instead of raising.",
     samples=f"({_POSITIVE})",
+    out="exact",
 )
 
 
@@ -220,10 +245,15 @@ linalg_qr = results(
     factorisations.qr_p,
     doc="(Q, R) with A = Q @ R.",
     samples="(randn(3,2)); (randn(2,3)); (randn(2,3), mode='complete')",
+    out="exact",
 )
 
 
-@function("qr(Tensor input, bool some=True, *, Tensor[]? out=None)", samples="(randn(3,2))")
+@function(
+    "qr(Tensor input, bool some=True, *, Tensor[]? out=None)",
+    samples="(randn(3,2))",
+    out="exact",
+)
 def qr(input: Tensor, some: bool) -> Any:
     """(Q, R), see linalg.qr."""
     return _QR_OLD(factorisations.qr_p(input, "reduced" if some else "complete"))
@@ -234,11 +264,14 @@ linalg_eigh = results(
     factorisations.eigh_p,
     doc="(eigenvalues, eigenvectors) of symmetric matrices, in ascending order; one triangle is read.",
     samples=f"({_SYMMETRIC})",
+    out="exact",
 )
 
 
 @function(
-    "linalg.eigvalsh(Tensor input, str UPLO='L', *, Tensor? out=None)", samples=f"({_SYMMETRIC})"
+    "linalg.eigvalsh(Tensor input, str UPLO='L', *, Tensor? out=None)",
+    samples=f"({_SYMMETRIC})",
+    out="exact",
 )
 def linalg_eigvalsh(A: Tensor, UPLO: str) -> Any:
     """The eigenvalues of symmetric matrices, ascending."""
@@ -250,10 +283,23 @@ linalg_eig = results(
     factorisations.eig_p,
     doc="(eigenvalues, eigenvectors), complex.",
     samples=f"({_REGULAR})",
+    out=(
+        "cast: torch.linalg.eig: Expected eigenvalues to be safely castable from {0} "
+        "dtype, but got eigenvalues with dtype {1} | cast: torch.linalg.eig: Expected"
+        " eigenvectors to be safely castable from {0} dtype, but got eigenvectors "
+        "with dtype {1}"
+    ),
 )
 
 
-@function("linalg.eigvals(Tensor input, *, Tensor? out=None)", samples=f"({_REGULAR})")
+@function(
+    "linalg.eigvals(Tensor input, *, Tensor? out=None)",
+    samples=f"({_REGULAR})",
+    out=(
+        "cast: torch.linalg.eigvals: Expected eigenvalues to be safely castable from "
+        "{0} dtype, but got eigenvalues with dtype {1}"
+    ),
+)
 def linalg_eigvals(A: Tensor) -> Any:
     """The eigenvalues, complex."""
     recorded = A.requires_grad and modes.is_grad_enabled()  # by linalg.eig
@@ -264,6 +310,7 @@ def linalg_eigvals(A: Tensor) -> Any:
 @function(
     "linalg.svd(Tensor A, bool full_matrices=True, *, str? driver=None, Tensor[]? out=None)",
     samples="(randn(3,2), full_matrices=False)",
+    out="exact",
 )
 def linalg_svd(A: Tensor, full_matrices: bool, driver: str | None) -> Any:
     """(U, S, Vh) with A = U @ diag(S) @ Vh."""
@@ -274,7 +321,11 @@ def linalg_svd(A: Tensor, full_matrices: bool, driver: str | None) -> Any:
     return _SVD(factorisations.svd_p(A, full_matrices))
 
 
-@function("linalg.svdvals(Tensor A, *, str? driver=None, Tensor? out=None)", samples="(randn(3,2))")
+@function(
+    "linalg.svdvals(Tensor A, *, str? driver=None, Tensor? out=None)",
+    samples="(randn(3,2))",
+    out="exact",
+)
 def linalg_svdvals(A: Tensor, driver: str | None) -> Any:
     """The singular values, descending."""
     return factorisations.svd_p(A, False)[1]
@@ -283,6 +334,7 @@ def linalg_svdvals(A: Tensor, driver: str | None) -> Any:
 @function(
     "svd(Tensor input, bool some=True, bool compute_uv=True, *, Tensor[]? out=None)",
     samples="(randn(3,2))",
+    out="exact",
 )
 def svd(input: Tensor, some: bool, compute_uv: bool) -> Any:
     """(U, S, V), see linalg.svd; V is not transposed."""
@@ -314,6 +366,7 @@ def _as_tensor(limit: float | None) -> Any:
     "linalg.pinv(Tensor input, Tensor rcond, bool hermitian=False, *, Tensor out=None)",
     "linalg.pinv(Tensor input, float rcond, bool hermitian=False, *, Tensor out=None)",
     samples="(randn(3,2)); (randn(2,3))",
+    out="cast: castable",
 )
 def linalg_pinv(
     input: Tensor,
@@ -345,6 +398,7 @@ def pinverse(input: Tensor, rcond: float) -> Any:
     "linalg.matrix_rank(Tensor input, Tensor tol, bool hermitian=False, *, Tensor out=None)",
     "linalg.matrix_rank(Tensor input, float tol, bool hermitian=False, *, Tensor out=None)",
     samples="(randn(3,2))",
+    out="cast: torch.castable",
 )
 def linalg_matrix_rank(
     input: Tensor,
@@ -376,6 +430,15 @@ linalg_lstsq = results(
     factorisations.lstsq_p,
     doc="(solution, residuals, rank, singular_values) of the least-squares problem A X = B.",
     samples="(randn(4,2), randn(4,3)); (randn(4,2), randn(4))",
+    out=(
+        "cast: torch.linalg.lstsq: Expected solution to be safely castable from {0} "
+        "dtype, but got solution with dtype {1} | cast: torch.linalg.lstsq: Expected "
+        "solution to be safely castable from {0} dtype, but got solution with dtype"
+        " {1} | cast: torch.linalg.lstsq: Expected rank to be safely castable from "
+        "{0} dtype, but got rank with dtype {1} | cast: torch.linalg.lstsq: Expected "
+        "singular_values to be safely castable from {0} dtype, but got "
+        "singular_values with dtype {1}"
+    ),
 )
 
 
@@ -386,6 +449,7 @@ linalg_lstsq = results(
     aliases="matrix_power",
     primitives=[mm, factorisations.inv_ex],
     samples=f"(randn(3,3), 3); ({_REGULAR}, -2); matrix_power(randn(3,3), 5)",
+    out=lambda input, n: "cast: castable" if n in (0, 1) else "exact",
 )
 def linalg_matrix_power(input: Tensor, n: int) -> Any:
     """Repeated products of square matrices; negative n inverts."""
@@ -482,6 +546,7 @@ def _matrix_norm(A: Tensor, ord: Any, dim: Ints, keepdim: bool) -> Any:
     "keepdim=False, *, ScalarType? dtype=None, Tensor out=None)",
     primitives=[factorisations.svd_p],
     samples="(randn(3,2)); (randn(3,2), 'nuc'); (randn(3,2), 2); (randn(3,2), inf)",
+    out="exact: {name} expected out tensor dtype {0} but got: {1}",
 )
 def linalg_matrix_norm(
     input: Tensor,
@@ -502,6 +567,7 @@ def linalg_matrix_norm(
     "ScalarType? dtype=None, Tensor out=None)",
     primitives=[factorisations.svd_p],
     samples="(randn(3)); (randn(3,2), 2); (randn(3,2), 1, dim=0)",
+    out="exact: {name} expected out tensor dtype {0} but got: {1}",
 )
 def linalg_norm(
     input: Tensor,
@@ -554,6 +620,7 @@ def _singular_condition(A: Tensor, p: Any) -> Any:
     "linalg.cond(Tensor input, Scalar? p=None, *, Tensor out=None)",
     "linalg.cond(Tensor input, str p, *, Tensor out=None)",
     samples=f"({_REGULAR}); ({_REGULAR}, 'fro'); ({_REGULAR}, 1)",
+    out="cast: castable",
 )
 def linalg_cond(input: Tensor, p: float | str | None = None) -> Any:
     """The condition number of matrices with respect to a norm."""
@@ -579,7 +646,11 @@ def linalg_cond(input: Tensor, p: float | str | None = None) -> Any:
 
 
 # -- LU -------------------------------------------------------------------------------------------
-@function("linalg.lu(Tensor A, *, bool pivot=True, Tensor[]? out=None)", samples=f"({_REGULAR})")
+@function(
+    "linalg.lu(Tensor A, *, bool pivot=True, Tensor[]? out=None)",
+    samples=f"({_REGULAR})",
+    out="exact",
+)
 def linalg_lu(A: Tensor, pivot: bool) -> Any:
     """(P, L, U) with A = P @ L @ U."""
     lower, upper, p = factorisations.lu_p(A, pivot=pivot)
@@ -587,7 +658,9 @@ def linalg_lu(A: Tensor, pivot: bool) -> Any:
 
 
 @function(
-    "linalg.lu_factor(Tensor A, *, bool pivot=True, Tensor[]? out=None)", samples=f"({_REGULAR})"
+    "linalg.lu_factor(Tensor A, *, bool pivot=True, Tensor[]? out=None)",
+    samples=f"({_REGULAR})",
+    out="exact",
 )
 def linalg_lu_factor(A: Tensor, pivot: bool) -> Any:
     """(LU, pivots): both factors in one matrix."""
@@ -603,6 +676,7 @@ linalg_lu_factor_ex = results(
     factorisations.lu_factor_ex_p,
     doc="(LU, pivots, info): as linalg.lu_factor, reporting failures instead of raising.",
     samples=f"({_REGULAR})",
+    out="exact",
 )
 
 
@@ -623,6 +697,7 @@ def lu(A: Tensor, pivot: bool, get_infos: bool, out: Any = None) -> Any:
     "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, "
     "bool unpack_pivots=True, *, Tensor[]? out=None)|function",
     samples=f"(*linalg.lu_factor({_REGULAR}))",
+    out="exact",
 )
 def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool, unpack_pivots: bool) -> Any:
     """(P, L, U) from packed factors."""
@@ -633,6 +708,7 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool, unpack_pivo
 @function(
     "lu_solve(Tensor input, Tensor LU_data, Tensor LU_pivots, *, Tensor? out=None)",
     samples=f"(randn(3,2), *linalg.lu_factor({_REGULAR}))",
+    out="exact",
 )
 def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Any:
     """X with A X = input, see linalg.lu_solve."""

@@ -313,6 +313,10 @@ def corrcoef(input: Tensor) -> Any:
 @operator(
     samples="(randn(6), 4); (randn(6), bins=4, min=-1, max=1)",
     signature="histc(Tensor input, int bins=100, Scalar min=0, Scalar max=0, *, Tensor out=None)",
+    out=(
+        "exact: torch.histogram: input tensor and hist tensor should have the same "
+        "dtype, but got input {0.c} and hist {1.c}"
+    ),
 )
 class histc:
     """How many elements fall into each of equally wide bins."""
@@ -341,7 +345,7 @@ class histc:
 
 
 @function(
-    "bincount(Tensor input, Tensor? weights=None, int minlength=0, *, Tensor? out=None)",
+    "bincount(Tensor input, Tensor? weights=None, int minlength=0)",
     samples="(tensor([1, 0, 1])); (tensor([1, 0]), minlength=4)",
 )
 def bincount(input: Tensor, weights: Tensor | None, minlength: int) -> Any:
@@ -445,6 +449,11 @@ def _searched(edges: Array, values: Any, side: str, sorter: Any, out_int32: bool
     "searchsorted(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool "
     "right=False, str? side=None, Tensor? sorter=None, Tensor out=None)|function",
     samples="(tensor([1., 3., 5.]), tensor([0., 3., 6.]))",
+    out=(
+        "exact: torch.searchsorted(): output tensor's dtype is wrong, it can only be "
+        "Int(int32) or Long(int64) depending on whether out_int32 flag is True, but "
+        "we got output tensor's dtype {1} and out_int32 flag is {0.is_int}"
+    ),
 )
 def searchsorted(
     sorted_sequence: Tensor,
@@ -466,6 +475,11 @@ def searchsorted(
     "Tensor out=None)|function",
     "bucketize(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False)|function",
     samples="(tensor([0., 3., 6.]), tensor([1., 3., 5.]))",
+    out=(
+        "exact: torch.searchsorted(): output tensor's dtype is wrong, it can only be "
+        "Int(int32) or Long(int64) depending on whether out_int32 flag is True, but "
+        "we got output tensor's dtype {1} and out_int32 flag is {0.is_int}"
+    ),
 )
 def bucketize(
     input: Tensor | Number, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
@@ -524,6 +538,12 @@ class histogram_p:
     "histogram(Tensor input, int bins=100, *, float[]? range=None, Tensor? weight=None, "
     "bool density=False, Tensor[] out=None)",
     samples="(randn(6), 4); (randn(6), 4, range=(-1., 1.))",
+    out=(
+        "exact: torch.histogram: input tensor and hist tensor should have the same "
+        "dtype, but got input {0.c} and hist {1.c} | exact: torch.histogram: input "
+        "tensor and bin_edges tensor should have the same dtype, but got input {0.c} "
+        "and bin_edges {1.c} for dimension 0"
+    ),
 )
 def histogram(
     input: Tensor,
@@ -546,6 +566,7 @@ _AMONG = "*, bool assume_unique=False, bool invert=False"
     f"isin(Scalar element, Tensor test_elements, {_AMONG}, Tensor out=None)|function",
     f"isin(Tensor elements, Scalar test_element, {_AMONG}, Tensor out=None)|function",
     samples="(tensor([1, 2, 3]), tensor([2, 3]))",
+    out="exact",
 )
 def isin(*, assume_unique: bool, invert: bool, **operands: Any) -> Any:
     """True where an element is among the others."""

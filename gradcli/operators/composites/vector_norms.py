@@ -239,6 +239,7 @@ _NORMS = "(randn(2,3)); (randn(2,3), 1); (randn(2,3), 3, 1); (randn(4), inf)"
     "linalg.vector_norm(Tensor input, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
     "ScalarType? dtype=None, Tensor? out=None)",
     samples=f"{_NORMS}; (randn(2,3), 0.5, keepdim=True)",
+    out="exact",
 )
 def vector_norm(
     x: Tensor, ord: Number, dim: Ints | None, keepdim: bool, dtype: dtypes.dtype | None
@@ -254,6 +255,7 @@ def vector_norm(
     "|method -> linalg_vector_norm(input, p=ord, dim, keepdim)",
     python=True,
     samples=f"{_NORMS}; (randn(2,3), p='fro', dim=1); (randn(()))",
+    out="exact",
 )
 def norm(input: Tensor, p: Number | str | None, dim: Ints | None, keepdim: bool, *rest: Any) -> Any:
     """The p-norm of all elements, or along dimensions; p="nuc" sums the singular values."""

@@ -296,6 +296,7 @@ class where_of:
     "where(Tensor condition, Tensor input, Scalar other)",
     "where(Tensor condition, Scalar self, Scalar other)|function",
     samples="(randn(3) > 0, randn(3), randn(3)); (randn(2,3) > 0, randn(3), 0.)",
+    out="exact: Expected out type to be {0} but got {1}",
 )
 def choose(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     """`input` where the condition is true, else `other`; alone: the positions where it is true."""
@@ -355,6 +356,7 @@ class nonzero_of:
     "nonzero(Tensor input, *, bool as_tuple)|method",
     primitives=[nonzero_of],
     samples="(tensor([0., 1., 2.]))",
+    out=("exact: nonzero: Expected out tensor to have scalar type {0} but got scalar type{1}"),
 )
 def nonzero(input: Tensor, as_tuple: bool = False) -> Any:
     """The positions of the elements that are not zero, one a row; as_tuple: by dim."""
@@ -452,6 +454,7 @@ def _check_broadcast(self: Array, mask: Array) -> None:
     samples="(randn(3), tensor([True, False, True]))",
     batching=batching_helpers.of(batching_helpers.masked, lambda: index_select),
     symbolic="masked_select:",
+    out="exact: same",
 )
 class masked_select:
     """The elements where the mask is true, as a vector."""
@@ -473,6 +476,7 @@ class masked_select:
     node="MaskedScatterBackward0",
     batching="masked_scattered",
     samples="(randn(3), tensor([True, False, True]), randn(2))",
+    signature="masked_scatter(Tensor input, Tensor mask, Tensor source)",
 )
 class masked_scatter:
     """The elements where the mask is true replaced by those of `source`, in order."""
@@ -552,6 +556,7 @@ def _places(index: Array, dim: int) -> tuple[Any, ...]:
     samples="(randn(2,3), 1, tensor([[0, 2], [1, 1]])); (randn(3), 0, tensor([2, 0, 0]))",
     batching="as_lines index",
     signature="gather(Tensor input, int dim, Tensor index, *, bool sparse_grad=False, Tensor out=None)",
+    out="exact",
 )
 class gather:
     """The elements that `index` names along a dim."""
@@ -677,6 +682,7 @@ class scatter_:
     "scatter(Tensor input, int dim, Tensor index, Scalar value, *, Tensor? out=None)|inplace",
     "scatter(Tensor input, int dim, Tensor index, Scalar value, *, str reduce, Tensor? out=None)|inplace",
     samples="(randn(2,3), 1, tensor([[0], [2]]), randn(2,1)); (randn(2,3), 1, tensor([[0], [2]]), 9.)",
+    out="exact",
 )
 def scatter(
     input: Tensor,
@@ -703,6 +709,7 @@ def scatter(
     samples="(randn(2,3), 1, tensor([[0, 0], [2, 1]]), randn(2,2))",
     batching="as_lines self",
     signature="scatter_add(Tensor input, int dim, Tensor index, Tensor src, *, Tensor out=None)",
+    out="exact",
 )
 class scatter_add:
     """`src` added to the places that `index` names along a dim."""
@@ -814,6 +821,7 @@ def _reduce_back(
     batching="as_lines self",
     signature="scatter_reduce(Tensor input, int dim, Tensor index, Tensor src, str "
     "reduce, *, bool include_self=True, Tensor out=None)",
+    out="exact",
 )
 class scatter_reduce:
     """`src` reduced into the places that `index` names along a dim."""
@@ -892,6 +900,7 @@ def _stray(line: Array, n: int, low: int = 0) -> int | None:
     samples="(randn(2,3), 1, tensor([2, 0, 0]))",
     batching=batching_helpers.of(batching_helpers.selected, lambda: index_p),
     signature="index_select(Tensor input, int dim, Tensor index, *, Tensor out=None)",
+    out="exact: same",
 )
 class index_select:
     """The positions of a dim that a vector of indices names."""
@@ -972,6 +981,7 @@ def _source_back(g: Value, source: Value, source_dim: int, dim: int, index: Valu
     batching="apart index",
     signature="index_add(Tensor input, int dim, Tensor index, Tensor source, *, Scalar alpha=1, "
     "Tensor out=None)",
+    out="exact",
 )
 class index_add:
     """`alpha * source` added to the positions of a dim that a vector of indices names."""
@@ -996,6 +1006,7 @@ class index_add:
     samples="(randn(3,2), 0, tensor([0, 2]), randn(2,2))",
     batching="apart index",
     signature="index_copy(Tensor input, int dim, Tensor index, Tensor source, *, Tensor out=None)",
+    out="exact",
 )
 class index_copy:
     """`source` written to the positions of a dim that a vector of indices names."""
@@ -1120,6 +1131,7 @@ def index_fill(input: Value, dim: int, index: Value, value: Value | Number) -> A
     batching="apart index",
     signature="index_reduce(Tensor input, int dim, Tensor index, Tensor source, str "
     "reduce, *, bool include_self=True, Tensor out=None)",
+    out="exact",
 )
 class index_reduce:
     """`source` reduced into the positions of a dim that a vector of indices names."""
@@ -1199,6 +1211,10 @@ def _flat_positions(name: str, self: Array, index: Array) -> Any:
     node="TakeBackward0",
     samples="(randn(2,3), tensor([0, 5, 5]))",
     batching=batching_helpers.of(batching_helpers.taken, lambda: index_select),
+    out=(
+        "exact: take(): self and out expected to have the same dtype, but got "
+        "self.dtype = {0} and out.dtype = {1}"
+    ),
 )
 class take:
     """The elements at positions of the flattened tensor."""
@@ -1262,6 +1278,7 @@ class put:
     numpy=np.take_along_axis,
     primitives=[gather],
     samples="(randn(2,3), tensor([[0], [2]]), 1); (randn(3), tensor([2, 0]))",
+    out="exact",
 )
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None) -> Any:
     """The elements that `indices` names along a dim, both broadcast; without dim: flattened."""
@@ -1329,6 +1346,7 @@ class select_scatter:
     samples="(randn(4), randn(2), 0, 1, 3)",
     signature="slice_scatter(Tensor input, Tensor src, int dim=0, int? start=None, int? "
     "end=None, int step=1, *, Tensor out=None)",
+    out="exact",
 )
 class slice_scatter:
     """`input` with a slice of a dim replaced by `src`."""

@@ -50,6 +50,7 @@ FAMILY = "shapes"
     samples="([randn(2,3), randn(1,3)]); ([randn(2,3), randn(2,2)], dim=-1)",
     batching="concatenated",
     signature="cat(Tensor[] tensors, int dim=0, *, Tensor out=None)",
+    out="cast: cat",
 )
 class cat:
     """The tensors one after the other along a dim."""
@@ -122,6 +123,7 @@ def _stack(tensors: Arrays, dim: int = 0) -> Array:
     samples="([randn(2,3), randn(2,3)]); ([randn(3), randn(3)], dim=-1)",
     axes="+dim",
     signature="stack(Tensor[] tensors, int dim=0, *, Tensor out=None)",
+    out="cast: cat",
 )
 class stack:
     """The tensors along a new dim."""
@@ -193,9 +195,8 @@ def _stacking(
 
     stacked.__doc__, stacked.__module__ = doc, __name__
     signature, samples = f"{name}(Tensor[] tensors, *, Tensor? out=None)", [f"{name}({sample})"]
-    return function(signature, name=name, method=False, primitives=[cat], samples=samples, **about)(
-        stacked
-    )
+    about |= {"method": False, "primitives": [cat], "samples": samples, "out": "cast: cat"}
+    return function(signature, name=name, **about)(stacked)
 
 
 _stacking(
@@ -487,6 +488,7 @@ class rot90:
     samples="(randn(3,3)); (randn(2,3,3), -1)",
     symbolic="tril: diagonal",
     signature="tril(Tensor input, int diagonal=0, *, Tensor out=None)",
+    out="exact",
 )
 class tril:
     """The lower triangle; 0 above."""
@@ -504,6 +506,7 @@ class tril:
     samples="(randn(3,3)); (randn(2,3,3), 1)",
     symbolic="triu: diagonal",
     signature="triu(Tensor input, int diagonal=0, *, Tensor out=None)",
+    out="exact",
 )
 class triu:
     """The upper triangle; 0 below."""
@@ -543,6 +546,7 @@ class diag_embed:
 @function(
     "diag(Tensor input, int diagonal=0, *, Tensor? out=None)|numpy",
     samples="(randn(3)); (randn(3,3), 1)",
+    out="exact",
 )
 def diag(input: Tensor, diagonal: int) -> Any:
     """The diagonal of a matrix, or the matrix with that diagonal."""

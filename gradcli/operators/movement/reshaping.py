@@ -1215,6 +1215,7 @@ def conj_(input: Tensor) -> Any:
 @function(
     "conj_physical(Tensor input, *, Tensor? out=None)|inplace",
     samples="(randn(2, dtype=complex128))",
+    out="exact: found",
 )
 def conj_physical(input: Value) -> Any:
     """The complex conjugates, never lazily; a real tensor itself."""

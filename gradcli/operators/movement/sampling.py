@@ -292,6 +292,7 @@ def poisson(input: Tensor, generator: Generator | None) -> Any:
 @function(
     f"multinomial(Tensor input, int num_samples, bool replacement=False, *, {_SOURCE}, Tensor out=None)",
     samples="(rand(2, 3), 2)",
+    out="exact: multinomial expects Long tensor out, got: {1}",
 )
 def multinomial(
     input: Tensor, num_samples: int, replacement: bool, generator: Generator | None

@@ -316,6 +316,7 @@ hardshrink = sloped(
     method=True,
     aliases="hardshrink",
     samples="(randn(2,3)); hardshrink(randn(3), 0.3)",
+    out="exact: found",
 )
 
 
@@ -344,6 +345,7 @@ softshrink = sloped(
     doc="The elements, moved towards 0 by lambd.",
     signature="nn.functional.softshrink(Tensor input, Scalar lambd=0.5, *, Tensor? out=None)",
     samples="(randn(2,3)); (randn(3), 0.2)",
+    out="exact: found",
 )
 
 
@@ -540,6 +542,7 @@ gelu = sloped(
     jet=_gelu_series,
     signature="nn.functional.gelu(Tensor input, *, str approximate='none', Tensor? out=None)",
     samples="(randn(2,3)); (randn(())); (randn(3), approximate='tanh')",
+    out="exact: found",
 )
 
 
@@ -605,6 +608,7 @@ log_sigmoid_p = sloped(
     name="nn.functional.logsigmoid",
     samples="(randn(2,3))",
     overlap="any any",
+    out="exact: expected scalar type {0} but found {1}",
 )
 def logsigmoid(input: Tensor) -> Any:
     """log(sigmoid(input))."""

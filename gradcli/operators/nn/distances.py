@@ -90,6 +90,7 @@ def _others(ndim: int, dim: int) -> tuple[int, ...]:
     axes="",
     samples="(randn(2,3), 2, 0, 1.0); (randn(2,3), 1, 1, 0.5)",
     signature="renorm(Tensor input, Scalar p, int dim, Scalar maxnorm, *, Tensor out=None)",
+    out="exact",
 )
 class renorm:
     """Each slice along a dimension, shrunk where its p-norm exceeds `maxnorm`."""

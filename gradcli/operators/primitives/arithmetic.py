@@ -255,6 +255,7 @@ class reciprocal:
     samples="(randn(2,3)); (randn(())); (randn(0))",
     symbolic="-self",
     jet=lambda s, self: -self,
+    out="exact: found",
 )
 class neg:
     """Minus the elements."""
@@ -557,6 +558,10 @@ def pow(input: Tensor | int, exponent: Tensor | Number) -> Any:
     *_either("float_power", "exponent"),
     primitives=[pow_number, pow_tensors],
     samples="(rand(3) + 0.5, 2)",
+    out=(
+        "exact: the output given to float_power has dtype {1} but the operation's "
+        "result requires dtype {0}"
+    ),
 )
 def float_power(input: Any, exponent: Any) -> Any:
     """`input ** exponent`, in double precision."""
@@ -703,6 +708,7 @@ bitwise_right_shift = _shift(np.right_shift, "right")
     refuses={"fc": "bitwise_not_cpu"},
     numpy=np.invert,
     samples="(tensor([True, False]))",
+    out="exact: found",
 )
 class bitwise_not:
     """Bitwise not."""

@@ -521,6 +521,7 @@ class softplus_backward:
     signature="softplus(Tensor input, Scalar beta=1, Scalar threshold=20, *, Tensor out=None)",
     jet=lambda s, self, beta: s.softplus(self, float(beta)),
     critical=lambda self, beta: abs(self * beta) > 12,
+    out="exact: found",
 )
 class softplus:
     """log(1 + exp(beta * input)) / beta; linear above the threshold."""
@@ -563,6 +564,7 @@ class silu:
     switch=Corner(lambda self: self == 0, -1, 1, "Q1"),
     jet=lambda s, self: s.absolute(self),
     bends=lambda self: self == 0,
+    out="exact: found",
 )
 class abs:
     """The absolute value; its slope at 0 is 0."""
@@ -583,6 +585,7 @@ def _sign(self: Array) -> Array:
     node="SgnBackward0",
     switch=jump(lambda self: self == 0),
     jet=lambda s, self: s.constant(self, s.sign(self)),
+    out="exact: found",
 )
 class sgn:
     """The sign; for complex numbers the unit number of the same angle."""
@@ -617,7 +620,7 @@ def _still(
     facts: dict[str, Any] = {"types": "common", "numpy": numpy, "aliases": aliases}
     jet = lambda s, self: s.whole(self, numpy)
     facts |= {"refuses": refuses, "switch": switch, "jet": jet}
-    return unary(kernel=kernel, node=node, **facts)(body)
+    return unary(kernel=kernel, node=node, out="exact: found", **facts)(body)
 
 
 _SIGN_REFUSAL = (
@@ -687,6 +690,7 @@ class round_to:
     aliases="special.round",
     forms=("special.round(Tensor input, *, int decimals=0, Tensor? out=None)",),
     samples="(randn(2,3)); (randn(3), decimals=1)",
+    out="exact: found",
 )
 def round(input: Tensor, decimals: int = 0) -> Any:
     """Rounded to the nearest; halves to the even number."""
@@ -698,6 +702,7 @@ def round(input: Tensor, decimals: int = 0) -> Any:
     node="FracBackward0",
     refuses={"biuc": "frac_cpu"},
     switch=jump(lambda self, result: (result == 0) & (self != 0)),
+    out="exact: found",
 )
 class frac:
     """What is behind the decimal point, with the sign."""
@@ -787,6 +792,7 @@ class clamp_tensors:
     numpy=np.clip,
     samples="(randn(2,3), -0.5, 0.5); (randn(3), min=0); (randn(3), max=0); "
     "(randn(3), randn(3) - 1, randn(3) + 1)",
+    out=lambda input, min, max: "" if Tensor in (type(min), type(max)) else "exact: found",
 )
 def clamp(input: Tensor, min: Tensor | Number | None, max: Tensor | Number | None) -> Any:
     """The elements, none below `min` nor above `max` (numbers or tensors)."""
@@ -857,6 +863,7 @@ def _one_limit(name: str, side: str, number: VjpRules, tensor: VjpRules, doc: st
         primitives=[number, tensor],
         inplace=True,
         samples=[f"{name}(randn(3), 0.5)", f"{name}(randn(3), randn(3))"],
+        out=lambda input, limit: "" if isinstance(limit, Tensor) else "exact: found",
     )
 
 
@@ -1107,7 +1114,10 @@ def copysign(input: Tensor, other: Tensor | Number) -> Any:
 
 
 @operator(
-    "inplace float pointwise", node="LdexpBackward0", samples="(randn(3), tensor([1., 2., 3.]))"
+    "inplace float pointwise",
+    node="LdexpBackward0",
+    samples="(randn(3), tensor([1., 2., 3.]))",
+    out="cast: ldexp can't be cast to the desired output type {1}",
 )
 class ldexp:
     """input * 2**other."""
@@ -1159,6 +1169,7 @@ class lerp_tensor:
     "lerp(Tensor input, Tensor end, Tensor weight, *, Tensor? out=None)|inplace",
     "lerp(Tensor input, Tensor end, Scalar weight, *, Tensor? out=None)|inplace",
     samples="(randn(3), randn(3), 0.3); (randn(3), randn(3), rand(3))",
+    out=lambda input, end, weight: "exact: found" if isinstance(weight, Tensor) else "",
 )
 def lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Any:
     """input + weight * (end - input)."""
@@ -1301,6 +1312,7 @@ class rad2deg:
     samples="(tensor([1.0, nan, inf]))",
     signature="nan_to_num(Tensor input, float? nan=None, float? posinf=None, float? "
     "neginf=None, *, Tensor out=None)",
+    out="exact: nan_to_num: dtype of out: {1} should be same as input: {0}",
 )
 class nan_to_num:
     """NaN and infinities replaced by numbers."""
@@ -1321,6 +1333,7 @@ def _test(ufunc: np.ufunc, name: str, doc: str, *signature: str) -> Any:
     sample = f"{name}(tensor([1.0, nan, inf]))"
     words = {"c": "signbit is not implemented for complex tensors."} if name == "signbit" else None
     facts: Any = {"params": "self", "refuses": words, "signature": signature}
+    facts["out"] = "only ?: {name} does not support non-boolean outputs."
     return operator(kernel=ufunc, samples=(sample,), **facts)(body)
 
 
@@ -1344,6 +1357,7 @@ def _infinite(sign: int) -> Any:
     kernel=_infinite(1),
     refuses={"c": (RuntimeError, "isposinf does not support complex inputs.")},
     samples="(tensor([1.0, inf]))",
+    out="only ?: {name} does not support non-boolean outputs.",
 )
 class isposinf:
     """True where +infinity."""
@@ -1354,6 +1368,7 @@ class isposinf:
     kernel=_infinite(-1),
     refuses={"c": (RuntimeError, "isneginf does not support complex inputs.")},
     samples="(tensor([1.0, -inf]))",
+    out="only ?: {name} does not support non-boolean outputs.",
 )
 class isneginf:
     """True where -infinity."""
@@ -1463,6 +1478,7 @@ class heaviside_:
 @function(
     "heaviside(Tensor input, Tensor values, *, Tensor? out=None)|inplace",
     samples="(randn(3), zeros(3))",
+    out=("exact: heaviside is not yet implemented for tensors with different dtypes."),
 )
 def heaviside(input: Tensor, values: Tensor) -> Any:
     """0 where negative, 1 where positive, `values` at 0."""

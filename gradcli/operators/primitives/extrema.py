@@ -84,6 +84,17 @@ def _ties(ufunc: np.ufunc) -> Ties:
     return Ties(True, "Q4") if ufunc is np.maximum else Ties(False, "Q17c")
 
 
+def _taken_by_extremes(input: Tensor, other: Any = None, *_: Any) -> str:
+    """The dtypes of `out` for all elements, for the larger of two tensors, and along a dim."""
+    if other is None:
+        return (
+            "cast: Expected canCast( typeMetaToScalarType(self.dtype()), "
+            "typeMetaToScalarType(out.dtype())) to be true, but got false.  (Could this error message be "
+            "improved?  If so, please report an enhancement request to PyTorch.)"
+        )
+    return "" if isinstance(other, Tensor) else "exact"
+
+
 def _of_extremes(ufunc: np.ufunc, name: str, numpy: tuple[Any, ...]) -> Any:
     """The decorator that defines `amax` or `amin` from its VJP rule."""
     return operator(
@@ -93,6 +104,10 @@ def _of_extremes(ufunc: np.ufunc, name: str, numpy: tuple[Any, ...]) -> Any:
         switch=_ties(ufunc),
         samples=f"{REDUCED}; {DIMS}; {TUPLES}",
         signature=f"{name}(Tensor input, int[1] dim=[], bool keepdim=False, *, Tensor? out=None)",
+        out=(
+            "exact: Expected the dtype for input and out to match, but got {0} for input's dtype and "
+            "{1} for out's dtype."
+        ),
     )
 
 
@@ -205,6 +220,7 @@ def _maxmin(ufunc: np.ufunc, name: str, binary: str, doc: str) -> Any:
         doc=doc,
         primitives=[along],
         samples=f"{REDUCED}; {DIMS}; {more}",
+        out=_taken_by_extremes,
     )
 
 
@@ -239,6 +255,7 @@ def _arg(name: str, doc: str) -> Any:
         numpy=getattr(np, name),
         samples="(randn(2,3)); (randn(2,3), 1)",
         signature=f"{name}(Tensor input, int? dim=None, bool keepdim=False, *, Tensor? out=None)",
+        out="exact",
     )(type(name, (), {"__doc__": doc, "__module__": __name__}))
 
 
@@ -291,4 +308,5 @@ aminmax = results(
     aminmax_p,
     doc="The smallest and the largest element.",
     samples="(randn(2,3)); (randn(2,3), dim=1)",
+    out="exact",
 )

@@ -230,6 +230,7 @@ class solve_ex:
     batching="last 2 2",
     signature="linalg.solve_triangular(Tensor input, Tensor B, *, bool upper, bool "
     "left=True, bool unitriangular=False, Tensor out=None)",
+    out="exact: expected scalar type {0} but found {1}",
 )
 class solve_triangular:
     """X with A X = B (left) or X A = B, reading one triangle of A."""
@@ -534,6 +535,7 @@ class cholesky_ex_p:
     full_rank=True,
     samples="(randn(3,3) * 0.1 + eye(3) * 2); (2*eye(3), upper=True)",
     signature="cholesky(Tensor input, bool upper=False, *, Tensor out=None)",
+    out="cast: castable",
 )
 class cholesky:
     """L with input = L @ L.mH (an older name of linalg.cholesky)."""
@@ -555,6 +557,7 @@ class cholesky:
     samples="(randn(3,2), tril(randn(3,3)) + 3*eye(3))",
     batching="last 2 2",
     signature="cholesky_solve(Tensor input, Tensor input2, bool upper=False, *, Tensor out=None)",
+    out="cast: castable",
 )
 class cholesky_solve:
     """X with A X = input, from the Cholesky factor of A."""
@@ -590,6 +593,7 @@ class cholesky_solve:
     node="CholeskyInverseBackward0",
     samples="(tril(randn(3,3)) + 3*eye(3))",
     signature="cholesky_inverse(Tensor input, bool upper=False, *, Tensor out=None)",
+    out="cast: castable",
 )
 class cholesky_inverse:
     """The inverse of A from its Cholesky factor."""
@@ -1184,6 +1188,7 @@ class lu_unpack_p:
     samples="(*linalg.lu_factor(randn(3,3) + 3*eye(3)), randn(3,2))",
     signature="linalg.lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, "
     "bool adjoint=False, Tensor? out=None)",
+    out="exact",
 )
 class lu_solve:
     """X with A X = B from the packed factors of A."""
@@ -1333,6 +1338,7 @@ def _orthogonal_backward(g: Value, x: Value, input: Value, tau: Value) -> tuple[
     node="LinalgHouseholderProductBackward0",
     name="linalg.householder_product",
     samples="(randn(3,2), rand(2))",
+    out="cast: torch.castable",
 )
 class householder_product:
     """The first columns of a product of Householder reflectors."""
@@ -1378,7 +1384,14 @@ class householder_product:
         return _orthogonal_backward(g, x, input, tau)[:2]
 
 
-@function("orgqr(Tensor input, Tensor input2, *, Tensor out=None)", samples="(randn(3,2), rand(2))")
+@function(
+    "orgqr(Tensor input, Tensor input2, *, Tensor out=None)",
+    samples="(randn(3,2), rand(2))",
+    out=(
+        "cast: torch.linalg.householder_product: Expected result to be safely "
+        "castable from {0} dtype, but got result with dtype {1}"
+    ),
+)
 def orgqr(input: Tensor, input2: Tensor) -> Any:
     """`linalg.householder_product` under LAPACK's name."""
     return householder_product(input, input2)
@@ -1429,6 +1442,10 @@ def _check_ormqr(input: Array, tau: Array, other: Array, left: bool) -> None:
     samples="(randn(3,2), rand(2), randn(3,4))",
     signature="ormqr(Tensor input, Tensor input2, Tensor input3, bool left=True, bool "
     "transpose=False, *, Tensor out=None)",
+    out=(
+        "exact: torch.ormqr: Expected input and result to have the same dtype, but "
+        "input has dtype{0} and result has dtype {1}"
+    ),
 )
 class ormqr:
     """A matrix times the orthogonal matrix of Householder reflectors."""

@@ -68,6 +68,11 @@ def _no_bool(name: str, *operands: Any) -> None:
         raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
 
 
+# Where the dtype of `out` is another.
+_BY_DOT = "exact: result dtype {1} does not match input dtype {0}"
+_BY_MV = "exact: addmv input tensors must have the same dtype, but got {1}, {0}, and {0}"
+
+
 def _refuse_dot(a: Array, b: Array) -> None:
     if a.ndim != 1 or b.ndim != 1:
         from gradcli.engine.core.errors import VectorsExpectedError
@@ -238,6 +243,7 @@ def _dot(self: Array, tensor: Array) -> Array:
     node="DotBackward0",
     samples="(randn(3), randn(3)); (randn(1), randn(1)); (randn(0), randn(0))",
     batching=_by(lambda rules: rules.product((1, 1), _products)),
+    out=_BY_DOT,
 )
 class dot:
     """The sum of the products of two vectors' elements."""
@@ -252,6 +258,7 @@ class dot:
     batching=_by(lambda rules: rules.conjugated(rules.product((1, 1), _products))),
     aliases="",
     samples="(randn(3), randn(3)); (tensor([1+2j, 3]), tensor([1j, 2]))",
+    out=_BY_DOT,
 )
 class vdot:
     """As `dot`, with the first vector conjugated."""
@@ -270,6 +277,7 @@ class vdot:
     samples="(randn(2,3), randn(3)); (randn(0,3), randn(3)); (randn(1,1), randn(1))",
     batching=_by(lambda rules: rules.product((2, 1), _products)),
     symbolic="matmul",
+    out=_BY_MV,
 )
 class mv:
     """The product of a matrix and a vector."""
@@ -304,6 +312,7 @@ def _matrices(name: str) -> tuple[str, ...]:
     batching=_by(lambda rules: rules.product((2, 2), _products)),
     symbolic="matmul",
     signature=_matrices("mm"),
+    out="exact",
 )
 class mm:
     """The product of two matrices."""
@@ -334,6 +343,7 @@ class mm:
     batching=_by(lambda rules: rules.bmm),
     symbolic="matmul",
     signature=_matrices("bmm"),
+    out="exact",
 )
 class bmm:
     """The products of two batches of matrices."""
@@ -397,6 +407,7 @@ def _refuse_mixed(self: Array, mat1: Array, mat2: Array) -> None:
     samples="(randn(2,2), randn(2,3), randn(3,2)); (randn(2), randn(2,3), randn(3,2), beta=0.5, alpha=2)",
     batching=_by(lambda rules: rules.added_product(mm.in_batch)),
     signature=_added("addmm", "mat1", "mat2", out_dtype=True),
+    out="exact",
 )
 class addmm:
     """`beta * input + alpha * (mat1 @ mat2)`."""
@@ -433,6 +444,7 @@ class addmm:
     batching=_by(lambda rules: rules.added_product(mv.in_batch)),
     symbolic="addmm",
     signature=_added("addmv", "mat", "vec"),
+    out="exact",
 )
 class addmv:
     """`beta * input + alpha * (mat @ vec)`."""
@@ -497,6 +509,7 @@ class addr:
     samples="(randn(3,5), randn(2,3,4), randn(2,4,5)); "
     "(randn(5), randn(2,3,4), randn(2,4,5), beta=0.5, alpha=2)",
     signature=_added("addbmm", "batch1", "batch2"),
+    out="exact: self and mat2 must have the same dtype, but got {1} and {0}",
 )
 class addbmm:
     """`beta * input + alpha * sum(batch1[i] @ batch2[i])`."""
@@ -554,6 +567,7 @@ class addbmm:
     batching=_by(lambda rules: rules.added_product(bmm.in_batch)),
     symbolic="addmm",
     signature=_added("baddbmm", "batch1", "batch2", out_dtype=True),
+    out="exact",
 )
 class baddbmm:
     """`beta * input + alpha * bmm(batch1, batch2)`."""
@@ -671,12 +685,20 @@ def _batched(a: Tensor, b: Tensor) -> Any:
     return unsafe_view(out, shape + ((b.shape[-1],) if b.ndim > 1 else ()))
 
 
+def _taken_by_rank(input: Tensor, other: Tensor) -> str:
+    """The dtype of `out`, in the words of the product that matrices or vectors of such ranks have."""
+    if other.ndim != 1:
+        return "exact"
+    return _BY_DOT if input.ndim == 1 else _BY_MV
+
+
 @function(
     "matmul(Tensor input, Tensor other, *, Tensor out=None)|numpy",
     aliases="linalg.matmul",
     primitives=[dot, mv, mm, bmm],
     samples="(randn(3), randn(3)); (randn(2,3), randn(3)); (randn(3), randn(3,2)); (randn(2,3), randn(3,2)); "
     "(randn(4,2,3), randn(3,2)); (randn(4,2,3), randn(4,3,2)); (randn(4,2,3), randn(3))",
+    out=_taken_by_rank,
 )
 def matmul(input: Tensor, other: Tensor) -> Any:
     """The product of vectors, matrices, or broadcast batches of matrices."""
@@ -720,9 +742,16 @@ def outer(input: Tensor, vec2: Tensor) -> Any:
     return input.reshape(input.shape[0], 1) * vec2
 
 
+_BY_TENSORDOT = (
+    "exact: tensordot: Expected the output tensor to have dtype {0}, but got an output tensor with dtype "
+    "{1}"
+)
+
+
 @function(
     "inner(Tensor input, Tensor other, *, Tensor? out=None)|numpy",
     samples="(randn(3), randn(3)); (randn(2,3), randn(4,3)); (randn(()), randn(3))",
+    out=lambda input, other: _BY_TENSORDOT if input.ndim and other.ndim else "",
 )
 def inner(input: Tensor, other: Tensor) -> Any:
     """The product summed over the last dimension of both."""
@@ -790,12 +819,14 @@ def _contracted(a: Tensor, b: Tensor, dims_a: Ints, dims_b: Ints) -> Any:
     return product.reshape(*shape_a, *shape_b)
 
 
-_tensordot = Parser(
+_parser = Parser(
     (
         "tensordot(Tensor input, Tensor other, int[] dims_self, int[] dims_other, *, Tensor? out=None)",
     ),
     _contracted,
-).function()
+)
+_parser.out = _BY_TENSORDOT
+_tensordot = _parser.function()
 
 
 def _all_contracted(a: Tensor, b: Tensor) -> Any:
@@ -826,6 +857,7 @@ def kron(input: Tensor, other: Tensor) -> Any:
     node="LinalgCrossBackward0",
     samples="(randn(3), randn(3)); (randn(2,3), randn(1,3)); (randn(3,2), randn(3,2), dim=0)",
     signature="linalg.cross(Tensor input, Tensor other, *, int dim=-1, Tensor out=None)",
+    out="exact",
 )
 class linalg_cross:
     """The cross product of vectors of three elements."""
@@ -865,6 +897,7 @@ _CROSS_WITHOUT_DIM = (
 @function(
     "cross(Tensor input, Tensor other, int? dim=None, *, Tensor? out=None)",
     samples="(randn(3), randn(3), dim=0)",
+    out="exact",
 )
 def cross(input: Tensor, other: Tensor, dim: int | None) -> Any:
     """The cross product along a dimension of size 3 (by default the first such)."""
@@ -987,6 +1020,7 @@ def _multi_dot(tensors: Sequence[Any]) -> Any:
     "linalg.multi_dot(Tensor[] tensors, *, Tensor? out=None)",
     primitives=[mm],
     samples="([randn(2,3), randn(3,4)]); ([randn(3), randn(3,2), randn(2,4), randn(4)])",
+    out=("exact: multi_dot(): expected out tensor to have dtype {0.c} but got {1.c}"),
 )
 def multi_dot(tensors: Sequence[Tensor]) -> Any:
     """The product of a chain of matrices, in the cheapest order."""
@@ -998,6 +1032,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Any:
     many=tuple,
     primitives=[mm],
     samples="(randn(2,3), randn(3,4), randn(4,2))",
+    out=("exact: multi_dot(): expected out tensor to have dtype {0.c} but got {1.c}"),
 )
 def chain_matmul(matrices: Sequence[Tensor]) -> Any:
     """The product of a chain of matrices, in the cheapest order."""
@@ -1015,6 +1050,7 @@ def chain_matmul(matrices: Sequence[Tensor]) -> Any:
     aliases="vecdot",
     samples="(randn(2,3), randn(2,3)); (randn(3,2), randn(3,2), dim=0)",
     primitives=(),
+    out="exact: linalg.vecdot: Expected out of dtype{0} but found {1}",
 )
 def vecdot(x: Tensor, y: Tensor, dim: int) -> Any:
     """The dot products along a dimension; complex ones conjugate the first."""

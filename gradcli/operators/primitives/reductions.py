@@ -57,6 +57,7 @@ sum_ = overloads(
     targets=(sum_all, sum_dim),
     doc="The sum of all elements, or along dimensions.",
     numpy=np.sum,
+    out="computed",
     samples=f"{REDUCED}; {DIMS}; {TUPLES}; (randn(0)); (randn(0,3), 0)",
 )
 
@@ -131,6 +132,10 @@ class mean_dim:
     self = mean_backward
 
 
+# Of all elements; along dims the words are the usual ones.
+_OF_MEAN = "cast: mean.dtype_out(): input types can't be cast to the desired output type {1}"
+
+
 mean = overloads(
     "mean(Tensor input, *, ScalarType? dtype=None, Tensor? out=None) -> mean_all",
     "mean(Tensor input, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, "
@@ -139,6 +144,7 @@ mean = overloads(
     doc="The mean of all elements, or along dimensions.",
     numpy=np.mean,
     samples=f"{REDUCED}; {DIMS}; {TUPLES}",
+    out=lambda input, *how: "" if len(how) > 1 else _OF_MEAN,
 )
 
 
@@ -224,6 +230,7 @@ prod = overloads(
     targets=(prod_all, prod_dim),
     doc="The product of all elements, or along a dimension.",
     numpy=np.prod,
+    out="computed",
     samples=f"{REDUCED}; {DIMS}; (tensor([2., 0., 3.]))",
 )
 
@@ -255,6 +262,7 @@ def _logic(name: str, ufunc: np.ufunc, doc: str) -> Any:
         numpy=numpy,
         primitives=[made],
         samples=samples,
+        out="only ?B: {name} only supports bool tensor for result, got: {1}",
     )
 
 

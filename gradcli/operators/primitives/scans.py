@@ -83,6 +83,7 @@ def _scan(ufunc: np.ufunc, name: str, more: str = "", **facts: Any) -> Any:
         symbolic=f"{name}: dim -",
         samples=ALONG + more,
         signature=f"{name}(Tensor input, int dim, *, ScalarType? dtype=None, Tensor? out=None)",
+        out="computed",
         **facts,
     )
 
@@ -253,7 +254,7 @@ def _running_extremum(name: str, ufunc: np.ufunc, doc: str) -> Any:
         switch=Running(ufunc is np.maximum),
     )(type(name, (), {"__module__": __name__, "self": _running_backward}))
     signature = f"{name}(Tensor input, int dim, *, Tensor[]? out=None)"
-    return results(signature, made, doc=doc, samples=ALONG)
+    return results(signature, made, doc=doc, samples=ALONG, out="exact: scalar_type")
 
 
 cummax = _running_extremum("cummax", np.maximum, "The largest element so far, and its index.")
@@ -297,6 +298,7 @@ def _along_scales(tangent: Tensor, self: Tensor, result: Tensor, dim: int) -> An
     jet=lambda s, self, dim: s.logcumsumexp(self, dim),
     tangent=_along_scales,
     critical=lambda self: np.ptp(self) > 12 if np.size(self) else False,
+    out="exact: scalar_type",
 )
 class logcumsumexp:
     """The logarithm of the running sum of exponentials."""

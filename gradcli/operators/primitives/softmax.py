@@ -97,6 +97,7 @@ class logsumexp_p:
     "logsumexp(Tensor input, int[1] dim, bool keepdim=False, *, Tensor out=None)",
     aliases="special.logsumexp",
     samples=f"{DIMS}; {TUPLES}",
+    out=("only efdFD: logsumexp(): Expected floating point type for result tensor, but got: {1}"),
 )
 def logsumexp(input: Tensor, dim: Ints, keepdim: bool) -> Any:
     """log(sum(exp(input))) along dimensions, without overflow."""
@@ -226,7 +227,12 @@ def _soft(name: str, primitive: VjpRules, doc: str) -> Any:
         describe(one, name, doc, __name__)
     signature = f"{name}(Tensor input, int dim, ScalarType? dtype=None, *, Tensor? out=None)"
     made = function(
-        signature, name=name, aliases=f"special.{name}", primitives=[primitive], samples=_SOFT
+        signature,
+        name=name,
+        aliases=f"special.{name}",
+        primitives=[primitive],
+        samples=_SOFT,
+        out="exact",
     )(call)
     full = f"nn.functional.{name}"
     function(

@@ -191,6 +191,7 @@ _sort_type = return_type("sort", "values indices")
     "sort(Tensor input, int dim=-1, bool descending=False, *, Tensor[]? out=None)",
     overlap="whole whole",
     samples=f"(randn(2,3)); {ALONG}; (randn(4), descending=True)",
+    out="exact",
 )
 def sort(input: Tensor, dim: int, descending: bool, stable: Array | bool = ABSENT) -> Any:
     """The elements in order along a dimension, and where they were; NaN counts as the largest."""
@@ -221,6 +222,7 @@ def _indices_only(found: Array) -> Tensor:
     "msort(Tensor input, *, Tensor? out=None)",
     overlap="whole whole",
     samples="(randn(2,3)); (randn(4))",
+    out="exact",
 )
 def msort(input: Tensor) -> Any:
     """The elements in order along the first dimension."""
@@ -329,6 +331,12 @@ def _medians(name: str, whole: VjpRules, skip: bool, doc: str) -> Any:
         doc=doc,
         primitives=[along],
         samples=f"(randn(2,3)); (randn(())); {DIMS}",
+        out=(
+            "exact: Expected tensor for 'values' to have the same type as tensor for argument #2 "
+            "'self'; but type {1.tensor} does not equal {0.tensor} (while checking arguments for median)"
+            " | exact: Expected tensor for argument #1 'indices' to have scalar type Long; but got "
+            "{1.tensor} instead (while checking arguments for median)"
+        ),
     )
 
 
@@ -371,6 +379,10 @@ kthvalue = results(
     kthvalue_p,
     doc="The k-th smallest element along a dimension, and its index.",
     samples="(randn(2,3), 2); (randn(2,3), 1, 0); (randn(()), 1)",
+    out=(
+        "exact: output values must be of same type as input | exact: output indices "
+        "must be of scalar type Long"
+    ),
 )
 
 
@@ -406,6 +418,10 @@ mode = results(
     mode_p,
     doc="The most frequent element along a dimension (the smallest such), and an index of it.",
     samples="(randn(2,3)); (tensor([3., 1., 3., 1.])); (randn(2,3), 0)",
+    out=(
+        "exact: expected scalar type '{0}' but got '{1}' for values output | exact: "
+        "expected scalar type '{0}' but got '{1}' for indices output"
+    ),
 )
 
 
@@ -472,6 +488,7 @@ topk = results(
     topk_p,
     doc="The k largest (or smallest) elements along a dimension, and their indices.",
     samples="(randn(2,3), 2); (randn(2,3), 1, 0); (randn(5), 2, largest=False); (randn(()), 1)",
+    out="exact",
 )
 
 
@@ -572,6 +589,7 @@ def _quantiles(name: str, skip: bool, doc: str) -> Any:
     options = "int? dim=None, bool keepdim=False, *, str interpolation='linear', Tensor? out=None)"
     kinds = [f"{name}(Tensor input, {kind} q, {options}" for kind in ("Tensor", "float")]
     facts: Any = {"primitives": [sort_p], "overlap": "any any", "samples": _QUANTILES}
+    facts["out"] = "exact: quantile() out tensor must be same dtype as the input tensor"
     return function(*kinds, name=name, **facts)(body)
 
 

@@ -656,6 +656,10 @@ frexp = results(
     frexp_p,
     doc="(mantissa, exponent): input = mantissa * 2**exponent.",
     samples="(rand(3) + 0.5)",
+    out=(
+        "exact: torch.frexp() expects mantissa to have dtype {0.c} but got {1.c} | "
+        "exact: torch.frexp() expects exponent to have int dtype but got {1.c}"
+    ),
 )
 
 
