@@ -288,11 +288,29 @@ class DataRows:
         unit = units.get(heading)
         return f"{heading} [{unit}]" if unit and unit not in heading else heading
 
-    def dates(self, name: str, columns: Mapping[str, Sequence[int]]) -> Dates | None:
-        """How the numbers of a variable are times; None where they are none."""
+    def dates(
+        self, name: str, columns: Mapping[str, Sequence[int]], numbers: Any = ()
+    ) -> Dates | None:
+        """How the numbers of a variable are times; None where they are none. numbers: that are drawn."""
         if name not in columns:
             return None
-        return dates_of(self.request.tables, self.names[columns[name][0]])
+        heading = self.names[columns[name][0]]
+        return dates_of(self.request.tables, heading) or self._epoch(heading, numbers)
+
+    def _epoch(self, heading: str, numbers: Any) -> Dates | None:
+        """How numbers count from 1970, if the column's name and all of its numbers say that they do."""
+        from gradcli.commands.plots.axes import Dates
+        from gradcli.tables.times import UNITS, epoch_unit, nanoseconds
+
+        unit = epoch_unit(heading, numbers)
+        if unit is None or self.request.tables.how.time_origin == "none":
+            return None
+        words = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+        output.note(
+            f"{heading}: {words[unit]} since 1970, which the axis shows as dates in UTC; "
+            "--time-origin none shows the numbers"
+        )
+        return Dates(nanoseconds("1970-01-01", "ymd"), UNITS[unit])
 
     def numbers(self, cells: Mapping[int, Cells]) -> dict[int, Any]:
         """The numbers of columns, real ones as float64."""

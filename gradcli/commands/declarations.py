@@ -232,7 +232,7 @@ READING = (
         "Unit of times: s (default), ms, us, ns, min, h, d.",
         choices=("ns", "us", "ms", "s", "min", "h", "d"),
     ),
-    _text("--time-origin TIME", "Where times start: first (row), epoch, or a time."),
+    _text("--time-origin TIME", "Where times start: first (row), epoch, or a time; none."),
 )
 MANUAL_SEED = _input("--manual-seed N", "Seed of the random numbers (randn, rand, …).", type=int)
 LOAD = _input("--load FILE.py", "Load functions from your Python file.", many=True)

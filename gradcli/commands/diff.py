@@ -18,7 +18,7 @@ from gradcli.commands.formula_question import (
     located,
     squared,
 )
-from gradcli.commands.free_points import point, wanted_names
+from gradcli.commands.free_points import Point, point, wanted_names
 from gradcli.commands.question import write
 from gradcli.commands.request import Request
 from gradcli.commands.terminal import is_terminal
@@ -27,7 +27,6 @@ from gradcli.language.rewritten_sources import check_no_equation
 from gradcli.language.scope_checks import free_names
 
 if TYPE_CHECKING:
-    from gradcli.commands.free_points import Point
     from gradcli.engine.system.process import AnyContext
     from gradcli.formulas.ask.composed_derivatives import AskedDerivative
     from gradcli.formulas.ask.differential_steps import Step
@@ -83,6 +82,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     The formula is right for arrays of any size. Where it is right for some sizes only, a note says so;
     in --json "general" is then false.
     """
+    from gradcli.formulas.algebra.assuming import supposing
     from gradcli.formulas.algebra.unknown_functions import Unknown
     from gradcli.formulas.ask.composed_derivatives import AskedDerivative
 
@@ -102,11 +102,6 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         *(reading.along, reading.elements, options.operator),
     )
     _check_options(options, asked, form)
-    if form == "latex":
-        from gradcli.formulas.print.latex import bold
-
-        wide = options.latex_style == "bold"
-        bold.set(frozenset(n for n, v in where.arrays.items() if wide and v.ndim))
     unknown = [n for n in reading.functions if isinstance(request.loaded.get(n), Unknown)]
     if options.at and unknown:
         raise usage(f"--at: {unknown[0]} is not known, and has no value", hint="see --load FILE.py")
@@ -115,24 +110,37 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     question = FormulaQuestion(request, where, asked, wanted, **vars(options))
     shown = None if form in CODE or asked.composed else asked.command
     hint = shown and f"gradcli {shown} computes its value without a formula"
-    with located(request, hint):
+    wide = [n for n, v in where.arrays.items() if v.ndim and options.latex_style == "bold"]
+    with located(request, hint), supposing(bold=frozenset(wide)):
         answer = question.answered()
         taken = _steps(question, options.order) if options.show_steps else []
-    made = answer.made
-    answer.note()
+        answer.note()
+        _finish(request, answer, options, taken, bool(unknown))
+    write(answer)
+
+
+def _finish(
+    request: Request, answer: FormulaAnswer, options: Options, taken: list[Step], unknown: bool
+) -> None:
+    """Give the answer its values, its lines, and what JSON says of each variable."""
+    made, form = answer.made, options.format
     if made.shared and not (options.cse or made.named):
         output.note("the formula is long, so what occurs more than once has a name, as with --cse")
     if options.at and form in ("text", "json"):
         answer.values = _values(answer)
-    if form == "text" and not (options.at or unknown) and _has_a_value_to_show(where):
+        finite = (output.is_finite(getattr(v, "array", v)) for v in answer.values.values())
+        if answer.singular is None and not all(finite):
+            output.note("at this point the formula is not finite")
+    if form == "text" and not (options.at or unknown) and _has_a_value_to_show(answer.where):
         _note_values(request, answer)
-    if not made.code:
+    if matrix := _as_one_matrix(request, answer.question, options):
+        answer.lines = [visible(matrix)]
+    elif not made.code:
         answer.lines = [*map(visible, made.lines), *_lines(request, answer)]
     answer.about = _by_variables(answer)
     if taken:
         answer.lines = [*map(visible, _step_lines(taken, form)), "", *answer.lines]
         answer.more = {"steps": [step.to_json() for step in taken]}
-    write(answer)
 
 
 def _check_options(options: Options, asked: AskedDerivative, form: str) -> None:
@@ -226,6 +234,63 @@ def _lines(request: Request, answer: FormulaAnswer) -> Iterator[str]:
             yield visible(f"{_left(name, found)} = {text}")
         else:
             yield output.labelled(f"{name}.{word}" if many else None, text, style)
+
+
+def _items_of_numbers(request: Request, where: Point) -> list[str]:
+    """The programs of the items of a list of numbers, each a function of numbers alone; else none."""
+    from gradcli.formulas.ask.composed_derivatives import shape_of_value
+    from gradcli.language import parse
+    from gradcli.language.rewritten_sources import last_items
+
+    reading = request.reading
+    if reading is None or reading.put_in or reading.elements or reading.along:
+        return []
+    items = last_items(reading.typed)
+    shape = shape_of_value(request.program, where.arrays, request.loaded)
+    if not items or any(a.ndim for a in where.arrays.values()) or shape != (len(items),):
+        return []
+    program = parse(reading.typed)
+    start, end = program.span(len(program) - 3)
+    return [f"{reading.typed[:start]}{item}{reading.typed[end:]}" for item in items]
+
+
+def _as_one_matrix(request: Request, question: FormulaQuestion, options: Options) -> str:
+    """The Jacobian of a list of functions of numbers as one matrix of LaTeX: a row each, a column a variable.
+
+    Empty where it is none, or needs names for what occurs more than once.
+    """
+    from copy import copy
+
+    from gradcli.formulas.ask.composed_derivatives import AskedDerivative
+    from gradcli.formulas.print.latex import symbol
+    from gradcli.language import parse
+
+    if options.format != "latex" or not options.jacobian or options.assume:
+        return ""
+    lines = []
+    where, wanted = question.where, question.wanted
+    for row in _items_of_numbers(request, where):
+        asker = copy(request)
+        asker.program = parse(row)
+        known = {n: a for n, a in where.arrays.items() if n in free_names(asker.program)}
+        given = {n: t for n, t in where.tensors.items() if n in known}
+        own = [n for n in wanted if n in known]
+        texts: dict[str, str] = {}
+        if own:
+            at = Point(known, given, {})
+            made = (
+                FormulaQuestion(asker, at, AskedDerivative(), own, **vars(options)).answered().made
+            )
+            if made.shared:
+                return ""
+            texts = made.by
+        lines.append(" & ".join(texts.get(name, "0") for name in wanted))
+    if not lines:
+        return ""
+    by = ", ".join(map(symbol, wanted))
+    by = by if len(wanted) == 1 else f"({by})"
+    matrix = r" \\ ".join(lines)
+    return rf"\frac{{\partial f}}{{\partial {by}}} = \begin{{pmatrix}}{matrix}\end{{pmatrix}}"
 
 
 def _left(label: str, found: Derivatives) -> str:

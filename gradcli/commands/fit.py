@@ -459,7 +459,7 @@ def _picture(asked: Asked, found: Fit, view: View, level: float | None) -> Curve
     view.note_hidden("y", np.concatenate([one.observed for one in made]))
     across = view.axis(
         "x", limits([], x, view.log("x")), asked.data.heading(name, asked.columns),
-        asked.data.dates(name, asked.columns),
+        asked.data.dates(name, asked.columns, x),
     )  # fmt: skip
     up = view.axis("y", limits(curves, points, view.log("y")), headings[0] if single else response)
     return Curves(lines, across, up, residuals, view.title, _remark(found))

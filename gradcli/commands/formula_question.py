@@ -164,8 +164,8 @@ class FormulaAnswer(Answer):
         self.values: Mapping[str, Any] = {}
         self.about: Mapping[str, Any] = {}
         self.more: Mapping[str, Any] = {}
-        text = [*made.lines, *made.by.values()]
-        self.lines = list(map(visible, [made.code] if made.code else text))
+        if made.code:
+            self.lines = [visible(made.code)]
 
     def to_json(self, precision: int | None) -> dict[str, Any]:
         """What JSON says of every formula, between what it is `about`, and what is `more`."""
@@ -188,7 +188,8 @@ class FormulaAnswer(Answer):
 
         found, made = self.found, self.made
         if self.singular is not None:
-            _note_apart(self.singular, self.question.exact, len(found.lower) + 1)
+            of = " of the sum" if found.shape and found.kind == "Hessian" else ""
+            _note_apart(self.singular, self.question.exact + of, len(found.lower) + 1)
         note_guesses(self.where)
         if made.general is False:
             output.note(made.alone(self.where.arrays))

@@ -198,7 +198,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             "end": _end(options.steps, options.at),
             "few": FEW_NODES if chosen == "html" else 0,
         }
-        graph = _torch_graph(ctx, options.torch, seed, watched)
+        graph = _torch_graph(ctx, options, seed, watched)
         _choose_modules(graph, shown, chosen)
     else:
         if shown["by"] is not None or options.places is not None:
@@ -283,17 +283,31 @@ def _write_norms(graph: Graph, by: str, form: str, path: str | None, style: Styl
 
 def _torch_graph(
     ctx: AnyContext,
-    target: str,
+    options: Options,
     seed: str | None,
     watched: dict[str, Any],
 ) -> Graph:
-    from gradcli.commands.torch_program import run_torch
+    from gradcli.commands import own_program
+    from gradcli.commands.torch_program import run_torch, split_target
 
     if seed is not None:
         raise usage("--seed is a value of gradcli's language; --torch takes none")
     inputs = ctx.meta["gradcli.inputs"]
+    if not own_program.has_torch() and not inputs["--shape"]:
+        graph, code = own_program.graph_of(
+            *split_target(options.torch),
+            ctx.meta["gradcli.arguments"],
+            options,
+            watched["gradients"],
+        )
+        if graph.error is not None:
+            output.note(graph.error, "warning")
+        ctx.meta["gradcli.code"] = code
+        graph.program = os.path.basename(options.torch)
+        return graph
     ran, wanted = run_torch(
-        *(target, ctx.meta["gradcli.arguments"], inputs["--shape"], inputs["--dtype"]), **watched
+        *(options.torch, ctx.meta["gradcli.arguments"], inputs["--shape"], inputs["--dtype"]),
+        **watched,
     )
     if ran.error is not None:
         output.note(ran.error, "warning")

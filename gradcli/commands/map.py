@@ -113,6 +113,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         asked.propagate(options.uncertainty, options.covariance, options.budget)
         asked.differentiate(options.order, options.jvp)
         asked.differentiate_twice(options.second)
+        asked.take_items()
         asked.choose(options)
         job = asked.job
         if parts is not None:
@@ -127,6 +128,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             with Bar(stream.size) as progress:
                 for batch in stream:
                     made = job.run(batch, form)
+                    sink.paths = job.paths
                     few = made and left < len(made[0][1])
                     sink.write([(n, a[:left]) for n, a in made] if few else made)
                     progress.advance(batch.rows, stream.done)
@@ -337,6 +339,25 @@ class RowQuestion:
                     self._differentiable(name)
             if (one, other) not in job.second:
                 job.second.append((one, other))
+
+    def take_items(self) -> None:
+        """Take in that the value is a tuple, each of whose items has gradients: a Jacobian of named rows."""
+        from gradcli.columns.streaming.item_rows import item_names
+
+        job = self.job
+        items = item_names(self.request.source) if job.wrt or job.hidden else []
+        if not items:
+            return
+        for option, asked in (
+            ("uncertainty", job.errors), ("order", job.order > 1), ("second", job.second),
+            ("jvp", job.directions),
+        ):  # fmt: skip
+            if asked:
+                raise usage(
+                    f"--{option} is of one number, and the value has {len(items)}",
+                    hint="end the expression with one of them",
+                )
+        job.items = items
 
     def choose(self, options: Options) -> None:
         """Take in which rows are wanted, and what columns are called."""

@@ -121,7 +121,7 @@ class ImplicitCurves:
     ) -> None:
         from gradcli.commands.plots import implicit
 
-        self.names, self.view = names, view
+        self.names, self.view, self.source = names, view, equations.program.source
         self.functions = [
             (text, self._of_arrays(function, shared))
             for text, function in equations.differences(loaded)
@@ -255,7 +255,7 @@ class ImplicitCurves:
                 points = dict(zip(self.names, (x, y), strict=True))
                 points = {n: output.to_json(p, style.precision) for n, p in points.items()}
                 curves.append({"equation": text, "points": points})
-            output.write_json({"curves": curves})
+            output.write_json({"expression": self.source, "curves": curves})
             return
         separator = "\t" if style.form == "plain" else ","
         many = len(self.curves) > 1

@@ -194,7 +194,7 @@ class Points:
 
     def dates(self) -> Dates | None:
         """How the numbers of that axis are times."""
-        return self.data.dates(self.name, self.places)
+        return self.data.dates(self.name, self.places, self.x)
 
     def values(self) -> Any:
         """All numbers that are drawn."""

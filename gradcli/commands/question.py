@@ -178,7 +178,25 @@ def _object(answer: Answer, precision: int | None) -> dict[str, Any]:
         found["plan"] = answer.plan
     for more in (answer.kinks, answer.others):
         found |= more.to_json() if more else {}
+    if "wrt" not in found and (wrt := _by_variable(found)):
+        found["wrt"] = wrt
     return found
+
+
+# The keys of single commands that have something of each variable, and what it is called in `wrt`.
+_OF_VARIABLES = {"shapes": "shape", "at": "at", "point": "value", "gradient": "grad"}
+
+
+def _by_variable(found: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What an object says of each variable under keys of the command's own, by variable."""
+    wrt: dict[str, dict[str, Any]] = dict(found.get("parameters", {}))
+    for key, word in _OF_VARIABLES.items():
+        for name, value in found.get(key, {}).items():
+            wrt.setdefault(name, {})[word] = value
+    for root in found.get("roots", ()):
+        for name, value in root.items():
+            wrt.setdefault(name, {}).setdefault("roots", []).append(value)
+    return wrt
 
 
 # -- what JSON says -----------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from gradcli.commands.formula_question import FORMULA, FormulaQuestion, format_o
 from gradcli.commands.free_points import point
 from gradcli.commands.question import write
 from gradcli.commands.request import Request
+from gradcli.engine.system.visible import visible
 
 if TYPE_CHECKING:
     from gradcli.engine.system.process import AnyContext
@@ -35,5 +36,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     with located(request):
         answer = FormulaQuestion(request, where, **vars(options)).answered()
     answer.note()
-    answer.about = {"simplified": "".join(answer.made.by.values())}
+    (text,) = answer.made.by.values() or [""]  # of a program there is code alone
+    answer.about = {"simplified": text}
+    answer.lines = answer.lines or [*map(visible, answer.made.lines), visible(text)]
     write(answer)

@@ -92,7 +92,7 @@ def read_table(
         reader = Reader(missing=missing, reading=reading)
         tables = reader.tables(path, columns or "*")
         table = tables[0]
-        names = table.names or [str(k) for k in range(1, table.width + 1)]
+        names = [n or str(k) for k, n in enumerate(table.names or [""] * table.width, 1)]
         if columns is not None:
             wanted = select(path, table.names, columns, reader.tell, table.width).columns
         else:
@@ -130,10 +130,10 @@ def every_column(path: str) -> dict[str, Any]:
 
 def _is_numeric(table: Any, column: int) -> bool:
     try:
-        table.numbers(column)
+        found = table.numbers(column)
     except TableError:
         return False
-    return True
+    return found.gone is None or not found.gone.all()
 
 
 __all__ = ["every_column", "how_of", "read_table", "reading_of"]

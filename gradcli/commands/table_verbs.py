@@ -37,9 +37,11 @@ def map(
     table: columns by name, as a dict, a frame or a table of Arrow's, or a file's path (see `read_table`).
     The variables that are no columns are `values` and keywords, the same in all rows. Returns float64 arrays
     by name: "value" ("value_0" and so on where there are several), and "x.grad" of each column in `wrt` (all;
-    `()`: none). bad_rows: "stop" raises LanguageError for a row that is refused, with its number; "nan" gives
-    nan there. For Arrow's tables and those larger than memory see `gradcli.compile(source).map`.
+    `()`: none). Of a tuple, `price, d1`, each item has its gradients: "price", "price.x.grad". bad_rows:
+    "stop" raises LanguageError for a row that is refused, with its number; "nan" gives nan there. For
+    Arrow's tables and those larger than memory see `gradcli.compile(source).map`.
     """
+    from gradcli.columns.streaming.item_rows import ItemRows, item_names
     from gradcli.columns.streaming.mapped_program import Rows
     from gradcli.commands.table_reading import read_table
     from gradcli.language.scope_checks import free_names
@@ -76,14 +78,20 @@ def map(
             )
         others = {n: np.asarray(t.array) for n, t in call.tensors.items() if n not in batch}
         wanted = [n for n in call.wanted if n in batch or wrt is not None]
-        found = Rows(function_of(program, call.loaded), others, wanted)(batch, *rows)
+        function = function_of(program, call.loaded)
+        items = item_names(source) if wanted else []
+        if items:
+            found = ItemRows([function] * len(items), items, others, wanted)(batch, *rows)
+        else:
+            found = Rows(function, others, wanted)(batch, *rows)
     refused = dict(found.refused)
     if refused and bad_rows == "stop":
         row = min(refused)
         raise LanguageError(f"row {row + 1}: {refused[row]}", kind="runtime", usage=False)
     nothing = np.zeros(0)
     made = found.values or {"": nothing}
-    result = {f"value{n}": np.array(a, np.float64) for n, a in made.items()}
+    head = "" if items else "value"
+    result = {f"{head}{n}": np.array(a, np.float64) for n, a in made.items()}
     slopes = found.gradients or dict.fromkeys([] if found.values else wanted, nothing)
     result |= {f"{n}.grad": np.array(a, np.float64) for n, a in slopes.items()}
     for array in result.values():

@@ -35,11 +35,13 @@ _TIME = re.compile(rf"(?:{_DATE}(?:(?:T|,? +){_CLOCK})?|{_CLOCK})(?:Z| ?[-+]99:?
 _BASE = (
     "(?:[pnu\u00b5\u03bcmcdhkMGT]?(?:s|sec|m|g|A|V|W|Hz|K|N|J|Pa|bar|\u03a9|[oO]hms?|C|F|H|T|[lL]|eV"
     "|mol|rad|dBm?|lx|lm)|min|hr?|d|[Dd]eg ?[CF]?|\u00b0[CF]?|%|pp[mb]|rpm|counts?|a\\.?u\\.?|psi|Torr"
+    "|atm|sccm|slm|mln|c[tp]s|Oe|emu|A?h|[mk]?Wh|mAh|mmHg|inHg|[kM]?VA|(?:wt|mol|vol)%|pH|mph|Sequence"
     "|in|ft|\u00c5|TS|RN|[Vv]olts?|[Aa]mperes?|[Ss]econds?"
     "|arb\\.? ?u(?:nits?|\\.)?)(?:\\^?-?[1-4]|[\u00b2\u00b3])?"
 )
 _UNIT = re.compile(
-    rf"[\[(<].{{0,12}}[\])>]|{_BASE}(?: ?[/*\u00b7. ] ?{_BASE})*|1|1/{_BASE}|-+|none|"
+    rf"[\[(<].{{0,20}}[\])>]|{_BASE}(?: ?[/*\u00b7. ] ?{_BASE})*"
+    rf"|{_BASE} vs\.? .+|1|1/{_BASE}|-+|#+|bits?|none|"
 )
 # What a logger writes in its third line of names, or RDB in its second.
 _PROCESS = re.compile(r"avg|mean|smp|min|max|std|tot|med|wvc|sum|\d*[SNDM]|", re.I)

@@ -290,14 +290,25 @@ def text_table(text: Text, asked: Any, reading: Reading) -> Table:
         lines = Blocks(how.block).only(lines)
     dialect = sniff(lines, text.name, text.kind, asked, reading)
     assert dialect is not None
-    end = footer_begins(lines, dialect, how)
+    end = min(footer_begins(lines, dialect, how), _stated(lines, dialect.first_row))
+    left_out = 0
     if end < len(lines):
         tell_footer(lines[end:], end + 1, text.name, reading)
+        left_out = next((k for k in range(len(lines), end, -1) if lines[k - 1].strip()), end) - end
         lines = lines[:end]
     if (found := _numbers_only(lines, text.name, dialect)) is not None:
         return found
     rows = list(delimited.rows_of(lines, dialect, text.name))
-    return cell_table(rows, dialect, text.name, lines)
+    return cell_table(rows, dialect, text.name, lines, left_out=left_out)
+
+
+def _stated(lines: Sequence[str], first: int) -> int:
+    """The place of the line below the rows that says that they end there; else the count of all lines."""
+    from gradcli.tables.text_layout import stated_end
+
+    text = "\n".join(lines[first:])
+    at = stated_end(text)
+    return len(lines) if at is None else first + text.count("\n", 0, at)
 
 
 def cell_table(
@@ -307,8 +318,9 @@ def cell_table(
     lines: Sequence[str],
     first: int = 1,
     lenient: bool = False,
+    left_out: int = 0,
 ) -> CellTable:
-    """A table of the fields of lines.
+    """A table of the fields of lines. left_out: how many lines of the file are below these.
 
     lenient: rows of another length are in the table's `bad`, instead of an error.
     """
@@ -320,6 +332,10 @@ def cell_table(
         except TableError as error:
             if 0 <= row[0] - first < len(lines):
                 error.line = lines[row[0] - first]
+                if not bad:
+                    more = any(len(fields) == dialect.width for _, fields in rows[index + 1 :])
+                    below = None if lenient else left_out
+                    _tell_below(error, lines, row[0] - first, first, below, more)
             if not lenient:
                 raise
             bad[index] = error
@@ -338,6 +354,31 @@ def cell_table(
     )
     made.bad = bad
     return made
+
+
+def _tell_below(
+    error: TableError, lines: Sequence[str], at: int, first: int, below: int | None, more: bool
+) -> None:
+    """Say of a line that is no row what leaves it out, and how another table below it is read.
+
+    at: its place in the lines. first: the number of the first of them. below: how many lines of the file are
+    below these; None where that is not known. more: whether rows are below it.
+    """
+    from gradcli.tables.text_layout import table_below
+
+    there = [k for k, line in enumerate(lines) if line.strip()]
+    count = "N" if below is None else there[-1] - at + 1 + below
+    row = table_below(lines[at : at + _LOOKED_BELOW], "")
+    if row:
+        error.hint = (
+            f"another table is below, with rows from line {first + at + row}: --skip-lines "
+            f"{first + at - 1} reads it; --skip-footer {count} reads what is above"
+        )
+    elif below is not None and not more and count != 1:
+        error.hint = f"no row is below it: --skip-footer {count} leaves it out, with all below"
+
+
+_LOOKED_BELOW = 2000  # lines
 
 
 def _numbers_only(all_lines: Sequence[str], name: str, dialect: Dialect) -> Table | None:

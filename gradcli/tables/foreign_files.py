@@ -310,27 +310,56 @@ def _lvm_text(source: Any) -> str:
         return str(data, "latin-1")
 
 
+_TOUCHSTONE_OPTION = re.compile(r"(?im)^([ \t]*#[^!\n]*?)\b([SYZGH])\b")
+
+
+def _ohms(letter: str, i: int, j: int) -> tuple[bool, bool]:
+    """Whether a parameter is in ohm, and whether in siemens: the ratios h21 and g12 are in neither."""
+    if letter in "HG":
+        return i == j == "HG".index(letter), i == j == "GH".index(letter)
+    return letter == "Z", letter == "Y"
+
+
 def _touchstone(source: Any, name: str) -> Found:
-    """A network: the frequency f in Hz, and S11, S21, … as complex numbers; its noise if the file has it."""
+    """A network: the frequency f in Hz, and S11, S21, … as complex numbers; its noise if the file has it.
+
+    Z is in ohm and Y in siemens, also where the file has them relative to its resistance.
+    """
     import warnings
 
     import numpy as np
     from skrf.io.touchstone import Touchstone
 
     with open(source, "rb") if isinstance(source, str) else source as stream:
-        text = io.StringIO(str(stream.read(), "latin-1"))
+        written = str(stream.read(), "latin-1")
+    # scikit-rf 2.2 makes S of other parameters, and takes all as divided by the resistance, which holds for Z
+    # alone: it is told S, so that the numbers are those of the file, and the resistance is put in here.
+    option = _TOUCHSTONE_OPTION.search(written)
+    letter = option[2].upper() if option else "S"
+    if option:
+        written = f"{written[: option.start(2)]}S{written[option.end(2) :]}"
+    text = io.StringIO(written)
     # its ending tells how many ports there are
     text.name = re.sub(r"(?i)(\.s\d{1,3}p|\.ts)\.\w+$", r"\1", name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         file = Touchstone(text)
-    ports, letter = file.s.shape[1], file.parameter.upper()
+    ports = file.s.shape[1]
+    relative = letter != "S" and file.version == "1.0"
+    resistances = np.unique(np.real(file.resistance)) if relative else np.ones(1)
+    if len(resistances) > 1:
+        raise TableError(f"{name}: {letter} of ports with several resistances is not read")
+    resistance = float(resistances[0])
     mark = "" if ports < 10 else "_"
     order = [(i, j) for i in range(ports) for j in range(ports)]
     if ports == 2:
         order = [(0, 0), (1, 0), (0, 1), (1, 1)]  # as the file has them
     network = {"f": file.f}
-    network |= {f"{letter}{i + 1}{mark}{j + 1}": file.s[:, i, j] for i, j in order}
+    for i, j in order:
+        times, over = _ohms(letter, i, j)
+        values = file.s[:, i, j]
+        values = values * resistance if times else values / resistance if over else values
+        network[f"{letter}{i + 1}{mark}{j + 1}"] = values
     tables = {"network": network}
     if file.noise is not None:
         f, least, size, angle, resistance = file.noise.T
@@ -379,11 +408,25 @@ def _netcdf(source: Any, name: str) -> Found:
     return _variables({n: a.astype(a.dtype.newbyteorder("=")) for n, a in found.items()}, name)
 
 
+_NO_TABLES = frozenset(
+    (
+        *(".xml", ".rels", ".html", ".htm", ".pdf", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".md"),
+        *(".py", ".r", ".m", ".ipynb", ".docx", ".pptx", ".exe", ".dll", ".so"),
+    )
+)
+_EXPORT = "export it as CSV or text where it was made"
+
+
 def _zip(source: Any, name: str) -> Found:
     import zipfile
 
     file = zipfile.ZipFile(source)
-    names = [i.filename for i in file.infolist() if not i.is_dir() and "__MACOSX" not in i.filename]
+    there = [i.filename for i in file.infolist() if not i.is_dir() and "__MACOSX" not in i.filename]
+    endings = {os.path.splitext(n.lower())[1] for n in there}
+    names = [n for n in there if os.path.splitext(n.lower())[1] not in _NO_TABLES]
+    told = any(n.lower().endswith((".csv", ".tsv")) for n in names)
+    if there and (not names or (len(names) < len(there) and ".xml" in endings and not told)):
+        raise TableError(f"{name}: a zip archive without a table: {listed(there)}", hint=_EXPORT)
 
     def read(member: str) -> Unpacked:
         ending = os.path.splitext(member.lower())[1]
@@ -408,7 +451,6 @@ FORMATS = {
         "a Touchstone file", "scikit-rf", _touchstone, "--comment '!#' reads its lines as text"
     ),
 }
-_EXPORT = "export it as CSV or text where it was made"
 # Files of which no library is taken, by their first bytes: what they are, and the way on.
 _REFUSED: tuple[tuple[bytes, str, str], ...] = (
     (b"%PDF", "a PDF", "copy its table into a text file"),

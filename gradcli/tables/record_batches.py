@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import IO, Any
 
 from gradcli.tables import delimited
@@ -21,9 +21,11 @@ from gradcli.tables.sniffing import (
     footer_begins,
     sniff,
     tell_footer,
+    tell_remark,
 )
 from gradcli.tables.source import Opened, kind_of, opened
 from gradcli.tables.table_errors import TableError
+from gradcli.tables.text_layout import stated_end
 
 BLOCK = 1 << 20  # bytes of text in a batch
 ROWS = 1 << 16  # rows of the other formats in one
@@ -214,7 +216,8 @@ class Stream:
             1,
         )  # text of which it is not told yet whether it holds rows, and its first line
         blocks = None if self.reading.how.block is None else Blocks(self.reading.how.block)
-        for number, text in self._lines(file):
+        texts = self._lines(file)
+        for number, text in texts:
             if blocks is not None:
                 text = "\n".join(blocks.only(text.split("\n")[:-1])) + "\n"
             if not waiting:
@@ -224,6 +227,9 @@ class Stream:
                 dialect = self._sniffed(file, waiting, whole=False)
                 if dialect is None:
                     continue
+            if (ended := self._ended(waiting, texts, dialect, file.name, start)) is not None:
+                yield self._cut(ended, dialect, file.name, start)
+                return
             body, waiting = self._without_end(waiting, dialect)
             if body:
                 yield self._cut(body, dialect, file.name, start)
@@ -233,11 +239,34 @@ class Stream:
                 raise TableError(f"{file.name} is empty")
             dialect = self._sniffed(file, waiting, whole=True)
             assert dialect is not None
+            if (ended := self._ended(waiting, (), dialect, file.name, start)) is not None:
+                yield self._cut(ended, dialect, file.name, start)
+                return
             body, waiting = self._without_end(waiting, dialect)
             yield self._cut(body, dialect, file.name, start)
             start += body.count("\n")
         if waiting.strip():
             tell_footer(waiting.split("\n"), start, file.name, self.reading)
+
+    def _ended(
+        self,
+        text: str,
+        below: Iterable[tuple[int, str]],
+        dialect: Dialect,
+        name: str,
+        first: int,
+    ) -> str | None:
+        """The text above a line that says that the table ends there; None where none does.
+
+        below: the texts that follow, whose lines are told as left out. first: the number of its first line.
+        """
+        end = stated_end(text, _above(text, dialect.first_row - first))
+        if end is None:
+            return None
+        body, rest = text[:end], text[end:]
+        count = sum(more.count("\n") for _, more in below)
+        tell_footer(rest.split("\n"), first + body.count("\n"), name, self.reading, count)
+        return body
 
     def _sniffed(self, file: Opened, text: str, *, whole: bool) -> Dialect | None:
         lines = text[: 4 * LETTERS].split("\n") if len(text) > 4 * LETTERS else text.split("\n")
@@ -262,6 +291,9 @@ class Stream:
         return text[:at], text[at:]
 
     def _cut(self, text: str, dialect: Dialect, name: str, first: int) -> Table:
+        if "#" in text:
+            tell_remark(text.removesuffix("\n").split("\n"), first, dialect, name, self.reading)
+
         def slowly() -> CellTable:
             lines = text.removesuffix("\n").split("\n")
             dialect.quoted = '"' in text
@@ -287,6 +319,14 @@ class Stream:
         if not table.names:
             table.names = [str(k) for k in range(1, table.width + 1)]
         return table
+
+
+def _above(text: str, count: int) -> int:
+    """The place behind the first lines of a text."""
+    at = 0
+    for _ in range(count):
+        at = text.find("\n", at) + 1
+    return at
 
 
 def _size(path: str) -> int:

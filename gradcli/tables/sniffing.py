@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -17,7 +18,8 @@ LETTERS = 1 << 16  # of a text that are looked at
 _SIGNS = frozenset("%!;*@'/")  # that begin remarks elsewhere
 FOOTER = 20  # lines at the end that may be none of the table
 SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\r?', re.I)  # how Excel says what separates
-_REMARKS = 1000  # lines among which remarks are looked for
+_PREAMBLE = 100  # lines among which the end of a preamble is looked for
+_REMARKS = 1000  # lines among which data sets are looked for
 # What spreadsheets and loggers put below a column of numbers.
 _SUM = re.compile(
     r"(?:grand |sub)?total|sum|summe|gesamt|somme|mean|average|avg|mittel(?:wert)?|moyenne"
@@ -45,7 +47,8 @@ def sniff(
         except TableError as one:
             error = one
         else:
-            if len(rows) > 1 and rows[0][0][:1] not in _SIGNS and _is_plain(found, rows):
+            plain = len(rows) > 1 and rows[0][0][:1] not in _SIGNS and _is_plain(found, rows)
+            if plain and not _begins_below(head, found):
                 return _settled(found, head, name, reading)
     enough = whole or len(head) < len(lines)
     if not enough:
@@ -119,6 +122,18 @@ def _is_plain(dialect: Dialect, rows: Sequence[list[str]]) -> bool:
             if all(re.fullmatch(r"[-=:+]{2,}", cell) for cell in row):  # a ruler below the names
                 return False
     return True
+
+
+def _begins_below(lines: Sequence[str], dialect: Dialect) -> bool:
+    """Whether names of as many columns stand below a blank line: what is above them is preamble."""
+    for before, line in itertools.pairwise(lines[:_PREAMBLE]):
+        if before.strip() or not line.strip() or line is lines[0]:
+            continue
+        fields = next((f for _, f in delimited.rows_of([line], dialect, "")), [])
+        kinds = {kind(shape(cell), ".") for cell in fields}
+        if len(fields) == dialect.width > 1 and kinds == {"w"}:
+            return True
+    return False
 
 
 def _settled(dialect: Dialect, lines: Sequence[str], name: str, reading: Reading) -> Dialect:
@@ -198,7 +213,8 @@ def _look(dialect: Dialect, lines: Sequence[str], name: str, reading: Reading) -
         if (clock := _clock(title, there, name, reading)) is not None:
             dialect.clocks[column] = clock
     dialect.numeric = frozenset(numeric)
-    _tell_remarks(dialect, lines, name, reading)
+    tell_remark(lines, 1, dialect, name, reading)
+    _tell_blocks(dialect, lines, name, reading)
 
 
 def _clock(title: str, cells: Sequence[str], name: str, reading: Reading) -> Any:
@@ -226,26 +242,37 @@ def clocks_of(table: Any, reading: Reading) -> dict[int, Any]:
     return found
 
 
-def _tell_remarks(dialect: Dialect, lines: Sequence[str], name: str, reading: Reading) -> None:
-    """Say which lines are remarks that have as many cells as rows; and of data sets below each other."""
-    mark = dialect.separator
+def tell_remark(
+    lines: Sequence[str], first: int, dialect: Dialect, name: str, reading: Reading
+) -> None:
+    """Say which line below the names is a remark that has as many cells as rows: the first of a file.
+
+    first: the number of the first of the lines.
+    """
+    if "#" not in dialect.remarks or reading.remarked(name):
+        return
+    for number, line in enumerate(lines, first):
+        if "#" not in line or number < dialect.first_row:
+            continue
+        bare = line.strip()
+        if bare[0] != "#" or delimited.without_remark(line, dialect).strip():
+            continue
+        words = bare.count(dialect.separator) + 1 if dialect.separator else len(bare[1:].split())
+        if words == dialect.width:
+            shown = bare if len(bare) < 40 else bare[:37] + "…"
+            reading.remarked(name, f"line {number} is a remark ({shown})")
+            return
+
+
+def _tell_blocks(dialect: Dialect, lines: Sequence[str], name: str, reading: Reading) -> None:
+    """Say that data sets stand below each other."""
     blank, rows, twice = 0, 0, False
     begin = max(dialect.first_row, 1)
-    for number, line in enumerate(lines[begin - 1 : begin + _REMARKS], begin):
+    for line in lines[begin - 1 : begin + _REMARKS]:
         bare = line.strip()
         if not bare:
             blank += 1
             continue
-        if (
-            bare[0] == "#"
-            and "#" in dialect.remarks
-            and mark
-            and bare.count(mark) == dialect.width - 1
-            and not delimited.without_remark(line, dialect).strip()
-        ):
-            shown = bare if len(bare) < 40 else bare[:37] + "…"
-            reading.note(name, f"line {number} is a remark ({shown})")
-            break
         if bare[0] in dialect.remarks and not delimited.without_remark(line, dialect).strip():
             continue
         twice = twice or (blank >= 2 and rows > 0 and re.search(r"\d", bare) is not None)
@@ -290,8 +317,10 @@ def _is_below(fields: list[str], dialect: Dialect) -> bool:
     return not ("n" in kinds or "t" in kinds) and any(kinds[c] == "w" for c in dialect.numeric)
 
 
-def tell_footer(lines: Sequence[str], number: int, name: str, reading: Reading) -> None:
-    """Say which lines at the end were left out. number: of the first."""
+def tell_footer(
+    lines: Sequence[str], number: int, name: str, reading: Reading, more: int = 0
+) -> None:
+    """Say which lines at the end were left out. number: of the first. more: lines behind these."""
     there = [(k, line.strip()) for k, line in enumerate(lines, number) if line.strip()]
     if not there:
         return
@@ -299,7 +328,8 @@ def tell_footer(lines: Sequence[str], number: int, name: str, reading: Reading) 
     shown = text if len(text) < 40 else text[:37] + "…"
     reading.keep(name, {"footer_line": at})
     reading.note(
-        name, f"{counted(len(there), 'line')} below the table left out, from line {at} ({shown})"
+        name,
+        f"{counted(len(there) + more, 'line')} below the table left out, from line {at} ({shown})",
     )
 
 

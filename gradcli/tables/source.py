@@ -215,17 +215,29 @@ class Opened:
                 if found := _CONTROL.search(text):
                     at = before + found.start()
                     raise TableError(
-                        f"{self.name}: not a text file (byte {at} is not a character)"
+                        f"{self.name}: not a text file (byte {at} is not a character)",
+                        hint=_EXPORT,
                     ) from None
                 self.reading.note(self.name, "not UTF-8: read as Latin-1")
             is_ascii = is_ascii and block.isascii()
             if "\0" in text:
-                hint = "--encoding utf-16-le" if text[1:4:2] == "\0\0" else None
-                raise TableError(
-                    f"{self.name}: not a text file (it contains a zero byte)", hint=hint
-                )
+                text = self._unpadded(text)
             before += len(block)
             yield text
+
+    def _unpadded(self, text: str) -> str:
+        """A text without the zero bytes that fill lines up, as instruments write names of fixed length."""
+        bare = _PADDING.sub("", text)
+        if "\0" in bare:
+            hint = "--encoding utf-16-le" if text[1:4:2] == "\0\0" else _EXPORT
+            raise TableError(f"{self.name}: not a text file (it contains a zero byte)", hint=hint)
+        self.reading.note(self.name, "zero bytes at the ends of lines left out")
+        return bare
+
+
+_EXPORT = "export it as CSV or text where it was made"
+# Zero bytes up to the end of a line, or of a block, whose next begins with the rest of them.
+_PADDING = re.compile(r"(?<!\0)\0{2,1024}(?=[\r\n]|\Z)|\A\0{1,1024}(?=[\r\n])")
 
 
 def _decoder(encoding: str, name: str) -> codecs.IncrementalDecoder:
@@ -276,6 +288,27 @@ def opened(path: str, stdin: IO[Any] | None = None, reading: Reading | None = No
         except ValueError as error:  # a name with a null in it
             raise TableError(f"{path}: {error}") from None
         size, again = (None, None) if begin is None else (begin.size, full)
+    own = None if path in STANDARD_INPUT else raw
+    try:
+        return _looked_at(path, name, raw, table, size, again, own, begin, reading)
+    except BaseException:
+        if own is not None:
+            own.close()
+        raise
+
+
+def _looked_at(
+    path: str,
+    name: str,
+    raw: Any,
+    table: str | None,
+    size: int | None,
+    again: str | None,
+    own: Any,
+    begin: Stamp | None,
+    reading: Reading | None,
+) -> Opened:
+    """What an open file is. table: that is wanted. again: the path where it can be opened once more."""
     stream: Any = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw)
     head = _peek(stream)
     for magic, packing in _PACKED_MAGIC:
@@ -288,7 +321,6 @@ def opened(path: str, stdin: IO[Any] | None = None, reading: Reading | None = No
         raise TableError(
             f"{name}: a Feather file of version 1", hint="save it again, as version 2 or Parquet"
         )
-    own = None if path in STANDARD_INPUT else raw
     kind = next((kind for magic, kind in _MAGIC if head.startswith(magic)), "")
     as_text = reading is not None and reading.how.says_lines  # asked for by an option
     named = not as_text and bool(kind_by_ending(whole_file(path)))
@@ -314,7 +346,7 @@ def opened(path: str, stdin: IO[Any] | None = None, reading: Reading | None = No
             if again is None:
                 stream = io.BufferedReader(whole)
     if table is not None:
-        raise TableError(f"{one}: this is one table: no name can follow it")
+        raise TableError(f"{whole_file(path)}: this is one table: no name can follow it")
     told = kind_of(path)[0]
     if not kind and told in ("npy", "npz", "parquet", "feather", "arrows"):
         if not head:

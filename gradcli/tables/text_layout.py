@@ -23,9 +23,14 @@ SAMPLE = 1 << 16  # letters of a text that are looked at
 _FIRST_LOOK = 150  # lines
 _ENOUGH = 20  # rows
 _JUDGED = 300  # rows whose cells are looked at
-_LABEL = re.compile(r"(?i)(?:columns?|fields?|names?|variables?|header|data|legend)\s*[:=]\s*")
+_LABEL = re.compile(
+    r"(?i)(?:columns?|fields?|names?|variables?|header|data|legend|definition)\s*[:=]\s*"
+)
 _BANNER = re.compile(r"[>=*_~-]{4,}|[<]{4,}")  # >>>>>Begin Spectral Data<<<<<
-_BELOW = re.compile(r"(?i)\W*end[ _]?of[ _]?header\b|[>*=]{3,} *begin\b")  # the table stands below
+# What says that the table stands below, and that it ends.
+_BELOW = re.compile(r"(?i)\W*end[ _]?of[ _]?header\b")
+_BEGIN = re.compile(r"(?i)[>*=]{3,} *begin\b")
+_END = re.compile(r"(?im)^[>*=]{3,} *end\b")
 _WITH_UNIT = re.compile(r"[^\s(\[]\S*(?:\s+[(\[][^)\]]*[)\]])?")
 _INLINE = re.compile(r"(?<=\S)[ \t]+#(?![,;|\t]|N/A|DIV/0!|VALUE!|REF!|NAME\?|NUM!|NULL!).*")
 _HEADER_LINES = 5  # names, units, and what Origin and loggers write below them
@@ -164,6 +169,9 @@ def as_names(text: str, separator: str, count: int, exactly: bool = False) -> li
     exactly: only where it is.
     """
     tries = [split(text, separator)]
+    if text.count('"') == 2 and text[0] == text[-1] == '"':  # all names in one pair of quotes
+        text = text[1:-1].strip()
+        tries.append(split(text, separator))
     if separator == " " or not exactly:
         tries.append(_WITH_UNIT.findall(text))
     if count > 1 and not exactly:
@@ -251,6 +259,8 @@ def _is_header(cells: list[str], columns: str, decimal: str, names_below: bool) 
     """
     found = "".join([kind(shape(cell), decimal) for cell in cells])
     count = len(cells)
+    if count == 1 and re.fullmatch(r"\w+\s*[:=]\s*\S.*", cells[0]):  # a key and its value
+        return False
     if not any(a == "w" and b != "w" for a, b in zip(found, columns, strict=True)):
         return _all_units(cells) and "n" in columns
     words = found.count("w") + found.count("m") >= count / 2
@@ -326,8 +336,34 @@ def read_layout(text: str, kind_of_file: str, how: How) -> TextLayout | None:
 
 def _stated_begin(lines: Sequence[str]) -> int:
     """The line after the last that says that the header ends there; 0 where none does."""
-    stated = [k for k, line in enumerate(lines[:_JUDGED], 1) if _BELOW.match(line)]
+    head = lines[:_JUDGED]
+    stated = [k for k, line in enumerate(head, 1) if _BELOW.match(line)]
+    stated = stated or [k for k, line in enumerate(head, 1) if _BEGIN.match(line)][:1]
     return stated[-1] if stated and any(map(str.strip, lines[stated[-1] :])) else 0
+
+
+def stated_end(text: str, begin: int = 0) -> int | None:
+    """Where a line stands that says that the table ends there: `>>>>>End Spectral Data<<<<<`.
+
+    begin: the place of the first row.
+    """
+    signs = (">>>", "***", "===")  # looked for first: faster than the pattern
+    if not any(sign in text and ("\n" + sign in text or text.startswith(sign)) for sign in signs):
+        return None
+    found = _END.search(text, begin)
+    return None if found is None else found.start()
+
+
+def table_below(lines: Sequence[str], kind_of_file: str) -> int | None:
+    """The place of the first row of a table that begins in these lines; None where there is none."""
+    text = "\n".join(lines)[:SAMPLE]
+    try:
+        found = read_layout(text, kind_of_file, How())
+    except TableError:
+        return None
+    if found is None or found.last_row - found.first_row < 2 or found.width < 2:
+        return None
+    return found.first_row - 1
 
 
 def _fixed(lines: list[str], how: How) -> TextLayout | None:
@@ -489,6 +525,8 @@ def _describe(lines: list[str], run: Run, out: TextLayout, how: How) -> None:
     grace = _grace_names(lines[: run.first], out.width)
     block = [] if grace else _block(lines, run, out, how)
     names_at = _names_place(block, out, isinstance(how.header, int))
+    block = [(line, cells[: out.width], sign) for line, cells, sign in block]
+    out.units = out.units[: out.width]
     if block:
         line, cells, _ = block[names_at]
         out.names, out.names_line = list(cells), line + 1
@@ -504,6 +542,10 @@ def _describe(lines: list[str], run: Run, out: TextLayout, how: How) -> None:
         _check_count(len(how.names), out.width, "--names")
         out.names = list(how.names)
     if out.names is not None:
+        unnamed = [str(k) for k, name in enumerate(out.names, 1) if not name and k > 1]
+        if unnamed and any(out.names):
+            has = "columns {} have" if len(unnamed) > 1 else "column {} has"
+            out.notes.append(f"{has.format(', '.join(unnamed[:6]))} no name")
         out.names = [re.sub(r"^\d+[:=]\s+", "", n) or str(k) for k, n in enumerate(out.names, 1)]
     out.first_row, out.last_row = run.first + 1, run.last + 1
     out.remarks = _remarks(lines, run, out, how)
@@ -564,8 +606,7 @@ def _block(lines: list[str], run: Run, out: TextLayout, how: How) -> Block:
         out.kinds = out.kinds[:-1]
         out.trailing = True
         block = header(lines, run.first, separator, out.kinds, decimal)
-    elif not block:
-        block = _uneven_header(lines, run, out)
+    block = block or _uneven_header(lines, run, out)
     if isinstance(how.units, int):
         block = [one for one in block if one[0] + 1 != how.units]
         cells = (
@@ -617,11 +658,15 @@ def _uneven_header(lines: list[str], run: Run, out: TextLayout) -> Block:
     tries = (
         (columns.replace("tt", "t", 1), separator == " " and "tt" in columns, "joined"),
         (columns[1:], len(columns) > 2 and plain, "row_names"),
-        (columns + "n", len(columns) > 1 and separator != " ", "short"),
+        *((columns + "n" * k, len(columns) > 1 and separator != " ", "short") for k in (1, 2, 3)),
     )
     for kinds, may, why in tries:
-        block = header(lines, run.first, separator, kinds, decimal) if may else []
-        if not block:
+        if not may:
+            continue
+        block = _header(lines, run.first, separator, kinds, decimal, True)
+        if not block and why != "short":
+            block = _header(lines, run.first, separator, kinds, decimal, False)
+        if not block or (why == "short" and not all(block[0][1][: len(columns)])):
             continue
         if why == "joined":
             out.joined = columns.index("tt")
@@ -632,8 +677,15 @@ def _uneven_header(lines: list[str], run: Run, out: TextLayout) -> Block:
             out.row_names = True
             out.notes.append("the first column, which has no name, counts or names the rows")
             return [(at, ["", *cells], sign) for at, cells, sign in block]
-        out.notes.append(f"the last name ({block[-1][1][-1]}) has no cells below it")
-        return [(at, cells[: len(columns)], sign) for at, cells, sign in block]
+        more = [name for name in block[0][1][len(columns) :] if name]
+        if more:
+            has = (
+                "s ({}) have no cells below them"
+                if len(more) > 1
+                else " ({}) has no cells below it"
+            )
+            out.notes.append("the last name" + has.format(", ".join(more)))
+        return block
     if "tt" in columns and separator == " ":
         out.joined = columns.index("tt")
         out.kinds = columns.replace("tt", "t", 1)
@@ -652,7 +704,7 @@ def _uneven_header(lines: list[str], run: Run, out: TextLayout) -> Block:
 
 def _names_place(block: Block, out: TextLayout, is_first: bool) -> int:
     """Which line of the header has the names; the units are taken in. is_first: the first one has them."""
-    below = [k for k in range(1, len(block)) if _all_units(block[k][1])]
+    below = [k for k in range(1, len(block)) if _are_units(block[k][1], block[k - 1][1])]
     units = below[-1] if below else 0
     if units and not out.units_line:
         line, cells, _ = block[units]
@@ -665,6 +717,15 @@ def _names_place(block: Block, out: TextLayout, is_first: bool) -> int:
     ):
         at -= 1  # … but above Avg, Min, Max, and above what has numbers in it
     return max(at, 0)
+
+
+def _are_units(cells: Sequence[str], above: Sequence[str]) -> bool:
+    """Whether cells are units of what is above: all of them, or most if they alone are repeated."""
+    if _all_units(cells):
+        return True
+    filled, names = [c for c in cells if c], [c for c in above if c]
+    alike = len(set(filled)) < len(filled) and len(set(names)) == len(names)
+    return alike and sum(map(is_unit, filled)) >= 0.75 * len(filled)
 
 
 def _numbers(cells: Sequence[str]) -> int:
@@ -695,4 +756,4 @@ def _remarks(lines: list[str], run: Run, out: TextLayout, how: How) -> str:
     return "".join(sorted(found))
 
 
-__all__ = ["SAMPLE", "SIGNS", "TextLayout", "read_layout"]
+__all__ = ["SAMPLE", "SIGNS", "TextLayout", "read_layout", "stated_end", "table_below"]

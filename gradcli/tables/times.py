@@ -63,6 +63,30 @@ class Clock:
 _WORDS = {"dmy": "day first", "mdy": "month first", "ymd": "year first"}
 
 
+_EPOCH_NAME = (
+    r"(?:unix|posix|epoch|utc)?[ _]?(?:time ?stamp|time|date ?time|date|epoch|unix|posix|\bts)"
+    r"[ _]?(?:utc|(?P<unit>ms|us|ns|s))?"
+)
+_EPOCH = (1e9, 2.5e9)  # seconds since 1970 in the years 2001 to 2049
+
+
+def epoch_unit(heading: str, numbers: Any) -> str | None:
+    """The unit in which numbers count from 1970; None where their name or one of them does not say so."""
+    import numpy as np
+
+    bare = re.sub(r"[\[(].*?[\])]", "", heading).strip().lower()
+    if (told := re.fullmatch(_EPOCH_NAME, bare)) is None:
+        return None
+    finite = np.asarray(numbers)[np.isfinite(numbers)]
+    if not len(finite):
+        return None
+    for unit in ("s", "ms", "us", "ns") if told["unit"] is None else (told["unit"],):
+        scale = UNITS["s"] / UNITS[unit]
+        if (finite >= _EPOCH[0] * scale).all() and (finite <= _EPOCH[1] * scale).all():
+            return unit
+    return None
+
+
 def nanoseconds(cell: str, order: str) -> int:
     """A date, a time or both as a count. Raises ValueError for anything else."""
     match = re.fullmatch(_CELL, cell.strip())
@@ -135,4 +159,4 @@ def clock_of(
     return made
 
 
-__all__ = ["ORDERS", "UNITS", "Clock", "clock_of", "nanoseconds"]
+__all__ = ["ORDERS", "UNITS", "Clock", "clock_of", "epoch_unit", "nanoseconds"]

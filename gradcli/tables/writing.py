@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gradcli.engine.system.visible import visible
@@ -63,7 +63,12 @@ def packing(path: str, form: str, stream: BinaryIO) -> Any:
 
 
 class Sink:
-    """Takes columns of equal length, batch after batch; the names of the first batch are those of all."""
+    """Takes columns of equal length, batch after batch; the names of the first batch are those of all.
+
+    paths: where JSON has columns besides, in objects and lists: S.grad at ("wrt", "S", "grad").
+    """
+
+    paths: Mapping[str, tuple[str | int, ...]] = {}
 
     def __init__(
         self, stream: BinaryIO, numerals: Callable[[Any], list[str]], exact: bool = True
@@ -235,11 +240,14 @@ class JsonLines(Sink):
         """Add rows."""
         import json
 
-        names = [json.dumps(name, ensure_ascii=False) for name, _ in columns]
         cells = [
             list(map(_in_json, data)) if isinstance(data, list) else self._numbers(data)
             for _, data in columns
         ]
+        known = dict(zip((name for name, _ in columns), cells, strict=True))
+        more = {k: _nested(part, known) for k, part in _tree(self.paths).items() if k not in known}
+        cells += more.values()
+        names = [json.dumps(name, ensure_ascii=False) for name in (*known, *more)]
         lines = [
             "{" + ", ".join([f"{n}: {c}" for n, c in zip(names, row, strict=True)]) + "}"
             for row in zip(*cells, strict=True)
@@ -260,6 +268,33 @@ class JsonLines(Sink):
             return found
         whole = [t + ".0" if t.lstrip("-").isdigit() else t for t in found]
         return [f'"{t}"' if t[-1:] in "nf" else t for t in whole]
+
+
+def _tree(paths: Mapping[str, tuple[str | int, ...]]) -> dict[Any, Any]:
+    """The paths as objects in each other, whose leaves are the names of columns."""
+    found: dict[Any, Any] = {}
+    for name, path in paths.items():
+        at = found
+        for key in path[:-1]:
+            at = at.setdefault(key, {})
+        at[path[-1]] = name
+    return found
+
+
+def _nested(part: Any, cells: Mapping[str, list[str]]) -> list[str]:
+    """The objects, lists and numbers of a part of the tree, one a row. Keys that are numbers make a list."""
+    import json
+
+    if isinstance(part, str):
+        return cells[part]
+    keys = [
+        json.dumps(key, ensure_ascii=False) + ": " if isinstance(key, str) else "" for key in part
+    ]
+    begin, end = "{}" if keys[0] else "[]"
+    rows = zip(*(_nested(inner, cells) for inner in part.values()), strict=True)
+    return [
+        begin + ", ".join([k + c for k, c in zip(keys, row, strict=True)]) + end for row in rows
+    ]
 
 
 class Arrow(Sink):

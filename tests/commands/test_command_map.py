@@ -48,6 +48,12 @@ CHOSEN = [
       "--precision", "3"], ["L,value", "1,-5.3"]),
     (["2*L", "p.csv", "--no-grad", "all", "--keep-columns", "none", "--where", "L > 9"], ["value"]),
     (["2*L", "p.csv", "--no-grad", "all", "--keep-columns", "none", "--head", "0"], ["value"]),
+    # A tuple has the gradients of each item: a name that the program assigns is the item's.
+    (["g = L*T; g, L**2", "p.csv", "--wrt", "T,L", "--keep-columns", "none", "--where", "L == 1"],
+     ["g,value_1,g.T.grad,g.L.grad,value_1.T.grad,value_1.L.grad", "2,1,1,2,0,2"]),
+    (["g = L*T; g, 3", "p.csv", "--wrt", "T", "--keep-columns", "none", "--as", "dg=g.T.grad", "--where", "L == 1"],
+     ["g,value_1,dg,value_1.T.grad", "2,3,1,0"]),
+    (["L, T", "p.csv", "--order", "2"], "--order is of one number, and the value has 2"),
     (["L*T", "p.csv", "--as", "x=y"], "--as: there is no column 'y'"),
     (["L*T", "p.csv", "--as", "x"], "--as wants NAME=COLUMN, not 'x'"),
     (["L*T", "p.csv", "--as", "a=L", "--as", "b=L"], "--as: L is called 'a' already"),
@@ -217,6 +223,7 @@ def test_what_is_no_text_is_not_packed(name, folder):
 def test_json_lines_hold_numbers_and_text(folder):
     (folder / "t.csv").write_text("n,k,x\nu,1,0\n")
     row = json.loads(run("map", "1/x", "t.csv", "--format", "jsonl")[1])
+    assert row.pop("wrt") == {"x": {"grad": "-inf"}}
     assert row == {"n": "u", "k": 1.0, "x": 0.0, "value": "inf", "x.grad": "-inf"}
 
 
@@ -553,7 +560,7 @@ REFUSED = [
     (["L*T", "p.csv", "--columns", "x=Q"], "there is no column 'Q'"),
     (["L*T", "p.csv", "--columns", "x=L"], "'x' is not an open variable"),
     (["x*2", "p.csv", "--columns", "x=L,T"], "grad can be implicitly created only for scalar outputs"),
-    (["(L, T)", "p.csv"], "there is no gradient"),
+    (["(L, T*ones(2))", "p.csv"], "only for scalar outputs"),
     (["L > 1", "p.csv"], "does not require grad"),
     (["L*T", "p.csv", "--uncertainty", "L=Q"], "name 'Q' is not defined"),
     (["L*T", "p.csv", "--uncertainty", "L=-1"], "--uncertainty L: an uncertainty is not negative"),

@@ -38,6 +38,13 @@ def test_pictures_on_a_terminal_are_as_they_were() -> None:
     assert drawn() == GOLDEN.read_text(encoding="utf-8")
 
 
+def test_gradient_descent_of_one_variable() -> None:
+    argv = ("plot", "x**2", "--x", "-2:2", "--descend", "0.5", "--at", "1", "--width", "40")
+    found = run(*argv)
+    assert "•• gradient descent" in found.stdout
+    assert found.stderr == "gradcli: note: after 50 steps of 0.5: x = 0\n"
+
+
 def test_poles_do_not_flatten_a_surface() -> None:
     shown = run(
         "plot", "1/(x*y)", "--x", "-1:1", "--y", "-1:1", "--surface", "--width", "60"
@@ -213,6 +220,12 @@ DATES = {
     "day,y\n2026-01-02,1\n2026-01-09,2\n": ["01-04", "(2026)"],
     "day,y\n1990-01-02,1\n2026-01-09,2\n": ["2000", "2020"],
     "clock,y\n12:30:01.5,1\n12:30:09,2\n": ["12:30:02", "12:30:08"],
+    "timestamp,y\n1709632800,1\n1709654400,2\n": ["12:00", "timestamp (2024-03-05)"],
+    "time [ms],y\n1709632800000,1\n1709654400000,2\n": ["12:00", "(2024-03-05)"],
+    "unix_time_ns,y\n1709632800000000000,1\n1709654400000000000,2\n": ["(2024-03-05)"],
+    "counts,y\n1709632800,1\n1709654400,2\n": ["1.7096"],
+    "time_ns,y\n1709632800,1\n1709654400,2\n": ["1.7096"],
+    "time,y\n1709632800,1\n0,2\n": ["1e+09"],
 }
 
 

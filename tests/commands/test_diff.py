@@ -545,6 +545,17 @@ def test_latex_has_a_left_hand_side() -> None:
     ]
 
 
+def test_the_jacobian_of_numbers_is_one_matrix_in_latex() -> None:
+    assert lines("diff", "[r*cos(phi), r*sin(phi)]", "--jacobian", "--format", "latex") == [
+        r"\frac{\partial f}{\partial (r, \phi)} = \begin{pmatrix}"
+        r"\cos\left(\phi\right) & -r \sin\left(\phi\right) \\ "
+        r"\sin\left(\phi\right) & r \cos\left(\phi\right)\end{pmatrix}"
+    ]
+    assert lines("diff", "u = x*y; u, 3", "--jacobian", "--format", "latex", "--wrt", "x") == [
+        r"\frac{\partial f}{\partial x} = \begin{pmatrix}y \\ 0\end{pmatrix}"
+    ]
+
+
 @pytest.mark.parametrize("loss", ["F.mse_loss(x, y)", "F.huber_loss(x, y)", "mean(x*y)"])
 def test_the_mean_of_nothing_is_no_zero(loss: str) -> None:
     code = run("diff", loss, "--x", "[]", "--y", "[]", "--format", "numpy").stdout

@@ -193,3 +193,25 @@ def test_the_proved_formula_is_taken_where_series_have_no_number() -> None:
 def test_what_is_not_finite_has_a_note_in_python_too() -> None:
     with pytest.warns(UserWarning, match="not finite"):
         gradcli.hessian("norm(v)", v=[0.0, 0.0])
+
+
+@sweep(
+    ("argv", "values"),
+    [
+        (["grad", "sum(sin(x)/x)", "--x", "0,1", "--order", "2"], [-1 / 3, -0.239133626928383]),
+        (["grad", "sum(sin(x)/x)", "--x", "0,1", "--order", "4"], [0.2, 0.133076685139860]),
+        (["grad", "prod(sin(x)/x)", "--x", "0,1", "--order", "3"], [0.200779119293171, 0.277488134563595]),
+        (["grad", "exp2(x)", "--x", "1024", "--order", "2"], [8.6370708474465935e307]),
+        (["hessian", "exp2(x)", "--x", "1024"], [8.6370708474465935e307]),
+        (["jvp", "exp2(x)", "--x", "1024", "--vector", "1"], [1.2460659279417838e308]),
+        (["diff", "sin(x)/x", "--at", "x=0,1", "--order", "2"], [-1 / 3, 0, 0, -0.239133626928383]),
+    ],
+    parts=1,
+)  # fmt: skip
+def test_higher_orders_of_arrays_and_of_values_out_of_range(
+    argv: list[str], values: list[float]
+) -> None:
+    code, out, err = outcome(*argv)
+    shown = [float(v) for v in out.rpartition("= ")[2].replace("[", "").replace("]", "").split(",")]
+    assert code == 0 and shown == pytest.approx(values, rel=1e-11, abs=1e-15), err
+    assert "undecided" not in err

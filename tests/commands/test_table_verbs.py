@@ -17,6 +17,11 @@ MAPPED: list[tuple[str, dict[str, Any], dict[str, list[float]]]] = [
     ("a*x**2", {"a": 3}, {"value": [3, 12, 27], "x.grad": [6, 12, 18]}),
     ("a*x**2", {"a": 3.0, "wrt": "a"}, {"value": [3, 12, 27], "a.grad": [1, 4, 9]}),
     ("x*y", {"wrt": ()}, {"value": [0.5, 0.5, 3]}),
+    (
+        "a = 2*x; a, 3",
+        {},
+        {"a": [2, 4, 6], "value_1": [3, 3, 3], "a.x.grad": [2, 2, 2], "value_1.x.grad": [0, 0, 0]},
+    ),
     ("(x, 2*x)", {"wrt": ()}, {"value_0": [1, 2, 3], "value_1": [2, 4, 6]}),
     (
         "w@stack([x, y])",

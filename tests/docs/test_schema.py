@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import CliRunner
 
 from gradcli.cli import main
@@ -91,6 +94,31 @@ CASES = [
     ("fit", "n == a*t", "examples/data/silver.csv", "--a", "1", "--sigma", "dn", "--budget"),
     ("minimize", "x**2", "--x", "1", "--trace"),
     ("root", "x**2 == 2", "--x", "1"),
+    ("fit", "n == a*t", "examples/data/silver.csv", "--a", "1", "--starts", "3"),
+    ("root", "x + y == 3, x*y == 2", "--x", "0", "--y", "5"),
+    ("plot", "x**2", "--x", "0:1"),
+    ("plot", "x**2 + y**2 == 1", "--x", "0:1", "--y", "0:1"),
+    ("plot", "n", "examples/data/silver.csv"),
+    ("plot", "n", "examples/data/silver.csv", "--hist"),
+    ("ops",),
+    ("ops", "sin"),
+    ("ops", "pi"),
+    ("map", "2*t", "examples/data/silver.csv", "--head", "2"),
+    ("map", "u = 2*t; u, n", "examples/data/silver.csv", "--head", "2"),
+    ("map", "t*n", "examples/data/silver.csv", "--head", "2", "--order", "2", "--second", "t,n"),
+    ("map", "t*w", "examples/data/silver.csv", "--head", "2", "--w", "1,2", "--no-grad", "all"),
+    (
+        "map",
+        "t*n",
+        "examples/data/silver.csv",
+        "--head",
+        "1",
+        "--uncertainty",
+        "n=dn",
+        "--budget",
+        "--jvp",
+        "t=ones",
+    ),
     ("graph", "x*x", "--x", "1"),
     ("graph", "x*x", "--x", "1", "--grads", "--values"),
     ("error", "x +"),
@@ -103,18 +131,57 @@ def test_objects(case: tuple[str, ...]) -> None:
     name, *words = case
     command = "grad" if name == "error" else name
     result = CliRunner().invoke(main, [command, *words, "--json"], prog_name="gradcli")
-    found = json.loads(result.stderr if name == "error" else result.stdout)
-    assert faults(found, {"$ref": f"#/$defs/{name}"}) == []
+    for line in (result.stderr if name == "error" else result.stdout).splitlines():
+        assert faults(json.loads(line), {"$ref": f"#/$defs/{name}"}) == []
+    assert result.stdout or name == "error"
 
 
-def test_rows() -> None:
-    result = CliRunner().invoke(main, ["map", "2*a", "-", "--json"], input="a\n1\n2\n")
-    for line in result.stdout.splitlines():
-        assert faults(json.loads(line), {"$ref": "#/$defs/map"}) == []
+@pytest.mark.long
+def test_lines_of_a_batch() -> None:
+    command = [sys.executable, "-m", "gradcli", "batch", "tests/golden/schema_lines.txt", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer["code"] for answer in answers] == [0, 0, 2]
+    assert [faults(answer, {"$ref": "#/$defs/batch"}) for answer in answers] == [[], [], []]
 
 
-def test_every_command_that_prints_objects_is_there() -> None:
-    assert {name for name, *_ in CASES} | {"map"} <= SCHEMA["$defs"].keys()
+def test_every_command_with_json_is_there() -> None:
+    from gradcli.commands import COMMANDS
+
+    def takes_json(name: str) -> bool:
+        return "--json" in [word for p in main.get_command(None, name).params for word in p.opts]
+
+    wanted = {name for name in COMMANDS if takes_json(name)}
+    assert len(wanted) > 15
+    tried = {
+        "batch",
+        *(name for name, *_ in CASES),
+    }  # it forks, so it is tried in a process of its own
+    assert wanted <= tried
+    assert tried == {ref["$ref"].rpartition("/")[2] for ref in SCHEMA["anyOf"]}
+
+
+@pytest.mark.parametrize(("argv", "old", "new"), [
+    # Each name of old beside the one shape of all commands: what is said of a variable is in wrt.
+    (["map", "t*n", "-"], ["t.grad"], ["wrt", "t", "grad"]),
+    (["grad", "t*n", "--t", "2", "--n", "3"], ["grads", "t", "grad"], ["wrt", "t", "grad"]),
+    (["minimize", "t**2", "--t", "2"], ["gradient", "t"], ["wrt", "t", "grad"]),
+    (["minimize", "t**2", "--t", "2"], ["point", "t"], ["wrt", "t", "value"]),
+    (["root", "t**2 == 4", "--t", "1"], ["roots", 0, "t"], ["wrt", "t", "roots", 0]),
+    (["fit", "n == a*t", "-", "--a", "1"], ["parameters", "a"], ["wrt", "a"]),
+    (["taylor", "sin(t)", "--t", "0"], ["at", "t"], ["wrt", "t", "at"]),
+    (["simplify", "t + t"], ["shapes", "t"], ["wrt", "t", "shape"]),
+])  # fmt: skip
+def test_one_shape_beside_the_old_names(argv: list[str], old: list[Any], new: list[Any]) -> None:
+    result = CliRunner().invoke(main, [*argv, "--json"], input="t,n\n2,3\n3,5\n4,6\n")
+    found = json.loads(result.stdout.splitlines()[0])
+    assert _at(found, old) == _at(found, new)
+
+
+def _at(found: Any, path: list[Any]) -> Any:
+    for key in path:
+        found = found[key]
+    return found
 
 
 def test_what_is_missing_or_unknown_is_a_fault() -> None:

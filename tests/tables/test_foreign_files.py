@@ -277,6 +277,41 @@ def test_a_dataset_by_its_path() -> None:
         assert run("eval", "x", "--x", words)[:2] == (0, expected + "\n")
 
 
+PARAMETERS = {
+    "S": [0.5, 0.25, 0.125, 0.75],
+    "Z": [25.0, 12.5, 6.25, 37.5],
+    "Y": [0.01, 0.005, 0.0025, 0.015],
+    "H": [25.0, 0.25, 0.125, 0.015],
+    "G": [0.01, 0.25, 0.125, 37.5],
+}
+
+
+@pytest.mark.needs("skrf")
+@pytest.mark.parametrize("letter", PARAMETERS)
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_parameters_of_a_network_are_in_ohm_and_siemens(letter: str, version: str) -> None:
+    """Version 1 of the format has them relative to the resistance R, version 2 as they are."""
+    row = "1.0  0.5 0  0.25 0  0.125 0  0.75 0\n"
+    keywords = f"""[Version] 2.0
+# GHZ {letter} RI R 50
+[Number of Ports] 2
+[Two-Port Data Order] 21_12
+[Number of Frequencies] 1
+[Reference] 50 50
+[Network Data]
+{row}[End]
+"""
+    name, text = {
+        "1.0": ("f.s2p", f"! Z of a filter\n# ghz {letter.lower()} ri r 50\n{row}"),
+        "2.0": ("f.ts", keywords),
+    }[version]
+    Path(name).write_text(text)
+    expected = PARAMETERS[letter if version == "1.0" else "S"]
+    for place, value in zip(("11", "21", "12", "22"), expected, strict=True):
+        code, out, err = run("eval", "real(x)", "--x", f"@{name}:{letter}{place}")
+        assert (code, out) == (0, f"[{value:g}]\n"), err
+
+
 @pytest.mark.needs("skrf")
 def test_parameters_of_a_network_are_complex() -> None:
     touchstone("f.s2p")

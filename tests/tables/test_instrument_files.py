@@ -103,6 +103,22 @@ READ: list[tuple[str, str, list[float], str]] = [
         [1013.25, 1012.75, 1010.25],
         "2 lines of preamble, names in line 3 (t, p, T)",
     ),
+    ("avantes.ttt", "Sample", [800.25, 805.25, 810.25, 815.25], "zero bytes at the ends of lines"),
+    (
+        "jaz.txt",
+        "P",
+        [0.125, 1.125, 4.125, 9.125],
+        "10 lines below the table left out, from line 11",
+    ),
+    ("autolab.txt", "Freq (Hz)", [10000, 1000, 100, 10], "names in line 4 (Freq (Hz), Ampl, Bias"),
+    ("rigol_ds1000z.csv", "CH1", [10, 11, 12, 13], "(Start, Increment) have no cells below them"),
+    (
+        "flow.csv",
+        "flow",
+        [15, 15.1, 15.2, 15.3],
+        "names in line 1 (uts, flow, T, p), units in line 2",
+    ),
+    ("microscope.txt", "2", [13.5, 12.5, 11.5, 10.5], "3 lines of preamble"),
 ]
 
 # (file, column, what is asked or wrong, the options that the hint names, what they make of it)
@@ -156,6 +172,13 @@ ASKED: list[tuple[str, str, str, list[str], list[float]]] = [
         ["--comment", "S"],
         [0, 0.1, 0, 0.05],
     ),
+    (
+        "gamry.dta",
+        "Vf",
+        "line 11: 4 values, and line 5 has 5",
+        ["--skip-footer", "9"],
+        [-0.30, -0.31, -0.32, -0.33],
+    ),
     ("gnuplot_bare.dat", "U", "has no names of columns", ["--names", "t,U"], [1, 1.5, 3]),
 ]
 
@@ -195,6 +218,9 @@ def test_read_by_everyone_alike(name: str, column: str, expected: list[float], w
     code, out, err = run(*line, "--no-grad", "all", "--missing", "nan")
     assert code == 0 and [float(cell) for cell in out.split()[1:]] == expected, err
     assert words in err
+    Path("program.txt").write_text("print((1*x).tolist())")
+    code, out, err = run("run", "program.txt", "--x", reference)
+    assert (code, numbers(out)) == (0, expected) and words in err, err
     parts = Parts(name, Reading())
     (part,) = pickle.loads(pickle.dumps(parts.parts))  # as a worker gets it
     place = parts.names.index(column.lstrip("$"))
@@ -259,6 +285,16 @@ def test_what_was_decided_stands_in_json() -> None:
     assert found["units"] == {"Zeit": "ms", "Kanal A": "V", "Kanal B": "µA"}
     code, out, _ = run("eval", "x", "--x", "1", "--json")
     assert "read" not in json.loads(out)
+
+
+def test_another_table_below_is_read_where_that_is_asked_for() -> None:
+    code, _, err = run("eval", "1*x", "--x", f"@{here('gamry.dta')}:Freq")
+    assert code == 2 and "another table is below, with rows from line 16: --skip-lines 10" in err
+    for more in ([], ["--by-rows"]):
+        code, out, err = run(
+            "eval", "sum(x)", "--x", "@gamry.dta:Freq", "--skip-lines", "10", *more
+        )
+        assert (code, out) == (0, "111100\n"), err
 
 
 def test_amplitude_and_phase_are_no_numbers() -> None:

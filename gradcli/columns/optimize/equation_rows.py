@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcli.columns.optimize.least_squares import Array
+from gradcli.columns.optimize.least_squares import Array, by_differences
 from gradcli.columns.optimize.spaces import Space, tensor_of
 from gradcli.columns.optimize.stated_uncertainties import Stated
 from gradcli.columns.streaming.mapped_program import Rows
@@ -30,6 +30,7 @@ from gradcli.tables.parts import Part, columns_of
 Batch = Mapping[str, Array]
 _CORRECTIONS = 100  # times that the corrections of the data are improved at a point
 _SETTLED = 1e-13  # of their uncertainties, a change of theirs that is none
+_BLOCK = 1 << 14  # rows that are computed at once: what they need stays in the cache
 
 
 class Component(NamedTuple):
@@ -311,6 +312,47 @@ class InMemory:
         return np.broadcast_to(found, (self.count,))
 
 
+def in_blocks(batch: Batch, size: int = 1 << 17) -> Iterator[tuple[int, Batch]]:
+    """(the first row, the rows) of each block of a batch."""
+    for start in range(0, len(next(iter(batch.values()))), size):
+        yield start, {n: a[start : start + size] for n, a in batch.items()}
+
+
+class InBlocks:
+    """The weighted residuals of many rows, as `ByPasses` has those of a table: their normal equations alone,
+    summed over blocks of rows that fit into the cache. No Jacobian of all rows is made."""
+
+    def __init__(self, rows: EquationRows, batch: Batch, deviation: Any) -> None:
+        self.rows, many = rows, len(rows.components)
+        weights = 1 / np.asarray(deviation)
+        self.parts = [
+            (part, weights[start * many : (start + _BLOCK) * many] if weights.ndim else weights)
+            for start, part in in_blocks(batch, _BLOCK)
+        ]
+
+    def at(self, x: Array) -> tuple[Array, Array]:
+        """(residuals, Jacobian) of one row more than there are parameters."""
+        total = np.zeros((len(x) + 1, len(x) + 1))
+        for part, weights in self.parts:
+            r, jac, _ = self.rows.residuals(x, part)
+            wide = np.empty((len(x) + 1, len(r)))
+            wide[:-1], wide[-1] = jac.T, r
+            wide *= weights
+            total += wide @ wide.T
+        return compressed(total)
+
+
+def compressed(total: Array) -> tuple[Array, Array]:
+    """Residuals and a Jacobian of few rows, whose normal equations `total` holds, the residuals last."""
+    if not np.isfinite(total).all():
+        return np.full(len(total), np.inf), np.zeros((len(total), len(total) - 1))
+    lengths = np.sqrt(np.diagonal(total))
+    lengths = np.where(lengths > 0, lengths, 1.0)
+    values, vectors = lapack.eigh(total / np.outer(lengths, lengths))
+    root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T * lengths
+    return root[:, -1], root[:, :-1]
+
+
 # -- in passes ------------------------------------------------------------------------------------
 class PassSums:
     """The normal equations at a point as sums over the rows of a table, whoever computes its parts.
@@ -347,7 +389,7 @@ class PassSums:
         """The sums of a part at the point `values[0]`; None where it has no rows."""
         total = Tree(_added)
         for batch, deviation in self.batches(part):
-            r, jac, _ = self.rows.residuals(values[0], batch)
+            r, jac = by_differences(partial(self._residuals, batch), values[0])
             wide = np.hstack([jac, r[:, None]]) / np.reshape(deviation, (-1, 1))
             columns = np.ascontiguousarray(wide.T)
             sums = [[add_reduce(a * b) for b in columns] for a in columns]
@@ -355,6 +397,10 @@ class PassSums:
             count[0] = len(r)
             total.add(np.array([*sums, count]))
         return total.result()
+
+    def _residuals(self, batch: dict[str, Array], x: Array) -> tuple[Array, Array]:
+        r, jac, _ = self.rows.residuals(x, batch)
+        return r, jac
 
     def batches(self, part: Part) -> Iterator[tuple[dict[str, Array], Any]]:
         """The rows of a part as arrays by name, and their deviations."""
@@ -437,10 +483,4 @@ class ByPasses:
     def _at(self, x: Array) -> tuple[Array, Array]:
         found = self.runner.sums(self.sums, 0, {0: x}, self.parts, self.told)  # type: ignore[arg-type]
         total, self.count = found[:-1], int(found[-1, 0])
-        if not np.isfinite(total).all():
-            return np.full(len(total), np.inf), np.zeros((len(total), len(x)))
-        lengths = np.sqrt(np.diagonal(total))
-        lengths = np.where(lengths > 0, lengths, 1.0)
-        values, vectors = lapack.eigh(total / np.outer(lengths, lengths))
-        root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T * lengths
-        return root[:, -1], root[:, :-1]
+        return compressed(total)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,8 +13,10 @@ from gradcli.columns.optimize.equation_rows import (
     Batch,
     ByPasses,
     EquationRows,
+    InBlocks,
     InMemory,
     PassSums,
+    in_blocks,
 )
 from gradcli.columns.optimize.least_squares import Array, Bounds, Fit, limits
 from gradcli.columns.streaming.passes import Runner
@@ -21,6 +24,7 @@ from gradcli.language.located_errors import LanguageError
 from gradcli.tables.parts import Part
 
 FINE = 400  # points of a curve
+MANY = 50_000  # residuals: of more, the normal equations are summed in blocks
 STRONG = 0.9  # a correlation that is worth a line
 
 
@@ -88,28 +92,38 @@ def fit_rows(
                 f"an uncertainty of {name} is 0", "a weight would be infinite: leave out such rows"
             )
     data = InMemory(rows, batch, deviation, inputs)
-    check_start(*least_squares.by_differences(lambda x: rows.residuals(x, batch)[:2], start), rows)
+    blocks = None
+    if count > MANY and not (inputs or many or bounds or loss != "linear"):
+        blocks = InBlocks(rows, batch, data.deviation)
+    if blocks is None or not np.isfinite(blocks.at(start)[0]).all():
+        blocks = None
+        whole = least_squares.by_differences(lambda x: rows.residuals(x, batch)[:2], start)
+        check_start(*whole, rows)
     lower, upper = limits(rows.start, bounds or {})
+    options: dict[str, Any] = {
+        "lower": lower,
+        "upper": upper,
+        "absolute": deviation is not None,
+        "loss": loss,
+        "size": partial(_size, rows, start, batch, data.deviation),
+        "limit": limit,
+    }
 
-    def at(x: Array) -> tuple[Array, Array]:
-        told(1)
-        return data.at(x)
+    def counted(at: least_squares.At) -> least_squares.At:
+        def one(x: Array) -> tuple[Array, Array]:
+            told(1)
+            return at(x)
 
-    try:
-        found = least_squares.fit(
-            at,
-            start,
-            count,
-            lower=lower,
-            upper=upper,
-            absolute=deviation is not None,
-            loss=loss,
-            size=_size(rows, start, batch, data.deviation),
-            limit=limit,
-            many=many,
-        )
-    except ValueError as error:  # of SciPy's, about what is not finite
-        raise _failed(str(error)) from error
+        return one
+
+    found = None
+    if blocks is not None:
+        found = least_squares.fit(counted(blocks.at), start, count, sums=True, **options)
+    if found is None or not found.converged or found.undetermined:  # every row is looked at
+        try:
+            found = least_squares.fit(counted(data.at), start, count, many=many, **options)
+        except ValueError as error:  # of SciPy's, about what is not finite
+            raise _failed(str(error)) from error
     found = found._replace(explained=explained(rows, data, found))
     return found, _shares(rows, data, found, own, spreads)
 
@@ -121,8 +135,10 @@ def explained(rows: EquationRows, data: InMemory, found: Fit) -> float | None:
     many = len(rows.components)
     if not rows.split or found.dof <= 0 or count < 2:
         return None
-    fitted = rows.residual_parts(rows.written(found.values, data.batch)["fitted"])
-    if not np.ptp(fitted.reshape(count, many), axis=0).any():
+    blocks = (rows.written(found.values, part)["fitted"] for _, part in in_blocks(data.batch))
+    fitted = (rows.residual_parts(block).reshape(-1, many) for block in blocks)
+    first = next(fitted)
+    if (first == first[0]).all() and all((block == first[0]).all() for block in fitted):
         return None
     weights = np.broadcast_to(1 / np.square(data.deviation), (count * many,)).reshape(count, many)
     y = rows.residual_parts(rows.response(data.batch)).reshape(count, many)
@@ -140,9 +156,14 @@ def _residuals(rows: EquationRows) -> str:
 
 def _size(rows: EquationRows, start: Array, batch: Batch, deviation: Array) -> float:
     """The length of the data in units of their deviations."""
-    made = rows.written(start, batch)
-    residual = rows.residual_parts(made["residual"]) / deviation
-    return float(np.linalg.norm(rows.residual_parts(made["fitted"]) + residual))
+    squares, many = 0.0, len(rows.components)
+    for first, part in in_blocks(batch):
+        made = rows.written(start, part)
+        residual = rows.residual_parts(made["residual"])
+        at = slice(first * many, first * many + len(residual))
+        residual = residual / (deviation[at] if np.ndim(deviation) else deviation)
+        squares += float(np.square(rows.residual_parts(made["fitted"]) + residual).sum())
+    return float(np.sqrt(squares))
 
 
 def check_apart(rows: EquationRows, slopes: Mapping[str, Array]) -> None:
@@ -178,6 +199,8 @@ def _shares(
 ) -> dict[str, Array]:
     """What each source of uncertainty adds to the variance of every parameter, as a share of it."""
     also = [*own, *data.inputs]
+    if not also:  # one source is all there is
+        return {"response": np.where(np.diagonal(found.covariance) > 0, 1.0, 0.0)}
     _, jac, slopes = rows.residuals(found.values, data.batch, also)
     whole = data.effective(slopes)
     towards = found.covariance @ (jac / whole[:, None] ** 2).T
@@ -213,8 +236,7 @@ def fit_in_passes(
         where = None if sums.where is None else f"--where {sums.where.typed}: no row is left"
         raise _usage(where or "there are no rows")
     rows.look({n: a[0] for n, a in first.items()})
-    r, jac, _ = rows.residuals(start, first)
-    check_start(r, jac, rows)
+    check_start(*least_squares.by_differences(lambda x: rows.residuals(x, first)[:2], start), rows)
     lower, upper = limits(rows.start, bounds)
     at = ByPasses(sums, parts, runner, told)
     at(start)  # which counts the rows

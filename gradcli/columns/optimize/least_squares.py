@@ -168,7 +168,7 @@ def fit(
     upper: Array,
     absolute: bool = False,
     loss: str = "linear",
-    size: float = 0.0,
+    size: Callable[[], float] = float,
     sums: bool = False,
     limit: int = 5000,
     many: int = 0,
@@ -176,8 +176,8 @@ def fit(
     """The least squares of `at` from a start, by the best of the methods.
 
     absolute: whether residuals come in units of their standard uncertainty; if not, it is that of the
-    residuals. loss: of `scipy.optimize.least_squares`. size: the length of the data, next to which
-    residuals may be nothing. sums: whether `at` stands for sums over many rows, each of
+    residuals. loss: of `scipy.optimize.least_squares`. size: gives the length of the data, next to
+    which residuals may be nothing. sums: whether `at` stands for sums over many rows, each of
     which is a pass and has rounding of its own. many: how many starts more to try.
     """
     point = _Point(at)
@@ -340,7 +340,7 @@ def _described(
     rows: int,
     absolute: bool,
     loss: tuple[str, float],
-    size: float,
+    size: Callable[[], float],
     precision: float,
 ) -> Fit:
     """What the minimum says. precision: of the Jacobian's elements, next to the largest."""
@@ -379,7 +379,7 @@ def _described(
         errors = np.sqrt(np.diagonal(spread))
         still = np.abs(step) <= _STEP * errors
         still |= np.abs(step) <= 1e-9 * np.abs(best.x[inside])
-        converged = bool(still[~loose].all() or np.sqrt(chi2) <= _EXACT * size)
+        converged = bool(still[~loose].all() or np.sqrt(chi2) <= _EXACT * size())
         spread[loose], spread[:, loose] = np.nan, np.nan
         covariance[np.ix_(inside, inside)] = spread
     count = best.njev or best.nfev

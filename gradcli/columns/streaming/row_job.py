@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.columns.streaming import uncertainty_law
+from gradcli.columns.streaming.item_rows import ItemRows
 from gradcli.columns.streaming.mapped_program import (
     Results,
     Rows,
@@ -40,6 +41,10 @@ if TYPE_CHECKING:
     from gradcli.tables import Table
     from gradcli.tables.writing import Column
 
+Path = tuple[str | int, ...]
+_ELEMENT = re.compile(
+    r"(?:_[0-9]+|\[[0-9, ]+\])*"
+)  # what stands behind the name of an array's elements
 _INTEGER = re.compile(r"\s*(?:0|-?[1-9][0-9]{0,300})\s*")
 _LABEL = re.compile(r"\s*[-+]?0[0-9]+\s*")  # 007 is not a number, but somebody's name
 _EXACT = 1 << 53  # the integers up to it are floats
@@ -169,10 +174,12 @@ class RowJob:
         self.tests: dict[str, Test] = {}  # of texts, whose answers the condition reads
         self.indices: list[str] = []  # variables that count elements: k of `b[k]`
         self.hidden: list[str] = []  # differentiated by for the uncertainty alone
+        self.items: list[str] = []  # of a tuple that is differentiated, what its items are called
         self._begin()
 
     def _begin(self) -> None:
-        self.rows: Rows | None = None
+        self.rows: Rows | ItemRows | None = None
+        self.paths: dict[str, Path] = {}
         self.further: dict[str, Rows] | None = None  # the columns of further derivatives
         self.moved: Rows | None = (
             None  # the values where the inputs are moved by their uncertainties
@@ -181,7 +188,7 @@ class RowJob:
         self.counted = Tally()
 
     def __getstate__(self) -> dict[str, Any]:
-        running = ("rows", "further", "moved", "suffixes", "counted")
+        running = ("rows", "paths", "further", "moved", "suffixes", "counted")
         return {name: value for name, value in self.__dict__.items() if name not in running}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -303,6 +310,7 @@ class RowJob:
                     f"--as: there is no column {name!r}", hint=f"there are {', '.join(known)}"
                 )
         called = self.renamed.get
+        self.paths = {called(n, n): path for n, path in self._places_in_json(made).items()}
         kept = [(name if name in own else called(name, name), array) for name, array in passed]
         return [*kept, *((called(name, name), array) for name, array in made)]
 
@@ -388,12 +396,15 @@ class RowJob:
             array = as_tensor(np.atleast_1d(array)).array
         return Cells(array, spread=found.spread)
 
-    def _rows(self) -> Rows:
+    def _rows(self) -> Rows | ItemRows:
         if self.rows is None:
             wrt = [*self.wrt, *self.hidden]
-            self.rows = Rows(
-                self._function(), self.shared, wrt, self.bad_rows == "stop", self.native
-            )
+            how = {"stops": self.bad_rows == "stop", "native": self.native}
+            if self.items:
+                functions = [self._function(quiet=k > 0) for k in range(len(self.items))]
+                self.rows = ItemRows(functions, self.items, self.shared, wrt, **how)
+            else:
+                self.rows = Rows(self._function(), self.shared, wrt, **how)
         return self.rows
 
     def _further_rows(self) -> dict[str, Rows]:
@@ -456,10 +467,16 @@ class RowJob:
             raise _usage(
                 "the values of the rows are not alike", hint="some have more elements than others"
             )
-        found: list[Column] = [(f"value{suffix}", array) for suffix, array in values.items()]
+        first = "" if self.items else "value"
+        found: list[Column] = [(f"{first}{suffix}", array) for suffix, array in values.items()]
         found += further.get("value.jvp", [])
-        gradients = results.gradients or {
-            n: np.zeros((rows, *self.shape(n))) for n in [*self.wrt, *self.hidden]
+        by = {n: n for n in (*self.wrt, *self.hidden)}
+        if self.items:
+            by = {f"{item}.{name}": name for item in self.items for name in self.wrt}
+        gradients = results.gradients | {  # none where all rows are refused
+            label: np.zeros((rows, *self.shape(name)))
+            for label, name in by.items()
+            if label not in results.gradients
         }
         if errors:
             squares = uncertainty_law.squares(gradients, errors, covariances, rows)
@@ -479,12 +496,38 @@ class RowJob:
                         (f"{n}.share", np.where(whole > 0, s / whole, 0.0))
                         for n, s in parts.items()
                     ]
-        for name in self.wrt:
-            found += elements(f"{name}.grad", gradients[name]).items()
+        for label, name in by.items():
+            if name not in self.wrt:
+                continue
+            found += elements(f"{label}.grad", gradients[label]).items()
             for k in range(2, self.order + 1):
                 found += further[f"{name}.grad{k}"]
         for pair in self.second:
             found += further[_second(pair)]
+        return found
+
+    def _places_in_json(self, made: list[Column]) -> dict[str, Path]:
+        """For each column that was computed, where JSON has it: S.grad at wrt, S, grad."""
+        heads: dict[str, Path] = {"value.uncertainty": ("uncertainty",)}
+        heads |= {_second(pair): ("wrt", pair[0], "hessian", pair[1]) for pair in self.second}
+        heads |= {f"{n}.share": ("budget", n, "share") for n in self.errors}
+        for name in self.wrt:
+            orders = ("grad", *(f"grad{k}" for k in range(2, self.order + 1)))
+            heads |= {f"{name}.{order}": ("wrt", name, order) for order in orders}
+            for item in self.items:
+                heads[f"{item}.{name}.grad"] = ("wrt", name, "jacobian", item)
+        heads |= {item: ("value", item) for item in self.items}
+        parts = {} if self.items else {"value.jvp": ("jvp",), "value": ("value",)}
+        found: dict[str, Path] = {}
+        for name, _ in made:
+            if name in heads:
+                found[name] = heads[name]
+                continue
+            for head, path in {**heads, **parts}.items():
+                rest = name.removeprefix(head)
+                if rest != name and _ELEMENT.fullmatch(rest):
+                    found[name] = (*path, *map(int, re.findall("[0-9]+", rest)))
+                    break
         return found
 
     def _beyond(

@@ -14,8 +14,9 @@ import numpy as np
 
 import gradcli.engine.system.budget as budget
 from gradcli.engine.core.batched_arrays import BatchLevel, full, is_diagonal
+from gradcli.engine.core.declaration import Array
 from gradcli.engine.core.gradients import sum_to
-from gradcli.engine.core.primitive import Array, Primitive, primitive
+from gradcli.engine.core.primitive import Primitive, primitive
 from gradcli.engine.core.tensor import Tensor, wrap_dim
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import ARRAYS, afresh, infer_shape, shares, strided_view

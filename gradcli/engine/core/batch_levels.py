@@ -9,7 +9,8 @@ import numpy as np
 
 from gradcli.engine.core import batched_arrays
 from gradcli.engine.core.batched_arrays import BatchLevel
-from gradcli.engine.core.primitive import Array, Primitive
+from gradcli.engine.core.declaration import Array
+from gradcli.engine.core.primitive import Primitive
 from gradcli.engine.core.tensor import Tensor, wrap
 
 

@@ -210,7 +210,7 @@ def _made(
     values["ordered"], values["primitive"] = primitive.call_in_order, primitive
     made = generated("call", spec, body, values | space | _RUNTIME)
     made.__name__ = made.__qualname__ = primitive.name  # as errors and `repr` tell it
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def record(primitive: Declaration) -> Callable[[list[Any], tuple[Any, ...], tuple[Any, ...]], Any]:
@@ -226,14 +226,14 @@ def record(primitive: Declaration) -> Callable[[list[Any], tuple[Any, ...], tupl
         "return n",
     ]
     values = {"Node": primitive.node_type, "RARE": RARE}
-    return generated("record", "values, results, edges", body, values | _RUNTIME)  # type: ignore[no-any-return]
+    return generated("record", "values, results, edges", body, values | _RUNTIME)
 
 
 @cache
 def option(primitive: Declaration, field: str) -> Callable[[list[Any], tuple[Any, ...]], Any]:
     """`option(values, results)`: what a rule asks for of a call that is not a tensor."""
     body = [*_unpacked(primitive), f"return {_option(primitive, field)}"]
-    return generated("option", "values, results", body, _RUNTIME)  # type: ignore[no-any-return]
+    return generated("option", "values, results", body, _RUNTIME)
 
 
 def _unpacked(primitive: Declaration) -> list[str]:

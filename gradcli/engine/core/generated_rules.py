@@ -86,7 +86,7 @@ def backward(primitive: Declaration) -> Callable[..., Any]:
         f"{found[i]} if e{i} is not None else None" if many else found[i]
         for i in primitive.differentiated
     ]
-    return generated("backward", "n, g", [*body, f"return ({', '.join(results)},)"], values)  # type: ignore[no-any-return]
+    return generated("backward", "n, g", [*body, f"return ({', '.join(results)},)"], values)
 
 
 def push(primitive: Declaration | None) -> Callable[..., Any]:
@@ -118,7 +118,7 @@ def push(primitive: Declaration | None) -> Callable[..., Any]:
     if primitive.saved_fields:
         others = "".join(f"n._s{k} = " for k in range(1, len(primitive.saved_fields)))
         body += ["if not retain:", " n._s0 = FREED", *([f" {others}None"] if others else [])]
-    return generated(  # type: ignore[no-any-return]
+    return generated(
         "push",
         "n, g, retain",
         body,

@@ -58,12 +58,12 @@ def of_inputs(
     if primitive is not None and node._seq < versions.last:
         check_versions(node)
     if recorded and primitive is not None and history is not None:
-        return primitive.backward_recorded(node, grad, history)  # type: ignore[no-any-return]
+        return primitive.backward_recorded(node, grad, history)
     if recorded:
-        return node.apply_recorded(grad)  # type: ignore[no-any-return]
+        return node.apply_recorded(grad)
     if primitive is not None and hooks is not None and hooks.packed:
-        return primitive.backward_read(node, grad)  # type: ignore[no-any-return]
-    return node.apply(grad)  # type: ignore[no-any-return]
+        return primitive.backward_read(node, grad)
+    return node.apply(grad)
 
 
 def _expandable(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
@@ -170,7 +170,7 @@ def add_to_grad(variable: Variable, grad: Any) -> None:
 
 def _recorded_copy(grad: Tensor) -> Tensor:
     """The first `.grad` under create_graph: a copy, recorded as CopyBackwards."""
-    return wrap(copied(grad.array)).copy_(grad)  # type: ignore[no-any-return]
+    return wrap(copied(grad.array)).copy_(grad)
 
 
 def owned(grad: Any) -> Any:

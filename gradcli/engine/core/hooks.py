@@ -62,4 +62,4 @@ def node_hooks(node: Any) -> NodeHooks:
     if hooks is None:
         hooks = node._hooks = NodeHooks()
         node._mark = RARE
-    return hooks  # type: ignore[no-any-return]
+    return hooks

@@ -199,9 +199,9 @@ class Mode:
                 stacklevel=2,
             )
             build: Any = lambda *args, **kwargs: self._call(function, args, kwargs)  # noqa: E731
-            return build  # type: ignore[no-any-return]
+            return build
         if inspect.isgeneratorfunction(function):
-            return _decorate_generator(self.clone, function)  # type: ignore[no-any-return]
+            return _decorate_generator(self.clone, function)
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:

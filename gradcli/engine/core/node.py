@@ -143,7 +143,7 @@ class Node:
         """A dictionary for the user's notes."""
         if self._notes is None:
             self._notes = {}
-        return self._notes  # type: ignore[no-any-return]
+        return self._notes
 
     @property
     def requires_grad(self) -> bool:

@@ -8,10 +8,10 @@ from typing import Any
 
 from gradcli.engine.core import modes
 from gradcli.engine.core.tensor import Tensor
-from gradcli.engine.core.views import check_writable, raise_on_overlap, store
+from gradcli.engine.core.views import castable, check_writable, raise_on_overlap, store
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import resized
-from gradcli.engine.system.dtypes import c_type, scalar_name
+from gradcli.engine.system.dtypes import c_type, scalar_name, tensor_name
 
 _RESIZED = (
     "An output with one or more elements was resized since it had shape {}, which does not match the "
@@ -20,23 +20,56 @@ _RESIZED = (
     "resizing it, inplace, to zero elements with t.resize_(0)."
 )
 
-# The functions that write their own dtype alone, with PyTorch's words: what they have, what `out` has.
-_OWN = "Expected out tensor to have dtype {0.c}, but got {1.c} instead"
-_PAIRS = ("max", "min")  # along a dim; max(x, y) casts
-_SAME = "{2}(): self and result must have the same scalar type"
-_EXACT = {
-    **dict.fromkeys((*_PAIRS, "argmax", "argmin", "gather", "isin", "mm"), _OWN),
-    **dict.fromkeys(("sort", "topk", "tril", "triu"), _OWN),
-    **dict.fromkeys(("index_select", "masked_select"), _SAME),
-    "nonzero": "nonzero: Expected out tensor to have scalar type {0.scalar} but got scalar type{1.scalar}",
+# PyTorch's words where the dtype of `out` is not taken, by the names that rules have for them: {0} is the
+# result's dtype, {1} that of `out`.
+_WORDS: dict[str, Any] = {
+    "": "Expected out tensor to have dtype {0.c}, but got {1.c} instead",
+    "found": "Found dtype {1} but expected {0}",
+    "same": "{name}(): self and result must have the same scalar type",
+    "scalar_type": "expected scalar_type {0} but found {1}",
+    "cat": (TypeError, "torch.cat(): input types can't be cast to the desired output type {1}"),
+    "castable": "{name}: Expected result to be safely castable from {0} dtype, but got result with dtype {1}",
+    "torch.castable": (
+        "torch.{name}: Expected result to be safely castable from {0} dtype, but got result with "
+        "dtype {1}"
+    ),
 }
 
 
+Rule = str | Callable[..., str]
+
+
 class _Said:
-    """The names of a dtype in messages."""
+    """The names of a dtype in messages: {0} is Float, {0.c} is float, {0.tensor} is torch.FloatTensor."""
 
     def __init__(self, kind: Any) -> None:
-        self.c, self.scalar = c_type(kind), scalar_name(kind)
+        self.scalar, self.c, self.is_int = scalar_name(kind), c_type(kind), kind.char == "i"
+        # PyTorch has no such classes for bool and complex numbers.
+        self.tensor = f"CPU{self.scalar}Type" if kind.kind in "bc" else f"torch.{tensor_name(kind)}"
+
+    def __str__(self) -> str:
+        return self.scalar
+
+
+def check_dtype(rule: str, name: str, result: Any, out: Any) -> None:
+    """RuntimeError, in PyTorch's words, where a result of a dtype may not be written into `out` of another.
+
+    rule: what a function says of one result. "exact": its own dtype alone; "cast": what it can be cast to;
+    "only LETTERS": NumPy's letters of the dtypes that are taken; "computed": it is computed in that of
+    `out`, if the option `dtype` does not name another; behind it the words, or their name in `_WORDS`:
+    "exact: found".
+    """
+    kind, _, words = rule.partition(": ")
+    if kind in ("exact", "computed"):
+        taken = result == out
+    else:
+        taken = castable(result.kind, out.kind) if kind == "cast" else out.char in kind[5:]
+    if not taken:
+        told = _WORDS.get(words, words)
+        error, text = told if isinstance(told, tuple) else (RuntimeError, told)
+        # A title has an underscore for the namespace, and these messages a point.
+        name = name.replace("linalg_", "linalg.")
+        raise error(text.format(_Said(result), _Said(out), name=name))
 
 
 def dtype_for(out: Tensor, dtype: Any) -> Any:
@@ -57,12 +90,15 @@ def into(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     overlap: str = "any any",
+    dtypes_taken: Rule = "",
 ) -> Any:
     """Call a function and write its result, or results, into `out`; returns `out`.
 
     overlap: how the first operand, and the others, may share memory with `out`: "any" way, "whole" (all
-    of it or nothing) or "none". Raises RuntimeError for other overlaps, if autograd would have to record
-    the call, and if the result's dtype cannot be cast.
+    of it or nothing) or "none". dtypes_taken: a rule of `check_dtype` for all results, or one for each,
+    parted by " | ", of a call that has so many, or a function of the arguments that gives these; without
+    one, dtypes are taken that results can be cast to.
+    Raises RuntimeError for other overlaps and dtypes, and if autograd would have to record the call.
     """
     if out is None:
         return call(*args, **kwargs)
@@ -93,11 +129,13 @@ def into(
                 f"{name}() expected an out= argument of size {len(results)}, got size {len(targets)}"
             )
         raise TypeError(f"{name}() has {len(results)} results, but out= has {len(targets)} tensors")
-    if name in _EXACT and (len(targets) > 1 or name not in _PAIRS):
-        for target, result in zip(targets, results, strict=True):
-            wanted, got = result.array.dtype, target.array.dtype
-            if wanted != got:
-                raise RuntimeError(_EXACT[name].format(_Said(wanted), _Said(got), name))
+    taken = dtypes_taken if isinstance(dtypes_taken, str) else dtypes_taken(*args)
+    rules = taken.split(" | ") if taken else []
+    if len(rules) == 1:
+        rules *= len(targets)
+    if len(rules) == len(targets):
+        for rule, target, result in zip(rules, targets, results, strict=True):
+            check_dtype(rule, name, result.array.dtype, target.array.dtype)
     operands = [*args, *kwargs.values()]
     for way, some in zip(overlap.split(), (operands[:1], operands[1:]), strict=True):
         for target, result in zip(targets, results, strict=True):

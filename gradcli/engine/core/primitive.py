@@ -50,9 +50,6 @@ from gradcli.engine.system.array_memory import ARRAYS, as_operands
 from gradcli.engine.system.dtypes import scalar_name
 from gradcli.engine.system.threads import applied
 
-Array = Any
-Arrays = Any
-
 _NUMBERS = frozenset([int, float, complex, bool])
 _REQUIRED: Any = object()
 _OPERANDS = (*ARRAYS, BatchedArray)
@@ -336,7 +333,7 @@ class Primitive(Declaration):
         name = scalar_name(numpy_dtype)
         if " " not in text:
             text = f"\"{text}\" not implemented for '{name}'"
-        return kind(text)  # type: ignore[no-any-return]
+        return kind(text)
 
     def _attach(
         self, values: list[Any], made: list[Tensor], results: tuple[Any, ...], state: Any

@@ -201,7 +201,7 @@ class Generator:
                 _tell()
             if count < 1000:
                 # Both branches give the same draws; this one is faster for a few.
-                return self._raw(count)  # type: ignore[no-any-return]
+                return self._raw(count)
             return source.randint(0, 1 << 32, count, np.uint32)
 
     def double_words(self, count: int) -> NDArray[np.uint64]:

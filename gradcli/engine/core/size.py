@@ -21,7 +21,7 @@ _item: Any = tuple.__getitem__
 
 def of(shape: tuple[int, ...]) -> Size:
     """The Size of an array's shape."""
-    return _new(Size, shape)  # type: ignore[no-any-return]
+    return _new(Size, shape)
 
 
 class Size(tuple[int, ...]):

@@ -473,7 +473,7 @@ class Tensor:
     @property
     def shape(self) -> Size:
         """The size of each dimension."""
-        return _tuple(Size, self.array.shape)  # type: ignore[no-any-return]
+        return _tuple(Size, self.array.shape)
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of one dimension."""
@@ -550,11 +550,11 @@ class Tensor:
 
     def is_floating_point(self) -> bool:
         """True for the real floating dtypes."""
-        return self.array.dtype.kind == "f"  # type: ignore[no-any-return]
+        return self.array.dtype.kind == "f"
 
     def is_complex(self) -> bool:
         """True for the complex dtypes."""
-        return self.array.dtype.kind == "c"  # type: ignore[no-any-return]
+        return self.array.dtype.kind == "c"
 
     def is_signed(self) -> bool:
         """True if the dtype has negative numbers."""
@@ -782,7 +782,7 @@ class Tensor:
                 "https://github.com/pytorch/pytorch/pull/103001"
             )
         if id(self) in memo:
-            return memo[id(self)]  # type: ignore[no-any-return]
+            return memo[id(self)]
         out = wrap(copied(self.array), self.requires_grad)
         memo[id(self)] = out
         if self._grad is not None:
@@ -793,13 +793,23 @@ class Tensor:
         return _rebuild, (np.asarray(self.array), self.requires_grad)
 
     # -- the table --------------------------------------------------------------------------------
-    if (
-        TYPE_CHECKING
-    ):  # for the methods that the table adds; a real `__getattr__` would slow all attributes
+    # The table adds methods and operators; a real `__getattr__` would slow all attributes.
+    if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any: ...
         def __getitem__(self, index: Any) -> Any: ...
         def __add__(self, other: Any) -> Any: ...
+        def __neg__(self) -> Any: ...
+        def __eq__(self, other: Any) -> Any: ...
+        def __ne__(self, other: Any) -> Any: ...
+
+        __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __add__
+        __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __add__
+        __matmul__ = __rmatmul__ = __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = (
+            __add__
+        )
+        __lt__ = __le__ = __gt__ = __ge__ = __add__
+        __invert__ = __abs__ = __neg__
 
     def __array_wrap__(self, array: Any, context: Any = None, scalar: bool = False) -> Tensor:
         dtypes.of(array.dtype)  # raises for a dtype that no tensor has
@@ -1037,7 +1047,7 @@ def views_of(tensor: Tensor) -> Views:
     counter = tensor.shared_versions()
     if counter.views is None:
         counter.views = Views()
-    return counter.views  # type: ignore[no-any-return]
+    return counter.views
 
 
 def track_view(out: Tensor, source: Tensor, many: bool, state: Any) -> Tensor:

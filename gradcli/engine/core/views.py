@@ -407,7 +407,7 @@ def _cloned(before: Tensor) -> Tensor:
     """A recorded clone of the operand, which PyTorch's in-place operation saves."""
     source = wrap(before.array)
     source.node = before.node
-    return source.clone()  # type: ignore[no-any-return]
+    return source.clone()
 
 
 def rebase(tensor: Tensor, node: Node) -> None:
@@ -600,7 +600,7 @@ def _part(whole: Tensor, layout: MemoryLayout) -> Tensor:
     start = whole.storage_offset() * whole.itemsize + layout.offset
     strides = tuple(s // item for s in layout.strides)
     part = _of_kind(whole, layout.dtype).as_strided(layout.shape, strides, start // item)
-    return part  # type: ignore[no-any-return]
+    return part
 
 
 def as_strided_array(array: Any, size: Any, stride: Any, offset: int | None) -> Any:

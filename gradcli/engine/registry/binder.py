@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cached_property
 from keyword import iskeyword
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradcli.engine.core.generated_calls import MISSING, bound, given, straight
 from gradcli.engine.core.generated_calls import generated as compiled
@@ -31,6 +31,9 @@ from gradcli.engine.registry.schema import (
     words,
 )
 
+if TYPE_CHECKING:
+    from gradcli.engine.core.out_argument import Rule
+
 
 class Parser:
     """The signatures of a function with their targets; makes the functions that users call."""
@@ -48,9 +51,9 @@ class Parser:
         self._given, self._targets, self.python = texts, targets, python
         self._adapt, self._many = adapt, many
         self.title = ""  # the name in errors, for an alias
-        self.overlap = (
-            "any any"  # how operands may share memory with `out`: see `core.out_argument.into`
-        )
+        # How operands may share memory with `out`, and its dtypes: see `core.out_argument.into`.
+        self.overlap = "any any"
+        self.out: Rule = ""
         head = texts[0].partition("(")[0] if texts else name
         self.public = head if "." in head else ""  # the full name, if it is in a module of `torch`
         self.name = said(head) if self.public else head
@@ -59,7 +62,7 @@ class Parser:
         """The parser of an alias, whose name its messages use; texts: its signatures, if they differ."""
         texts = texts or tuple(name + text[text.index("(") :] for text in self._given)
         other = Parser(texts, self._targets, self.python, name, self._adapt, self._many)
-        other.overlap, other.title = self.overlap, self.name
+        other.overlap, other.out, other.title = self.overlap, self.out, self.name
         return other
 
     @cached_property
@@ -111,7 +114,8 @@ class Parser:
     def _binder(self, targets: Any, *how: Any) -> Binder:
         """A Binder of the texts to targets; how: further arguments of `Binder`."""
         binder = Binder(self.texts, targets, *how)
-        binder.overlap, binder.title = self.overlap, self.title or self.name
+        binder.overlap, binder.out = self.overlap, self.out
+        binder.title = self.title or self.name
         return binder
 
     @property
@@ -159,7 +163,9 @@ class Binder:
     ) -> None:
         if all("|method" in text for text in texts):
             first = 1  # PyTorch has only the method
-        self.first, self.suffix, self.overlap = first, suffix, "any any"
+        self.first, self.suffix = first, suffix
+        self.overlap = "any any"
+        self.out: Rule = ""
         read = signatures(texts, first)
         form = _FORMS[first]
         kept = [s for s in read if form in s.forms and (s.has_input or not first)]
@@ -390,6 +396,8 @@ class Binder:
                 from gradcli.engine.core.out_argument import dtype_for
 
                 values["dtype"] = dtype_for(out, values["dtype"])
+            elif out is not None and self.out == "computed" and values.get("dtype") is None:
+                values["dtype"] = getattr(out, "dtype", None)
             # As in C++, arguments are unpacked from the last to the first.
             passed = [p.unpack(self.name, values[p.name]) for p in reversed(signature.passed)]
             passed.reverse()
@@ -397,7 +405,7 @@ class Binder:
                 return target(*passed)
             from gradcli.engine.core.out_argument import into
 
-            return into(self.title, out, target, tuple(passed), {}, self.overlap)
+            return into(self.title, out, target, tuple(passed), {}, self.overlap, self.out)
         if len(said) > 1:
             raise words().call_error(signatures, args, kwargs, first, self.numbers)
         if first and (len(args) > 1 or kwargs) and len(said[0].passed) == 1:
@@ -454,7 +462,7 @@ def _in_order(target: Any, signature: Signature, by_name: bool) -> Target:
     if isinstance(target, Primitive):
         own = ["input" if n == "self" else n for n in target.names]
         if own == names:
-            return target.call  # type: ignore[no-any-return]
+            return target.call
         if not set(names) <= set(own):  # out_dtype
             return _of_other_devices(signature.name)
         defaults = [target.defaults.get(n) for n in target.names]
@@ -463,15 +471,15 @@ def _in_order(target: Any, signature: Signature, by_name: bool) -> Target:
             *(d if i is None else values[i] for i, d in zip(order, defaults, strict=True))
         )
     if not by_name:
-        return target  # type: ignore[no-any-return]
+        return target
     code = target.__code__
     if tuple(names) == code.co_varnames[: code.co_argcount][: len(names)]:
-        return target  # type: ignore[no-any-return]  # the first parameters in their order
+        return target  # the first parameters in their order
     if any(map(iskeyword, names)):
         return lambda *values: target(**dict(zip(names, values, strict=True)))
     given = ", ".join(f"{n}={n}" for n in names)
     made = compiled("call", ", ".join(names), [f"return target({given})"], {"target": target})
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def _of_other_devices(name: str) -> Target:

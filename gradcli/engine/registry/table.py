@@ -16,7 +16,7 @@ from functools import cache, cached_property
 from importlib import import_module
 from operator import attrgetter
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,8 +32,8 @@ from gradcli.engine.registry.binder import Parser
 from gradcli.engine.registry.schema import Adapt, Gather, Python
 from gradcli.engine.system import dtypes
 
-Array = Any
-Arrays = Any
+if TYPE_CHECKING:
+    from gradcli.engine.core.out_argument import Rule
 
 FUNCTIONS: dict[str, Function] = {}  # of the families imported so far
 PROPERTIES: dict[str, property] = {}  # attributes of tensors that are functions, as `x.T`
@@ -197,7 +197,9 @@ def operator(
     functions that this primitive replaces in VJP rules (a ufunc kernel is always one); as a word: that of
     its name. signature: PyTorch's, one or several, if the primitive has options (see
     `registry/schema.py`). aliases: other names; forms: their signatures, if they differ. method, inplace:
-    whether `x.NAME()` and `x.NAME_()` exist.
+    whether `x.NAME()` and `x.NAME_()` exist. out: the dtypes that `out=` may have, where these are not all
+    that the result can be cast to: `"exact"`, or another rule of `core.out_argument.check_dtype`, or a
+    function of the arguments that gives one.
     """
     if not public:
         return primitive(facts, kernel=kernel, node=node, **more)
@@ -207,7 +209,17 @@ def operator(
 
 
 # What is said of a function's entry; the other facts are those of its primitive.
-_OF_ENTRY = ("name", "numpy", "signature", "samples", "aliases", "forms", "method", "inplace")
+_OF_ENTRY = (
+    "name",
+    "numpy",
+    "signature",
+    "samples",
+    "aliases",
+    "forms",
+    "method",
+    "inplace",
+    "out",
+)
 
 
 def register(
@@ -217,17 +229,18 @@ def register(
     name: str | None = None,
     numpy: Any = None,
     signature: str | tuple[str, ...] = (),
+    out: Rule = "",
     **about: Any,
 ) -> Primitive:
     """Enter a primitive as a function of a module; about: its entry, as for `operator`."""
     texts = (signature,) if isinstance(signature, str) else signature
     parser = Parser(texts, primitive, name=name or primitive.name)
-    parser.overlap = _overlap((primitive,), about.get("inplace", False))
+    parser.overlap, parser.out = _overlap((primitive,), about.get("inplace", False)), out
     called = name or parser.public or primitive.name
     entry = Function(called, primitive, module=module, doc=primitive.doc, parser=parser, **about)
     own = attrgetter(entry.name)(np) if numpy is True else numpy
     primitive.samples = enter(entry, own or primitive.numpy).samples
-    return primitive  # type: ignore[no-any-return]
+    return primitive
 
 
 def _overlap(primitives: tuple[Primitive, ...], inplace: bool) -> str:
@@ -259,8 +272,8 @@ def function(
     the first call with the body and the parameters' names, returns the function to call instead. doc: for
     a body without a docstring. about: short: whether the language may omit `nn.functional.`, False if
     PyTorch has another function of the short name; overlap: how operands may share memory with `out`, if
-    the primitives do not tell (see `core.out_argument.into`); aliases, method, inplace, samples and numpy
-    as for `operator`.
+    the primitives do not tell (see `core.out_argument.into`); aliases, method, inplace, samples, numpy and
+    out as for `operator`.
     """
 
     def decorate(body: Callable[..., Any]) -> Callable[..., Any]:
@@ -288,7 +301,7 @@ def bundled(body: Callable[..., Any], names: list[str]) -> Callable[..., Any]:
     given = ", ".join(f"{n}={n}" for n in names)
     space = {"body": body, "bundle": SimpleNamespace}
     lines = [f"return body(bundle({given}))"]
-    return generated_calls.generated(body.__name__, ", ".join(names), lines, space)  # type: ignore[no-any-return]
+    return generated_calls.generated(body.__name__, ", ".join(names), lines, space)
 
 
 def _named(body: Callable[..., Any]) -> tuple[Primitive, ...]:
@@ -333,6 +346,7 @@ def _parsed(
     doc: str,
     numpy: Any = None,
     overlap: str = "",
+    out: Rule = "",
     **about: Any,
 ) -> Callable[..., Any]:
     """Enter a function whose arguments a parser binds; returns the function."""
@@ -340,6 +354,7 @@ def _parsed(
         if each.public_name == each.name not in FUNCTIONS:
             each.public_name = public
     parser.overlap = overlap or _overlap(primitives, about.get("inplace", False))
+    parser.out = out
     entry = Function(
         public, target, module=module, primitives=primitives, parser=parser, doc=doc, **about
     )

@@ -91,7 +91,7 @@ def key(value: Any) -> Any:
 def _held(value: Any) -> Iterable[Any]:
     """The items of a list or tuple; the keys and values of a dict."""
     if type(value) in (list, tuple):
-        return value  # type: ignore[no-any-return]
+        return value
     mapping = value if type(value) is dict else value.mapping
     return [*mapping.keys(), *mapping.values()]
 

@@ -7,9 +7,7 @@ are merged and signs move out. The few rules of functions are in tables.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from functools import reduce
 from math import gcd
@@ -17,6 +15,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from gradcli.engine.system.dtypes import boolean
+from gradcli.formulas.algebra.assuming import current
 from gradcli.formulas.algebra.exact_numbers import MINUS_ONE, ONE, ZERO, Number
 from gradcli.formulas.algebra.expressions import (
     Expression,
@@ -33,36 +32,11 @@ from gradcli.formulas.algebra.expressions import (
     sort_key,
     value_of,
 )
+from gradcli.formulas.algebra.rules import Rules
 
 HALF = Number(Fraction(1, 2))
 Exponent = Number | Expression
 
-# Whether all values are real: only then abs(u)**2 is u**2.
-real: ContextVar[bool] = ContextVar("real", default=True)
-
-
-@contextmanager
-def supposed_real(are_real: bool) -> Iterator[None]:
-    """Simplify as for real values, or as for complex ones."""
-    token = real.set(are_real)
-    try:
-        yield
-    finally:
-        real.reset(token)
-
-
-# The signs of variables, where they are assumed: 1 and -1.
-signs: ContextVar[frozenset[tuple[str, int]]] = ContextVar("signs", default=frozenset())
-# Whether all values have one floating dtype, as `matmul` requires of its operands.
-one_dtype: ContextVar[bool] = ContextVar("one_dtype", default=False)
-# Whether the program uses `mean`, so that sum(x)/n is written as mean(x).
-averages: ContextVar[bool] = ContextVar("averages", default=False)
-# Whether the call that is being lifted has an integer result, so that its operands may be integers.
-whole: ContextVar[bool] = ContextVar("whole", default=False)
-# The `dtype.kind` of variables: "b" booleans, "i" and "u" integers.
-kinds: ContextVar[Mapping[str, str]] = ContextVar("kinds")
-# Calls whose traced result is integers, such as argmax(x) and the indices of sort(x).
-integers: ContextVar[set[Expression] | None] = ContextVar("integers", default=None)
 zero, one, minus_one = number(0), number(1), number(-1)
 
 
@@ -122,6 +96,7 @@ def combine(terms: Iterable[tuple[Expression, Number]]) -> Expression:
     constant = ZERO
     found: dict[Expression, Number] = {}
     for given, factor in terms:
+        # A condition is added as 1 or 0: (x > 0) + 1 is where(x > 0, 1, 0) + 1, for booleans have no sum.
         term = counted(given)
         for rest, coefficient in _flat(term, factor):
             if rest is one:
@@ -152,12 +127,15 @@ def _sum(terms: dict[Expression, Number], constant: Number) -> Expression:
         ((term, coefficient),) = terms.items()
         if constant.whole == 0:
             return scale(coefficient, term)
+        # 1 - sigmoid(u) has lost its digits where sigmoid(u) is near 1, and sigmoid(-u) has all of them.
         if coefficient == -constant and is_call(term, *COMPLEMENTS):
             return scale(constant, call(term.data[0], [negate(term.args[0])], term.shape))
         if coefficient == constant and is_call(term, "expm1"):
             return scale(constant, function("exp", *term.args))
     args, coefficients = tuple(terms), tuple(terms.values())
     shape = _shape(args)
+    # The key has no order, so that a + b and b + a are one expression; the first that is made decides how
+    # it is printed.
     own = frozenset((id(t), c.key, c.decimal) for t, c in terms.items())
     key = ("sum", own, constant.key, shape)
     return make("sum", args, (coefficients, constant), shape, key)
@@ -208,6 +186,8 @@ def product(
     """The product of (base, exponent) pairs and a coefficient, with like factors collected."""
     found: dict[Expression, Exponent] = {}
     exponential: list[tuple[Expression, Number]] = []
+    # A stack: what a factor is opened into comes next, so that factors stay in the order in which they are
+    # written.
     waiting = list(factors)[::-1]
     while waiting:
         base, exponent = waiting.pop()
@@ -225,6 +205,7 @@ def product(
                 coefficient = coefficient if opened[0] is ONE else coefficient * opened[0]
                 waiting += opened[1]
                 continue
+        # (2*x + 2)**3 is 8*(x + 1)**3, so that it meets (x + 1) of other factors as a like factor.
         elif base.op == "sum" and exact and exponent.whole != 1:
             content, base = content_of(base)
             folded = content.power(exponent)  # type: ignore[arg-type]
@@ -232,10 +213,12 @@ def product(
             if folded is None:
                 waiting.append((number(content), exponent))
         word = base.data[0] if base.op == "call" else None
+        # Exponentials are gathered and become one: exp(u)*exp(v)**2 is exp(u + 2*v), where terms may
+        # cancel.
         if word == "exp" and exact:
             exponential.append((base.args[0], exponent))  # type: ignore[arg-type]
             continue
-        if word == "abs" and real.get() and exact and exponent.integer % 2 == 0:  # type: ignore
+        if word == "abs" and current.get().real and exact and exponent.integer % 2 == 0:  # type: ignore
             base = base.args[0]
         _gather(found, base, exponent)
     if coefficient.whole == 0:
@@ -244,10 +227,13 @@ def product(
         total = combine(exponential)
         if not is_number(total, 0):
             _gather(found, call("exp", [total], total.shape), ONE)
+    # x**2*x**(-2) leaves x**0, which is 1 also at 0, as limits have it; the proof tells where a text
+    # differs.
     pairs = [(b, e) for b, e in found.items() if e.whole != 0]
     again = any(  # sqrt(2)*sqrt(2)
         b.op == "number" and isinstance(e, Number) and b.data.power(e) for b, e in pairs
     )
+    # What has become new factors (abs(u) of sign(u)*u) may be like others, so the product is made again.
     pairs, signed = _signs(pairs)
     return product(pairs, coefficient) if again or signed else collected(coefficient, pairs)
 
@@ -263,6 +249,7 @@ def _number_of(base: Expression, exponent: Exponent) -> Number | None:
         return None
     n: Number = base.data
     value = n.power(exponent)
+    # inf and nan are no exact numbers, but a factor of inf is kept: 1/gamma(0) is exp(-inf).
     if value is None and not n.exact and exponent.whole == 1:
         return n
     return value
@@ -279,12 +266,15 @@ def _opened(
         return None
     inner, exponents = base.data
     factors = list(zip(base.args, exponents, strict=True))
+    # An integer power goes to every factor, whatever their signs are: (x*y)**2 is x**2*y**2.
     if exponent.integer is not None:
         powers = [(b, _times(e, exponent)) for b, e in factors]
         folded = ONE if inner is ONE else inner.power(exponent)
         if folded is None and inner.whole != 1:
             powers = [(number(inner), exponent), *powers]
         return folded or ONE, powers
+    # sqrt(x*y) is not sqrt(x)*sqrt(y) where both are negative; of 4*pi*x the 4 and the pi may leave the
+    # root.
     sure = [(b, _times(e, exponent)) for b, e in factors if _is_pi(b)]
     if not inner.exact or inner.negative or (inner.whole == 1 and not sure):
         return None
@@ -300,7 +290,7 @@ def _signs(
     pairs: list[tuple[Expression, Exponent]],
 ) -> tuple[list[tuple[Expression, Exponent]], bool]:
     """For real u, sign(u)*abs(u) is u and sign(u)*u is abs(u)."""
-    if not real.get():
+    if not current.get().real:
         return pairs, False
     bases = {b for b, e in pairs if e.whole == 1}
     for base in bases:
@@ -315,6 +305,7 @@ def _signs(
     return pairs, False
 
 
+# The content of a sum is asked for at every product with it; a sum is remembered as long as it lives.
 _contents: WeakKeyDictionary[Expression, tuple[Number, Expression | None]] = WeakKeyDictionary()
 
 
@@ -330,6 +321,7 @@ def content_of(total: Expression) -> tuple[Number, Expression]:
 def _content_of(total: Expression) -> tuple[Number, Expression]:
     coefficients, constant = total.data
     numbers = [c for c in (*coefficients, constant) if c.whole != 0]
+    # Of decimals nothing is taken out: 0.1*x + 0.3 would become 0.1*(x + 3) by a division that rounds.
     if all(c.exact and not c.decimal for c in numbers):
         common = Fraction(
             reduce(gcd, (c.value.numerator for c in numbers)),
@@ -337,6 +329,7 @@ def _content_of(total: Expression) -> tuple[Number, Expression]:
         )
     else:
         common = Fraction(1)
+    # -x - y is -(x + y): so a sum and its negative share one form, and cancel.
     if all(c.negative for c in numbers):
         common = -common
     if common == 1:
@@ -389,6 +382,7 @@ def collected(coefficient: Number, pairs: list[tuple[Expression, Exponent]]) -> 
                 terms = {t: -c for t, c in zip(base.args, coefficients, strict=True)}
                 return _sum(terms, -constant)
             pairs = [(base, ONE)]
+    # Every sum in a product gives its content to the coefficient: 2*x*(3*y + 3) is 6*x*(y + 1).
     elif any(b.op == "sum" and e.whole == 1 for b, e in pairs):
         made: dict[Expression, Exponent] = {}
         for base, exponent in pairs:
@@ -428,7 +422,8 @@ def function(word: str, *args: Expression) -> Expression:
         len(args) > 1
         and not bits
         and all(
-            is_bare(a) or (is_integral(a) and word not in TRUTHS and not whole.get()) for a in args
+            is_bare(a) or (is_integral(a) and word not in TRUTHS and not current.get().whole)
+            for a in args
         )
     ):  # many functions are not defined on integers
         first = args[0]
@@ -458,6 +453,7 @@ def _at_zero(value: int) -> Callable[[Expression], Expression | None]:
     return lambda u: number(value) if is_number(u, 0) else None
 
 
+# sin(q*pi)**2 is k/4 for these q; every other rational turn has a sine that needs more than one root.
 _SQUARED_SINES = {
     Fraction(0): 0,
     Fraction(1, 6): 1,
@@ -504,25 +500,33 @@ def _is_above(u: Expression) -> bool:
 def _exp(u: Expression) -> Expression | None:
     if is_number(u, 0):
         return one
-    if is_call(u, "log"):
-        return u.args[0]
-    if is_call(u, "log1p"):
-        return add(u.args[0], one)
-    if is_call(u, "log_softmax"):
-        return call("softmax", u.args, u.shape, u.data[1])
+    if u.op == "call":
+        found: Expression | None = EXPONENTIALS.find(u.data[0], u.args, u)
+        return found
     if u.op == "sum" and u.data[1].value == -math.inf:  # 1/gamma(0)
         return zero
     return _softmax(u)
 
 
+# exp of a call.
+EXPONENTIALS = Rules(
+    ("log(a)", lambda own, a: a),
+    ("log1p(a)", lambda own, a: add(a, one)),
+    ("log_softmax(a)", lambda own, a: call("softmax", own.args, own.shape, own.data[1])),
+)
+
+
 def _softmax(u: Expression) -> Expression | None:
     """exp(v - logsumexp(v)) is softmax(v)."""
     for total, c in zip(u.args, u.data[0], strict=True) if u.op == "sum" else ():
+        # A sum over dimensions that are kept is lifted as a reshape of the one that drops them.
         own = total.args[0] if is_call(total, "reshape") else total
         if c.whole == -1 and is_call(own, "logsumexp") and add(u, total) is own.args[0]:
             v, dim = own.args[0], own.data[1][0][1]
             kept = tuple(1 if dim in (k, k - len(v.shape)) else n for k, n in enumerate(v.shape))
             lead = (1,) * (len(kept) - len(total.shape))
+            # Only if the total is broadcast back over the dimension that was summed: else rows would be
+            # mixed.
             if isinstance(dim, int) and lead + total.shape == kept:
                 return call("softmax", [v], v.shape, [("", dim)])
     return None
@@ -538,7 +542,7 @@ def _abs(u: Expression) -> Expression | None:
     n = value_of(u)
     if n is not None and n.exact:
         return number(-n if n.negative else n)
-    if is_call(u, "abs") or (real.get() and is_call(u, "exp", "sigmoid", "cosh")):
+    if is_call(u, "abs") or (current.get().real and is_call(u, "exp", "sigmoid", "cosh")):
         return u
     return None
 
@@ -622,6 +626,7 @@ def where(condition: Expression, a: Expression, b: Expression) -> Expression:
     n = value_of(condition)
     if n is not None:
         return a if n.whole != 0 else b
+    # where(x < 0, 0, x) is a clamp: a reader sees at once that it has a lower end.
     if is_call(condition, "lt") and condition.args == (b, a) and value_of(a) is not None:
         return call("clamp", [b], b.shape, [("min", a.data)])
     return call("where", [condition, a, b], broadcast([condition.shape, a.shape, b.shape]))
@@ -706,7 +711,8 @@ def is_integral(expression: Expression) -> bool:
         return True
     if expression.data[0] == "to":
         return not expression.data[1][0][1].is_floating_point
-    if expression in (integers.get() or ()):
+    # A name such as `sort` does not tell; what was traced does, as the call was lifted (`note_integers`).
+    if expression in (current.get().integers or ()):
         return True
     if expression.data[0] in _MOVED:
         return is_integral(expression.args[0])
@@ -717,12 +723,12 @@ def is_integral(expression: Expression) -> bool:
 
 def _kind(variable: Expression) -> str:
     """The `dtype.kind` of a variable; "" for other names."""
-    return kinds.get({}).get(variable.data, "")
+    return current.get().kinds.get(variable.data, "")
 
 
 def note_integers(expression: Expression) -> None:
     """Remember that a call has an integer result, if its function does not tell."""
-    known = integers.get()
+    known = current.get().integers
     if known is not None and expression.op == "call" and not is_integral(expression):
         known.add(expression)
 
@@ -741,6 +747,7 @@ def floating(expression: Expression) -> Expression:
         return call("where", [condition, a, made], shape)
     if is_call(expression, "tensor"):
         return call("tensor", [_as_float(args[0])], shape)
+    # `one_hot` gives integers; rows of `eye` are the same numbers as floats.
     if is_call(expression, "one_hot"):  # rows of the identity
         return call("index", [call("eye", [], (shape[-1], shape[-1])), args[0]], shape)
     if is_call(expression, *_INTEGRAL, *_MOVED):
@@ -769,6 +776,7 @@ def full(expression: Expression, shape: Shape, discrete: bool = False) -> Expres
     if is_number(expression, 0):
         return call("zeros", [], shape, [("", shape)])
     constant = not discrete and expression.position == -1 and not expression.shape
+    # A Python number has no method `expand`, and sqrt(2) is of no shape: both are multiplied by ones.
     if is_bare(expression) or constant:
         return multiply(expression, call("ones", [], shape, [("", shape)]))
     return call("expand", [expression], shape, [("", shape)])
@@ -802,6 +810,8 @@ def scalars_out(expression: Expression) -> tuple[list[tuple[Expression, Exponent
     if expression.op != "product" or not expression.shape:
         return [], expression
     coefficient, exponents = expression.data
+    # What has no dimensions is the same for all elements that a sum or a product adds up, so it may stand
+    # outside.
     outer: list[tuple[Expression, Exponent]] = []
     inner: list[tuple[Expression, Exponent]] = []
     for base, e in zip(expression.args, exponents, strict=True):

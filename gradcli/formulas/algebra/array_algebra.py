@@ -13,8 +13,18 @@ import numpy as np
 from gradcli.engine.system import dtypes
 from gradcli.formulas.algebra import algebra as alg
 from gradcli.formulas.algebra.algebra import powers_of, terms_of
+from gradcli.formulas.algebra.assuming import current
 from gradcli.formulas.algebra.exact_numbers import ONE, Number
-from gradcli.formulas.algebra.expressions import Expression, array, call, is_call, number, value_of
+from gradcli.formulas.algebra.expressions import (
+    Expression,
+    Shape,
+    array,
+    call,
+    is_call,
+    number,
+    value_of,
+)
+from gradcli.formulas.algebra.rules import Rules
 from gradcli.transforms.tracing.calls import Value
 
 MOST_STACKED = 16  # elements of a vector that is written out one by one
@@ -59,23 +69,30 @@ def total(own: Expression, shape: tuple[int, ...], dim: Any, keepdim: bool) -> E
     outer, own = alg.scalars_out(own)
     if outer:
         return alg.product([*outer, (total(own, shape, dim, keepdim), ONE)])
+    # Probabilities add up to 1: this is why gradients of log_softmax and cross_entropy become short.
     if is_call(own, "one_hot", "softmax") and (own.shape, axes) == (
         shape,
         axes_of(own.data[1][0][1] if is_call(own, "softmax") else -1, len(shape)),
     ):
         return alg.one
+    # sum(x - mean(x)) is 0: the second half of the gradient of a variance vanishes by it.
     if _deviates(own, shape, axes):
         return alg.zero
     if len(shape) == 1 and axes and own.shape == shape and (found := at_unit(own)) is not None:
         return found[1]  # sum(x * e) is x[i], where e is the unit vector that is 1 at i
+    # sum(u*v, 1, True) with a u that has one column is u*sum(v, 1, True): u is equal along what is summed.
     if keepdim and own.op == "product" and own.shape == shape:
         apart = [p for p in powers_of(own) if _same_along(p, shape, axes)]
         if apart and len(apart) < len(own.args):
             rest = alg.product([p for p in powers_of(own) if p not in apart], own.data[0])
             return alg.product([*apart, (total(rest, shape, dim, True), ONE)])
+    # A sum of products of two vectors is their dot product, which reads as mathematics and needs no
+    # temporary.
     if len(shape) == 1 and own.op == "product" and _are_vectors(own, shape):
         return call("dot", own.args, ())
     lead = len(shape) - len(own.shape)
+    # Along dimensions that an expression lacks all elements are equal, so summing multiplies by their
+    # number.
     count = math.prod(shape[i] for i in axes if i < lead or own.shape[i - lead] == 1)
     within = [i - lead for i in axes if i >= lead]
     if all(own.shape[i] == 1 for i in within):
@@ -112,7 +129,7 @@ def deviations(own: Expression) -> tuple[Expression, tuple[int, ...]] | None:
 def _are_vectors(own: Expression, shape: tuple[int, ...]) -> bool:
     """Whether a product is one of two vectors; `dot` wants operands of one floating dtype."""
     return (
-        alg.one_dtype.get()
+        current.get().one_dtype
         and own.data == (ONE, (ONE, ONE))
         and all(f.shape == shape and not (alg.is_truth(f) or alg.is_integral(f)) for f in own.args)
     )
@@ -123,6 +140,8 @@ def _deviates(own: Expression, shape: tuple[int, ...], axes: tuple[int, ...]) ->
     if own.op != "sum" or not any(is_call(f, "mean") for t in own.args for f, _ in powers_of(t)):
         return False
     sums = (alg.scale(c, total(t, shape, axes, False)) for c, t in terms_of(own))
+    # mean(x) is sum(x)/n then, and the algebra sees that the terms cancel; nothing needs to know of
+    # deviations.
     return alg.add(*map(_as_sums, sums)) is alg.zero
 
 
@@ -146,6 +165,7 @@ def summed(own: Expression, axes: Sequence[int], keepdim: bool, word: str = "sum
         sums = np.asarray(own.data).sum(tuple(axes), keepdims=keepdim)
         same = sums.size and (sums == sums.flat[0]).all()
         return number(sums.flat[0]) if same else array(sums)
+    # The columns of a transpose are rows: sum(A.T, 0) is sum(A, 1).
     if is_call(own, "T") and len(axes) == 1 and not keepdim:
         return summed(own.args[0], [1 - axes[0]], False, word)
     left = [1 if i in axes else n for i, n in enumerate(own.shape)]
@@ -153,6 +173,7 @@ def summed(own: Expression, axes: Sequence[int], keepdim: bool, word: str = "sum
     if math.prod(left) == 1:
         if is_call(own, "diagonal") and not own.data[1] and not keepdim and word == "sum":
             return call("trace", own.args, ())
+        # A sum of all elements does not ask where they stand.
         inner = own.args[0] if is_call(own, "reshape", "T", "permute", word) else own
         found = call(word, [inner], ())
         return found if keepdim else reshaped(found, shape)
@@ -171,6 +192,7 @@ def unit(place: Expression | int, n: int) -> Expression:
     """The unit vector that is 1 at an index: a row of the identity, or `one_hot` of a tensor."""
     if isinstance(place, Expression) and place.op == "array":
         place = int(place.data)
+    # The only unit vector of one element is ones(1), which multiplies away.
     if n == 1:
         return call("ones", [], (1,), [("", (1,))])
     if isinstance(place, int):
@@ -202,6 +224,8 @@ def at_unit(term: Expression) -> tuple[Expression, Expression] | None:
     for unit_, e in powers_of(own):
         if e == ONE and (place := place_of(unit_)) is not None:
             rest = [(element(b, place), x) for b, x in powers_of(own) if b is not unit_]
+            # An exponent that is a vector has an element of its own at this place, which `element` would
+            # not take.
             plain = not any(isinstance(x, Expression) and x.shape for _, x in rest)
             return (unit_, alg.product(rest, coefficient)) if plain else None
     return None
@@ -215,6 +239,7 @@ def vector_of(own: Expression) -> Expression | None:
 
 def outer(a: Expression, b: Expression) -> Expression:
     """`outer(a, b)`: scalar factors stay outside."""
+    # outer(ones, ...) of integers would be integers once its scalar factors stand outside.
     (scales, a), (more, b) = alg.scalars_out_of_floats(a), alg.scalars_out_of_floats(b)
     return alg.product([*scales, *more, (call("outer", [a, b], a.shape + b.shape), ONE)])
 
@@ -228,39 +253,47 @@ def matrix_product(a: Expression, b: Expression, shape: tuple[int, ...]) -> Expr
     if outer_a or outer_b:
         return alg.product([*outer_a, *outer_b, (matrix_product(a, b, shape), ONE)])
     a, b = alg.floating(a), alg.floating(b)
-    if len(a.shape) == len(b.shape) == 2 and (left := vector_of(a)) is not None:
-        if a.shape[1] == 1 and (right := vector_of(b)) is not None:
-            return outer(left, right)
-        if a.shape[0] == 1:
-            return reshaped(matrix_product(left, b, (shape[1],)), shape)
-    if len(a.shape) == 1 and (is_call(b, "T") or is_call(a, "ones")):
-        return matrix_product(transposed(b), a, shape)
-    if is_call(a, "eye"):
-        return b
-    if is_call(b, "eye"):
-        return a
-    if is_call(b, "ones") and len(b.shape) == 1:
-        return total(a, a.shape, -1, False)
-    if len(b.shape) == len(a.shape) == 1:
-        return call("dot", [a, b], ())
-    if len(b.shape) == 1 and _is_rows(b):
-        a, b = b, transposed(a)
-    if len(b.shape) == 2 and _is_rows(a):
-        return call(a.data[0], [b, *a.args[1:]], shape, a.data[1])
-    if is_call(b, "outer") and len(a.shape) == 2:
-        u, v = b.args
-        return outer(product_of(a, u), v)
-    if is_call(a, "outer") and len(b.shape) == 2:
-        u, v = a.args
-        return outer(u, product_of(v, b))
+    known: Expression | None = PRODUCTS.find("matmul", (a, b), shape)
+    if known is not None:
+        return known
     made = call("matmul", [a, b], shape)
     return _cancelled(chain(made)) or made
 
 
-def _is_rows(own: Expression) -> bool:
-    """Whether it is rows of the identity; what it multiplies gives rows of its own."""
-    chosen = is_call(own, "select", "slice") and own.data[1][0][1] == 0
-    return (chosen or is_call(own, "index")) and is_call(own.args[0], "eye")
+def _of_a_column_or_row(shape: Shape, a: Expression, b: Expression) -> Expression | None:
+    """u.reshape(n, 1) @ v.reshape(1, k) is outer(u, v), and u.reshape(1, n) @ b is u @ b."""
+    left = vector_of(a)
+    if left is None:
+        return None
+    if a.shape[1] == 1 and (right := vector_of(b)) is not None:
+        return outer(left, right)
+    if a.shape[0] == 1:
+        return reshaped(matrix_product(left, b, (shape[1],)), shape)
+    return None
+
+
+def _chosen(rows: Expression, matrix: Expression, shape: Shape) -> Expression | None:
+    """What multiplies rows of the identity gives rows of its own."""
+    chosen = is_call(rows, "select", "slice") and rows.data[1][0][1] == 0
+    if not (chosen or is_call(rows, "index")) or not is_call(rows.args[0], "eye"):
+        return None
+    return call(rows.data[0], [matrix, *rows.args[1:]], shape, rows.data[1])
+
+
+# a @ b, where the shape of the product is known.
+PRODUCTS = Rules(
+    ("A @ B", _of_a_column_or_row),
+    ("v @ B.T", lambda shape, v, b: matrix_product(b, v, shape)),
+    ("(v := ones()) @ b", lambda shape, v, b: matrix_product(transposed(b), v, shape)),
+    ("eye() @ b", lambda shape, b: b),
+    ("a @ eye()", lambda shape, a: a),
+    ("a @ (v := ones())", lambda shape, a, v: total(a, a.shape, -1, False)),
+    ("u @ v", lambda shape, u, v: call("dot", [u, v], ())),
+    ("A @ v", lambda shape, a, v: _chosen(v, transposed(a), shape)),
+    ("a @ B", lambda shape, a, b: _chosen(a, b, shape)),
+    ("A @ outer(u, v)", lambda shape, a, u, v: outer(product_of(a, u), v)),
+    ("outer(u, v) @ B", lambda shape, u, v, b: outer(u, product_of(v, b))),
+)
 
 
 def product_of(a: Expression, b: Expression) -> Expression:
@@ -279,6 +312,8 @@ def chain(product: Expression) -> list[Expression]:
             a, b = node.args
             if len(a.shape) == 1:
                 a, b = transposed(b), a
+        # So that A@sum(B, 1) is associated, turned and cancelled as A@B@ones is; `ones` becomes a sum
+        # again.
         elif is_call(node, "sum") and len(node.shape) == len(node.args[0].shape) - 1 == 1:
             a = node.args[0] if node.data[1][0][1] % 2 else transposed(node.args[0])
             b = call("ones", [], a.shape[1:], [("", a.shape[1:])])
@@ -291,6 +326,7 @@ def chain(product: Expression) -> list[Expression]:
 
 def multiplied(factors: Sequence[Expression]) -> Expression:
     """The product of a chain of factors: from the right if it ends in a vector, else from the left."""
+    # From the right, a matrix times a vector is n**2 multiplications each; from the left, n**3.
     if len(factors[-1].shape) == 1:
         return reduce(lambda found, factor: product_of(factor, found), factors[::-1])
     return reduce(product_of, factors)
@@ -305,6 +341,7 @@ def _cancelled(factors: list[Expression]) -> Expression | None:
             continue
         inner = chain(transposed(own.args[0]) if turned else own.args[0])
         n = own.shape[0]
+        # The longest piece first: of inv(A@B@C) all three may stand beside it.
         for m in range(len(inner), 0, -1):
             if n == inner[-m].shape[0] and inner[-m:] == factors[max(k - m, 0) : k]:
                 start, end, rest = k - m, k + 1, inner[:-m]
@@ -322,26 +359,10 @@ def transposed(own: Expression) -> Expression:
     outer, own = alg.scalars_out(own)
     if outer:
         return alg.product([*outer, (transposed(own), ONE)])
-    if is_call(own, "T"):
-        return own.args[0]
-    if is_call(own, "ones", "zeros"):
-        shape = own.shape[::-1]
-        return call(own.data[0], [], shape, [("", shape)])
-    if is_call(own, "eye") or (is_call(own, "diag", "flip") and _turns_into_itself(own)):
-        return own
-    if is_call(own, "tril", "triu") and is_call(own.args[0], "ones") and not own.data[1]:
-        other = "triu" if own.data[0] == "tril" else "tril"
-        return call(other, [transposed(own.args[0])], own.shape[::-1])
-    if is_call(own, "roll") and is_call(own.args[0], "eye"):
-        shifts, dims = own.data[1]
-        return call("roll", own.args, own.shape, [("shifts", tuple(-n for n in shifts[1])), dims])
-    if is_call(own, "outer"):
-        return call("outer", own.args[::-1], own.shape[::-1])
-    if is_call(own, "linalg.inv", "matrix_exp") and transposed(own.args[0]) is own.args[0]:
-        return own
-    if is_call(own, "matmul") and all(len(a.shape) == 2 for a in own.args):
-        a, b = own.args
-        return matrix_product(transposed(b), transposed(a), own.shape[::-1])
+    if own.op == "call":
+        known: Expression | None = TRANSPOSES.find(own.data[0], own.args, own)
+        if known is not None:
+            return known
     if own.op == "sum" and all(t.shape == own.shape for t in own.args):
         made = alg.mapped(own, transposed)
         if made is own or not any(is_call(t, "T") for t in made.args):
@@ -349,11 +370,37 @@ def transposed(own: Expression) -> Expression:
     return call("T", [own], own.shape[::-1])
 
 
-def _turns_into_itself(own: Expression) -> bool:
-    """Whether a `diag` or `flip` is a symmetric matrix."""
-    if is_call(own, "flip"):
-        return is_call(own.args[0], "eye")
-    return len(own.args[0].shape) == 1 and not own.data[1]
+def _other_triangle(own: Expression, ones: Expression) -> Expression | None:
+    if own.data[1]:
+        return None
+    other = "triu" if own.data[0] == "tril" else "tril"
+    return call(other, [transposed(ones)], own.shape[::-1])
+
+
+def _rolled_back(own: Expression, identity: Expression) -> Expression:
+    """The transpose of a permutation is its inverse."""
+    (_, shifts), dims = own.data[1]
+    return call("roll", [identity], own.shape, [("shifts", tuple(-n for n in shifts)), dims])
+
+
+# own.T of a call.
+TRANSPOSES = Rules(
+    ("a.T", lambda own, a: a),
+    ("eye()", lambda own: own),
+    ("flip(eye())", lambda own: own),
+    ("diag(v)", lambda own, v: None if own.data[1] else own),
+    ("(ones|zeros)()", lambda own: _filled(own.data[0], own.shape[::-1])),
+    ("(tril|triu)(a := ones())", _other_triangle),
+    ("roll(a := eye())", _rolled_back),
+    ("outer(u, v)", lambda own, u, v: call("outer", [v, u], own.shape[::-1])),
+    ("(linalg.inv|matrix_exp)(a)", lambda own, a: own if transposed(a) is a else None),
+    ("A @ B", lambda own, a, b: matrix_product(transposed(b), transposed(a), own.shape[::-1])),
+)
+
+
+def _filled(word: str, shape: Shape) -> Expression:
+    """`ones` or `zeros`."""
+    return call(word, [], shape, [("", shape)])
 
 
 def permuted(own: Expression, shape: tuple[int, ...], order: list[int]) -> Expression:
@@ -367,14 +414,17 @@ def permuted(own: Expression, shape: tuple[int, ...], order: list[int]) -> Expre
     lead = ndim - len(own.shape)
     padded = (1,) * lead + own.shape
     after = tuple(padded[i] for i in order)
+    # Dimensions of size 1 hold no order among elements: if the others keep theirs, no element moves.
     moved = [i for i in order if padded[i] != 1]
     if moved == sorted(moved):
         return reshaped(own, after)
     if lead:
         own = reshaped(own, padded)
+    # With two dimensions that count, a permutation is a transpose, which the rules of matrices know.
     if len(moved) == 2 and not is_call(own, "einsum"):
         flat = tuple(n for n in padded if n != 1)
         return reshaped(transposed(reshaped(own, flat)), after)
+    # The equation says the order of the dimensions, so it can be written in the new order at once.
     if is_call(own, "einsum"):
         inner, _, word = own.data[1][0][1].partition("->")
         equation = f"{inner}->{''.join(word[i] for i in order)}"
@@ -389,15 +439,21 @@ def reshaped(own: Expression, shape: tuple[int, ...]) -> Expression:
     outer, own = alg.scalars_out(own)
     if outer:
         return alg.product([*outer, (reshaped(own, shape), ONE)])
-    if is_call(own, "reshape") or (is_call(own, "expand") and _is_reshape(own, shape)):
-        return reshaped(own.args[0], shape)
-    if is_call(own, "ones", "zeros"):
-        found = call(own.data[0], [], shape, [("", shape)])
-        return found if shape else number(int(own.data[0] == "ones"))
-    kept = _squeezed(own, shape)
-    if kept is not None:
-        return kept
-    return call("reshape", [own], shape, [("", shape)])
+    known: Expression | None = None
+    if own.op == "call":
+        known = RESHAPES.find(own.data[0], own.args, own, shape)
+    if known is None:
+        known = _squeezed(own, shape)
+    return call("reshape", [own], shape, [("", shape)]) if known is None else known
+
+
+# own.reshape(shape) of a call.
+RESHAPES = Rules(
+    ("reshape(a)", lambda own, shape, a: reshaped(a, shape)),
+    ("expand(a)", lambda own, shape, a: reshaped(a, shape) if _is_reshape(own, shape) else None),
+    ("zeros()", lambda own, shape: _filled("zeros", shape) if shape else alg.zero),
+    ("ones()", lambda own, shape: _filled("ones", shape) if shape else alg.one),
+)
 
 
 def _is_reshape(own: Expression, shape: tuple[int, ...]) -> bool:
@@ -413,6 +469,7 @@ def _squeezed(own: Expression, shape: tuple[int, ...]) -> Expression | None:
     if is_call(own, "sum", "mean"):
         inner = own.args[0]
         axes = axes_of(own.data[1][0][1], len(inner.shape))
+        # sum(x, 1).reshape(n, 1) is what keepdim=True was made for.
         both = (summed(inner, axes, keepdim, own.data[0]) for keepdim in (False, True))
         return next((found for found in both if found.shape == shape), None)
     if own.op not in ("sum", "product") or any(a.shape not in ((), own.shape) for a in own.args):
@@ -425,11 +482,16 @@ def _squeezed(own: Expression, shape: tuple[int, ...]) -> Expression | None:
 
 def inverse(own: Expression) -> Expression:
     """`linalg.inv(own)`."""
-    if is_call(own, "linalg.inv"):
-        return own.args[0]
-    if is_call(own, "T"):
-        return transposed(inverse(own.args[0]))
-    return call("linalg.inv", [own], own.shape)
+    known: Expression | None = None
+    if own.op == "call":
+        known = INVERSES.find(own.data[0], own.args)
+    return call("linalg.inv", [own], own.shape) if known is None else known
+
+
+INVERSES = Rules(
+    ("linalg.inv(a)", lambda a: a),
+    ("a.T", lambda a: transposed(inverse(a))),
+)
 
 
 # -- elements -------------------------------------------------------------------------------------
@@ -444,11 +506,13 @@ def stacked(items: list[Expression], shape: tuple[int, ...]) -> Expression:
     """The stack of scalars or of rows as a floating tensor: `tensor([…])` if all are numbers."""
     items = list(map(unwrapped, items))
     numbers = {value_of(item) for item in items}
+    # A stack of equal numbers has no order: it is that number in the shape of the stack, for any size.
     if len(numbers) == 1 and None not in numbers:
         return alg.full(items[0], shape)
     lists = [found for item in items if (found := _listed(item)) is not None]
     if len(lists) == len(items):
         return alg.floating(call("tensor", [call("[]", lists, ())], shape))
+    # `stack` takes tensors, and a number between them has none around it yet.
     items = [alg.floating(call("tensor", [i], ())) if alg.is_bare(i) else i for i in items]
     return call("stack", [call("[]", items, ())], shape)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from contextvars import ContextVar
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 
 from gradcli.engine.system import dtypes
 from gradcli.formulas.algebra import algebra as alg
+from gradcli.formulas.algebra.assuming import current
 from gradcli.formulas.algebra.exact_numbers import Number, is_decimal
 from gradcli.formulas.algebra.expressions import (
     Expression,
@@ -35,9 +35,11 @@ def constant(value: Any) -> Expression:
     first = array_.flat[0]
     if array_.ndim == 0 or array_.size == 1 or bool((array_ == first).all()):
         return known_number(first)
+    # A multiple of the identity holds for any size, and its elements would fix one.
     square = array_.ndim == 2 and len(set(array_.shape)) == 1 and array_.dtype.kind == "f"
     if square and np.array_equal(array_, first * np.eye(len(array_))):
         return alg.multiply(known_number(first), call("eye", [], array_.shape))
+    # Constants that differ in dimensions of size 1 alone are then the same expression, and are collected.
     plain = array_.reshape([n for n in array_.shape if n != 1])
     if plain.ndim < array_.ndim:
         return call("reshape", [constant(plain)], array_.shape)
@@ -60,30 +62,30 @@ def known_number(value: Any) -> Expression:
     if np.iscomplexobj(value) or isinstance(value, (bool, int)):
         return number(value)
     plain = float(value)
+    # A number of few digits was typed so: 0.6667 stays. Of 0.6666666666666666 nobody typed all digits.
     if len(repr(plain)) > 13 and math.isfinite(plain):
         simple = Fraction(plain).limit_denominator(1000)
+        # One unit in the last place, for the fraction was computed by one operation that rounds, or by two.
         if simple and abs(float(simple) - plain) <= math.ulp(plain):  # 2/3 - 1
-            return number(Number(simple, not exact.get() and is_decimal(simple)))
+            return number(Number(simple, not current.get().exact and is_decimal(simple)))
         named = (
             _root(abs(plain)) or _fourth_root(abs(plain)) or _power_of_e(plain) or _logarithm(plain)
         )
         if named is not None:
             return alg.negate(named) if plain < 0 and not is_call(named, "exp") else named
-    if exact.get() and math.isfinite(plain):
+    if current.get().exact and math.isfinite(plain):
         fraction = Number.of(value).value
+        # 1.5 is 3/2 in a program without decimals; 0.1234375 is rather a measured number, and stays.
         if max(abs(fraction.numerator), fraction.denominator) <= 1000:
             return number(fraction)
     return number(value)
-
-
-exact: ContextVar[bool] = ContextVar("exact", default=False)
-"""Whether 1.5 is 3/2: where the program writes no decimals itself."""
 
 
 def _root(value: float) -> Expression | None:
     """A closed form such as sqrt(3)/2, 2*pi or 1/sqrt(2*pi), if it equals the number to the last digits."""
     if not 1e-3 <= value <= 1e3:
         return None
+    # pi to these halves of powers is what the normal distribution, erf and Stirling's formula bring along.
     for k, degree in ((0, 2), *product((2, 1, -1, -2), (1, 2))):
         own = Fraction((value * math.pi ** (-k / 2)) ** degree).limit_denominator(1000)
         made = float(own) ** (1 / degree) * math.pi ** (k / 2)
@@ -98,6 +100,7 @@ def _root(value: float) -> Expression | None:
 def _fourth_root(value: float) -> Expression | None:
     """n**(-1/4), the scale of attention, if it equals the number to the last digit."""
     n = round(value**-4) if 1e-3 <= value < 1 else 0
+    # The power itself would round otherwise than two roots, which is how attention computes its scale.
     if n < 2 or value != math.sqrt(1 / math.sqrt(n)):
         return None
     return alg.product([(number(n), Number(Fraction(-1, 4)))])
@@ -112,11 +115,12 @@ def _power_of_e(value: float) -> Expression | None:
 def _logarithm(value: float) -> Expression | None:
     """log(n) or log(0.3), without its sign if that is -log(n), if it equals the number."""
     size = abs(value)
+    # log(1097) is the first that is larger; above it too many numbers lie near the logarithm of an integer.
     if size >= 7:
         return None
     for own, n in ((size, Fraction(round(math.exp(size)))), (value, _near(math.exp(value)))):
         if n > 0 and n != 1 and abs(own - math.log(n)) <= 2 * math.ulp(own):
-            made = call("log", [number(Number(n, not exact.get() and is_decimal(n)))], ())
+            made = call("log", [number(Number(n, not current.get().exact and is_decimal(n)))], ())
             return alg.negate(made) if own < 0 and own is not size else made
     return None
 

@@ -50,6 +50,7 @@ def _rewritten(
         if closed is not None and closed(node):
             made[node] = node
             continue
+        # As long as no rule has changed anything, every node is what it was, and need not be looked at.
         made[node] = new = rule(_rebuilt(node, made) if changed else node)
         changed = changed or new is not node
     return made[root]
@@ -66,16 +67,14 @@ def _rebuilt(node: Expression, made: dict[Expression, Expression]) -> Expression
 def recalled(node: Expression, args: tuple[Expression, ...]) -> Expression:
     """A call with new operands, which are expanded if their shape has become smaller."""
     word, options = node.data
-    if word == "where":
-        return alg.where(*args)
     if word in _SAME_NUMBER and alg.is_bare(args[0]):
         return args[0]
+    # matmul(0, B) has no shape to multiply with; it is 0, and broadcasts.
     if word in _OF_ZERO and any(is_number(a, 0) for a in args):
         return alg.zero
-    if word == "stack" and not options:
-        return stacked(list(args[0].args), node.shape)
-    if word == "detach":
-        return call(word, args, args[0].shape, options)
+    early = _OF_ANY_SHAPE.get(word)
+    if early is not None and (found := early(node, *args)) is not None:
+        return found
     args = tuple(
         new
         if new.shape == old.shape
@@ -98,6 +97,12 @@ def _turned(own: Expression) -> Expression:
     return permuted(own, own.shape, [1, 0])
 
 
+# What takes its operands in any shape.
+_OF_ANY_SHAPE: dict[str, Callable[..., Expression | None]] = {
+    "where": lambda node, condition, a, b: alg.where(condition, a, b),
+    "stack": lambda node, items: None if node.data[1] else stacked([*items.args], node.shape),
+    "detach": lambda node, own: call("detach", [own], own.shape, node.data[1]),
+}
 # What is rebuilt by the algebra that made it: scalar factors of an operand move out, and so on.
 _MAKERS: dict[str, Callable[..., Expression]] = {
     "matmul": lambda node, a, b: matrix_product(a, b, node.shape),

@@ -15,6 +15,7 @@ import numpy as np
 
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.formulas.algebra import algebra as alg
+from gradcli.formulas.algebra.assuming import supposing
 from gradcli.formulas.algebra.expression_evaluation import value_at
 from gradcli.formulas.algebra.expressions import Expression, call, is_call, name
 from gradcli.formulas.algebra.generic_points import Arrays, quiet
@@ -94,7 +95,7 @@ def _find(
     with reading(program, variables, list(texts)) as (arrays, wanted):
         _check(texts, arrays, names or {})
         base = first_order(Run(program, arrays, wanted, follow, names or {}, nan_guards, True))
-        with alg.supposed_real(base.real):
+        with supposing(real=base.real):
             ways = _directions(texts, program, arrays, names or {})
             source = Source(program, arrays, nan_guards, follow)
             made = _along(base.value, base.by, base.shape, source, ways)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ import numpy as np
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.formulas.algebra import algebra as alg
 from gradcli.formulas.algebra.array_algebra import stacked
+from gradcli.formulas.algebra.assuming import supposing
 from gradcli.formulas.algebra.expressions import Expression, call, is_call, is_number, name, order
 from gradcli.formulas.algebra.generic_points import Arrays
 from gradcli.formulas.algebra.rewriting import rewrite
@@ -36,6 +37,7 @@ from gradcli.formulas.derive.differentiate import (
 from gradcli.formulas.simplify.indexed_factors import IndexedFactors
 from gradcli.formulas.simplify.simplify import canonicalise, simplify
 from gradcli.language import run
+from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
 from gradcli.language.program import Program
 from gradcli.transforms import autograd_functional, traced_matrices
 
@@ -107,7 +109,7 @@ def _from(base: Derivatives) -> Iterator[Derivatives]:
         raise NoExpression(
             "what as_strided reads outside of its operand has no matrix of derivatives as a formula"
         )
-    with alg.supposed_real(base.real):
+    with supposing(real=base.real):
         yield base
 
 
@@ -297,12 +299,21 @@ class MatrixClaim(Claim):
         tensors = {n: wrap(np.array(v)) for n, v in arrays.items()}
         if self.found.kind == "Jacobian":
             return removable.limits_of_jacobian(program, tensors, words, self.names)
-        if self.found.kind == "partial" or self.found.shape:
+        if self.found.kind == "partial":
             return None
-        rows = removable.limits_of_hessian(program, tensors, words, self.names)
+        if self.found.shape and self._is_finite(arrays):
+            return None
+        of = removable.limits_of_summed_hessian if self.found.shape else removable.limits_of_hessian
+        rows = of(program, tensors, words, self.names)
         if rows is None:
             return None
         return {label: rows[a, b] for label, (a, b) in blocks.items()}
+
+    def _is_finite(self, arrays: Arrays) -> bool:
+        """Whether the text's numbers are; False where it does not run."""
+        with np.errstate(all="ignore"), suppress(LanguageError, *OPERATION_ERRORS):
+            return all(np.isfinite(v).all() for v in self.run(arrays).values())
+        return False
 
     def _nested(self, leaves: Mapping[str, Tensor], words: Sequence[str]) -> Any:
         """A derivative of higher order: Jacobians nested, one variable after the other."""

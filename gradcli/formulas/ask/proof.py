@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core.tensor import Tensor, wrap
-from gradcli.formulas.algebra.algebra import supposed_real
+from gradcli.formulas.algebra.assuming import supposing
 from gradcli.formulas.algebra.exact_numbers import Number
 from gradcli.formulas.algebra.expression_evaluation import evaluate, value_at
 from gradcli.formulas.algebra.expressions import (
@@ -61,7 +61,6 @@ from gradcli.formulas.derive.symbolic_shapes import (
     sized,
 )
 from gradcli.formulas.print.printed_text import Printed, printed
-from gradcli.formulas.simplify.simplify import searching
 from gradcli.language import parse, run
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
 from gradcli.language.program import Program
@@ -370,6 +369,7 @@ def proved(
             again = partial(_at, find, program, wrt, how)
             claimed = partial(claim, names=names or {})
             elsewhere = Elsewhere(proof, arrays, given, lettered)
+            elsewhere.singular = singular is not None
             found, made = _of_any_size(found, made, again, claimed, elsewhere, cse)
             kept = found, made, proof.beside if singular is None else singular
         if singular is None:
@@ -493,6 +493,9 @@ class Elsewhere:
         self.free: list[Arrays] = []
         self.alike: list[Arrays] = []
         self.tried, self.silent = True, False
+        self.singular = (
+            False  # whether the given point has other numbers than the text, which it may keep
+        )
         if not any(map(np.ndim, arrays.values())):
             return
         base = arrays
@@ -638,11 +641,8 @@ def _of_any_size(
     def at(point: Arrays) -> Derivatives:
         """The derivatives at a point, not in their shortest form; each found once."""
         if id(point) not in known:
-            token = searching.set(False)
-            try:
+            with supposing(searching=False):
                 known[id(point)] = point, find(point)
-            finally:
-                searching.reset(token)
         return known[id(point)][1]
 
     for pair in elsewhere.pairs():
@@ -650,13 +650,14 @@ def _of_any_size(
             if elsewhere.silent and is_same(at(arrays), at(pair[0])):  # nothing is finite there
                 made.general = True
                 break
-            with supposed_real(found.real):
+            with supposing(real=found.real):
                 better = sized(found, at(arrays), at, pair)
             if better is None:
                 continue
             shown = printed(better, made.form, cse)
             proof = claim(better, shown)
-            if prove(proof, arrays, given=given) is not None or not all(map(proof.holds, pair)):
+            apart = prove(proof, arrays, given=given) is not None
+            if apart > elsewhere.singular or not all(map(proof.holds, pair)):
                 continue
             if elsewhere.tell(proof) or (shown.alike and not made.alike):
                 found, made = better, shown

@@ -80,6 +80,10 @@ EXACTLY, EXTRA = 80, 30  # digits of the decimals, and how many more of them cou
 LOST = (0, 1, 2, 4, 8)  # powers of t that may cancel in divisions; in turn
 
 
+class HasArrays(NoExpression):
+    """A program's parts are arrays, which have no series here; whether its value has one is not told."""
+
+
 class Series(NamedTuple):
     """terms[k]*t**(first + k); the first term is not zero, unless all are."""
 
@@ -130,7 +134,7 @@ def taylor(
         if not _is_of_numbers(first.value):
             first.value = simplify(first.value)
         if (part := _first_array(first.value)) is not None:
-            raise NoExpression(
+            raise HasArrays(
                 f"taylor expands what is made of numbers: a part of this program is an array of shape "
                 f"{part.shape}; write its elements out, as in sqrt(x**2 + y**2) for norm(stack([x, y]))"
             )
@@ -185,7 +189,7 @@ class _Expansion:
 
     def __init__(self, known: Mapping[Expression, Series], count: int) -> None:
         self.known, self.count, self.has_lost = known, count, False
-        self.slopes: dict[Expression, list[Expression]] = {}
+        self.slopes: dict[tuple[Expression, str], Expression] = {}
 
     def of(self, root: Expression) -> Series:
         """The series of an expression."""
@@ -340,15 +344,19 @@ class _Expansion:
             return Series(0, [first])
         if word in AT_ZERO and is_number(given[0].terms[0], 0):
             return self.at_zero(AT_ZERO[word], given[0])
-        if own not in self.slopes:
-            arrays = {w: np.float64(0.7 + 0.1 * k) for k, w in enumerate(words)}
-            places = dict.fromkeys(words, 0)
-            try:
-                slopes = [slope(own, arrays, w, places, more=True)[0] for w in words]
-            except NotImplementedError as error:  # as that of zeta
-                raise NoExpression(str(error)) from error
-            self.slopes[own] = [rewrite(s, released) for s in slopes]
-        pairs = zip(self.slopes[own], rates, strict=True)
+        arrays = {w: np.float64(0.7 + 0.1 * k) for k, w in enumerate(words)}
+        places, pairs = dict.fromkeys(words, 0), []
+        for word_of, rate, series in zip(words, rates, given, strict=True):
+            if _is_constant(series):  # zeta has no slope by its first argument
+                continue
+            key = (own, word_of)
+            if key not in self.slopes:
+                try:
+                    by = slope(own, arrays, word_of, places, more=True)[0]
+                except NotImplementedError as error:
+                    raise NoExpression(str(error)) from error
+                self.slopes[key] = rewrite(by, released)
+            pairs.append((self.slopes[key], rate))
         known = dict(zip(symbols, given, strict=True))
         for rate, series in zip(rates, given, strict=True):
             grown = [alg.multiply(number(k), c) for k, c in enumerate(series.terms)]

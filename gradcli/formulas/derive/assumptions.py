@@ -21,6 +21,7 @@ from gradcli.formulas.algebra.array_algebra import (
     multiplied,
     transposed,
 )
+from gradcli.formulas.algebra.assuming import supposing
 from gradcli.formulas.algebra.exact_numbers import ONE, ZERO, Number
 from gradcli.formulas.algebra.expressions import (
     Expression,
@@ -31,6 +32,7 @@ from gradcli.formulas.algebra.expressions import (
     value_of,
 )
 from gradcli.formulas.algebra.rewriting import rewrite
+from gradcli.formulas.algebra.rules import Rules
 from gradcli.formulas.derive.differentiate import Derivatives
 from gradcli.formulas.simplify.simplify import simplify
 from gradcli.operators.primitives import lapack
@@ -199,12 +201,9 @@ class Assumptions:
 
     def applied(self, expression: Expression) -> Expression:
         """The expression simplified under the assumptions, in its shape."""
-        token = alg.signs.set(self.signs)
-        try:
+        with supposing(signs=self.signs):
             made = simplify(rewrite(expression, self._rule))
             made = rewrite(made, self._rule)  # factors may be neighbours only now
-        finally:
-            alg.signs.reset(token)
         if made.shape == expression.shape:
             return made
         return alg.full(made, expression.shape)
@@ -216,31 +215,10 @@ class Assumptions:
     def _rule(self, node: Expression) -> Expression:
         if node.op != "call":
             return node
-        word, args = node.data[0], node.args
-        if word == "T":
-            return self._turned(args[0])
-        if word == "matmul":
-            return self._product(node)
-        if word == "dot":
-            return self._dot(*args)
-        if word == "norm" and not node.data[1]:
-            (own,) = args
-            return call("norm", [self._same_length(own)], ())
-        if word == "linalg.inv" and self._is(args[0], "orthogonal"):
-            return transposed(args[0])
-        if word == "linalg.inv":
-            return inverse(args[0])
-        if word in ("bitwise_and", "bitwise_or", "logical_and", "logical_or"):
-            return alg.function(word, *args)
-        if word == "where":
-            return alg.where(*args)
-        if word in ("floor", "ceil", "round", "trunc") and self.integer(args[0]) and len(args) == 1:
-            return args[0]
-        if word in ("sin", "cos"):
-            return self._half_turns(node)
-        if word == "log":
-            return self._logarithm(node)
-        return self._signed(node) if args else node
+        found: Expression | None = RULES.find(node.data[0], node.args, self, node)
+        if found is not None:
+            return found
+        return self._signed(node) if node.args else node
 
     def _signed(self, node: Expression) -> Expression:
         """What depends on the sign of its operand alone, where that is known."""
@@ -302,11 +280,18 @@ class Assumptions:
             a = call("matmul", a.args[::-1], a.shape)
         return call("dot", [a, b], ())
 
-    def _same_length(self, own: Expression) -> Expression:
-        """A vector before an orthogonal matrix rotates it."""
+    def _length(self, node: Expression) -> Expression:
+        """The norm of a vector is its length, which an orthogonal matrix leaves."""
+        (own,) = node.args
+        if node.data[1]:
+            return self._signed(node)
         if is_call(own, "matmul") and len(own.shape) == 1 and self._rotates(own.args[0]):
-            return own.args[1]
-        return own
+            own = own.args[1]
+        return call("norm", [own], ())
+
+    def _inverse(self, own: Expression) -> Expression:
+        """That of an orthogonal matrix is its transpose."""
+        return transposed(own) if self._is(own, "orthogonal") else inverse(own)
 
     def _rotates(self, matrix: Expression) -> bool:
         own = matrix.args[0] if is_call(matrix, "T") else matrix
@@ -344,14 +329,10 @@ class Assumptions:
     # -- properties of expressions ----------------------------------------------------------------------
     def symmetric(self, node: Expression) -> bool:
         """Whether a matrix is its own transpose."""
-        if self._is(node, "symmetric", "diagonal") or is_call(node, "eye"):
+        if self._is(node, "symmetric", "diagonal"):
             return True
-        if is_call(node, "diag"):
-            return not node.data[1]
-        if is_call(node, "outer"):
-            return node.args[0] is node.args[1]
-        if is_call(node, "linalg.inv", "matrix_exp", "exp"):
-            return self.symmetric(node.args[0])
+        if node.op == "call":
+            return bool(SYMMETRIC.find(node.data[0], node.args, self, node))
         if node.op == "sum":
             return all(not t.shape or self.symmetric(t) for t in node.args)
         if node.op == "product":
@@ -401,6 +382,29 @@ class Assumptions:
         return int(is_call(node, "exp", "cosh", "sigmoid", "softmax"))
 
 
+# What an assumption makes of a call; of any other, what depends on the sign alone (`_signed`).
+RULES = Rules(
+    ("a.T", lambda facts, node, a: facts._turned(a)),
+    ("a @ b", lambda facts, node, a, b: facts._product(node)),
+    ("dot(u, v)", lambda facts, node, u, v: facts._dot(u, v)),
+    ("norm(a)", lambda facts, node, a: facts._length(node)),
+    ("linalg.inv(q)", lambda facts, node, q: facts._inverse(q)),
+    (
+        "(bitwise_and|bitwise_or|logical_and|logical_or)(a, b)",
+        lambda facts, node, a, b: alg.function(node.data[0], a, b),
+    ),
+    ("where(c, a, b)", lambda facts, node, c, a, b: alg.where(c, a, b)),
+    ("(floor|ceil|round|trunc)(n)", lambda facts, node, n: n if facts.integer(n) else None),
+    ("(sin|cos)(x)", lambda facts, node, x: facts._half_turns(node)),
+    ("log(x)", lambda facts, node, x: facts._logarithm(node)),
+)
+# Which matrices are their own transposes, whatever their operands are, or if those are.
+SYMMETRIC = Rules(
+    ("eye()", lambda facts, node: True),
+    ("diag(a)", lambda facts, node, a: not node.data[1]),
+    ("outer(u, v)", lambda facts, node, u, v: u is v),
+    ("(linalg.inv|matrix_exp|exp)(a)", lambda facts, node, a: facts.symmetric(a)),
+)
 _TESTS: dict[str, Callable[[int, int], bool]] = {
     word: getattr(operator, word) for word in ("gt", "ge", "ne", "lt", "le", "eq")
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ import numpy as np
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.system import dtypes
 from gradcli.formulas.algebra import algebra as alg
-from gradcli.formulas.algebra.constants import exact
+from gradcli.formulas.algebra.assuming import current, supposing
 from gradcli.formulas.algebra.exact_numbers import ONE
 from gradcli.formulas.algebra.expression_evaluation import constants, evaluate
 from gradcli.formulas.algebra.expressions import Expression, call, is_call, name, number, value_of
@@ -154,7 +154,7 @@ def differentiate(
         def again(e: Expression, n: str, more: bool) -> tuple[Expression, Expression]:
             return slope(e, arrays, n, places, nan_guards, more, follow)
 
-        with alg.supposed_real(first.real):
+        with supposing(real=first.real):
             for left in reversed(range(1, order)):
                 lower.append(by)
                 by = {n: canonicalise(*again(e, n, left > 1)) for n, e in by.items()}
@@ -184,18 +184,19 @@ def reading(
     single = {v.dtype for v in arrays.values() if v.dtype.kind == "f"} <= {np.dtype(np.float32)}
     if single:  # numbers are written to all digits
         arrays = {n: v.astype(np.float64) if v.dtype.kind == "f" else v for n, v in arrays.items()}
-    token = exact.set(not any(isinstance(c, (float, complex)) for c in program.constants))
-    kinds = alg.kinds.set({n: v.dtype.kind for n, v in arrays.items()})
+    exact = not any(isinstance(c, (float, complex)) for c in program.constants)
+    kinds = {n: v.dtype.kind for n, v in arrays.items()}
     try:
-        with dtypes.as_default(dtypes.float64 if single else None), as_exact_as(arrays):
+        with (
+            supposing(exact=exact, kinds=kinds),
+            dtypes.as_default(dtypes.float64 if single else None),
+            as_exact_as(arrays),
+        ):
             yield arrays, list(arrays) if wrt is None else list(wrt)
     except NoExpression as error:
         raise error.within(program) from error
     except OverflowError as error:
         raise NoExpression("the derivative has a constant that no number holds") from error
-    finally:
-        alg.kinds.reset(kinds)
-        exact.reset(token)
 
 
 def released(node: Expression) -> Expression:
@@ -292,25 +293,20 @@ def _read(
         raise
 
 
-@contextmanager
-def _numbers_of(values: Sequence[Value]) -> Iterator[None]:
-    """Set the facts that simplification may use: whether these traced values are real, are all of one
-    floating dtype, and include a mean.
+def _numbers_of(values: Sequence[Value]) -> AbstractContextManager[None]:
+    """The facts that simplification may use: whether these traced values are real, are all of one floating
+    dtype, and include a mean.
     """
     made = calls(values)
     outputs = (o for m in made for o in m.outputs)
     dtypes = {np.asarray(o.value).dtype for o in outputs} - {np.dtype(bool)}  # not conditions
     dtypes |= {np.asarray(v.value).dtype for v in values}
-    uniform = alg.one_dtype.set(len(dtypes) == 1 and all(d.kind == "f" for d in dtypes))
-    integers = alg.integers.set(set())
-    averages = alg.averages.set(any(m.primitive.public_name == "mean" for m in made))
-    try:
-        with alg.supposed_real(all(d.kind != "c" for d in dtypes)):
-            yield
-    finally:
-        alg.averages.reset(averages)
-        alg.integers.reset(integers)
-        alg.one_dtype.reset(uniform)
+    return supposing(
+        real=all(d.kind != "c" for d in dtypes),
+        one_dtype=len(dtypes) == 1 and all(d.kind == "f" for d in dtypes),
+        averages=any(m.primitive.public_name == "mean" for m in made),
+        integers=set(),
+    )
 
 
 def _plain(value: Any) -> Any:
@@ -396,7 +392,7 @@ def _on_path(asked: Run, path: Sequence[bool] | None) -> tuple[Derivatives, Take
             whole, *tests = lifter.read([value, *conditions])
             own = {} if more or conditions else own_names(trace, arrays, given)
             named = _over_names(own, trace, symbols, given, nan_guards, grads) if own else None
-            real = alg.real.get()
+            real = current.get().real
     if more and not known and not alg.is_bare(whole):  # the whole value is held constant
         whole = call("detach", [whole], whole.shape)
     found = Derivatives(program, arrays, whole, by, tuple(value.shape), trace.followed)

@@ -16,6 +16,7 @@ from gradcli.engine.registry import table
 from gradcli.formulas.algebra import algebra as alg
 from gradcli.formulas.algebra.algebra import function
 from gradcli.formulas.algebra.array_algebra import in_full
+from gradcli.formulas.algebra.assuming import current, supposing
 from gradcli.formulas.algebra.constants import as_exact, constant, known_number
 from gradcli.formulas.algebra.exact_numbers import ONE, Number
 from gradcli.formulas.algebra.expressions import Expression, broadcast, call, number
@@ -69,14 +70,16 @@ class Lifter:
             if self.says_nothing(made):
                 self.made.update((id(o), alg.zero) for o in made.outputs)
                 continue
-            whole = alg.whole.set(made.outputs[0].value.dtype.kind in "iu")
+            whole = made.outputs[0].value.dtype.kind in "iu"
             try:
-                found = self.convert(made)
+                if whole is current.get().whole:
+                    found = self.convert(made)
+                else:
+                    with supposing(whole=whole):
+                        found = self.convert(made)
             except NoExpression as error:
                 error.span = error.span or made.span
                 raise
-            finally:
-                alg.whole.reset(whole)
             results = found if isinstance(found, list) else [found]
             for output, expression in zip(made.outputs, results, strict=True):
                 self.made[id(output)] = _decided(expression, output)

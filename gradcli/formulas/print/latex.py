@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextvars import ContextVar
 from typing import Any
 
 from gradcli.engine.system.greek import COMMANDS, LATIN
 from gradcli.formulas.algebra.algebra import HALF, is_truth, zero
 from gradcli.formulas.algebra.array_algebra import axes_of, place_of
+from gradcli.formulas.algebra.assuming import current
 from gradcli.formulas.algebra.exact_numbers import ONE, Number
 from gradcli.formulas.algebra.expression_text import (
     ATOM,
@@ -76,13 +76,9 @@ def wrapped(piece: Piece, least: int) -> str:
     return text if precedence >= least else rf"\left({text}\right)"
 
 
-# The names of vectors and matrices, where these are bold (`--latex-style bold`).
-bold: ContextVar[frozenset[str]] = ContextVar("bold", default=frozenset())
-
-
 def symbol(word: str) -> str:
     r"""A name in LaTeX: `sigma_x` is `\sigma_{x}`, and a word such as `velocity` is upright."""
-    return rf"\boldsymbol{{{_plain(word)}}}" if word in bold.get() else _plain(word)
+    return rf"\boldsymbol{{{_plain(word)}}}" if word in current.get().bold else _plain(word)
 
 
 def _plain(word: str) -> str:

@@ -6,7 +6,10 @@ digits.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gradcli.formulas.algebra import algebra as alg
+from gradcli.formulas.algebra.algebra import HALF
 from gradcli.formulas.algebra.exact_check import is_leaf
 from gradcli.formulas.algebra.exact_numbers import ONE, ZERO, Number
 from gradcli.formulas.algebra.expressions import Expression, is_call, order
@@ -81,10 +84,11 @@ def _joined(
 
     alone: whether there is no other term.
     """
-    if a == -constant and is_call(term, "exp"):
-        return [(alg.function("expm1", *term.args), a)]
-    if a == -constant and is_call(term, "erf"):
-        return [(alg.function("erfc", *term.args), constant)]
+    if term.op == "call":
+        ratio, form = JOINED.get(term.data[0], (ONE, None))
+        if form is None or constant != a * ratio:
+            return None
+        return form(term.args[0], a, constant)
     square = term.op == "product" and term.data == (ONE, (Number.of(2),))
     # 1 - tanh(u)**2 reads well, and stays where u has variables and there is nothing beside it
     if a == -constant and square and is_call(term.args[0], "tanh"):
@@ -93,11 +97,16 @@ def _joined(
         return [
             (alg.product([(alg.function("cosh", *term.args[0].args), Number.of(-2))]), constant)
         ]
-    # 2*sigmoid(u) - 1 is tanh(u/2)
-    if a == constant * Number.of(-2) and is_call(term, "sigmoid"):
-        half = alg.function("tanh", alg.scale(alg.HALF, term.args[0]))
-        return [(half, -constant)]
     return _grown(term, a, constant)
+
+
+# a*f(u) + c for a function f, where c/a is this number: exp(u) - 1, 1 - erf(u), 2*sigmoid(u) - 1.
+JOINED: dict[str, tuple[Number, Callable[..., list[tuple[Expression, Number]]]]]
+JOINED = {
+    "exp": (-ONE, lambda u, a, c: [(alg.function("expm1", u), a)]),
+    "erf": (-ONE, lambda u, a, c: [(alg.function("erfc", u), c)]),
+    "sigmoid": (-HALF, lambda u, a, c: [(alg.function("tanh", alg.scale(HALF, u)), -c)]),
+}
 
 
 def _grown(term: Expression, a: Number, constant: Number) -> list[tuple[Expression, Number]] | None:

@@ -9,6 +9,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from gradcli.formulas.algebra import algebra as alg
+from gradcli.formulas.algebra.assuming import current
 from gradcli.formulas.algebra.exact_check import Check, is_leaf
 from gradcli.formulas.algebra.exact_numbers import ONE, Number
 from gradcli.formulas.algebra.expression_text import to_text
@@ -106,7 +107,7 @@ OPENED = frozenset(
 
 def shortest(expression: Expression) -> Expression:
     """The shortest form found that has the same values; the expression itself if there is none."""
-    return _shortest(expression, alg.signs.get())
+    return _shortest(expression, current.get().signs)
 
 
 @lru_cache(2048)
@@ -165,7 +166,7 @@ def _most_accurate(
 
 def keeps_digits(expression: Expression, given: Expression) -> bool:
     """Whether a form of `given` loses no digits that this has; True where it cannot be told."""
-    check = Check(given, dict(alg.signs.get()))
+    check = Check(given, dict(current.get().signs))
     leaves = free(check.leaves)
     if not {*free([expression])} <= {*leaves}:
         return True

@@ -6,7 +6,6 @@ Each pass is a rule that `rewrite` applies to every subexpression; `RULES` lists
 from __future__ import annotations
 
 import math
-from contextvars import ContextVar
 from fractions import Fraction
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -24,6 +23,7 @@ from gradcli.formulas.algebra.array_algebra import (
     stacked,
     transposed,
 )
+from gradcli.formulas.algebra.assuming import current
 from gradcli.formulas.algebra.exact_check import is_leaf
 from gradcli.formulas.algebra.exact_numbers import ONE, ZERO, Number
 from gradcli.formulas.algebra.expressions import (
@@ -37,6 +37,7 @@ from gradcli.formulas.algebra.expressions import (
     value_of,
 )
 from gradcli.formulas.algebra.rewriting import recalled, rewrite, rewrite_by_all
+from gradcli.formulas.algebra.rules import Rules
 from gradcli.formulas.lift.elementwise_rules import compare
 from gradcli.formulas.simplify.index_elimination import gathered
 from gradcli.formulas.simplify.indexed_factors import (
@@ -48,8 +49,6 @@ from gradcli.formulas.simplify.indexed_factors import (
 from gradcli.formulas.simplify.scalar_forms import shortest
 from gradcli.formulas.simplify.taken_elements import taken
 
-# Whether shortest forms are searched; found in several sizes, derivatives are compared without.
-searching: ContextVar[bool] = ContextVar("searching", default=True)
 # Functions that refuse integer operands beside floating ones; functions that write into a copy of their
 # first operand, at the indices that are their second.
 FLOATING = frozenset(
@@ -73,7 +72,8 @@ def simplify(expression: Expression) -> Expression:
 
 def shortened(expression: Expression) -> Expression:
     """The expression with every elementwise part of it in its shortest form."""
-    if not (alg.real.get() and searching.get()):
+    assumed = current.get()
+    if not (assumed.real and assumed.searching):
         return expression
     return _shortest(rewrite(expression, _with_short_operands))
 
@@ -228,15 +228,16 @@ def _traces(node: Expression) -> Expression:
     return node
 
 
-def _least_turn(node: Expression) -> Expression:
+def _turned_least(node: Expression, product: Expression) -> Expression:
     """Of the turns of a product in a trace the one whose factors come first."""
-    if not is_call(node, "trace"):
-        return node
-    factors = chain(node.args[0])
+    factors = chain(product)
     turns = [factors[k:] + factors[:k] for k in range(len(factors))]
     turns += [[transposed(f) for f in turn[::-1]] for turn in turns]
     least = min(turns, key=lambda turn: [(is_call(f, "T"), sort_key(f)) for f in turn])
     return call("trace", [multiplied(least)], ())
+
+
+_least_turn = Rules(("trace(A)", _turned_least))
 
 
 # -- softmax --------------------------------------------------------------------------------------
@@ -270,22 +271,27 @@ def _replaced(
 
 
 # -- moments and constants -------------------------------------------------------------------------
+def _variance(node: Expression, squares: Expression) -> Expression | None:
+    """mean((x - mean(x))**2) is var(x), if both means are over the same axes."""
+    if squares.op != "product" or squares.data != (ONE, (Number.of(2),)):
+        return None
+    found = deviations(squares.args[0])
+    dim = node.data[1][0][1] if node.data[1] else None
+    if found is None or found[1] != axes_of(dim, len(squares.shape)):
+        return None
+    options: list[tuple[str, Any]] = [("correction", 0)]
+    if dim is not None:
+        options = [("", dim), *options, *([("keepdim", True)] if node.data[1][1:] else [])]
+    return call("var", [found[0]], node.shape, options)
+
+
+_mean = Rules(("mean(a)", _variance))
+
+
 def _moments(node: Expression) -> Expression:
-    """mean((x - mean(x))**2) is var(x); (x - mean(x))/sqrt(var(x) + eps) is layer_norm(x)."""
-    if node.op == "call" and is_call(node, "mean"):
-        own = node.args[0]
-        if own.op != "product" or own.data != (ONE, (Number.of(2),)):
-            return node
-        found = deviations(own.args[0])
-        dim = node.data[1][0][1] if node.data[1] else None
-        if found is None or found[1] != axes_of(dim, len(own.shape)):
-            return node
-        options: list[tuple[str, Any]] = [("correction", 0)]
-        if dim is not None:
-            options = [("", dim), *options, *([("keepdim", True)] if node.data[1][1:] else [])]
-        return call("var", [found[0]], node.shape, options)
+    """Means of squares as variances; (x - mean(x))/sqrt(var(x) + eps) is layer_norm(x)."""
     if node.op != "product":
-        return node
+        return _mean(node)
     pairs = powers_of(node)
     for base, e in pairs:
         found = deviations(base) if e.whole == 1 else None
@@ -316,7 +322,7 @@ def _spread_of(below: Expression, own: Expression, axes: tuple[int, ...]) -> flo
 
 def _averages(node: Expression) -> Expression:
     """sum(x)/n is mean(x) for n elements, if the program itself uses means."""
-    if node.op != "product" or not alg.averages.get() or not node.data[0].exact:
+    if node.op != "product" or not current.get().averages or not node.data[0].exact:
         return node
     coefficient = node.data[0]
     for base, e in powers_of(node):
@@ -378,32 +384,33 @@ def transposes(node: Expression) -> Expression:
         if turned and node.data[1].whole == 0:
             return call("T", [alg.mapped(node, transposed)], node.shape)
         return node
-    if len(node.shape) != 2 or not is_call(node, "matmul"):
-        return node
+    return _turned(node) if len(node.shape) == 2 else node
+
+
+def _fewer_turned(node: Expression, a: Expression, b: Expression) -> Expression | None:
+    """(B@A).T for A.T@B.T, where more factors are turned than not."""
     factors = chain(node)
     flipped = sum(is_call(f, "T") for f in factors)
     straight = sum(not is_call(f, "T") and transposed(f) is not f for f in factors)
     if 1 + straight < flipped and all(len(f.shape) == 2 for f in factors):
         inner = multiplied([transposed(f) for f in factors[::-1]])
         return call("T", [inner], node.shape)
-    return node
+    return None
 
 
-def associated(node: Expression) -> Expression:
-    """A@(B@C) as A@B@C, if that takes no more multiplications."""
-    if node.op != "call" or not is_call(node, "matmul"):
-        return node
-    if not all(len(a.shape) == 2 for a in node.args):
-        return node
-    a, right = node.args
-    if not is_call(right, "matmul") or not all(len(f.shape) == 2 for f in right.args):
-        return node
-    b, c = right.args
+_turned = Rules(("a @ b", _fewer_turned))
+
+
+def _leftmost(node: Expression, a: Expression, b: Expression, c: Expression) -> Expression | None:
+    """(A@B)@C, if that takes no more multiplications."""
     n, k, m, p = *a.shape, *c.shape
     if n * k * m + n * m * p > k * m * p + n * k * p:
-        return node
+        return None
     left = associated(call("matmul", [a, b], (n, m)))
     return call("matmul", [left, c], node.shape)
+
+
+associated = Rules(("A @ (B @ C)", _leftmost))
 
 
 # -- signs ----------------------------------------------------------------------------------------

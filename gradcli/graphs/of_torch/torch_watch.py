@@ -154,6 +154,11 @@ class Watch:
         if self.failure is not None and not self.program:  # whose command says it
             warnings.warn(self.failed_words(), stacklevel=2)
 
+    @property
+    def steps(self) -> int:
+        """How many backward passes the program has begun."""
+        return self.facts.step
+
     def failed_words(self) -> str:
         """What is to be said of looks that have failed."""
         error = self.failure

@@ -33,7 +33,7 @@ _SWITCHES = ("check_device", "check_dtype", "check_layout")
     "Any check_layout=True, Any check_stride=False, Any msg=None)|python|function",
     name="testing.assert_close",
 )
-def assert_close(actual: Any, expected: Any, *options: Any) -> None:
+def assert_close(actual: Tensor, expected: Tensor, *options: Any) -> None:
     """Raise AssertionError, which says where and how far, unless values are close.
 
     Compared are tensors, what is made into one, numbers, and sequences and mappings of them.
@@ -70,7 +70,7 @@ class _Mismatch(Exception):
         return msg(words) if callable(msg) else words
 
 
-def _pairs(actual: Any, expected: Any, place: Place) -> Iterator[tuple[Any, Any, Place]]:
+def _pairs(actual: Tensor, expected: Tensor, place: Place) -> Iterator[tuple[Any, Any, Place]]:
     """The values in sequences and mappings, item by item."""
     if all(isinstance(v, Sequence) and not isinstance(v, str) for v in (actual, expected)):
         if len(actual) != len(expected):
@@ -97,7 +97,7 @@ def _pairs(actual: Any, expected: Any, place: Place) -> Iterator[tuple[Any, Any,
 
 
 def _compared(
-    actual: Any, expected: Any, place: Place, how: dict[str, Any]
+    actual: Tensor, expected: Tensor, place: Place, how: dict[str, Any]
 ) -> Callable[[], _Mismatch | None]:
     """What compares two values that are no containers; an error where nothing does."""
     both = (actual, expected)
@@ -138,7 +138,9 @@ def _tolerances(names: list[str], how: dict[str, Any], place: Place) -> tuple[fl
     return max(r for r, _ in pairs), max(a for _, a in pairs)
 
 
-def _tensors(actual: Any, expected: Any, place: Place, subclasses: bool) -> tuple[Tensor, Tensor]:
+def _tensors(
+    actual: Tensor, expected: Tensor, place: Place, subclasses: bool
+) -> tuple[Tensor, Tensor]:
     related = isinstance(actual, type(expected)) or isinstance(expected, type(actual))
     if related and (subclasses or type(actual) is type(expected)):
         try:

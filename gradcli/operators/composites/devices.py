@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from gradcli.engine.core.device import cpu, device, used
+from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.table import function
 
 
-def _answers(name: str, answer: Any, arguments: str = "", doc: str = "") -> None:
+def _answers(name: str, answer: int | None, arguments: str = "", doc: str = "") -> None:
     """A function of no effect, whose answer is known."""
 
     def give(*_: Any) -> Any:
@@ -54,14 +55,14 @@ def get_default_device() -> device:
 
 
 @function("set_default_device(Any device)|python|function")
-def set_default_device(device: Any) -> None:
+def set_default_device(device: str) -> None:
     """The CPU, or None for it, is taken; any other device refused."""
     if device is not None:
         used(device)
 
 
 @function("cuda(Tensor input, Any device=None, bool non_blocking=False)|method")
-def cuda(input: Any, device: Any, non_blocking: bool) -> Any:
+def cuda(input: Tensor, device: Any, non_blocking: bool) -> Any:
     """Refused: there is the CPU alone."""
     return used("cuda")
 

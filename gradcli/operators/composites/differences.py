@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.tensor import wrap, wrap_dim
+from gradcli.engine.core.declaration import Number
+from gradcli.engine.core.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.registry.dimensions import as_dims, axes
 from gradcli.engine.registry.rule_helpers import data, refuse_if
-from gradcli.engine.registry.table import Array, function, resolve
+from gradcli.engine.registry.table import function, resolve
 from gradcli.operators.movement.reshaping import part, slice_p
 from gradcli.operators.primitives.arithmetic import div_scalar, logical_xor, mul_scalar, sub
 from gradcli.operators.primitives.reductions import sum_
@@ -26,7 +27,7 @@ FAMILY = "statistics"
     overlap="any any",  # the second differences are of new memory
     samples="(randn(4)); (randn(2,3), dim=0); (randn(5), 2)",
 )
-def diff(input: Array, n: int, dim: int, prepend: Any, append: Any) -> Any:
+def diff(input: Tensor, n: int, dim: int, prepend: Tensor | None, append: Any) -> Any:
     """The differences of neighbours along a dimension, n times over."""
     refuse_if(not input.ndim, "diff expects input to be at least one-dimensional")
     refuse_if(n < 0, "order must be non-negative but got {}", n)
@@ -45,7 +46,7 @@ def diff(input: Array, n: int, dim: int, prepend: Any, append: Any) -> Any:
     return input
 
 
-def _beside(part: Any, input: Any, at: int) -> Any:
+def _beside(part: Tensor, input: Tensor, at: int) -> Any:
     """What is joined to the input, of the same number of dimensions."""
     if part.ndim != input.ndim:
         raise RuntimeError("diff expects prepend or append to be the same dimension as input")
@@ -59,12 +60,12 @@ def _beside(part: Any, input: Any, at: int) -> Any:
     return part
 
 
-def _pair_of(value: Any, dim: int) -> tuple[Any, Any]:
+def _pair_of(value: Tensor, dim: int) -> tuple[Any, Any]:
     """All but the last and all but the first along a dimension."""
     return slice_p(value, dim, 0, -1, 1), slice_p(value, dim, 1, None, 1)
 
 
-def _beside_steps(name: str, y: Any, x: Any, dim: int) -> tuple[Any, int]:
+def _beside_steps(name: str, y: Tensor, x: Tensor, dim: int) -> tuple[Any, int]:
     """The differences of the abscissas, shaped to multiply y's; and the dimension."""
     at = wrap_dim(dim, y.ndim)
     if x.ndim == 1:
@@ -79,7 +80,7 @@ def _beside_steps(name: str, y: Any, x: Any, dim: int) -> tuple[Any, int]:
     return high - low, at
 
 
-def _integrated(name: str, y: Any, x: Any, dx: Any, dim: int) -> None:
+def _integrated(name: str, y: Tensor, x: Tensor | None, dx: Number, dim: int) -> None:
     if not y.ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     if "b" in (data(y).dtype.kind, None if x is None else data(x).dtype.kind):
@@ -106,7 +107,7 @@ _INTEGRALS = (
     samples=_INTEGRALS,
     primitives=(),
 )
-def trapezoid(y: Array, x: Array | None = None, dx: Any = 1, dim: int = -1) -> Any:
+def trapezoid(y: Tensor, x: Tensor | None = None, dx: float = 1, dim: int = -1) -> Any:
     """The integral by the trapezoidal rule, of samples at `x` or every `dx`."""
     _integrated("trapezoid", y, x, dx, dim)
     if not y.shape[wrap_dim(dim, y.ndim)]:
@@ -131,7 +132,7 @@ def _without(shape: Any, dim: int) -> tuple[int, ...]:
     samples=_INTEGRALS,
     primitives=(),
 )
-def cumulative_trapezoid(y: Array, x: Array | None = None, dx: Any = 1, dim: int = -1) -> Any:
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, dx: float = 1, dim: int = -1) -> Any:
     """The running integral by the trapezoidal rule."""
     _integrated("cumulative_trapezoid", y, x, dx, dim)
     if x is None:
@@ -143,13 +144,13 @@ def cumulative_trapezoid(y: Array, x: Array | None = None, dx: Any = 1, dim: int
 
 
 # -- gradients of samples -------------------------------------------------------------------------
-def _step(value: Any, dim: int, to: tuple[int, Any], start: tuple[int, Any]) -> Any:
+def _step(value: Tensor, dim: int, to: tuple[int, Any], start: tuple[int, Any]) -> Any:
     """One part less another; the latter is taken first, as C++ does."""
     before = part(value, dim, *start)
     return part(value, dim, *to) - before
 
 
-def _by_steps(y: Any, x: Any, dim: int, edge_order: int) -> Any:
+def _by_steps(y: Tensor, x: Tensor, dim: int, edge_order: int) -> Any:
     """The derivative of samples at uneven abscissas `x`."""
     if x.ndim != 1:
         raise RuntimeError(
@@ -181,7 +182,7 @@ def _by_steps(y: Any, x: Any, dim: int, edge_order: int) -> Any:
     return first, center, last
 
 
-def _by_step(y: Any, step: float, dim: int, edge_order: int) -> Any:
+def _by_step(y: Tensor, step: float, dim: int, edge_order: int) -> Any:
     """The derivative of samples every `step`."""
     center = div_scalar(_step(y, dim, (2, None), (0, -2)), step)
     if edge_order == 1:
@@ -194,7 +195,7 @@ def _by_step(y: Any, step: float, dim: int, edge_order: int) -> Any:
     return div_scalar(first, step), div_scalar(center, 2), div_scalar(last, step)
 
 
-def _spacings(input: Any, spacing: Any, dims: tuple[int, ...], given: bool) -> list[Any]:
+def _spacings(input: Tensor, spacing: Any, dims: tuple[int, ...], given: bool) -> list[Any]:
     """The spacing of each dimension: numbers, or tensors of abscissas."""
     if spacing is None:
         spacing = 1.0
@@ -236,7 +237,7 @@ _EDGE = "int edge_order=1)"
     samples="(randn(5)); (randn(3,4), spacing=0.5, dim=1); (randn(5), edge_order=2); "
     "(randn(4), spacing=(tensor([0., 1., 3., 4.]),))",
 )
-def gradient(input: Array, edge_order: int, spacing: Any = None, dim: Any = None) -> Any:
+def gradient(input: Tensor, edge_order: int, spacing: Any = None, dim: int | None = None) -> Any:
     """The derivatives of a sampled function, by central differences: a tuple, one a dimension."""
     refuse_if(data(input).dtype == np.uint8, "torch.gradient does not support uint8 input.")
     dims = tuple(range(input.ndim)) if dim is None else as_dims(dim)

@@ -150,7 +150,7 @@ class _Plan:
         self.rest_sizes[j] = size
         self.counts[self.place[_REST] + j] += 1
 
-    def aligned(self, i: int, operand: Any) -> Any:
+    def aligned(self, i: int, operand: Tensor) -> Any:
         """The operand with one dimension a label, in the plan's order."""
         order = [-1] * self.ndim
         labels = self.inputs[i]
@@ -183,7 +183,7 @@ class _Plan:
 
 
 # -- contracting two operands ---------------------------------------------------------------------
-def sumproduct_pair(left: Any, right: Any, sum_dims: list[int], keepdim: bool = True) -> Any:
+def sumproduct_pair(left: Tensor, right: Tensor, sum_dims: list[int], keepdim: bool = True) -> Any:
     """`(left * right).sum(sum_dims)`, by one product of batches of matrices."""
     if not sum_dims:
         return left * right
@@ -217,7 +217,7 @@ def sumproduct_pair(left: Any, right: Any, sum_dims: list[int], keepdim: bool = 
     return out.view(*(s for i, s in enumerate(out.shape) if i not in sum_dims))
 
 
-def _contracted(a: Any, b: Any, plan: _Plan) -> Any:
+def _contracted(a: Tensor, b: Tensor, plan: _Plan) -> Any:
     sums: list[int] = []
     alone: tuple[list[int], list[int]] = ([], [])
     for d in range(plan.out_ndim, plan.ndim):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod, sqrt
 from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.tensor import sized_dim, wrap_dim
+from gradcli.engine.core.declaration import Array, DType, Ints, Value
+from gradcli.engine.core.tensor import Tensor, sized_dim, wrap_dim
 from gradcli.engine.registry.factory_arguments import OPTIONS, makes, nonnegative
 from gradcli.engine.registry.rule_helpers import constant, data, refuse_if
-from gradcli.engine.registry.table import Array, function, primitive, resolve
+from gradcli.engine.registry.table import function, primitive, resolve
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import IN_MEMORY
 from gradcli.engine.system.dtypes import scalar_name
@@ -29,16 +31,16 @@ def _scale(normalization: int, count: int) -> float:
     return 1 / sqrt(count) if normalization == _ROOT else 1 / count
 
 
-def _complex_kind(x: Any) -> Any:
+def _complex_kind(x: Array) -> Any:
     return np.result_type(x.dtype, np.complex64)
 
 
-def _sized(out: Any, kind: Any, normalization: int, count: int) -> Any:
+def _sized(out: Array, kind: DType, normalization: int, count: int) -> Any:
     scale = _scale(normalization, count)
     return (out if scale == 1 else out * scale).astype(kind, copy=False)
 
 
-def _in_batches(out: Array, strides: Any, dim: Any) -> Array:
+def _in_batches(out: Array, strides: Ints, dim: Any) -> Array:
     """A result that lies as MKL's: the dims that are not transformed first, in the input's order."""
     if out.ndim < 2 or not isinstance(out, IN_MEMORY):
         return out
@@ -46,11 +48,11 @@ def _in_batches(out: Array, strides: Any, dim: Any) -> Array:
     return arranged(out, [*others, *dim][::-1])
 
 
-def _by_stride(strides: Any, dim: Any) -> list[int]:
+def _by_stride(strides: Ints, dim: Ints) -> list[int]:
     return sorted(dim, key=lambda d: -strides[d])
 
 
-def _r2c_backward(g: Any, dim: Any, normalization: int, onesided: bool, size: int) -> Any:
+def _r2c_backward(g: Array, dim: Ints, normalization: int, onesided: bool, size: int) -> Any:
     """The real part of the inverse transform of what was kept, the rest taken as zero."""
     if onesided:
         missing = size - g.shape[dim[-1]]
@@ -63,7 +65,7 @@ def _r2c_backward(g: Any, dim: Any, normalization: int, onesided: bool, size: in
 
 @primitive("linear", node="FftC2CBackward0")
 class fft_c2c:
-    def forward(self: Array, dim: Any, normalization: int, forward: bool) -> Array:
+    def forward(self: Array, dim: Ints, normalization: int, forward: bool) -> Array:
         count = prod(self.shape[d] for d in dim)
         if not dim:
             return self.copy()
@@ -79,7 +81,7 @@ class fft_c2c:
 
 @primitive("linear", node="FftR2CBackward0", analytic=False)
 class fft_r2c:
-    def forward(self: Array, dim: Any, normalization: int, onesided: bool) -> Array:
+    def forward(self: Array, dim: Ints, normalization: int, onesided: bool) -> Array:
         count = prod(self.shape[d] for d in dim)
         out = np.fft.rfftn(self, axes=dim) if onesided else np.fft.fftn(self, axes=dim)
         found = _sized(out, _complex_kind(self), normalization, count)
@@ -92,7 +94,7 @@ class fft_r2c:
 
 @primitive("linear", node="FftC2RBackward0", analytic=False)
 class fft_c2r:
-    def forward(self: Array, dim: Any, normalization: int, last_dim_size: int) -> Array:
+    def forward(self: Array, dim: Ints, normalization: int, last_dim_size: int) -> Array:
         sizes = [self.shape[d] for d in dim[:-1]] + [last_dim_size]
         out = np.fft.irfftn(self, s=sizes, axes=dim, norm="forward")
         found = _sized(out, self.real.dtype, normalization, prod(sizes))
@@ -101,7 +103,7 @@ class fft_c2r:
             strides = _in_batches(self, strides, _by_stride(strides, dim[:-1])).strides
         return _in_batches(found, strides, dim[-1:])
 
-    def self(g: Any, dim: Any, normalization: int) -> Any:
+    def self(g: Value, dim: Ints, normalization: int) -> Any:
         """The transform, with what stands for two coefficients counted twice."""
         out = fft_r2c(g, dim, normalization, True)
         size, kept = g.shape[dim[-1]], out.shape[dim[-1]]
@@ -127,15 +129,15 @@ def _normalization(name: str | None, forward: bool) -> int:
     raise RuntimeError(f'Invalid normalization mode: "{name}"')
 
 
-def _kind(x: Any) -> Any:
+def _kind(x: Tensor) -> Any:
     return x.array.dtype
 
 
-def _is_complex(x: Any) -> bool:
+def _is_complex(x: Tensor) -> bool:
     return bool(_kind(x).kind == "c")
 
 
-def _promoted(x: Any, to_complex: bool) -> Any:
+def _promoted(x: Tensor, to_complex: bool) -> Any:
     """Integers as floats; real numbers as complex ones where asked."""
     kind = _kind(x)
     if kind.kind in "biu":
@@ -146,7 +148,7 @@ def _promoted(x: Any, to_complex: bool) -> Any:
     return x if kind == _kind(x) else x.to(dtypes.of(kind))
 
 
-def _resized(x: Any, dims: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
+def _resized(x: Tensor, dims: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
     """Dimensions cut or padded with zeros to sizes (-1: as they are)."""
     pad = [0] * (2 * x.ndim)
     needed = False
@@ -161,14 +163,16 @@ def _resized(x: Any, dims: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
     return constant_pad_nd(x, tuple(pad), 0) if needed else x
 
 
-def _one(name: str, x: Any, n: Any, dim: int) -> tuple[int, int]:
+def _one(name: str, x: Tensor, n: int | None, dim: int) -> tuple[int, int]:
     at = sized_dim(dim, x.ndim)
     size = x.shape[at] if n is None else n
     refuse_if(size < 1, "Invalid number of data points ({}) specified", size)
     return at, size
 
 
-def _many(x: Any, s: Any, dim: Any, last: int = 0) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _many(
+    x: Tensor, s: Any, dim: Ints | None, last: int = 0
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """(dims, sizes) of a transform over several dimensions."""
     if isinstance(dim, int):
         dim = (dim,)
@@ -198,7 +202,7 @@ def _many(x: Any, s: Any, dim: Any, last: int = 0) -> tuple[tuple[int, ...], tup
 
 
 # -- one dimension --------------------------------------------------------------------------------
-def _to_complex(name: str, x: Any, n: Any, dim: int, norm: str | None) -> Any:
+def _to_complex(name: str, x: Tensor, n: int | None, dim: int, norm: str | None) -> Any:
     forward = name == "fft"
     at, size = _one("fft", x, n, dim)
     how = _normalization(norm, forward)
@@ -210,7 +214,7 @@ def _to_complex(name: str, x: Any, n: Any, dim: int, norm: str | None) -> Any:
     return out if forward else out.conj()
 
 
-def _from_real(name: str, x: Any, n: Any, dim: int, norm: str | None) -> Any:
+def _from_real(name: str, x: Tensor, n: int | None, dim: int, norm: str | None) -> Any:
     forward = name == "rfft"
     if _is_complex(x):
         raise RuntimeError(f"{name} expects a real input tensor, but got {scalar_name(x)}")
@@ -221,7 +225,7 @@ def _from_real(name: str, x: Any, n: Any, dim: int, norm: str | None) -> Any:
     return out if forward else out.conj()
 
 
-def _to_real(name: str, x: Any, n: Any, dim: int, norm: str | None) -> Any:
+def _to_real(name: str, x: Tensor, n: int | None, dim: int, norm: str | None) -> Any:
     forward = name == "hfft"
     x = _promoted(x, True)
     if not x.ndim:
@@ -237,18 +241,29 @@ def _to_real(name: str, x: Any, n: Any, dim: int, norm: str | None) -> Any:
 
 
 def _one_dimension(
-    name: str, doc: str, call: Any, primitives: list[Any], *samples: str, **about: Any
+    name: str,
+    doc: str,
+    call: Callable[..., Any],
+    primitives: list[Any],
+    *samples: str,
+    **about: Any,
 ) -> Any:
-    def body(input: Array, n: int | None, dim: int, norm: str | None) -> Any:
+    def body(input: Tensor, n: int | None, dim: int, norm: str | None) -> Any:
         return call(name, input, n, dim, norm)
 
     body.__doc__, body.__module__ = doc, __name__
     signature = (
         f"fft.{name}(Tensor input, int? n=None, int dim=-1, str? norm=None, *, Tensor? out=None)"
     )
-    return function(
-        signature, primitives=primitives, samples=[f"fft.{name}({s})" for s in samples], **about
-    )(body)
+    about |= {"samples": [f"fft.{name}({s})" for s in samples], "out": _taken(name, name)}
+    return function(signature, primitives=primitives, **about)(body)
+
+
+def _taken(name: str, title: str) -> str:
+    """The dtypes of `out` that a transform takes; title: its name in messages."""
+    if name.startswith(("fft", "ifft", "rfft", "ihfft")):
+        return f"only FD: {title} expects a complex output tensor, but got {{1}}"
+    return f"only efd: {title} expects a floating point output tensor, but got {{1}}"
 
 
 fft = _one_dimension(
@@ -279,14 +294,14 @@ ihfft = _one_dimension("ihfft", "The inverse of hfft.", _from_real, [fft_r2c], "
 
 
 # -- several dimensions ---------------------------------------------------------------------------
-def _complex_n(name: str, x: Any, s: Any, dim: Any, norm: str | None) -> Any:
+def _complex_n(name: str, x: Tensor, s: Any, dim: Ints | None, norm: str | None) -> Any:
     forward = name.startswith("fft")
     dims, sizes = _many(x, s, dim)
     x = _resized(_promoted(x, True), dims, sizes)
     return fft_c2c(x, dims, _normalization(norm, forward), forward)
 
 
-def _real_n(name: str, x: Any, s: Any, dim: Any, norm: str | None) -> Any:
+def _real_n(name: str, x: Tensor, s: Any, dim: Ints | None, norm: str | None) -> Any:
     if _is_complex(x):
         raise RuntimeError(f"rfftn expects a real-valued input tensor, but got {scalar_name(x)}")
     x = _promoted(x, False)
@@ -295,7 +310,7 @@ def _real_n(name: str, x: Any, s: Any, dim: Any, norm: str | None) -> Any:
     return fft_r2c(_resized(x, dims, sizes), dims, _normalization(norm, True), True)
 
 
-def _half_sizes(name: str, x: Any, s: Any, dim: Any) -> tuple[Any, Any, int]:
+def _half_sizes(name: str, x: Tensor, s: Any, dim: Ints | None) -> tuple[Any, Any, int]:
     """(dims, sizes of the input, size of the last dimension of the result)."""
     dims, sizes = _many(x, s, dim)
     refuse_if(not dims, "{} must transform at least one axis", name)
@@ -305,13 +320,13 @@ def _half_sizes(name: str, x: Any, s: Any, dim: Any) -> tuple[Any, Any, int]:
     return dims, (*sizes[:-1], last // 2 + 1), last
 
 
-def _inverse_real_n(name: str, x: Any, s: Any, dim: Any, norm: str | None) -> Any:
+def _inverse_real_n(name: str, x: Tensor, s: Any, dim: Ints | None, norm: str | None) -> Any:
     x = _promoted(x, True)
     dims, sizes, last = _half_sizes(name, x, s, dim)
     return fft_c2r(_resized(x, dims, sizes), dims, _normalization(norm, False), last)
 
 
-def _hermitian_n(name: str, x: Any, s: Any, dim: Any, norm: str | None) -> Any:
+def _hermitian_n(name: str, x: Tensor, s: Any, dim: Ints | None, norm: str | None) -> Any:
     x = _promoted(x, True)
     dims, sizes, last = _half_sizes(name, x, s, dim)
     x = _resized(x, dims, sizes)
@@ -321,7 +336,7 @@ def _hermitian_n(name: str, x: Any, s: Any, dim: Any, norm: str | None) -> Any:
     return fft_c2r(x.conj(), dims[-1:], how, last)
 
 
-def _inverse_hermitian_n(name: str, x: Any, s: Any, dim: Any, norm: str | None) -> Any:
+def _inverse_hermitian_n(name: str, x: Tensor, s: Any, dim: Ints | None, norm: str | None) -> Any:
     if _is_complex(x):
         raise RuntimeError(f"Only supports floating-point dtypes, but found: {scalar_name(x)}")
     x = _promoted(x, False)
@@ -334,25 +349,28 @@ def _inverse_hermitian_n(name: str, x: Any, s: Any, dim: Any, norm: str | None) 
     return fft_c2c(resolve("conj_physical")(half), dims[:-1], how, False)
 
 
-def _enter(stem: str, doc: str, call: Any, sample: str, primitives: list[Any]) -> None:
+def _enter(
+    stem: str, doc: str, call: Callable[..., Any], sample: str, primitives: list[Any]
+) -> None:
     """`STEM2` and `STEMn`."""
     last = "int[1] dim=[-2, -1]", "the last two dimensions"
     for suffix, (dim, words) in (("2", last), ("n", ("int[1]? dim=None", "several dimensions"))):
         _over(f"{stem}{suffix}", dim, f"{doc} over {words}.", call, sample, primitives)
 
 
-def _over(name: str, dim: str, doc: str, call: Any, sample: str, primitives: list[Any]) -> None:
-    def body(input: Array, s: Any, dim: Any, norm: str | None) -> Any:
+def _over(
+    name: str, dim: str, doc: str, call: Callable[..., Any], sample: str, primitives: list[Any]
+) -> None:
+    def body(input: Tensor, s: Any, dim: Ints | None, norm: str | None) -> Any:
         return call(name, input, s, dim, norm)
 
     body.__doc__, body.__module__ = doc, __name__
     signature = (
         f"fft_{name}(Tensor input, int[1]? s=None, {dim}, str? norm=None, *, Tensor out=None)"
     )
-    samples = [f"fft.{name}({sample})"]
-    function(signature, name=f"fft.{name}", method=False, primitives=primitives, samples=samples)(
-        body
-    )
+    title = "fftn" if call is _complex_n else f"{name[:-1]}n"
+    facts: Any = {"samples": [f"fft.{name}({sample})"], "out": _taken(name, title)}
+    function(signature, name=f"fft.{name}", method=False, primitives=primitives, **facts)(body)
 
 
 _enter("fft", "The discrete Fourier transform", _complex_n, "randn(3,4)", [fft_c2c])
@@ -370,7 +388,7 @@ _enter("ihfft", "The inverse of hfft", _inverse_hermitian_n, "randn(3,4)", [fft_
 
 
 # -- order and frequencies ------------------------------------------------------------------------
-def _shift(input: Any, dim: Any, back: bool) -> Any:
+def _shift(input: Tensor, dim: Ints | None, back: bool) -> Any:
     if dim is None:
         dims = tuple(range(input.ndim))
     else:
@@ -381,13 +399,13 @@ def _shift(input: Any, dim: Any, back: bool) -> Any:
 
 
 @function("fft.fftshift(Tensor input, int[1]? dim=None)", samples="(randn(5))")
-def fftshift(input: Array, dim: Any) -> Any:
+def fftshift(input: Tensor, dim: Ints) -> Any:
     """The zero frequency moved to the middle."""
     return _shift(input, dim, False)
 
 
 @function("fft.ifftshift(Tensor input, int[1]? dim=None)", samples="(randn(5))")
-def ifftshift(input: Array, dim: Any) -> Any:
+def ifftshift(input: Tensor, dim: Any) -> Any:
     """The inverse of fftshift."""
     return _shift(input, dim, True)
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf, prod
 from typing import Any
 
 import numpy as np
 
 from gradcli.engine.core import modes
+from gradcli.engine.core.declaration import Ints, Number
 from gradcli.engine.core.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.registry.named_results import results, return_type
 from gradcli.engine.registry.rule_helpers import raise_on_grad, refuse_if
-from gradcli.engine.registry.table import CONSTANTS, Array, function, resolve
+from gradcli.engine.registry.table import CONSTANTS, function, resolve
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.dtypes import scalar_name
 from gradcli.operators.primitives import factorisations, lapack
@@ -37,7 +38,7 @@ _LU_UNPACK = return_type("lu_unpack", "P L U")
 _LU_FACTOR = return_type("linalg_lu_factor", "LU pivots")
 
 
-def _values(x: Any) -> Any:
+def _values(x: Tensor) -> Any:
     """The array of a tensor, for decisions."""
     return x.array if isinstance(x, Tensor) else x
 
@@ -46,32 +47,41 @@ def _values(x: Any) -> Any:
 @function(
     "linalg.det(Tensor A, *, Tensor? out=None)",
     samples=f"({_REGULAR}); (randn(2,3,3)); (randn(0,0))",
+    out="exact",
 )
-def linalg_det(A: Array) -> Any:
+def linalg_det(A: Tensor) -> Any:
     """The determinants of square matrices."""
     return factorisations.det_p(A)[0]
 
 
 @function("det(Tensor input)", samples=f"({_REGULAR})", numpy=np.linalg.det)
-def det(input: Array) -> Any:
+def det(input: Tensor) -> Any:
     """The determinants of square matrices."""
     return factorisations.det_p(input)[0]
 
 
-@function("linalg.slogdet(Tensor A, *, Tensor[]? out=None)", samples=f"({_REGULAR})")
-def linalg_slogdet(A: Array) -> Any:
+@function(
+    "linalg.slogdet(Tensor A, *, Tensor[]? out=None)",
+    samples=f"({_REGULAR})",
+    out="exact",
+)
+def linalg_slogdet(A: Tensor) -> Any:
     """(sign, logabsdet): the determinants' signs and logarithms of absolute values."""
     return _SLOGDET(factorisations.slogdet_p(A)[:2])
 
 
-@function("slogdet(Tensor input, *, Tensor[]? out=None)", samples=f"({_REGULAR})")
-def slogdet(input: Array) -> Any:
+@function(
+    "slogdet(Tensor input, *, Tensor[]? out=None)",
+    samples=f"({_REGULAR})",
+    out="exact",
+)
+def slogdet(input: Tensor) -> Any:
     """(sign, logabsdet), see linalg.slogdet."""
     return _SLOGDET_OLD(factorisations.slogdet_p(input)[:2])
 
 
 @function("logdet(Tensor input)", samples="(eye(3)*3 + randn(3,3)*0.1)")
-def logdet(input: Array) -> Any:
+def logdet(input: Tensor) -> Any:
     """The logarithm of the determinant; NaN where it is negative."""
     factorisations.check_inputs("logdet", _values(input))
     sign, logabsdet = factorisations.slogdet_p(input)[:2]
@@ -81,7 +91,7 @@ def logdet(input: Array) -> Any:
 
 
 # -- inverses and solves --------------------------------------------------------------------------
-def _inverse(A: Any, name: str) -> Any:
+def _inverse(A: Tensor, name: str) -> Any:
     inverse, info = factorisations.inv_ex(A)
     lapack.raise_on_failure(
         name, _values(info), factorisations.INVERSE_FAILED, made=_values(inverse)
@@ -93,8 +103,9 @@ def _inverse(A: Any, name: str) -> Any:
     "linalg.inv(Tensor A, *, Tensor? out=None)|numpy",
     primitives=[factorisations.inv_ex],
     samples=f"({_REGULAR}); (eye(2) + rand(4,2,2))",
+    out="exact",
 )
-def linalg_inv(A: Array) -> Any:
+def linalg_inv(A: Tensor) -> Any:
     """The inverses of square matrices."""
     return _inverse(A, "linalg.inv")
 
@@ -104,8 +115,9 @@ def linalg_inv(A: Array) -> Any:
     aliases="linalg.inverse",
     primitives=[factorisations.inv_ex],
     samples=f"({_REGULAR})",
+    out="exact",
 )
-def inverse(input: Array) -> Any:
+def inverse(input: Tensor) -> Any:
     """The inverses of square matrices, see linalg.inv."""
     return _inverse(input, "linalg.inv")
 
@@ -115,14 +127,16 @@ linalg_inv_ex = results(
     factorisations.inv_ex,
     doc="(inverse, info): as linalg.inv, reporting failures instead of raising.",
     samples=f"({_REGULAR})",
+    out="exact",
 )
 
 
 @function(
     "linalg.solve(Tensor A, Tensor B, *, bool left=True, Tensor? out=None)|numpy",
     samples=f"({_REGULAR}, randn(3)); ({_REGULAR}, randn(3,2)); ({_REGULAR}, randn(2,3), left=False)",
+    out="exact",
 )
-def linalg_solve(A: Array, B: Array, left: bool) -> Any:
+def linalg_solve(A: Tensor, B: Tensor, left: bool) -> Any:
     """X with A X = B (or X A = B)."""
     result, _, _, info = factorisations.solve_ex(A, B, left, False)
     failed = factorisations.SOLVE_FAILED
@@ -133,8 +147,9 @@ def linalg_solve(A: Array, B: Array, left: bool) -> Any:
 @function(
     "linalg.solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False, Tensor[]? out=None)",
     samples=f"({_REGULAR}, randn(3))",
+    out="exact",
 )
-def linalg_solve_ex(A: Array, B: Array, left: bool, check_errors: bool) -> Any:
+def linalg_solve_ex(A: Tensor, B: Tensor, left: bool, check_errors: bool) -> Any:
     """(result, info): as linalg.solve, reporting failures instead of raising."""
     result, _, _, info = factorisations.solve_ex(A, B, left, check_errors)
     return _SOLVE_EX((result, info))
@@ -146,14 +161,19 @@ triangular_solve = results(
     factorisations.triangular_solve_p,
     doc="(solution, cloned_coefficient): X with A X = input for a triangular A.",
     samples="(randn(3,2), randn(3,3) + 3*eye(3))",
+    out="exact",
 )
 
 
 @function(
     "linalg.tensorinv(Tensor input, int ind=2, *, Tensor? out=None)",
     samples="(eye(4).reshape(2,2,4), ind=2)",
+    out=(
+        "cast: tensorinv: Expected result to be safely castable from {0} dtype, but "
+        "got result with dtype {1}"
+    ),
 )
-def linalg_tensorinv(A: Array, ind: int) -> Any:
+def linalg_tensorinv(A: Tensor, ind: int) -> Any:
     """The inverse of a tensor as a map between its first `ind` dimensions and the rest."""
     refuse_if(ind <= 0, "Expected a strictly positive integer for 'ind'")
     if ind > A.ndim:
@@ -175,8 +195,12 @@ def linalg_tensorinv(A: Array, ind: int) -> Any:
     "linalg.tensorsolve(Tensor input, Tensor other, int[]? dims=None, *, Tensor? out=None)",
     primitives=[factorisations.solve_ex],
     samples="(eye(4).reshape(2,2,4), randn(2,2))",
+    out=(
+        "cast: tensorsolve: Expected result to be safely castable from {0} dtype, but"
+        " got result with dtype {1}"
+    ),
 )
-def linalg_tensorsolve(A: Array, B: Array, dims: Sequence[int] | None) -> Any:
+def linalg_tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None) -> Any:
     """X with tensordot(A, X, X.ndim) = B."""
     if dims is not None:
         moved = sorted(wrap_dim(d, A.ndim) for d in dims)
@@ -196,8 +220,9 @@ def linalg_tensorsolve(A: Array, B: Array, dims: Sequence[int] | None) -> Any:
 @function(
     "linalg.cholesky(Tensor input, *, bool upper=False, Tensor? out=None)",
     samples=f"({_POSITIVE}); ({_POSITIVE}, upper=True)",
+    out="exact",
 )
-def linalg_cholesky(A: Array, upper: bool) -> Any:
+def linalg_cholesky(A: Tensor, upper: bool) -> Any:
     """L with A = L @ L.mH, or its adjoint."""
     factor, info = factorisations.cholesky_ex_p(A, upper, False)
     failed = factorisations.CHOLESKY_FAILED
@@ -210,6 +235,7 @@ linalg_cholesky_ex = results(
     factorisations.cholesky_ex_p,
     doc="(L, info): as linalg.cholesky, reporting failures instead of raising.",
     samples=f"({_POSITIVE})",
+    out="exact",
 )
 
 
@@ -219,11 +245,16 @@ linalg_qr = results(
     factorisations.qr_p,
     doc="(Q, R) with A = Q @ R.",
     samples="(randn(3,2)); (randn(2,3)); (randn(2,3), mode='complete')",
+    out="exact",
 )
 
 
-@function("qr(Tensor input, bool some=True, *, Tensor[]? out=None)", samples="(randn(3,2))")
-def qr(input: Array, some: bool) -> Any:
+@function(
+    "qr(Tensor input, bool some=True, *, Tensor[]? out=None)",
+    samples="(randn(3,2))",
+    out="exact",
+)
+def qr(input: Tensor, some: bool) -> Any:
     """(Q, R), see linalg.qr."""
     return _QR_OLD(factorisations.qr_p(input, "reduced" if some else "complete"))
 
@@ -233,13 +264,16 @@ linalg_eigh = results(
     factorisations.eigh_p,
     doc="(eigenvalues, eigenvectors) of symmetric matrices, in ascending order; one triangle is read.",
     samples=f"({_SYMMETRIC})",
+    out="exact",
 )
 
 
 @function(
-    "linalg.eigvalsh(Tensor input, str UPLO='L', *, Tensor? out=None)", samples=f"({_SYMMETRIC})"
+    "linalg.eigvalsh(Tensor input, str UPLO='L', *, Tensor? out=None)",
+    samples=f"({_SYMMETRIC})",
+    out="exact",
 )
-def linalg_eigvalsh(A: Array, UPLO: str) -> Any:
+def linalg_eigvalsh(A: Tensor, UPLO: str) -> Any:
     """The eigenvalues of symmetric matrices, ascending."""
     return factorisations.eigh_p(A, UPLO)[0]
 
@@ -249,11 +283,24 @@ linalg_eig = results(
     factorisations.eig_p,
     doc="(eigenvalues, eigenvectors), complex.",
     samples=f"({_REGULAR})",
+    out=(
+        "cast: torch.linalg.eig: Expected eigenvalues to be safely castable from {0} "
+        "dtype, but got eigenvalues with dtype {1} | cast: torch.linalg.eig: Expected"
+        " eigenvectors to be safely castable from {0} dtype, but got eigenvectors "
+        "with dtype {1}"
+    ),
 )
 
 
-@function("linalg.eigvals(Tensor input, *, Tensor? out=None)", samples=f"({_REGULAR})")
-def linalg_eigvals(A: Array) -> Any:
+@function(
+    "linalg.eigvals(Tensor input, *, Tensor? out=None)",
+    samples=f"({_REGULAR})",
+    out=(
+        "cast: torch.linalg.eigvals: Expected eigenvalues to be safely castable from "
+        "{0} dtype, but got eigenvalues with dtype {1}"
+    ),
+)
+def linalg_eigvals(A: Tensor) -> Any:
     """The eigenvalues, complex."""
     recorded = A.requires_grad and modes.is_grad_enabled()  # by linalg.eig
     factorisations.check_square("linalg.eig" if recorded else "linalg.eigvals", _values(A))
@@ -263,8 +310,9 @@ def linalg_eigvals(A: Array) -> Any:
 @function(
     "linalg.svd(Tensor A, bool full_matrices=True, *, str? driver=None, Tensor[]? out=None)",
     samples="(randn(3,2), full_matrices=False)",
+    out="exact",
 )
-def linalg_svd(A: Array, full_matrices: bool, driver: str | None) -> Any:
+def linalg_svd(A: Tensor, full_matrices: bool, driver: str | None) -> Any:
     """(U, S, Vh) with A = U @ diag(S) @ Vh."""
     if driver is not None:
         raise RuntimeError(
@@ -273,8 +321,12 @@ def linalg_svd(A: Array, full_matrices: bool, driver: str | None) -> Any:
     return _SVD(factorisations.svd_p(A, full_matrices))
 
 
-@function("linalg.svdvals(Tensor A, *, str? driver=None, Tensor? out=None)", samples="(randn(3,2))")
-def linalg_svdvals(A: Array, driver: str | None) -> Any:
+@function(
+    "linalg.svdvals(Tensor A, *, str? driver=None, Tensor? out=None)",
+    samples="(randn(3,2))",
+    out="exact",
+)
+def linalg_svdvals(A: Tensor, driver: str | None) -> Any:
     """The singular values, descending."""
     return factorisations.svd_p(A, False)[1]
 
@@ -282,8 +334,9 @@ def linalg_svdvals(A: Array, driver: str | None) -> Any:
 @function(
     "svd(Tensor input, bool some=True, bool compute_uv=True, *, Tensor[]? out=None)",
     samples="(randn(3,2))",
+    out="exact",
 )
-def svd(input: Array, some: bool, compute_uv: bool) -> Any:
+def svd(input: Tensor, some: bool, compute_uv: bool) -> Any:
     """(U, S, V), see linalg.svd; V is not transposed."""
     if input.ndim < 2:
         raise RuntimeError(
@@ -300,7 +353,7 @@ def svd(input: Array, some: bool, compute_uv: bool) -> Any:
 
 
 # -- pseudo-inverses, ranks, least squares --------------------------------------------------------
-def _as_tensor(limit: Any) -> Any:
+def _as_tensor(limit: float | None) -> Any:
     if limit is None:
         return None
     return limit.detach() if isinstance(limit, Tensor) else wrap(np.asarray(float(limit)))
@@ -313,9 +366,15 @@ def _as_tensor(limit: Any) -> Any:
     "linalg.pinv(Tensor input, Tensor rcond, bool hermitian=False, *, Tensor out=None)",
     "linalg.pinv(Tensor input, float rcond, bool hermitian=False, *, Tensor out=None)",
     samples="(randn(3,2)); (randn(2,3))",
+    out="cast: castable",
 )
 def linalg_pinv(
-    input: Array, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
+    input: Tensor,
+    rcond: Any = None,
+    hermitian: bool = False,
+    *,
+    atol: float | None = None,
+    rtol: float | None = None,
 ) -> Any:
     """The Moore-Penrose inverses."""
     rtol = rcond if rtol is None else rtol
@@ -326,7 +385,7 @@ def linalg_pinv(
 
 
 @function("pinverse(Tensor input, float rcond=1e-15)", samples="(randn(3,2))")
-def pinverse(input: Array, rcond: float) -> Any:
+def pinverse(input: Tensor, rcond: float) -> Any:
     """The Moore-Penrose inverses, see linalg.pinv."""
     return factorisations.pinv_p(input, rtol=_as_tensor(rcond))
 
@@ -339,9 +398,15 @@ def pinverse(input: Array, rcond: float) -> Any:
     "linalg.matrix_rank(Tensor input, Tensor tol, bool hermitian=False, *, Tensor out=None)",
     "linalg.matrix_rank(Tensor input, float tol, bool hermitian=False, *, Tensor out=None)",
     samples="(randn(3,2))",
+    out="cast: torch.castable",
 )
 def linalg_matrix_rank(
-    input: Array, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
+    input: Tensor,
+    tol: float | None = None,
+    hermitian: bool = False,
+    *,
+    atol: Any = None,
+    rtol: Any = None,
 ) -> Any:
     """The number of singular values that are not negligible."""
     a = _values(input)
@@ -365,6 +430,15 @@ linalg_lstsq = results(
     factorisations.lstsq_p,
     doc="(solution, residuals, rank, singular_values) of the least-squares problem A X = B.",
     samples="(randn(4,2), randn(4,3)); (randn(4,2), randn(4))",
+    out=(
+        "cast: torch.linalg.lstsq: Expected solution to be safely castable from {0} "
+        "dtype, but got solution with dtype {1} | cast: torch.linalg.lstsq: Expected "
+        "solution to be safely castable from {0} dtype, but got solution with dtype"
+        " {1} | cast: torch.linalg.lstsq: Expected rank to be safely castable from "
+        "{0} dtype, but got rank with dtype {1} | cast: torch.linalg.lstsq: Expected "
+        "singular_values to be safely castable from {0} dtype, but got "
+        "singular_values with dtype {1}"
+    ),
 )
 
 
@@ -375,8 +449,9 @@ linalg_lstsq = results(
     aliases="matrix_power",
     primitives=[mm, factorisations.inv_ex],
     samples=f"(randn(3,3), 3); ({_REGULAR}, -2); matrix_power(randn(3,3), 5)",
+    out=lambda input, n: "cast: castable" if n in (0, 1) else "exact",
 )
-def linalg_matrix_power(input: Array, n: int) -> Any:
+def linalg_matrix_power(input: Tensor, n: int) -> Any:
     """Repeated products of square matrices; negative n inverts."""
     factorisations.check_square("linalg.matrix_power", _values(input))
     if n == 0:
@@ -404,7 +479,7 @@ def linalg_matrix_power(input: Array, n: int) -> Any:
 
 
 # -- norms ----------------------------------------------------------------------------------------
-def _pair(dim: Any, ndim: int, name: str = "linalg.matrix_norm") -> tuple[int, int]:
+def _pair(dim: Ints, ndim: int, name: str = "linalg.matrix_norm") -> tuple[int, int]:
     if isinstance(dim, int) or len(dim) != 2:
         raise RuntimeError(
             f"{name}: dim must be a 2-tuple. Got {'' if isinstance(dim, int) else ' '.join(map(str, dim))}"
@@ -415,7 +490,9 @@ def _pair(dim: Any, ndim: int, name: str = "linalg.matrix_norm") -> tuple[int, i
     return a, b
 
 
-def _singular_norm(a: Any, reduce: Any, pair: tuple[int, int], keepdim: bool) -> Any:
+def _singular_norm(
+    a: Tensor, reduce: Callable[..., Any], pair: tuple[int, int], keepdim: bool
+) -> Any:
     """A norm of singular values; the two dimensions are moved to the end first."""
     others = [d for d in range(a.ndim) if d not in pair]
     order = [*others, *pair]
@@ -425,7 +502,7 @@ def _singular_norm(a: Any, reduce: Any, pair: tuple[int, int], keepdim: bool) ->
     return out.unsqueeze(-1).permute(*np.argsort(order).tolist())
 
 
-def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
+def _matrix_norm(A: Tensor, ord: Any, dim: Ints, keepdim: bool) -> Any:
     factorisations.check_matrix("linalg.matrix_norm", _values(A))
     pair = _pair(dim, A.ndim)
     rows_check = _values(A)
@@ -469,9 +546,15 @@ def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
     "keepdim=False, *, ScalarType? dtype=None, Tensor out=None)",
     primitives=[factorisations.svd_p],
     samples="(randn(3,2)); (randn(3,2), 'nuc'); (randn(3,2), 2); (randn(3,2), inf)",
+    out="exact: {name} expected out tensor dtype {0} but got: {1}",
 )
 def linalg_matrix_norm(
-    input: Array, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
+    input: Tensor,
+    ord: Number | str = "fro",
+    dim: Ints = (-2, -1),
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
 ) -> Any:
     """Norms of matrices: 'fro', 'nuc', 1, -1, 2, -2, inf, -inf."""
     return _matrix_norm(input if dtype is None else input.to(dtype), ord, dim, keepdim)
@@ -484,9 +567,15 @@ def linalg_matrix_norm(
     "ScalarType? dtype=None, Tensor out=None)",
     primitives=[factorisations.svd_p],
     samples="(randn(3)); (randn(3,2), 2); (randn(3,2), 1, dim=0)",
+    out="exact: {name} expected out tensor dtype {0} but got: {1}",
 )
 def linalg_norm(
-    input: Array, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+    input: Tensor,
+    ord: float | str | None = None,
+    dim: Ints | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
 ) -> Any:
     """The norm of vectors or of matrices, by the number of dimensions."""
     input = input if dtype is None else input.to(dtype)
@@ -515,11 +604,11 @@ def linalg_norm(
     )
 
 
-def _squeezed(x: Any) -> Any:
+def _squeezed(x: Tensor) -> Any:
     return x.squeeze(-1)
 
 
-def _singular_condition(A: Any, p: Any) -> Any:
+def _singular_condition(A: Tensor, p: Any) -> Any:
     s = factorisations.svd_p(A, False)[1]
     largest, smallest = s[..., :1], s[..., -1:]
     if s.shape[-1]:
@@ -531,8 +620,9 @@ def _singular_condition(A: Any, p: Any) -> Any:
     "linalg.cond(Tensor input, Scalar? p=None, *, Tensor out=None)",
     "linalg.cond(Tensor input, str p, *, Tensor out=None)",
     samples=f"({_REGULAR}); ({_REGULAR}, 'fro'); ({_REGULAR}, 1)",
+    out="cast: castable",
 )
-def linalg_cond(input: Array, p: Any = None) -> Any:
+def linalg_cond(input: Tensor, p: float | str | None = None) -> Any:
     """The condition number of matrices with respect to a norm."""
     if isinstance(p, str) and 0 in input.shape:
         factorisations.check_square(f"linalg.cond(ord={p})", _values(input))
@@ -556,17 +646,23 @@ def linalg_cond(input: Array, p: Any = None) -> Any:
 
 
 # -- LU -------------------------------------------------------------------------------------------
-@function("linalg.lu(Tensor A, *, bool pivot=True, Tensor[]? out=None)", samples=f"({_REGULAR})")
-def linalg_lu(A: Array, pivot: bool) -> Any:
+@function(
+    "linalg.lu(Tensor A, *, bool pivot=True, Tensor[]? out=None)",
+    samples=f"({_REGULAR})",
+    out="exact",
+)
+def linalg_lu(A: Tensor, pivot: bool) -> Any:
     """(P, L, U) with A = P @ L @ U."""
     lower, upper, p = factorisations.lu_p(A, pivot=pivot)
     return _LU((p, lower, upper))
 
 
 @function(
-    "linalg.lu_factor(Tensor A, *, bool pivot=True, Tensor[]? out=None)", samples=f"({_REGULAR})"
+    "linalg.lu_factor(Tensor A, *, bool pivot=True, Tensor[]? out=None)",
+    samples=f"({_REGULAR})",
+    out="exact",
 )
-def linalg_lu_factor(A: Array, pivot: bool) -> Any:
+def linalg_lu_factor(A: Tensor, pivot: bool) -> Any:
     """(LU, pivots): both factors in one matrix."""
     lu, pivots, info = factorisations.lu_factor_ex_p(A, pivot=pivot)
     lapack.raise_on_failure(
@@ -580,6 +676,7 @@ linalg_lu_factor_ex = results(
     factorisations.lu_factor_ex_p,
     doc="(LU, pivots, info): as linalg.lu_factor, reporting failures instead of raising.",
     samples=f"({_REGULAR})",
+    out="exact",
 )
 
 
@@ -590,7 +687,7 @@ linalg_lu_factor_ex = results(
     python=True,
     samples=f"({_REGULAR})",
 )
-def lu(A: Array, pivot: bool, get_infos: bool, out: Any = None) -> Any:
+def lu(A: Tensor, pivot: bool, get_infos: bool, out: Any = None) -> Any:
     """(LU, pivots[, info]), see linalg.lu_factor."""
     packed, pivots, info = factorisations.lu_factor_ex_p(A, pivot=pivot)
     return (packed, pivots, info) if get_infos else (packed, pivots)
@@ -600,8 +697,9 @@ def lu(A: Array, pivot: bool, get_infos: bool, out: Any = None) -> Any:
     "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, "
     "bool unpack_pivots=True, *, Tensor[]? out=None)|function",
     samples=f"(*linalg.lu_factor({_REGULAR}))",
+    out="exact",
 )
-def lu_unpack(LU_data: Array, LU_pivots: Array, unpack_data: bool, unpack_pivots: bool) -> Any:
+def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool, unpack_pivots: bool) -> Any:
     """(P, L, U) from packed factors."""
     lower, upper, p = factorisations.lu_unpack_p(LU_data, LU_pivots, unpack_data, unpack_pivots)
     return _LU_UNPACK((p, lower, upper))
@@ -610,15 +708,16 @@ def lu_unpack(LU_data: Array, LU_pivots: Array, unpack_data: bool, unpack_pivots
 @function(
     "lu_solve(Tensor input, Tensor LU_data, Tensor LU_pivots, *, Tensor? out=None)",
     samples=f"(randn(3,2), *linalg.lu_factor({_REGULAR}))",
+    out="exact",
 )
-def lu_solve(input: Array, LU_data: Array, LU_pivots: Array) -> Any:
+def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Any:
     """X with A X = input, see linalg.lu_solve."""
     return factorisations.lu_solve(LU_data, LU_pivots, input)
 
 
 # -- Vandermonde matrices -------------------------------------------------------------------------
 @function("linalg.vander(Tensor x, *, int? N=None)", samples="(randn(3)); (randn(3), N=4)")
-def linalg_vander(x: Array, N: int | None) -> Any:
+def linalg_vander(x: Tensor, N: int | None) -> Any:
     """The matrix of powers of x, ascending."""
     kind = _values(x).dtype
     if kind.char in "e?":
@@ -638,7 +737,7 @@ def linalg_vander(x: Array, N: int | None) -> Any:
     "vander(Tensor x, int? N=None, bool increasing=False)|function",
     samples="(randn(3)); (randn(3), N=2, increasing=True)",
 )
-def vander(x: Array, N: int | None, increasing: bool) -> Any:
+def vander(x: Tensor, N: int | None, increasing: bool) -> Any:
     """The matrix of powers of x, descending unless told otherwise."""
     refuse_if(x.ndim != 1, "x must be a one-dimensional tensor.")
     n = x.shape[-1] if N is None else N

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from gradcli.engine.core import batched_arrays
 from gradcli.engine.core.batched_arrays import DYNAMIC, BatchedArray, each, is_batched
-from gradcli.engine.core.tensor import wrap, wrap_dim
+from gradcli.engine.core.declaration import Array, Ints, Number, Shape, Value
+from gradcli.engine.core.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.registry.dimensions import as_dims, axes, not_differentiable, numpy_dtype
 from gradcli.engine.registry.named_results import return_type
 from gradcli.engine.registry.rule_helpers import (
@@ -22,7 +24,7 @@ from gradcli.engine.registry.rule_helpers import (
     zeros_like,
 )
 from gradcli.engine.registry.schema import checked
-from gradcli.engine.registry.table import Array, function, operator, primitive, resolve
+from gradcli.engine.registry.table import function, operator, primitive, resolve
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import afresh
 from gradcli.engine.system.cascaded_sums import add_reduce
@@ -46,7 +48,9 @@ _ALONG = "int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tenso
 class nansum:
     """The sum of the numbers, without NaN."""
 
-    def forward(self: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
+    def forward(
+        self: Array, dim: Ints | None = None, keepdim: bool = False, *, dtype: Any = None
+    ) -> Array:
         refuse_if(self.dtype.kind == "c", "nansum on CPU does not support complex inputs")
         kind = numpy_dtype(dtype)
         if self.dtype.kind == "f":
@@ -57,13 +61,13 @@ class nansum:
         found = add_reduce(self, axis=axes(dim, self.ndim), dtype=wide, keepdims=keepdim)
         return afresh(found.astype(self.dtype if kind is None else kind, copy=False), self)
 
-    def self(g: Any, self: Any, dim: Any, keepdim: bool) -> Any:
+    def self(g: Value, self: Value, dim: Ints | None, keepdim: bool) -> Any:
         g = cast(g, data(self).dtype)
         return sum_backward(g, tuple(self.shape), dim, keepdim) * ~np.isnan(self)
 
 
 @function(f"nanmean(Tensor input, {_ALONG}", samples=_NAN)
-def nanmean(input: Array, dim: Any, keepdim: bool, dtype: Any) -> Any:
+def nanmean(input: Tensor, dim: Ints | None, keepdim: bool, dtype: Any) -> Any:
     """The mean of the numbers, without NaN."""
     given = data(input)
     if given.dtype.kind not in "fc":
@@ -79,7 +83,7 @@ def nanmean(input: Array, dim: Any, keepdim: bool, dtype: Any) -> Any:
 
 
 # -- counting -------------------------------------------------------------------------------------
-def _count_nonzero(self: Array, dim: Any = None) -> Array:
+def _count_nonzero(self: Array, dim: Ints | None = None) -> Array:
     return afresh(add_reduce(self != 0, axis=axes(dim, self.ndim), dtype=np.int64), self)
 
 
@@ -91,7 +95,7 @@ count_p = primitive(kernel=_count_nonzero, axes="dim*")(type("count_nonzero", ()
     "count_nonzero(Tensor input, int[] dim)",
     samples="(tensor([0., 1., 2.])); (randn(2,3), dim=1)",
 )
-def count_nonzero(input: Array, dim: Any) -> Any:
+def count_nonzero(input: Tensor, dim: int | None) -> Any:
     """How many elements are not zero."""
     return count_p(input, as_dims(dim))
 
@@ -104,7 +108,9 @@ def _unique_dim(self: Array, dim: int, inverse: bool, counts: bool) -> tuple[Arr
     return _uniques(self, wrap_dim(dim, self.ndim), None, inverse, counts)
 
 
-def _uniques(self: Any, axis: int, shape: Any, inverse: bool, counts: bool) -> tuple[Any, Any, Any]:
+def _uniques(
+    self: Array, axis: int, shape: Shape | None, inverse: bool, counts: bool
+) -> tuple[Any, Any, Any]:
     # With indices the sort is stable: the first of equal elements stays, of 0 and -0 too.
     found, _, places, times = np.unique(
         self,
@@ -142,7 +148,7 @@ def _rows_of(self: Any, axis: int) -> Any:
     return moved.reshape(len(moved), -1)
 
 
-def _distinct(kernel: Any, node: str, refused: str) -> Any:
+def _distinct(kernel: Callable[..., Any], node: str, refused: str) -> Any:
     """The primitive of a function that finds different elements."""
     facts = {"outputs": "output | inverse counts", "axes": "", "batching": "dynamic"}
     return primitive(kernel=kernel, node=node, refuses={"c": refused}, **facts)
@@ -163,7 +169,7 @@ class unique_consecutive_p:
     self = lambda g: not_differentiable("unique_consecutive")
 
 
-def _asked(found: Any, inverse: bool, counts: bool) -> Any:
+def _asked(found: Sequence[Tensor], inverse: bool, counts: bool) -> Any:
     kept = [found[0]] + [f for f, want in zip(found[1:], (inverse, counts), strict=True) if want]
     return kept[0] if len(kept) == 1 else tuple(kept)
 
@@ -180,7 +186,7 @@ _CONSECUTIVE = f"Tensor input, {_REPETITIONS}, int? dim=None)"
     python=True,
     samples="(tensor([3., 1., 3.]))",
 )
-def unique(input: Array, sorted: bool, return_inverse: bool, return_counts: bool, dim: Any) -> Any:
+def unique(input: Tensor, sorted: bool, return_inverse: bool, return_counts: bool, dim: Any) -> Any:
     """The different elements, sorted; asked for: where each is, how often. Has no derivative."""
     if dim is None:
         found: Any = unique_2(input, bool(return_inverse), bool(return_counts))
@@ -200,7 +206,7 @@ def unique(input: Array, sorted: bool, return_inverse: bool, return_counts: bool
     python=True,
     samples="(tensor([3., 3., 1., 3.]))",
 )
-def unique_consecutive(input: Array, return_inverse: bool, return_counts: bool, dim: Any) -> Any:
+def unique_consecutive(input: Tensor, return_inverse: bool, return_counts: bool, dim: Any) -> Any:
     """The elements without repetitions of the one before. Has no derivative."""
     found = unique_consecutive_p(input, bool(return_inverse), bool(return_counts), dim)
     return _asked(found, return_inverse, return_counts)
@@ -227,7 +233,7 @@ def _weights(name: str, given: Any, floating: bool, observations: int) -> None:
     refuse_if(given.numel() and data(given).min() < 0, "cov(): {} cannot be negative", name)
 
 
-def _check_flat(name: str, input: Any) -> None:
+def _check_flat(name: str, input: Tensor) -> None:
     if input.ndim > 2:
         raise RuntimeError(
             f"{name}(): expected input to have two or fewer dimensions but got an input with "
@@ -240,7 +246,7 @@ def _check_flat(name: str, input: Any) -> None:
     samples="(randn(2,3)); (randn(4)); (randn(2,3), correction=0)",
     primitives=(),
 )
-def cov(input: Array, correction: int, fweights: Array | None, aweights: Array | None) -> Any:
+def cov(input: Tensor, correction: int, fweights: Tensor | None, aweights: Tensor | None) -> Any:
     """The covariances of the rows; columns are observations."""
     _check_flat("cov", input)
     refuse_if(data(input).dtype.kind == "b", "cov(): bool dtype is not supported for input")
@@ -286,7 +292,7 @@ def cov(input: Array, correction: int, fweights: Array | None, aweights: Array |
 
 
 @function("corrcoef(Tensor input)", samples="(randn(2,3)); (randn(3,5))")
-def corrcoef(input: Array) -> Any:
+def corrcoef(input: Tensor) -> Any:
     """Pearson's correlation coefficients of the rows; columns are observations."""
     _check_flat("corrcoef", input)
     c = cov(input)
@@ -307,11 +313,15 @@ def corrcoef(input: Array) -> Any:
 @operator(
     samples="(randn(6), 4); (randn(6), bins=4, min=-1, max=1)",
     signature="histc(Tensor input, int bins=100, Scalar min=0, Scalar max=0, *, Tensor out=None)",
+    out=(
+        "exact: torch.histogram: input tensor and hist tensor should have the same "
+        "dtype, but got input {0.c} and hist {1.c}"
+    ),
 )
 class histc:
     """How many elements fall into each of equally wide bins."""
 
-    def forward(self: Array, bins: int = 100, min: Any = 0, max: Any = 0) -> Array:
+    def forward(self: Array, bins: int = 100, min: Any = 0, max: float = 0) -> Array:
         if bins <= 0:
             raise RuntimeError(
                 f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0"
@@ -335,10 +345,10 @@ class histc:
 
 
 @function(
-    "bincount(Tensor input, Tensor? weights=None, int minlength=0, *, Tensor? out=None)",
+    "bincount(Tensor input, Tensor? weights=None, int minlength=0)",
     samples="(tensor([1, 0, 1])); (tensor([1, 0]), minlength=4)",
 )
-def bincount(input: Array, weights: Array | None, minlength: int) -> Any:
+def bincount(input: Tensor, weights: Tensor | None, minlength: int) -> Any:
     """How often each non-negative integer occurs."""
     places = data(input)
     if places.dtype.kind not in "iu":
@@ -371,11 +381,11 @@ def _sides(side: str | None, right: bool) -> str:
     return "right" if right or side == "right" else "left"
 
 
-def _array(value: Any) -> Any:
+def _array(value: Array | Number) -> Any:
     return value if is_batched(value) else np.asarray(value)
 
 
-def _place(edges: Any, values: Any, side: str) -> Any:
+def _place(edges: Array, values: Array, side: Any) -> Any:
     """PyTorch's binary search: what it gives where edges are NaN or in disorder, too."""
     shape = np.shape(values)
     values = np.reshape(values, -1)
@@ -393,7 +403,7 @@ def _place(edges: Any, values: Any, side: str) -> Any:
     return start.reshape(shape)[()]
 
 
-def _searched(edges: Any, values: Any, side: str, sorter: Any, out_int32: bool) -> Any:
+def _searched(edges: Array, values: Any, side: str, sorter: Any, out_int32: bool) -> Any:
     if is_batched([edges, values, sorter]):
         if not is_batched([edges, sorter]) and edges.ndim == 1:
             return BatchedArray(
@@ -439,15 +449,20 @@ def _searched(edges: Any, values: Any, side: str, sorter: Any, out_int32: bool) 
     "searchsorted(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool "
     "right=False, str? side=None, Tensor? sorter=None, Tensor out=None)|function",
     samples="(tensor([1., 3., 5.]), tensor([0., 3., 6.]))",
+    out=(
+        "exact: torch.searchsorted(): output tensor's dtype is wrong, it can only be "
+        "Int(int32) or Long(int64) depending on whether out_int32 flag is True, but "
+        "we got output tensor's dtype {1} and out_int32 flag is {0.is_int}"
+    ),
 )
 def searchsorted(
-    sorted_sequence: Array,
-    input: Any,
+    sorted_sequence: Tensor,
+    input: Tensor | Number,
     *,
     out_int32: bool = False,
     right: bool = False,
     side: str | None = None,
-    sorter: Array | None = None,
+    sorter: Tensor | None = None,
 ) -> Any:
     """Where the values would be inserted into the sorted sequence."""
     order = None if sorter is None else data(sorter)
@@ -460,9 +475,14 @@ def searchsorted(
     "Tensor out=None)|function",
     "bucketize(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False)|function",
     samples="(tensor([0., 3., 6.]), tensor([1., 3., 5.]))",
+    out=(
+        "exact: torch.searchsorted(): output tensor's dtype is wrong, it can only be "
+        "Int(int32) or Long(int64) depending on whether out_int32 flag is True, but "
+        "we got output tensor's dtype {1} and out_int32 flag is {0.is_int}"
+    ),
 )
 def bucketize(
-    input: Any, boundaries: Array, *, out_int32: bool = False, right: bool = False
+    input: Tensor | Number, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
 ) -> Any:
     """Which interval between the boundaries each value falls into."""
     edges = data(boundaries)
@@ -477,7 +497,7 @@ _histogram_type = return_type("histogram", "hist bin_edges")
 @primitive("dynamic", node="NotImplemented", outputs="hist bin_edges")
 class histogram_p:
     def forward(
-        self: Array, weight: Array | None, bins: Any, range: Any, density: bool
+        self: Array, weight: Array | None, bins: Value | int, range: Any, density: bool
     ) -> tuple[Array, Array]:
         implemented("histogramdd" if range is None else "histogram_cpu", self, "fd")
         limits = None if range is None else tuple(range)
@@ -518,13 +538,19 @@ class histogram_p:
     "histogram(Tensor input, int bins=100, *, float[]? range=None, Tensor? weight=None, "
     "bool density=False, Tensor[] out=None)",
     samples="(randn(6), 4); (randn(6), 4, range=(-1., 1.))",
+    out=(
+        "exact: torch.histogram: input tensor and hist tensor should have the same "
+        "dtype, but got input {0.c} and hist {1.c} | exact: torch.histogram: input "
+        "tensor and bin_edges tensor should have the same dtype, but got input {0.c} "
+        "and bin_edges {1.c} for dimension 0"
+    ),
 )
 def histogram(
-    input: Array,
-    bins: Any,
+    input: Tensor,
+    bins: Tensor | int,
     *,
     range: Any = None,
-    weight: Array | None = None,
+    weight: Tensor | None = None,
     density: bool = False,
 ) -> Any:
     """How many elements fall into each bin, and the edges of the bins; has no derivative."""
@@ -540,6 +566,7 @@ _AMONG = "*, bool assume_unique=False, bool invert=False"
     f"isin(Scalar element, Tensor test_elements, {_AMONG}, Tensor out=None)|function",
     f"isin(Tensor elements, Scalar test_element, {_AMONG}, Tensor out=None)|function",
     samples="(tensor([1, 2, 3]), tensor([2, 3]))",
+    out="exact",
 )
 def isin(*, assume_unique: bool, invert: bool, **operands: Any) -> Any:
     """True where an element is among the others."""

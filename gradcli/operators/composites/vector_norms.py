@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.core.declaration import Array, DType, Ints, Number, Value
 from gradcli.engine.core.switch import Cone, WatchedCall, axis_of
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.dimensions import (
@@ -19,7 +20,8 @@ from gradcli.engine.registry.dimensions import (
 )
 from gradcli.engine.registry.factory_arguments import number
 from gradcli.engine.registry.rule_helpers import masked_fill, over, scale_by_count, unsqueeze_dims
-from gradcli.engine.registry.table import Array, function, primitive, resolve
+from gradcli.engine.registry.table import function, primitive, resolve
+from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import afresh
 from gradcli.engine.system.cascaded_sums import add_reduce
 from gradcli.engine.system.dtypes import scalar_name
@@ -32,7 +34,7 @@ def _shown_order(order: float) -> str:
     return str(int(order)) if float(order).is_integer() else str(order)
 
 
-def _check_norm(self: Any, order: float, dim: Any, dtype: Any) -> None:
+def _check_norm(self: Array, order: float, dim: Ints | None, dtype: DType | None) -> None:
     if self.dtype.kind not in "fc":
         raise RuntimeError(
             "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
@@ -68,7 +70,7 @@ def _check_norm(self: Any, order: float, dim: Any, dtype: Any) -> None:
                 )
 
 
-def norm_of(self: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
+def norm_of(self: Array, ord: float, dim: Ints | None, keepdim: bool) -> Any:
     """The p-norm of an array, along dimensions."""
     kind = np.zeros((), self.dtype).real.dtype
     if self.dtype.itemsize == 2:
@@ -105,12 +107,12 @@ def norm_of(self: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
     return found.astype(kind, copy=False)
 
 
-def _least(found: Any, ord: float) -> float:
+def _least(found: Array, ord: float) -> float:
     """The norm below which powers of the elements lose digits."""
     return float(float(np.finfo(found.dtype).tiny) ** (1 / max(abs(ord), 1)) * 16)
 
 
-def _refuse_out_of_range(found: Any, ord: float) -> None:
+def _refuse_out_of_range(found: Array, ord: float) -> None:
     """Raise RuntimeError where a norm's powers were too large or too small."""
     with np.errstate(invalid="ignore"):
         poor = np.isinf(found) | (np.less(found, _least(found, ord)) & np.greater(found, 0))
@@ -118,7 +120,7 @@ def _refuse_out_of_range(found: Any, ord: float) -> None:
         raise RuntimeError("a norm is out of range")
 
 
-def _in_range(self: Any, ord: float, axis: Any, keepdim: bool, found: Any) -> Any:
+def _in_range(self: Array, ord: float, axis: Ints | None, keepdim: bool, found: Array) -> Any:
     """Norms, anew by a scale where powers of the elements are too large or too small for the dtype."""
     if hasattr(found, "guard"):  # a plan leaves it to the tape
         found.guard(_refuse_out_of_range, found, ord)
@@ -138,7 +140,7 @@ def _in_range(self: Any, ord: float, axis: Any, keepdim: bool, found: Any) -> An
     return np.where(better, again, found.reshape(again.shape)).reshape(found.shape)[()]
 
 
-def norm_backward(g: Any, self: Any, p: Any, norm: Any, dim: Any, keepdim: bool) -> Any:
+def norm_backward(g: Value, self: Value, p: float, norm: Value, dim: Ints, keepdim: bool) -> Any:
     """The gradient of a vector norm; None (no gradient) for p=0. Zero where the norm is."""
     if not keepdim and self.ndim:
         g, norm = unsqueeze_dims(g, dim, self.ndim), unsqueeze_dims(norm, dim, self.ndim)
@@ -202,7 +204,12 @@ class Length(Cone):
 )
 class vector_norm_p:
     def forward(
-        self: Array, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+        self: Array,
+        ord: Any = 2,
+        dim: Ints | None = None,
+        keepdim: bool = False,
+        *,
+        dtype: Any = None,
     ) -> Array:
         dtype = numpy_dtype(dtype)
         _check_norm(self, ord, dim, dtype)
@@ -214,7 +221,7 @@ class vector_norm_p:
     )
 
 
-def _order(ord: Any) -> Any:
+def _order(ord: Number) -> Any:
     """The order of a norm as an option of its node."""
     if isinstance(ord, Tensor):
         ord = number("linalg_vector_norm", ord, "ord", 2)
@@ -232,8 +239,11 @@ _NORMS = "(randn(2,3)); (randn(2,3), 1); (randn(2,3), 3, 1); (randn(4), inf)"
     "linalg.vector_norm(Tensor input, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
     "ScalarType? dtype=None, Tensor? out=None)",
     samples=f"{_NORMS}; (randn(2,3), 0.5, keepdim=True)",
+    out="exact",
 )
-def vector_norm(x: Array, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+def vector_norm(
+    x: Tensor, ord: Number, dim: Ints | None, keepdim: bool, dtype: dtypes.dtype | None
+) -> Any:
     """The p-norm of all elements, or along dimensions."""
     return vector_norm_p.call(x, _order(ord), dim, keepdim, dtype)
 
@@ -245,8 +255,9 @@ def vector_norm(x: Array, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     "|method -> linalg_vector_norm(input, p=ord, dim, keepdim)",
     python=True,
     samples=f"{_NORMS}; (randn(2,3), p='fro', dim=1); (randn(()))",
+    out="exact",
 )
-def norm(input: Array, p: Any, dim: Any, keepdim: bool, *rest: Any) -> Any:
+def norm(input: Tensor, p: Number | str | None, dim: Ints | None, keepdim: bool, *rest: Any) -> Any:
     """The p-norm of all elements, or along dimensions; p="nuc" sums the singular values."""
     dtype, out = rest[-1], rest[0] if len(rest) > 1 else None
     if isinstance(p, str) and p not in ("fro", "nuc"):

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.core.declaration import Array
 from gradcli.engine.core.tensor import wrap
 from gradcli.engine.registry.factory_arguments import OPTIONS, makes
 from gradcli.engine.registry.rule_helpers import refuse_if
-from gradcli.engine.registry.table import Array, resolve
+from gradcli.engine.registry.table import resolve
 from gradcli.engine.system import dtypes
 
 FAMILY = "new"  # as `ops` calls it

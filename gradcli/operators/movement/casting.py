@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.core.declaration import Array, DType, Value
 from gradcli.engine.core.device import used
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.rule_helpers import cast as in_dtype
 from gradcli.engine.registry.rule_helpers import is_complex, refuse_if
-from gradcli.engine.registry.table import Array, function, primitive
+from gradcli.engine.registry.table import function, primitive
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import IN_MEMORY
 from gradcli.engine.system.dtypes import tensor_name
@@ -39,7 +40,7 @@ def format_name(memory_format: Any) -> str | None:
     numpy=np.copy,
     samples="(randn(2,3))",
 )
-def clone(input: Array, memory_format: Any = None) -> Any:
+def clone(input: Tensor, memory_format: Any = None) -> Any:
     """A copy that gradients flow through."""
     name = format_name(memory_format)
     return clone_as(input) if name is None else clone_as(input, name)
@@ -50,7 +51,7 @@ def clone(input: Array, memory_format: Any = None) -> Any:
     numpy=np.ascontiguousarray,
     samples="(randn(2,3))",
 )
-def contiguous(input: Array, memory_format: Any) -> Any:
+def contiguous(input: Tensor, memory_format: Any) -> Any:
     """Itself where its elements lie in order in memory, else a copy that does."""
     name = format_name(memory_format) or "contiguous_format"
     if not isinstance(input, Tensor) or follows(input.memory(), name):
@@ -64,13 +65,13 @@ class stop_gradient:
 
 
 @function("detach(Tensor input)", samples="(randn(3))")
-def detach(input: Array) -> Any:
+def detach(input: Tensor) -> Any:
     """The same memory, out of the graph."""
     return input.detach()
 
 
 # -- dtypes ---------------------------------------------------------------------------------------
-def _to_copy(self: Array, dtype: Any, memory_format: str | None = None) -> Array:
+def _to_copy(self: Array, dtype: DType, memory_format: str | None = None) -> Array:
     if self.dtype.kind == "c" and dtype.kind not in "cb":
         self = self.real
     with np.errstate(all="ignore"):
@@ -81,7 +82,7 @@ def _to_copy(self: Array, dtype: Any, memory_format: str | None = None) -> Array
         return formatted(self, memory_format).astype(dtype, copy=False)
 
 
-def cast_back(g: Any, self_dtype: Any) -> Any:
+def cast_back(g: Value, self_dtype: DType) -> Any:
     """A gradient in the dtype of its input: real where that is."""
     if is_complex(g) and self_dtype.kind != "c":
         g = g.real
@@ -104,7 +105,7 @@ class to_discrete:
     """Integers and booleans: not differentiable."""
 
 
-def cast(input: Any, dtype: Any, copy: bool = False, memory_format: Any = None) -> Any:
+def cast(input: Tensor, dtype: DType, copy: bool = False, memory_format: Any = None) -> Any:
     """`input` in a NumPy dtype and memory format; itself where it has them already."""
     name = format_name(memory_format)
     laid_out = name is None or (isinstance(input, Tensor) and follows(input.memory(), name))
@@ -126,7 +127,7 @@ _TO = "bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=
     samples="(randn(3), float32)",
 )
 def to(
-    input: Array,
+    input: Tensor,
     *,
     device: Any = None,
     dtype: Any = None,
@@ -144,7 +145,7 @@ def to(
     return cast(input, wanted, copy, memory_format)
 
 
-def _numpy_dtype(dtype: Any) -> Any:
+def _numpy_dtype(dtype: dtypes.dtype) -> Any:
     if isinstance(dtype, type) and dtype.__module__ == "torch":  # a legacy constructor
         dtype = getattr(dtype, "dtype", dtype)
     return dtypes.given(dtype).dtype  # type: ignore[union-attr]
@@ -155,7 +156,7 @@ def _numpy_dtype(dtype: Any) -> Any:
     primitives=[to_copy],
     samples="(randn(3), ones(1, dtype=float32))",
 )
-def type_as(input: Array, other: Array) -> Any:
+def type_as(input: Tensor, other: Tensor) -> Any:
     """`input` in the dtype of `other`."""
     return cast(input, other.dtype.dtype)
 
@@ -168,7 +169,7 @@ _TYPES = {f"torch.{text}": dtypes.NAMES[name] for name, text in dtypes.TYPE_NAME
     primitives=[to_copy],
     samples="randn(3).type(float32)",
 )
-def type_(input: Array, dtype: Any, non_blocking: bool, memory_format: Any) -> Any:
+def type_(input: Tensor, dtype: Any, non_blocking: bool, memory_format: Any) -> Any:
     """The name of the tensor's type, or the tensor in another dtype."""
     if dtype is None:
         return f"torch.{tensor_name(input)}"
@@ -182,7 +183,7 @@ def type_(input: Array, dtype: Any, non_blocking: bool, memory_format: Any) -> A
 
 
 def _conversion(name: str, dtype: dtypes.dtype) -> None:
-    def convert(input: Array, memory_format: Any) -> Any:
+    def convert(input: Tensor, memory_format: Any) -> Any:
         return cast(input, dtype.dtype, memory_format=memory_format)
 
     convert.__doc__ = f"`input` as {dtype.name}."

@@ -11,6 +11,7 @@ import numpy as np
 
 import gradcli.engine.system.budget as budget
 from gradcli.engine.core.batched_arrays import is_batched, zeros_of
+from gradcli.engine.core.declaration import Array, DType, Number, Shape
 from gradcli.engine.core.device import used
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry.factory_arguments import (
@@ -23,7 +24,7 @@ from gradcli.engine.registry.factory_arguments import (
     tensor_argument,
 )
 from gradcli.engine.registry.rule_helpers import refuse_if
-from gradcli.engine.registry.table import Array, Function, enter, function
+from gradcli.engine.registry.table import Function, enter, function
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.dtypes import scalar_name
 from gradcli.engine.system.fma import fma32, fma64
@@ -47,7 +48,11 @@ _LEAF = "bool pin_memory=False, bool requires_grad=False)"
     samples="([[1.5, 2], [3, 4]]); (2.5)",
 )
 def tensor(
-    data: Any, dtype: Any, device: Any, pin_memory: bool = False, requires_grad: bool = False
+    data: Any,
+    dtype: dtypes.dtype | None,
+    device: Any,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
 ) -> Tensor:
     """A new leaf tensor with a copy of the data: a number, nested sequences, or an array."""
     kind = kind_of("tensor", dtype)
@@ -61,7 +66,7 @@ def tensor(
     "as_tensor(Any data, *, ScalarType dtype=None, Device? device=None)|function",
     samples="([1.5, 2])",
 )
-def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
+def as_tensor(data: Any, dtype: dtypes.dtype | None = None, device: str | None = None) -> Any:
     """The data as a tensor: itself, or over the same memory, where that is possible."""
     kind = kind_of("as_tensor", dtype)
     if device is not None:
@@ -83,7 +88,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
     samples="([1.5, 2])",
 )
 def asarray(
-    obj: Any, dtype: Any, device: Any, copy: bool | None, requires_grad: bool | None
+    obj: Any, dtype: dtypes.dtype | None, device: Any, copy: bool | None, requires_grad: bool | None
 ) -> Tensor:
     """The data as a tensor; `copy` says whether memory may (None) or must (False) be shared."""
     kind = kind_of("asarray", dtype)
@@ -172,7 +177,7 @@ def _forward(array: Array) -> Array:
 
 # -- filled ---------------------------------------------------------------------------------------
 @makes(f"scalar_tensor(Scalar s, *, {OPTIONS})", samples="(3)")
-def scalar_tensor(s: Any, kind: Kind | None) -> Array:
+def scalar_tensor(s: Number, kind: Kind | None) -> Array:
     """A 0-d tensor of a number; of the default dtype, whatever the number."""
     return np.asarray(dtypes.checked(s, kind or dtypes.default.real))
 
@@ -224,7 +229,7 @@ def _strided(size: tuple[int, ...], stride: tuple[int, ...], kind: Kind) -> Arra
 @makes(
     f"full(int[] size, Scalar fill_value, *, Tensor out=None, {OPTIONS})", samples="((2, 3), 1.5)"
 )
-def full(size: tuple[int, ...], fill_value: Any, kind: Kind | None) -> Array:
+def full(size: tuple[int, ...], fill_value: Number, kind: Kind | None) -> Array:
     """A tensor of one number, whose type decides the dtype unless given."""
     kind = kind or dtypes.number_dtype(fill_value)
     return np.full(nonnegative("full", size), dtypes.checked(fill_value, kind), kind)
@@ -234,7 +239,7 @@ _LIKE = f"MemoryFormat? memory_format=None, {OPTIONS})"
 
 
 def _like(name: str, value: int, doc: str, numpy: Any = None) -> Any:
-    def filled(input: Array, memory_format: Any, kind: Kind | None) -> Array:
+    def filled(input: Tensor, memory_format: Any, kind: Kind | None) -> Array:
         return _filled_like(input, value, kind)
 
     filled.__doc__ = doc
@@ -254,12 +259,12 @@ empty_like = _like(
 
 
 @makes(f"full_like(Tensor input, Scalar fill_value, *, {_LIKE}", samples="(randn(2, 3), 1.5)")
-def full_like(input: Array, fill_value: Any, memory_format: Any, kind: Kind | None) -> Array:
+def full_like(input: Tensor, fill_value: Number, memory_format: Any, kind: Kind | None) -> Array:
     """One number in the shape, dtype and layout of `input`."""
     return _filled_like(input, fill_value, kind)
 
 
-def _filled_like(like: Any, value: Any, kind: Kind | None) -> Array:
+def _filled_like(like: Tensor, value: Number, kind: Kind | None) -> Array:
     source = like.array
     kind = kind or source.dtype
     array = zeros_of(source, source.shape, kind) if is_batched(source) else empty_as(source, kind)
@@ -267,7 +272,7 @@ def _filled_like(like: Any, value: Any, kind: Kind | None) -> Array:
     return array
 
 
-def _zeros(like: Any, shape: Any, kind: Any) -> Any:
+def _zeros(like: Tensor, shape: Shape, kind: DType) -> Any:
     """Zeros of a shape; of their own for every entry, where there are entries."""
     array = getattr(like, "array", like)
     return zeros_of(array, tuple(shape), kind) if is_batched(array) else np.zeros(shape, kind)
@@ -275,20 +280,20 @@ def _zeros(like: Any, shape: Any, kind: Any) -> Any:
 
 # -- as methods -----------------------------------------------------------------------------------
 @makes(f"new_zeros(Tensor input, int[] size, *, {OPTIONS})|method", method=True)
-def new_zeros(input: Array, size: tuple[int, ...], kind: Kind | None) -> Array:
+def new_zeros(input: Tensor, size: tuple[int, ...], kind: Kind | None) -> Array:
     """Zeros of another size, of this tensor's dtype unless given."""
     return _zeros(input, nonnegative("new_zeros", size), kind or _dtype(input))
 
 
 @makes(f"new_ones(Tensor input, int[] size, *, {OPTIONS})|method", method=True)
-def new_ones(input: Array, size: tuple[int, ...], kind: Kind | None) -> Array:
+def new_ones(input: Tensor, size: tuple[int, ...], kind: Kind | None) -> Array:
     """Ones of another size, of this tensor's dtype unless given."""
     kind = kind or _dtype(input)
     return _zeros(input, nonnegative("new_ones", size), kind) + kind.type(1)
 
 
 @makes(f"new_empty(Tensor input, int[] size, *, {OPTIONS})|method", method=True)
-def new_empty(input: Array, size: tuple[int, ...], kind: Kind | None) -> Array:
+def new_empty(input: Tensor, size: tuple[int, ...], kind: Kind | None) -> Array:
     """A tensor to be filled, of this tensor's dtype unless given; it starts with zeros."""
     return _zeros(input, nonnegative("new_empty", size), kind or _dtype(input))
 
@@ -297,7 +302,7 @@ def new_empty(input: Array, size: tuple[int, ...], kind: Kind | None) -> Array:
     f"new_empty_strided(Tensor input, int[] size, int[] stride, *, {OPTIONS})|method", method=True
 )
 def new_empty_strided(
-    input: Array, size: tuple[int, ...], stride: tuple[int, ...], kind: Kind | None
+    input: Tensor, size: tuple[int, ...], stride: tuple[int, ...], kind: Kind | None
 ) -> Array:
     """A tensor to be filled, with the strides given in elements, of this tensor's dtype unless given."""
     found: Array = _strided(size, stride, kind or _dtype(input))
@@ -305,7 +310,7 @@ def new_empty_strided(
 
 
 @makes(f"new_full(Tensor input, int[] size, Scalar fill_value, *, {OPTIONS})|method", method=True)
-def new_full(input: Array, size: tuple[int, ...], fill_value: Any, kind: Kind | None) -> Array:
+def new_full(input: Tensor, size: tuple[int, ...], fill_value: float, kind: Kind | None) -> Array:
     """One number in another size, of this tensor's dtype unless given."""
     kind = kind or _dtype(input)
     return np.full(nonnegative("new_full", size), dtypes.checked(fill_value, kind), kind)
@@ -315,14 +320,14 @@ def new_full(input: Array, size: tuple[int, ...], fill_value: Any, kind: Kind | 
     "new_tensor(Tensor input, Any data, *, ScalarType dtype=None, Device? device=None, "
     "bool requires_grad=False)|method"
 )
-def new_tensor(input: Array, data: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
+def new_tensor(input: Tensor, data: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
     """A copy of the data, of this tensor's dtype unless given."""
     own = data.array.dtype if isinstance(data, Tensor) else _dtype(input)
     array = nested_data.array_of(data, kind_of("new_tensor", dtype, own))
     return finish("new_tensor", array, requires_grad, device)
 
 
-def _new(input: Array, *data: Any, **named: Any) -> Tensor:
+def _new(input: Tensor, *data: Any, **named: Any) -> Tensor:
     """The legacy constructor of this tensor's dtype: sizes, or data."""
     return legacy_constructors.constructor(_dtype(input))(*data, **named)
 
@@ -330,8 +335,8 @@ def _new(input: Array, *data: Any, **named: Any) -> Tensor:
 enter(Function("new", _new, module=__name__, doc=_new.__doc__ or ""))
 
 
-def _dtype(value: Any) -> Kind:
-    return tensor_argument("new", value, "self").array.dtype  # type: ignore[no-any-return]
+def _dtype(value: Tensor) -> Kind:
+    return tensor_argument("new", value, "self").array.dtype
 
 
 # -- ranges ---------------------------------------------------------------------------------------
@@ -341,7 +346,7 @@ def _dtype(value: Any) -> Kind:
     f"arange(Scalar start, Scalar end, Scalar step=1, *, Tensor out=None, {OPTIONS})",
     samples="(5); (0, 1, 0.25)",
 )
-def arange(*, end: Any, kind: Kind | None, start: Any = 0, step: Any = 1) -> Array:
+def arange(*, end: float, kind: Kind | None, start: float = 0, step: float = 1) -> Array:
     """Numbers from `start` (0) to before `end` by `step` (1): `arange([start,] end[, step])`."""
     if any(isinstance(n, complex) for n in (start, end, step)):
         raise RuntimeError("value cannot be converted to type double without overflow")
@@ -353,7 +358,7 @@ def arange(*, end: Any, kind: Kind | None, start: Any = 0, step: Any = 1) -> Arr
     return _arange(start, end, step, kind)
 
 
-def _check_range(start: Any, end: Any, step: Any) -> None:
+def _check_range(start: float, end: float, step: float) -> None:
     refuse_if(not (step > 0 or step < 0), "step must be nonzero")
     if not (math.isfinite(start) and math.isfinite(end)):
         raise RuntimeError(f"unsupported range: {start:g} -> {end:g}")
@@ -361,7 +366,7 @@ def _check_range(start: Any, end: Any, step: Any) -> None:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
 
 
-def _arange(start: Any, end: Any, step: Any, kind: Kind) -> Array:
+def _arange(start: float, end: float, step: float, kind: Kind) -> Array:
     _check_range(start, end, step)
     if kind.kind == "f":
         count = _count(math.ceil((float(end) - float(start)) / float(step)), kind)
@@ -405,7 +410,7 @@ def _stepped(start: float, step: float, count: int, kind: Kind) -> Array:
 @makes(
     f"range(Scalar start, Scalar end, Scalar step=1, *, Tensor out=None, {OPTIONS})", name="range"
 )
-def range_(start: Any, end: Any, step: Any, kind: Kind | None) -> Array:
+def range_(start: float, end: float, step: float, kind: Kind | None) -> Array:
     """Numbers from `start` to `end`, that included; deprecated in PyTorch: use `arange`."""
     warnings.warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is "
@@ -469,7 +474,7 @@ def _power(base: float, exponent: float) -> float:
             return float(np.power(base, exponent))
 
 
-def _spaced(name: str, start: Any, end: Any, steps: int) -> list[Any]:
+def _spaced(name: str, start: Tensor | Number, end: Tensor | Number, steps: int) -> list[Any]:
     """The ends as Python's numbers."""
     ends = [start, end]
     if any(isinstance(e, Tensor) and e.array.ndim for e in ends):
@@ -486,7 +491,7 @@ def _spaced(name: str, start: Any, end: Any, steps: int) -> list[Any]:
     return values
 
 
-def _spaced_kind(name: str, start: Any, end: Any, given: Kind | None) -> Kind:
+def _spaced_kind(name: str, start: float, end: Number, given: Kind | None) -> Kind:
     default = dtypes.default.real
     if isinstance(start, complex) or isinstance(end, complex):
         default = dtypes.default.complex
@@ -502,7 +507,7 @@ def _spaced_kind(name: str, start: Any, end: Any, given: Kind | None) -> Kind:
     return kind
 
 
-def _linear(start: Any, end: Any, steps: int, kind: Kind) -> Array:
+def _linear(start: float, end: Number, steps: int, kind: Kind) -> Array:
     """Evenly spaced numbers; the second half is counted back from the end, as in PyTorch."""
     if kind.kind == "c":
         part = np.dtype(np.float32 if kind.itemsize == 8 else np.float64)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from gradcli.engine.core.declaration import Array, Arrays, DType, Ints, Number, Shape, Value
 from gradcli.engine.core.modes import told
 from gradcli.engine.core.promotion import mismatch
 from gradcli.engine.core.tensor import Tensor, wrap, wrap_dim
@@ -29,7 +30,7 @@ from gradcli.engine.registry.rule_helpers import (
     where,
     zeros_like,
 )
-from gradcli.engine.registry.table import Array, Arrays, function, operator, primitive, resolve
+from gradcli.engine.registry.table import function, operator, primitive, resolve
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import IN_MEMORY, afresh, in_its_order
 from gradcli.engine.system.dtypes import c_type, scalar_name
@@ -48,12 +49,12 @@ from gradcli.operators.movement.reshaping import (
 from gradcli.operators.movement.strides import arranged, copied, dense_order, fresh
 
 
-def _is_mask(array: Any) -> bool:
+def _is_mask(array: Value) -> bool:
     return bool(array.dtype.kind == "b" or array.dtype == np.uint8)
 
 
 # -- x[...] ---------------------------------------------------------------------------------------
-def _key(self: Any, indices: Any) -> tuple[Any, ...]:
+def _key(self: Array, indices: Any) -> tuple[Any, ...]:
     """The indices as NumPy takes them; IndexError in PyTorch's words where they do not fit."""
     key: list[Any] = []
     dim = 0
@@ -86,7 +87,7 @@ def _key(self: Any, indices: Any) -> tuple[Any, ...]:
     return tuple(key)
 
 
-def _refuse_index(error: IndexError, self: Any, key: tuple[Any, ...]) -> IndexError:
+def _refuse_index(error: IndexError, self: Array, key: tuple[Any, ...]) -> IndexError:
     """NumPy's refusal of an index in PyTorch's words."""
     text = str(error)
     if "out of bounds" in text:
@@ -119,7 +120,7 @@ def _index(self: Array, indices: Arrays) -> Array:
     return arranged(found, order)
 
 
-def _index_strides(self: Any, key: tuple[Any, ...], ndim: int) -> list[list[int]]:
+def _index_strides(self: Array, key: tuple[Any, ...], ndim: int) -> list[list[int]]:
     """The strides of the tensor and of its indices over the dims of the result."""
     key = (*key, *[slice(None)] * (self.ndim - sum(k.ndim if _masks(k) else 1 for k in key)))
     kept: list[int] = []
@@ -171,7 +172,7 @@ REPEATED = (
 )
 
 
-def _staying(key: Any, shape: tuple[int, ...], name: str) -> Any:
+def _staying(key: Sequence[Array], shape: tuple[int, ...], name: str) -> Any:
     """Which writes to places of an array stay, in the form of the places; None where all do.
 
     Looked at only where somebody is told.
@@ -192,12 +193,12 @@ def _staying(key: Any, shape: tuple[int, ...], name: str) -> Any:
     return stay
 
 
-def _of_last(found: Any, stay: Any) -> Any:
+def _of_last(found: Array, stay: Any) -> Any:
     """The gradient of writes, of those that stay."""
     return found if stay is None else masked_fill(found, constant(~stay, found), 0)
 
 
-def _values_back(g: Any, indices: Any, accumulate: bool) -> Any:
+def _values_back(g: Value, indices: Sequence[Value], accumulate: bool) -> Any:
     found = index_p(g, indices)
     if accumulate or told.get() is None or any(is_traced(i) for i in indices if i is not None):
         return found
@@ -212,7 +213,7 @@ def _index_put(self: Array, indices: Arrays, values: Array, accumulate: bool = F
     return made
 
 
-def put_into(made: Any, indices: Any, values: Any, accumulate: bool) -> None:
+def put_into(made: Array, indices: Any, values: Array, accumulate: bool) -> None:
     """Write (or add) values at indices of an array; errors in PyTorch's words."""
     key = _key(made, indices)
     if values.size == 1 and not accumulate and sum(map(_masks, key)) == len(key):
@@ -242,7 +243,7 @@ def put_into(made: Any, indices: Any, values: Any, accumulate: bool) -> None:
         ) from None
 
 
-def _index_put_back(g: Any, values_args: Any, indices: Any, accumulate: bool) -> Any:
+def _index_put_back(g: Value, values_args: Ints, indices: Sequence[Value], accumulate: bool) -> Any:
     return g if accumulate else index_put(g, indices, new_zeros(g, values_args), False)
 
 
@@ -270,7 +271,7 @@ class index_put_impl:
 
 
 # -- by condition ---------------------------------------------------------------------------------
-def _where(condition: Array, self: Array, other: Array, dtype: Any = None) -> Array:
+def _where(condition: Array, self: Array, other: Array, dtype: DType | None = None) -> Array:
     found: Array = np.where(condition, self, other)
     if dtype is not None and found.dtype != dtype:
         found = found.astype(dtype)
@@ -295,8 +296,9 @@ class where_of:
     "where(Tensor condition, Tensor input, Scalar other)",
     "where(Tensor condition, Scalar self, Scalar other)|function",
     samples="(randn(3) > 0, randn(3), randn(3)); (randn(2,3) > 0, randn(3), 0.)",
+    out="exact: Expected out type to be {0} but got {1}",
 )
-def choose(condition: Array, input: Any = None, other: Any = None) -> Any:
+def choose(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     """`input` where the condition is true, else `other`; alone: the positions where it is true."""
     if input is None:
         return nonzero(condition, as_tuple=True)
@@ -317,11 +319,11 @@ def choose(condition: Array, input: Any = None, other: Any = None) -> Any:
     return where_of(condition, *given, wanted)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Value | Number) -> bool:
     return isinstance(value, (bool, int, float, complex))
 
 
-def _operand(value: Any) -> Any:
+def _operand(value: Value | Number) -> Any:
     if _is_number(value):
         made = wrap(np.asarray(dtypes.checked(value, dtypes.number_dtype(value))))
         made.wrapped = True
@@ -329,7 +331,7 @@ def _operand(value: Any) -> Any:
     return value
 
 
-def _rank(value: Any) -> tuple[Any, int]:
+def _rank(value: Tensor) -> tuple[Any, int]:
     dtype = dtype_of(value)
     if isinstance(value, Tensor) and value.wrapped:
         return dtype, 0
@@ -354,8 +356,9 @@ class nonzero_of:
     "nonzero(Tensor input, *, bool as_tuple)|method",
     primitives=[nonzero_of],
     samples="(tensor([0., 1., 2.]))",
+    out=("exact: nonzero: Expected out tensor to have scalar type {0} but got scalar type{1}"),
 )
-def nonzero(input: Array, as_tuple: bool = False) -> Any:
+def nonzero(input: Tensor, as_tuple: bool = False) -> Any:
     """The positions of the elements that are not zero, one a row; as_tuple: by dim."""
     if not as_tuple:
         return nonzero_of(input)
@@ -363,7 +366,7 @@ def nonzero(input: Array, as_tuple: bool = False) -> Any:
 
 
 @function("argwhere(Tensor input)", samples="(tensor([0., 1., 2.]))")
-def argwhere(input: Array) -> Any:
+def argwhere(input: Tensor) -> Any:
     """The positions of the elements that are not zero, one a row."""
     return nonzero_of(input)
 
@@ -373,7 +376,7 @@ def argwhere(input: Array) -> Any:
     primitives=(),  # of integers: it records nothing
     samples="(tensor([1, 5]), (2, 3))[0]",
 )
-def unravel_index(indices: Array, shape: Any) -> tuple[Any, ...]:
+def unravel_index(indices: Tensor, shape: Any) -> tuple[Any, ...]:
     """The index in each dim of elements counted row by row; shape: an int, or a sequence of ints."""
     if dtype_of(indices).kind not in "iu":
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
@@ -394,7 +397,7 @@ def unravel_index(indices: Array, shape: Any) -> tuple[Any, ...]:
 # -- by mask --------------------------------------------------------------------------------------
 @primitive("own_order pointwise", node="MaskedFillBackward0", writes="shared read")
 class masked_fill_number:
-    def forward(self: Array, mask: Array, value: Any) -> Array:
+    def forward(self: Array, mask: Array, value: Value | Number) -> Array:
         if mask.dtype.kind != "b":
             raise RuntimeError(
                 f"masked_fill_ only supports boolean masks, but got mask with dtype {c_type(mask)}"
@@ -431,14 +434,14 @@ class masked_fill_tensor:
     "masked_fill(Tensor input, Tensor mask, Scalar value)|inplace",
     samples="(randn(3), tensor([True, False, True]), 0.)",
 )
-def masked_fill(input: Array, mask: Array, value: Any) -> Any:
+def masked_fill(input: Value, mask: Value, value: Tensor | Number) -> Any:
     """`value` where the mask is true, else `input`."""
     if isinstance(value, Tensor):
         return masked_fill_tensor(input, mask, value)
     return masked_fill_number(input, mask, value)
 
 
-def _check_broadcast(self: Any, mask: Any) -> None:
+def _check_broadcast(self: Array, mask: Array) -> None:
     refusal = mismatch([mask.shape, self.shape])
     if refusal is not None:
         raise refusal
@@ -451,6 +454,7 @@ def _check_broadcast(self: Any, mask: Any) -> None:
     samples="(randn(3), tensor([True, False, True]))",
     batching=batching_helpers.of(batching_helpers.masked, lambda: index_select),
     symbolic="masked_select:",
+    out="exact: same",
 )
 class masked_select:
     """The elements where the mask is true, as a vector."""
@@ -462,7 +466,7 @@ class masked_select:
             self, mask = np.broadcast_arrays(self, mask)
         return np.atleast_1d(self)[np.atleast_1d(mask)]
 
-    def self(g: Any, self: Any, mask: Any) -> Any:
+    def self(g: Value, self: Value, mask: Value) -> Any:
         shape = tuple(np.broadcast_shapes(tuple(self.shape), tuple(mask.shape)))
         return masked_scatter(new_zeros(g, shape), mask, g)
 
@@ -472,6 +476,7 @@ class masked_select:
     node="MaskedScatterBackward0",
     batching="masked_scattered",
     samples="(randn(3), tensor([True, False, True]), randn(2))",
+    signature="masked_scatter(Tensor input, Tensor mask, Tensor source)",
 )
 class masked_scatter:
     """The elements where the mask is true replaced by those of `source`, in order."""
@@ -505,7 +510,7 @@ class masked_scatter:
 
 @primitive(node="MaskedScatterBackwardBackward0", batching="masked_scatter_slope")
 class masked_scatter_backward:
-    def forward(grad_output: Array, mask: Array, sizes: Any) -> Array:
+    def forward(grad_output: Array, mask: Array, sizes: Shape) -> Array:
         found = masked_select.kernel(grad_output, mask)
         made = np.zeros(sizes, grad_output.dtype)
         made.reshape(-1)[: found.size] = found
@@ -517,25 +522,25 @@ class masked_scatter_backward:
 
 
 # -- along a dim, an index an element -------------------------------------------------------------
-def _check_index(index: Any, name: str) -> None:
+def _check_index(index: Array, name: str) -> None:
     if index.dtype not in (np.int64, np.int32):
         from gradcli.engine.core.errors import IntegerOperandError
 
         raise IntegerOperandError(f"{name}(): Expected dtype int32/int64 for index")
 
 
-def _check_range(index: Any, dim: int, n: int) -> None:
+def _check_range(index: Array, dim: int, n: int) -> None:
     bad = _stray(index.reshape(-1), n)
     if bad is not None:
         raise RuntimeError(f"index {bad} is out of bounds for dimension {dim} with size {n}")
 
 
-def _one(array: Any) -> Any:
+def _one(array: Array) -> Any:
     """A 0-d array as one of one element."""
     return array.reshape(1) if not array.ndim else array
 
 
-def _places(index: Any, dim: int) -> tuple[Any, ...]:
+def _places(index: Array, dim: int) -> tuple[Any, ...]:
     """The NumPy index of the elements that `index` names along `dim`."""
     ndim = index.ndim
     key: list[Any] = [
@@ -551,6 +556,7 @@ def _places(index: Any, dim: int) -> tuple[Any, ...]:
     samples="(randn(2,3), 1, tensor([[0, 2], [1, 1]])); (randn(3), 0, tensor([2, 0, 0]))",
     batching="as_lines index",
     signature="gather(Tensor input, int dim, Tensor index, *, bool sparse_grad=False, Tensor out=None)",
+    out="exact",
 )
 class gather:
     """The elements that `index` names along a dim."""
@@ -579,7 +585,9 @@ class gather:
     )
 
 
-def _scatter_check(name: str, self: Any, dim: int, index: Any, src: Any = None) -> tuple[Any, ...]:
+def _scatter_check(
+    name: str, self: Array, dim: int, index: Array, src: Array | None = None
+) -> tuple[Any, ...]:
     at = wrap_dim(dim, self.ndim)
     if index.size:
         _check_index(index, name)
@@ -608,7 +616,7 @@ def _scatter_check(name: str, self: Any, dim: int, index: Any, src: Any = None) 
     return made, _places(where, at), part
 
 
-def _to_source(found: Any, sizes: tuple[int, ...]) -> Any:
+def _to_source(found: Value, sizes: tuple[int, ...]) -> Any:
     """A gradient by an index, of the source's shape: what no index reads of it has none."""
     for d, (have, want) in enumerate(zip(found.shape, sizes, strict=True)):
         if have != want:
@@ -617,7 +625,7 @@ def _to_source(found: Any, sizes: tuple[int, ...]) -> Any:
     return found
 
 
-def _scattered_back(g: Any, dim: int, index: Any, sizes: tuple[int, ...]) -> Any:
+def _scattered_back(g: Value, dim: int, index: Value, sizes: tuple[int, ...]) -> Any:
     found = gather(g, dim, index, False)
     if told.get() is not None and index.ndim and not is_traced(index):
         where = numbers(index)
@@ -644,7 +652,7 @@ class scatter_src:
     "apart", node="ScatterBackward1", linearity=None, batching="as_lines self", symbolic="scatter:"
 )
 class scatter_value:
-    def forward(self: Array, dim: int, index: Array, value: Any) -> Array:
+    def forward(self: Array, dim: int, index: Array, value: float) -> Array:
         made, key, _ = _scatter_check("scatter", self, dim, index)
         if key is not None:
             _one(made)[key] = value
@@ -674,9 +682,16 @@ class scatter_:
     "scatter(Tensor input, int dim, Tensor index, Scalar value, *, Tensor? out=None)|inplace",
     "scatter(Tensor input, int dim, Tensor index, Scalar value, *, str reduce, Tensor? out=None)|inplace",
     samples="(randn(2,3), 1, tensor([[0], [2]]), randn(2,1)); (randn(2,3), 1, tensor([[0], [2]]), 9.)",
+    out="exact",
 )
 def scatter(
-    input: Array, dim: int, index: Array, src: Any = None, value: Any = None, *, reduce: Any = None
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Any = None,
+    value: float | None = None,
+    *,
+    reduce: str | None = None,
 ) -> Any:
     """`src` (or one number) written to the places that `index` names along a dim."""
     if src is None:
@@ -694,6 +709,7 @@ def scatter(
     samples="(randn(2,3), 1, tensor([[0, 0], [2, 1]]), randn(2,2))",
     batching="as_lines self",
     signature="scatter_add(Tensor input, int dim, Tensor index, Tensor src, *, Tensor out=None)",
+    out="exact",
 )
 class scatter_add:
     """`src` added to the places that `index` names along a dim."""
@@ -718,7 +734,7 @@ _REDUCERS: dict[str, Any] = {
 }
 
 
-def _start(name: str, dtype: Any) -> Any:
+def _start(name: str, dtype: DType) -> Any:
     """The neutral element of a reduction."""
     if name in ("sum", "mean"):
         return 0
@@ -732,7 +748,9 @@ def _start(name: str, dtype: Any) -> Any:
     return np.iinfo(dtype).min if low else np.iinfo(dtype).max
 
 
-def _reduced_at(target: Any, key: Any, part: Any, reduce: str, include_self: bool) -> None:
+def _reduced_at(
+    target: Array, key: Sequence[Array], part: Array, reduce: str, include_self: bool
+) -> None:
     """Reduce `part` into the places `key` of `target`, in place."""
     if not include_self:
         target[key] = _start(reduce, target.dtype)
@@ -756,10 +774,10 @@ _ZEROS = (
 
 
 def _reduce_back(
-    g: Any,
-    self: Any,
-    src: Any,
-    result: Any,
+    g: Value,
+    self: Value,
+    src: Value,
+    result: Value,
     reduce: str,
     include_self: bool,
     *,
@@ -803,6 +821,7 @@ def _reduce_back(
     batching="as_lines self",
     signature="scatter_reduce(Tensor input, int dim, Tensor index, Tensor src, str "
     "reduce, *, bool include_self=True, Tensor out=None)",
+    out="exact",
 )
 class scatter_reduce:
     """`src` reduced into the places that `index` names along a dim."""
@@ -823,14 +842,14 @@ class scatter_reduce:
         return made
 
     def self__src(
-        g: Any,
-        self: Any,
+        g: Value,
+        self: Value,
         dim: int,
-        index: Any,
-        src: Any,
+        index: Value,
+        src: Value,
         reduce: str,
         include_self: bool,
-        result: Any,
+        result: Value,
     ) -> tuple[Any, Any]:
         sizes = tuple(src.shape)
         for d, n in enumerate(index.shape):
@@ -854,7 +873,7 @@ class scatter_reduce:
 
 
 # -- along a dim, an index a slice ----------------------------------------------------------------
-def _vector(name: str, index: Any, kinds: str = "int32/int64") -> Any:
+def _vector(name: str, index: Array, kinds: str = "int32/int64") -> Any:
     """The index as a vector; IndexError or RuntimeError where it is none."""
     if index.ndim > 1:
         raise IndexError(
@@ -868,7 +887,7 @@ def _vector(name: str, index: Any, kinds: str = "int32/int64") -> Any:
     return index.reshape(-1)
 
 
-def _stray(line: Any, n: int, low: int = 0) -> int | None:
+def _stray(line: Array, n: int, low: int = 0) -> int | None:
     """The first index outside `low` to `n`; None where all are inside."""
     out = (line < low) | (line >= n)
     return int(line[np.argmax(out)]) if out.any() else None
@@ -881,6 +900,7 @@ def _stray(line: Any, n: int, low: int = 0) -> int | None:
     samples="(randn(2,3), 1, tensor([2, 0, 0]))",
     batching=batching_helpers.of(batching_helpers.selected, lambda: index_p),
     signature="index_select(Tensor input, int dim, Tensor index, *, Tensor out=None)",
+    out="exact: same",
 )
 class index_select:
     """The positions of a dim that a vector of indices names."""
@@ -906,7 +926,9 @@ class index_select:
     )
 
 
-def _source_check(name: str, self: Any, dim: int, index: Any, source: Any) -> tuple[Any, Any, Any]:
+def _source_check(
+    name: str, self: Array, dim: int, index: Array, source: Array
+) -> tuple[Any, Any, Any]:
     """A copy of `self`, where the index points in it, and the source; errors in PyTorch's words."""
     at = wrap_dim(dim, self.ndim)
     line = _vector(name, index)
@@ -940,13 +962,13 @@ def _source_check(name: str, self: Any, dim: int, index: Any, source: Any) -> tu
     return *_target(self, at, line), _one(source)
 
 
-def _target(self: Any, at: int, line: Any, keep: bool = False) -> tuple[Any, Any]:
+def _target(self: Array, at: int, line: Array, keep: bool = False) -> tuple[Any, Any]:
     """(a copy to write to, laid out anew unless its order is to be kept; where a line of it is)."""
     made = np.array(self) if not self.ndim else copied(self) if keep else self.copy()
     return made, (*(slice(None),) * at, line)
 
 
-def _source_back(g: Any, source: Any, source_dim: int, dim: int, index: Any) -> Any:
+def _source_back(g: Value, source: Value, source_dim: int, dim: int, index: Value) -> Any:
     if source_dim:
         return expand(index_select(g, dim, index), tuple(source.shape))
     return index_select(g, dim, index if not index.ndim else index.squeeze(0))
@@ -959,6 +981,7 @@ def _source_back(g: Any, source: Any, source_dim: int, dim: int, index: Any) -> 
     batching="apart index",
     signature="index_add(Tensor input, int dim, Tensor index, Tensor source, *, Scalar alpha=1, "
     "Tensor out=None)",
+    out="exact",
 )
 class index_add:
     """`alpha * source` added to the positions of a dim that a vector of indices names."""
@@ -970,7 +993,9 @@ class index_add:
 
     self = lambda g: g
 
-    def source(g: Any, source: Any, source_dim: int, dim: int, index: Any, alpha: Any) -> Any:
+    def source(
+        g: Value, source: Value, source_dim: int, dim: int, index: Value, alpha: float
+    ) -> Any:
         found = _source_back(g, source, source_dim, dim, index)
         return found if alpha == 1 else found * alpha
 
@@ -981,6 +1006,7 @@ class index_add:
     samples="(randn(3,2), 0, tensor([0, 2]), randn(2,2))",
     batching="apart index",
     signature="index_copy(Tensor input, int dim, Tensor index, Tensor source, *, Tensor out=None)",
+    out="exact",
 )
 class index_copy:
     """`source` written to the positions of a dim that a vector of indices names."""
@@ -1026,7 +1052,7 @@ class index_copy:
 
     self = lambda g, dim, index: index_fill_number(g, dim, index, 0)
 
-    def source(g: Any, source: Any, source_dim: int, dim: int, index: Any) -> Any:
+    def source(g: Value, source: Value, source_dim: int, dim: int, index: Value) -> Any:
         found = _source_back(g, source, source_dim, dim, index)
         if told.get() is None or is_traced(index) or not found.ndim:
             return found
@@ -1041,7 +1067,7 @@ class index_copy:
 
 @primitive(node="IndexFillBackward0", batching="apart index", writes="shared apart read")
 class index_fill_number:
-    def forward(self: Array, dim: int, index: Array, value: Any) -> Array:
+    def forward(self: Array, dim: int, index: Array, value: Value | Number) -> Array:
         at = wrap_dim(dim, self.ndim)
         if index.dtype not in (np.int64, np.int32):
             raise IndexError("index_fill_(): Expected dtype int64 for index.")
@@ -1087,7 +1113,7 @@ class index_fill_tensor:
     "index_fill(Tensor input, int dim, Tensor index, Scalar value)|inplace",
     samples="(randn(3,2), 0, tensor([0, 2]), 1.)",
 )
-def index_fill(input: Array, dim: int, index: Array, value: Any) -> Any:
+def index_fill(input: Value, dim: int, index: Value, value: Value | Number) -> Any:
     """One value at the positions of a dim that a vector of indices names."""
     if isinstance(value, Tensor):
         return index_fill_tensor(input, dim, index, value)
@@ -1105,6 +1131,7 @@ def index_fill(input: Array, dim: int, index: Array, value: Any) -> Any:
     batching="apart index",
     signature="index_reduce(Tensor input, int dim, Tensor index, Tensor source, str "
     "reduce, *, bool include_self=True, Tensor out=None)",
+    out="exact",
 )
 class index_reduce:
     """`source` reduced into the positions of a dim that a vector of indices names."""
@@ -1133,14 +1160,14 @@ class index_reduce:
         return made
 
     def self__source(
-        g: Any,
-        self: Any,
+        g: Value,
+        self: Value,
         dim: int,
-        index: Any,
-        source: Any,
+        index: Value,
+        source: Value,
         reduce: str,
         include_self: bool,
-        result: Any,
+        result: Value,
     ) -> tuple[Any, Any]:
         grad_self, grad_source = _reduce_back(
             *(g, self, source, result, reduce, include_self),
@@ -1157,7 +1184,7 @@ class index_reduce:
 
 
 # -- by position in the flattened tensor ----------------------------------------------------------
-def _flat_positions(name: str, self: Any, index: Any) -> Any:
+def _flat_positions(name: str, self: Array, index: Array) -> Any:
     if index.dtype != np.int64:
         raise RuntimeError(
             f"{name}(): Expected a long tensor for index, but got {scalar_name(index)}"
@@ -1184,6 +1211,10 @@ def _flat_positions(name: str, self: Any, index: Any) -> Any:
     node="TakeBackward0",
     samples="(randn(2,3), tensor([0, 5, 5]))",
     batching=batching_helpers.of(batching_helpers.taken, lambda: index_select),
+    out=(
+        "exact: take(): self and out expected to have the same dtype, but got "
+        "self.dtype = {0} and out.dtype = {1}"
+    ),
 )
 class take:
     """The elements at positions of the flattened tensor."""
@@ -1215,7 +1246,7 @@ def _put(self: Array, index: Array, source: Array, accumulate: bool = False) -> 
     return in_its_order(made, self)
 
 
-def _put_back(g: Any, source: Any, index: Any, accumulate: bool) -> Any:
+def _put_back(g: Value, source: Value, index: Value, accumulate: bool) -> Any:
     found = take(g, index)
     if told.get() is not None and not accumulate and not is_traced(index):
         size = math.prod(g.shape)
@@ -1247,8 +1278,9 @@ class put:
     numpy=np.take_along_axis,
     primitives=[gather],
     samples="(randn(2,3), tensor([[0], [2]]), 1); (randn(3), tensor([2, 0]))",
+    out="exact",
 )
-def take_along_dim(input: Array, indices: Array, dim: int | None) -> Any:
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None) -> Any:
     """The elements that `indices` names along a dim, both broadcast; without dim: flattened."""
     if dim is None:
         return gather(view_size(input, (-1,)), 0, view_size(indices, (-1,)), False)
@@ -1277,7 +1309,7 @@ def _without(shape: list[int], at: int) -> tuple[int, ...]:
 
 
 # -- a part replaced ------------------------------------------------------------------------------
-def _placed(name: str, self: Any, part: Any, src: Any, made: Any) -> Any:
+def _placed(name: str, self: Array, part: Array, src: Array, made: Array) -> Any:
     if part.shape != src.shape:
         raise RuntimeError(
             f"expected src to have a size equal to the {name} of self. src size = {list(src.shape)}, "
@@ -1314,6 +1346,7 @@ class select_scatter:
     samples="(randn(4), randn(2), 0, 1, 3)",
     signature="slice_scatter(Tensor input, Tensor src, int dim=0, int? start=None, int? "
     "end=None, int step=1, *, Tensor out=None)",
+    out="exact",
 )
 class slice_scatter:
     """`input` with a slice of a dim replaced by `src`."""
@@ -1362,7 +1395,7 @@ class as_strided_scatter:
     """`input` with the elements of a strided view replaced by `src`."""
 
     def forward(
-        self: Array, src: Array, size: Any, stride: Any, storage_offset: int | None = None
+        self: Array, src: Array, size: Shape, stride: Ints, storage_offset: int | None = None
     ) -> Array:
         made = np.array(self, order="C") if self.flags.c_contiguous else copied(self)
         part = as_strided_array(made, size, stride, storage_offset)

@@ -6,6 +6,7 @@ The in-place forms of other functions (`add_`, `clamp_`, ...) come from their ow
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from gradcli.engine.core import modes
 from gradcli.engine.core.batched_arrays import BatchedArray, BatchLevel, is_batched, zeros_of
+from gradcli.engine.core.declaration import Array, DType, Ints, Number, Shape, Value
 from gradcli.engine.core.primitive import VjpRules
 from gradcli.engine.core.promotion import mismatch
 from gradcli.engine.core.tensor import Tensor, edge, retain_anew, wrap
@@ -25,7 +27,7 @@ from gradcli.engine.core.views import (
     will_record,
 )
 from gradcli.engine.registry.rule_helpers import refuse_if, zeros_like
-from gradcli.engine.registry.table import Array, function, primitive
+from gradcli.engine.registry.table import function, primitive
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import resized
 from gradcli.operators.movement import indexing, reshaping
@@ -35,7 +37,7 @@ FAMILY = "inplace"  # as `ops` calls it
 
 
 # -- values written over --------------------------------------------------------------------------
-def _cast(array: Any, dtype: Any) -> Any:
+def _cast(array: Array, dtype: DType) -> Any:
     if array.dtype.kind == "c" and dtype.kind != "c":
         array = array.real
     with np.errstate(all="ignore"):
@@ -56,7 +58,7 @@ def _copy(self: Array, src: Array) -> Array:
 class copy_p:
     self = zeros_like
 
-    def src(g: Any, src_dtype: Any) -> Any:
+    def src(g: Value, src_dtype: DType) -> Any:
         from gradcli.operators.movement.casting import cast_back
 
         return cast_back(g, src_dtype)
@@ -70,20 +72,20 @@ copy_p.node_type.name = lambda self: "torch::autograd::CopyBackwards"
     "copy_(Tensor input, Tensor other, bool async=False)|method|deprecated",
     samples="zeros(3).copy_(randn(3))",
 )
-def copy_(input: Array, other: Array, *flags: bool, **_: bool) -> Any:
+def copy_(input: Tensor, other: Tensor, *flags: bool, **_: bool) -> Any:
     """Write the elements of `other`, broadcast and cast, over those of the tensor."""
     if isinstance(other, (bool, int, float, complex)):
         other = wrap(np.asarray(dtypes.checked(other, dtypes.number_dtype(other))))
     return inplace(copy_p, input, other)
 
 
-def _filled(self: Array, value: Any) -> Array:
+def _filled(self: Array, value: Array) -> Array:
     made = empty_as(self, self.dtype)
     made[...] = value
     return made[()]
 
 
-def _fill(self: Array, value: Any) -> Array:
+def _fill(self: Array, value: float) -> Array:
     return _filled(self, dtypes.checked(value, self.dtype))
 
 
@@ -130,13 +132,13 @@ def _either(name: str, parameter: str) -> tuple[str, str]:
 
 
 @function(*_either("fill", "value"), method=False, samples="(randn(3), 2.)")
-def fill(input: Array, value: Any) -> Any:
+def fill(input: Tensor, value: float) -> Any:
     """A tensor like `input` with one value everywhere."""
     return (fill_tensor if isinstance(value, Tensor) else fill_number)(input, value)
 
 
 @function(*_either("fill_", "value"), name="fill_", samples="zeros(3).fill_(2.)")
-def fill_(input: Array, value: Any) -> Any:
+def fill_(input: Tensor, value: Tensor | Number) -> Any:
     """Write one value over all elements."""
     primitive = fill_tensor_in_place if isinstance(value, Tensor) else fill_number_in_place
     return inplace(primitive, input, value)
@@ -149,7 +151,7 @@ class zero_p:
 
 
 @function("zero_(Tensor input)", samples="randn(3).zero_()")
-def zero_(input: Array) -> Any:
+def zero_(input: Tensor) -> Any:
     """Write 0 over all elements."""
     return inplace(zero_p, input)
 
@@ -159,7 +161,7 @@ def zero_(input: Array) -> Any:
     primitives=[fill_number_in_place],
     samples="zeros(3, 3).fill_diagonal_(2.)",
 )
-def fill_diagonal_(input: Array, fill_value: Any, wrap: bool) -> Any:
+def fill_diagonal_(input: Tensor, fill_value: float, wrap: bool) -> Any:
     """Write one value over the main diagonal; wrap: again below it in tall matrices."""
     refuse_if(input.ndim < 2, "dimensions must larger than 1")
     shape = tuple(input.shape)
@@ -176,7 +178,9 @@ def fill_diagonal_(input: Array, fill_value: Any, wrap: bool) -> Any:
     return input
 
 
-def put_in_place(input: Array, indices: Any, values: Array, accumulate: bool = False) -> Any:
+def put_in_place(
+    input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False
+) -> Any:
     """Write `values` at the given positions of each dim; accumulate adds them."""
     state = modes.current()
     if (
@@ -212,7 +216,7 @@ function(
     "resize_(Tensor input, int[] size, *, MemoryFormat? memory_format=None)|method",
     samples="zeros(2, 3).resize_((3,))",
 )
-def resize_(input: Array, size: Any, memory_format: Any) -> Any:
+def resize_(input: Tensor, size: Shape, memory_format: Any) -> Any:
     """Give the tensor another size; elements that are new hold no particular values."""
     refuse_captured(input, "resize")
     if input.requires_grad and not modes.current().inference:
@@ -236,7 +240,7 @@ def resize_(input: Array, size: Any, memory_format: Any) -> Any:
     "resize_as_(Tensor input, Tensor the_template, *, MemoryFormat? memory_format=None)",
     samples="zeros(2, 3).resize_as_(zeros(3))",
 )
-def resize_as_(input: Array, the_template: Array, memory_format: Any) -> Any:
+def resize_as_(input: Tensor, the_template: Tensor, memory_format: Any) -> Any:
     """Give the tensor the size of another one."""
     return resize_(input, tuple(the_template.shape))
 
@@ -262,9 +266,9 @@ _PLACE = "int storage_offset, int[] size, int[] stride=None)|method"
     samples="zeros(2).set_(ones(3))",
 )
 def set_(
-    input: Array,
+    input: Tensor,
     *,
-    source: Any = None,
+    source: Tensor | None = None,
     storage_offset: int | None = None,
     size: Any = (),
     stride: Any = None,
@@ -336,7 +340,7 @@ def _reshaping(signature: str, primitive: VjpRules, sample: str, aliases: str = 
     """The in-place form of a view."""
     name = signature.partition("(")[0]
 
-    def reshape(input: Array, *options: Any) -> Any:
+    def reshape(input: Tensor, *options: Any) -> Any:
         return reshaped(name, primitive, input, *options)
 
     reshape.__doc__, reshape.__module__ = f"In-place form of `{name[:-1]}`.", __name__
@@ -365,7 +369,7 @@ _reshaping("unsqueeze_(Tensor input, int dim)|method", unsqueeze_p, "0")
     "squeeze_(Tensor input, int[] dim)|method",
     samples="randn(1,3).squeeze_(); randn(1,3).squeeze_(0)",
 )
-def squeeze_(input: Array, dim: Any = None) -> Any:
+def squeeze_(input: Tensor, dim: Ints | int | None = None) -> Any:
     """In-place form of `squeeze`."""
     if dim is None:
         return reshaped("squeeze", squeeze_all_p, input)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 
 from gradcli.engine.core.batched_arrays import BatchLevel, batch_of, full, lifted
-from gradcli.engine.core.declaration import itself
+from gradcli.engine.core.declaration import Array, Arrays, Ints, Value, itself
 from gradcli.engine.core.tensor import Tensor, sized_dim, wrap, wrap_dim
 from gradcli.engine.registry.factory_arguments import nonnegative
 from gradcli.engine.registry.rule_helpers import (
@@ -20,7 +21,7 @@ from gradcli.engine.registry.rule_helpers import (
     refuse_if,
     total,
 )
-from gradcli.engine.registry.table import Array, Arrays, function, operator, primitive
+from gradcli.engine.registry.table import function, operator, primitive
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import Numberless, afresh
 from gradcli.engine.system.dtypes import tensor_name
@@ -49,6 +50,7 @@ FAMILY = "shapes"
     samples="([randn(2,3), randn(1,3)]); ([randn(2,3), randn(2,2)], dim=-1)",
     batching="concatenated",
     signature="cat(Tensor[] tensors, int dim=0, *, Tensor out=None)",
+    out="cast: cat",
 )
 class cat:
     """The tensors one after the other along a dim."""
@@ -81,7 +83,7 @@ class cat:
                     )
         return in_order(np.concatenate(kept, at))
 
-    def tensors(g: Any, tensors_args: Any, dim: int, mask: tuple[bool, ...]) -> list[Any]:
+    def tensors(g: Value, tensors_args: Any, dim: int, mask: tuple[bool, ...]) -> list[Any]:
         found: list[Any] = []
         start = 0
         at = dim % g.ndim
@@ -121,6 +123,7 @@ def _stack(tensors: Arrays, dim: int = 0) -> Array:
     samples="([randn(2,3), randn(2,3)]); ([randn(3), randn(3)], dim=-1)",
     axes="+dim",
     signature="stack(Tensor[] tensors, int dim=0, *, Tensor out=None)",
+    out="cast: cat",
 )
 class stack:
     """The tensors along a new dim."""
@@ -130,27 +133,27 @@ class stack:
     ]
 
 
-def _listed(name: str, tensors: Any) -> list[Any]:
+def _listed(name: str, tensors: Sequence[Value]) -> list[Any]:
     refuse_if(not tensors, "{} expects a non-empty TensorList", name)
     return list(tensors)
 
 
 # -- at least so many dims ------------------------------------------------------------------------
-def _atleast_1d(t: Any) -> Any:
+def _atleast_1d(t: Tensor) -> Any:
     return t if t.ndim else reshape(t, (1,))
 
 
-def _atleast_2d(t: Any) -> Any:
+def _atleast_2d(t: Tensor) -> Any:
     if t.ndim > 1:
         return t
     return unsqueeze(t, 0) if t.ndim else reshape(t, (1, 1))
 
 
-def _as_columns(t: Any) -> Any:
+def _as_columns(t: Tensor) -> Any:
     return t if t.ndim > 1 else reshape(t, (-1 if t.ndim else 1, 1))
 
 
-def _atleast_3d(t: Any) -> Any:
+def _atleast_3d(t: Tensor) -> Any:
     if t.ndim > 2:
         return t
     if t.ndim == 2:
@@ -158,10 +161,10 @@ def _atleast_3d(t: Any) -> Any:
     return unsqueeze(unsqueeze(t, 0), -1) if t.ndim else reshape(t, (1, 1, 1))
 
 
-def _at_least(dims: int, change: Any, primitive: Any, sample: str, doc: str) -> None:
+def _at_least(dims: int, change: Callable[..., Any], primitive: Any, sample: str, doc: str) -> None:
     """`atleast_{dims}d`: of one tensor, or of each of several."""
 
-    def each(input: Any = None, tensors: Any = ()) -> Any:
+    def each(input: Tensor | None = None, tensors: Any = ()) -> Any:
         return tuple(map(change, tensors)) if input is None else change(input)
 
     each.__doc__, each.__module__, name = doc, __name__, f"atleast_{dims}d"
@@ -181,7 +184,9 @@ _at_least(2, _atleast_2d, unsqueeze, "randn(3)", "Numbers and vectors as matrice
 _at_least(3, _atleast_3d, unsqueeze, "randn(2,3)", "What has fewer dims, with three of them.")
 
 
-def _stacking(name: str, change: Any, dim: int, sample: str, doc: str, **about: Any) -> Any:
+def _stacking(
+    name: str, change: Callable[..., Any], dim: int, sample: str, doc: str, **about: Any
+) -> Any:
     """`NAME`: the tensors, each changed to have so many dims, one after the other."""
 
     def stacked(tensors: Arrays) -> Any:
@@ -190,9 +195,8 @@ def _stacking(name: str, change: Any, dim: int, sample: str, doc: str, **about: 
 
     stacked.__doc__, stacked.__module__ = doc, __name__
     signature, samples = f"{name}(Tensor[] tensors, *, Tensor? out=None)", [f"{name}({sample})"]
-    return function(signature, name=name, method=False, primitives=[cat], samples=samples, **about)(
-        stacked
-    )
+    about |= {"method": False, "primitives": [cat], "samples": samples, "out": "cast: cat"}
+    return function(signature, name=name, **about)(stacked)
 
 
 _stacking(
@@ -240,7 +244,7 @@ _stacking(
 class repeat:
     """The tensor repeated along its dims, new ones in front."""
 
-    def forward(self: Array, repeats: Any) -> Array:
+    def forward(self: Array, repeats: Ints) -> Array:
         if len(repeats) < self.ndim:
             raise RuntimeError(
                 "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"
@@ -250,7 +254,7 @@ class repeat:
             nonnegative("repeat", tuple(n * size for n, size in zip(repeats, shape, strict=True)))
         return np.tile(self, repeats) if repeats else self.copy()
 
-    def self(g: Any, repeats: tuple[int, ...], self_sym_sizes: tuple[int, ...]) -> Any:
+    def self(g: Value, repeats: tuple[int, ...], self_sym_sizes: tuple[int, ...]) -> Any:
         if 0 in repeats:
             return new_zeros(g, self_sym_sizes)
         lead = g.ndim - len(self_sym_sizes)
@@ -269,12 +273,12 @@ class repeat:
 
 
 @function("tile(Tensor input, int[] dims)|numpy", samples="(randn(2,3), (2,)); (randn(3), (2,2))")
-def tile(input: Array, dims: Any) -> Any:
+def tile(input: Tensor, dims: Ints) -> Any:
     """The tensor repeated along its dims, counted from the last."""
     return repeat(input, (1,) * (input.ndim - len(dims)) + dims)
 
 
-def _counts(repeats: Any) -> Any:
+def _counts(repeats: Tensor) -> Any:
     array = repeats.array if isinstance(repeats, Tensor) else np.asarray(repeats)
     refuse_if(array.ndim > 1, "repeats must be 0-dim or 1-dim tensor")
     implemented("repeat_interleave_cpu", array, "il")
@@ -294,7 +298,10 @@ _REPEATED = "int? dim=None, *, int? output_size=None)"
     samples="(randn(2,3), 2); (randn(2,3), 2, dim=1)",
 )
 def repeat_interleave(
-    repeats: Any, input: Any = None, dim: int | None = None, output_size: int | None = None
+    repeats: Any,
+    input: Tensor | None = None,
+    dim: int | None = None,
+    output_size: int | None = None,
 ) -> Any:
     """Each element (or position of a dim) repeated in place."""
     if input is None:
@@ -318,7 +325,7 @@ def repeat_interleave(
     return index_select(input, dim, constant(where, input))
 
 
-def _repeat_each(input: Any, times: int, dim: int | None) -> Any:
+def _repeat_each(input: Tensor, times: int, dim: int | None) -> Any:
     if dim is None:
         input, dim = flatten(input), 0
     refuse_if(times < 0, "Repeats must be non-negative")
@@ -343,7 +350,7 @@ def _repeat_each(input: Any, times: int, dim: int | None) -> Any:
 class constant_pad_nd:
     """The last dimensions lengthened by a constant, or shortened."""
 
-    def forward(self: Array, pad: Any, value: Any = 0) -> Array:
+    def forward(self: Array, pad: Ints, value: float = 0) -> Array:
         if len(pad) % 2:
             raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
         if len(pad) // 2 > self.ndim:
@@ -373,12 +380,12 @@ class constant_pad_nd:
 
 
 # -- turned ---------------------------------------------------------------------------------------
-def is_scalar(value: Any) -> bool:
+def is_scalar(value: Array) -> bool:
     """True for NumPy scalars and 0-d arrays."""
     return not value.ndim
 
 
-def _filled(made: Any, values: Any) -> Any:
+def _filled(made: Array, values: Array) -> Any:
     made[...] = values
     return made
 
@@ -393,7 +400,7 @@ def _filled(made: Any, values: Any) -> Any:
 class flip:
     """The order along dims reversed."""
 
-    def forward(self: Array, dims: Any) -> Array:
+    def forward(self: Array, dims: Ints) -> Array:
         at = unique_dims(dims, self.ndim)
         out = copied(self)
         return out if is_scalar(self) else _filled(out, np.flip(self, at))
@@ -402,14 +409,14 @@ class flip:
 
 
 @function("fliplr(Tensor input)|numpy", samples="(randn(2,3))")
-def fliplr(input: Array) -> Any:
+def fliplr(input: Tensor) -> Any:
     """Columns in reverse order."""
     refuse_if(input.ndim < 2, "Input must be >= 2-d.")
     return flip(input, (1,))
 
 
 @function("flipud(Tensor input)|numpy", samples="(randn(2,3))")
-def flipud(input: Array) -> Any:
+def flipud(input: Tensor) -> Any:
     """Rows in reverse order."""
     refuse_if(input.ndim < 1, "Input must be >= 1-d.")
     return flip(input, (0,))
@@ -426,7 +433,7 @@ def flipud(input: Array) -> Any:
 class roll:
     """Elements moved along dims, round the end."""
 
-    def forward(self: Array, shifts: Any, dims: Any = ()) -> Array:
+    def forward(self: Array, shifts: Ints, dims: Ints = ()) -> Array:
         refuse_if(not shifts, "`shifts` required")
         if not dims and len(shifts) == 1:
             return in_order(np.roll(self, shifts[0]))
@@ -454,7 +461,7 @@ class roll:
 class rot90:
     """Turned by k quarters in the plane of two dims."""
 
-    def forward(self: Array, k: int = 1, dims: Any = (0, 1)) -> Array:
+    def forward(self: Array, k: int = 1, dims: Ints = (0, 1)) -> Array:
         if len(dims) != 2:
             raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
         if self.ndim < 2:
@@ -481,6 +488,7 @@ class rot90:
     samples="(randn(3,3)); (randn(2,3,3), -1)",
     symbolic="tril: diagonal",
     signature="tril(Tensor input, int diagonal=0, *, Tensor out=None)",
+    out="exact",
 )
 class tril:
     """The lower triangle; 0 above."""
@@ -498,6 +506,7 @@ class tril:
     samples="(randn(3,3)); (randn(2,3,3), 1)",
     symbolic="triu: diagonal",
     signature="triu(Tensor input, int diagonal=0, *, Tensor out=None)",
+    out="exact",
 )
 class triu:
     """The upper triangle; 0 below."""
@@ -537,8 +546,9 @@ class diag_embed:
 @function(
     "diag(Tensor input, int diagonal=0, *, Tensor? out=None)|numpy",
     samples="(randn(3)); (randn(3,3), 1)",
+    out="exact",
 )
-def diag(input: Array, diagonal: int) -> Any:
+def diag(input: Tensor, diagonal: int) -> Any:
     """The diagonal of a matrix, or the matrix with that diagonal."""
     if input.ndim == 1:
         return diag_embed(input, diagonal, -2, -1)
@@ -554,7 +564,7 @@ def diag(input: Array, diagonal: int) -> Any:
     primitives=[diag_embed],
     samples="(randn(3)); (randn(2,2), 1)",
 )
-def diagflat(input: Array, offset: int) -> Any:
+def diagflat(input: Tensor, offset: int) -> Any:
     """The matrix with all elements on its diagonal."""
     flat = view_size(contiguous(input), (-1,))
     return diag_embed(flat, offset, -2, -1)
@@ -595,7 +605,7 @@ class block_diag_of:
             blocks.append(a.reshape((1,) * (2 - a.ndim) + a.shape))
         return _with_blocks(blocks)
 
-    def tensors(g: Any, tensors_args: Any, mask: tuple[bool, ...]) -> list[Any]:
+    def tensors(g: Value, tensors_args: Any, mask: tuple[bool, ...]) -> list[Any]:
         found: list[Any] = []
         full = [(1,) * (2 - len(s)) + tuple(s) for s in tensors_args]
         rows = [0, *accumulate(s[0] for s in full)]
@@ -618,7 +628,7 @@ class block_diag_of:
 @function(
     "block_diag(Tensor[] tensors)|function", many=tuple, samples="(randn(2,3), randn(2), randn(()))"
 )
-def block_diag(tensors: Arrays) -> Any:
+def block_diag(tensors: Sequence[Tensor]) -> Any:
     """The matrix with the tensors as blocks along its diagonal."""
     if not tensors:
         return wrap(np.zeros((1, 0), dtypes.default.real))
@@ -637,7 +647,7 @@ def _sequence(given: tuple[Any, ...]) -> Any:
     primitives=[expand_size],
     samples="(randn(2), randn(3), indexing='ij'); (randn(2), randn(3), indexing='xy')",
 )
-def meshgrid(given: Arrays, indexing: str | None) -> Any:
+def meshgrid(given: Sequence[Tensor], indexing: str | None) -> Any:
     """The coordinates of a grid: each vector along a dim of its own, repeated along the others."""
     refuse_if(not given, "meshgrid expects a non-empty TensorList")
     for i, t in enumerate(given):
@@ -672,7 +682,7 @@ def meshgrid(given: Arrays, indexing: str | None) -> Any:
 
 
 @function("cartesian_prod(Tensor[] tensors)|function", many=tuple, samples="(randn(2), randn(3))")
-def cartesian_prod(given: Arrays) -> Any:
+def cartesian_prod(given: Sequence[Tensor]) -> Any:
     """All combinations of one element of each vector, as rows."""
     for t in given:
         if t.ndim != 1:
@@ -687,7 +697,7 @@ def cartesian_prod(given: Arrays) -> Any:
     "combinations(Tensor input, int r=2, bool with_replacement=False)|function",
     samples="(randn(4)); (randn(3), 2, True)",
 )
-def combinations(input: Array, r: int, with_replacement: bool) -> Any:
+def combinations(input: Tensor, r: int, with_replacement: bool) -> Any:
     """All r-element combinations of a vector, as rows."""
     if input.ndim != 1:
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.shape)}")

@@ -37,7 +37,11 @@ def constructor(kind: np.dtype[Any]) -> Callable[..., Tensor]:
     """What makes a tensor of the dtype: of sizes (ints or a Size), a sequence, a tensor of that dtype."""
 
     def make(
-        *, device: Any = None, other: Any = None, size: tuple[int, ...] = (0,), data: Any = _NOTHING
+        *,
+        device: str | None = None,
+        other: Tensor | None = None,
+        size: tuple[int, ...] = (0,),
+        data: Any = _NOTHING,
     ) -> Tensor:
         if other is not None:
             if other.array.dtype != kind:
@@ -81,7 +85,7 @@ class _Legacy(type):
     def __call__(cls, *args: Any, **kwargs: Any) -> Tensor:
         return constructor(cls.dtype.dtype)(*args, **kwargs)
 
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: Tensor) -> bool:
         return isinstance(instance, Tensor) and instance.array.dtype == cls.dtype.dtype
 
     def __repr__(cls) -> str:

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.core.declaration import Array
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.rule_helpers import refuse_if
 from gradcli.engine.system import dtypes
 
-Array = Any
 _PYTHON = frozenset([bool, int, float, complex])
 _LEVELS = 64  # as many dimensions as NumPy has
 

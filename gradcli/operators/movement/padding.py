@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from gradcli.engine.core.declaration import Array, Ints
+from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.derivative_pairs import NOTHING, pair
 from gradcli.engine.registry.rule_helpers import implemented, refuse_if
-from gradcli.engine.registry.table import Array, Primitive, function, operator
+from gradcli.engine.registry.table import Primitive, function, operator
 from gradcli.operators.movement.joining import constant_pad_nd
 from gradcli.operators.movement.reshaping import part
 from gradcli.operators.movement.strides import of_images
@@ -27,14 +30,16 @@ def _replicated(size: int, before: int, after: int) -> Any:
     return np.clip(np.arange(-before, size + after), 0, size - 1)
 
 
-def _gathered(x: Any, padding: Any, positions: Any) -> Any:
+def _gathered(x: Array, padding: Ints, positions: Callable[..., Any]) -> Any:
     for i in range(len(padding) // 2):
         dim = x.ndim - 1 - i
         x = x.take(positions(x.shape[dim], padding[2 * i], padding[2 * i + 1]), dim)
     return x
 
 
-def _returned(g: Any, shape: tuple[int, ...], padding: Any, positions: Any) -> Any:
+def _returned(
+    g: Array, shape: tuple[int, ...], padding: Ints, positions: Callable[..., Any]
+) -> Any:
     """The gradient summed where elements were taken more than once."""
     for i in range(len(padding) // 2):
         dim = g.ndim - 1 - i
@@ -46,23 +51,23 @@ def _returned(g: Any, shape: tuple[int, ...], padding: Any, positions: Any) -> A
     return np.ascontiguousarray(g)
 
 
-def _border_rows(kind: str, positions: Any, n: int) -> Primitive:
+def _border_rows(kind: str, positions: Callable[..., Any], n: int) -> Primitive:
     """The primitive of one kind of padding of n dimensions, and that of its derivative."""
 
-    def kernel(self: Array, padding: Any) -> Array:
+    def kernel(self: Array, padding: Ints) -> Array:
         implemented(f"{kind.lower()}_pad{n}d", self, "efdFDbBhHiIlL")
         _check_border(kind, self, padding, n)
         _check_result(kind, self, padding, n)
         return np.ascontiguousarray(_gathered(self, padding, positions))
 
-    def kernel_backward(grad_output: Array, self: Array, padding: Any) -> Array:
+    def kernel_backward(grad_output: Array, self: Array, padding: Ints) -> Array:
         return _returned(grad_output, self.shape, padding, positions)
 
     node = f"{kind}Pad{n}D"
     return pair(node, node, kernel, kernel_backward, NOTHING, linearity="linear")
 
 
-def _check_result(kind: str, x: Any, padding: Any, n: int) -> None:
+def _check_result(kind: str, x: Array, padding: Ints, n: int) -> None:
     """RuntimeError, in PyTorch's words, where nothing is left."""
     sizes = x.shape[x.ndim - n :]
     made = [k + a + b for k, a, b in zip(sizes[::-1], padding[::2], padding[1::2], strict=True)]
@@ -75,7 +80,7 @@ def _check_result(kind: str, x: Any, padding: Any, n: int) -> None:
         raise RuntimeError(f"input ({said}) is too small. Calculated output {left}")
 
 
-def _check_border(kind: str, x: Any, padding: Any, n: int) -> None:
+def _check_border(kind: str, x: Array, padding: Ints, n: int) -> None:
     if not all(x.shape[x.ndim - n - 1 :]):
         raise RuntimeError(
             f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and other "
@@ -97,7 +102,7 @@ _REPLICATE = {n: _border_rows("Replication", _replicated, n) for n in (1, 2, 3)}
 
 
 # -- around the circle ----------------------------------------------------------------------------
-def _circular(input: Any, pad: tuple[int, ...]) -> Any:
+def _circular(input: Tensor, pad: tuple[int, ...]) -> Any:
     """Written piece by piece into an empty tensor, as PyTorch does."""
     n = len(pad) // 2
     shape = list(input.shape)
@@ -137,7 +142,7 @@ def _circular(input: Any, pad: tuple[int, ...]) -> Any:
     samples="(randn(2,3), (1,2)); (randn(2,3,4), (1,2), mode='reflect'); "
     "(randn(2,3,4), (1,2), mode='replicate'); (randn(2,3,4), (1,2), mode='circular')",
 )
-def pad(input: Array, pad: Any, mode: str, value: float | None) -> Any:
+def pad(input: Tensor, pad: Ints, mode: str, value: float | None) -> Any:
     """The last dimensions padded: pairs of sizes, from the last dimension on."""
     sizes = tuple(pad)
     refuse_if(len(sizes) % 2, "Padding length must be divisible by 2")

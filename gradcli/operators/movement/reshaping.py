@@ -7,7 +7,7 @@ that a write through a view reaches its base. Dims are saved as they were given.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import accumulate
 from math import prod
@@ -19,7 +19,7 @@ import numpy as np
 import gradcli.engine.system.budget as budget
 from gradcli.engine.core import basic_primitives
 from gradcli.engine.core.basic_primitives import view_of
-from gradcli.engine.core.declaration import itself
+from gradcli.engine.core.declaration import Array, Ints, Shape, Value, itself
 from gradcli.engine.core.gradients import sum_to
 from gradcli.engine.core.promotion import mismatch
 from gradcli.engine.core.size import Size
@@ -39,7 +39,6 @@ from gradcli.engine.registry.rule_helpers import (
     unrecorded,
 )
 from gradcli.engine.registry.table import (
-    Array,
     function,
     lift,
     operator,
@@ -104,7 +103,7 @@ class view_dtype:
         return self.view(dtype.dtype)
 
 
-def dtype_view(input: Array, dtype: dtypes.dtype) -> Any:
+def dtype_view(input: Tensor, dtype: dtypes.dtype) -> Any:
     """The bytes read as another dtype."""
     out = view_dtype(input, dtype)
     if isinstance(input, Tensor):
@@ -126,7 +125,7 @@ view = overloads(
     "reshape(Tensor input, int[] shape)|numpy",
     samples="(randn(2,3), (3, 2)); (randn(2,3), (-1,)); (randn(()), (1,1))",
 )
-def reshape(input: Array, shape: Any) -> Any:
+def reshape(input: Tensor, shape: Shape) -> Any:
     """Another shape: a view where the memory allows it, else a copy."""
     if not isinstance(input, Tensor) or input.is_contiguous():
         return view_size(input, shape)
@@ -138,7 +137,7 @@ def reshape(input: Array, shape: Any) -> Any:
 
 
 @function("view_as(Tensor input, Tensor other)", samples="(randn(2,3), randn(3,2))")
-def view_as(input: Array, other: Array) -> Any:
+def view_as(input: Tensor, other: Tensor) -> Any:
     """The same memory in the shape of `other`."""
     return view_size(input, tuple(other.shape))
 
@@ -148,7 +147,7 @@ def view_as(input: Array, other: Array) -> Any:
     primitives=[view_size],
     samples="(randn(2,3), randn(3,2))",
 )
-def reshape_as(input: Array, other: Array) -> Any:
+def reshape_as(input: Tensor, other: Tensor) -> Any:
     """`input` in the shape of `other`."""
     return reshape(input, tuple(other.shape))
 
@@ -158,7 +157,7 @@ def reshape_as(input: Array, other: Array) -> Any:
     primitives=[view_size],
     samples="(randn(2,3,2)); (randn(2,3,2), 1); (randn(()))",
 )
-def flatten(input: Array, start_dim: int, end_dim: int) -> Any:
+def flatten(input: Tensor, start_dim: int, end_dim: int) -> Any:
     """Dims `start_dim` to `end_dim` become one."""
     ndim = input.ndim
     start, end = wrap_dim(start_dim, ndim), wrap_dim(end_dim, ndim)
@@ -173,7 +172,7 @@ def flatten(input: Array, start_dim: int, end_dim: int) -> Any:
 
 
 @function("ravel(Tensor input)|numpy", samples="(randn(2,3))")
-def ravel(input: Array) -> Any:
+def ravel(input: Tensor) -> Any:
     """One dimension."""
     return view_size(input.contiguous() if isinstance(input, Tensor) else input, (-1,))
 
@@ -183,7 +182,7 @@ def ravel(input: Array) -> Any:
     "unflatten(Tensor input, int dim, int[] sizes)|method|python -> unflatten(dim, sizes)",
     samples="(randn(2,6), 1, (2,3))",
 )
-def unflatten(input: Array, dim: int, sizes: Any) -> Any:
+def unflatten(input: Tensor, dim: int, sizes: Shape) -> Any:
     """One dim becomes several."""
     at = wrap_dim(dim, input.ndim)
     given = sizes
@@ -233,7 +232,7 @@ class unsqueeze:
     self = lambda g, dim: squeeze_dim(g, dim)
 
 
-def _squeezed(array: Any, gone: Any) -> Any:
+def _squeezed(array: Array, gone: Any) -> Any:
     shape = array.shape
     keep = [i for i, n in enumerate(shape) if n != 1 or i not in gone]
     if len(keep) == len(shape):
@@ -243,7 +242,7 @@ def _squeezed(array: Any, gone: Any) -> Any:
     return strided(array, [shape[i] for i in keep], [array.strides[i] for i in keep])
 
 
-def _unsqueeze_to(g: Any, sizes: tuple[int, ...], dims: Any = None) -> Any:
+def _unsqueeze_to(g: Value, sizes: tuple[int, ...], dims: Ints | None = None) -> Any:
     """The gradient of a squeeze: the dims of size 1 back where they were."""
     ndim = len(sizes)
     wanted = range(ndim) if dims is None else sorted(d % max(ndim, 1) for d in dims)
@@ -279,7 +278,7 @@ class squeeze_dims:
     "squeeze(Tensor input, int[] dim)",
     samples="(randn(1,3,1)); (randn(1,3,1), 0); (randn(1,3,1), (0,2))",
 )
-def squeeze(input: Array, dim: Any = None) -> Any:
+def squeeze(input: Tensor, dim: Ints | int | None = None) -> Any:
     """Without the dims of size 1: all of them, or those of `dim` that are."""
     if dim is None:
         return squeeze_all(input)
@@ -310,7 +309,7 @@ class transpose:
 
 
 @function("swapaxes(Tensor input, int axis0, int axis1)", samples="(randn(2,3), 0, 1)")
-def swapaxes(input: Array, axis0: int, axis1: int) -> Any:
+def swapaxes(input: Tensor, axis0: int, axis1: int) -> Any:
     """Two dims exchanged: `transpose` under NumPy's name."""
     return transpose(input, axis0, axis1)
 
@@ -347,7 +346,7 @@ class t:
 class permute:
     """The dims in another order."""
 
-    def forward(self: Array, dims: Any) -> Array:
+    def forward(self: Array, dims: Ints) -> Array:
         if len(dims) != self.ndim:
             raise RuntimeError(
                 "permute(sparse_coo): number of dimensions in the tensor input does not match the length "
@@ -359,7 +358,7 @@ class permute:
             raise RuntimeError("permute(): duplicate dims are not allowed.")
         return self.transpose(order) if order else self[...]
 
-    def self(g: Any, dims: tuple[int, ...]) -> Any:
+    def self(g: Value, dims: tuple[int, ...]) -> Any:
         ndim = len(dims)
         back = [0] * ndim
         for i, d in enumerate(dims):
@@ -375,7 +374,7 @@ class permute:
     primitives=[permute],
     samples="(randn(2,3,4), 0, -1); (randn(2,3,4), (0,1), (1,0))",
 )
-def movedim(input: Array, source: Any, destination: Any) -> Any:
+def movedim(input: Tensor, source: Ints | int, destination: Ints | int) -> Any:
     """Dims moved to other places, the others in their order."""
     ndim = input.ndim
     sources, places = as_dims(source), as_dims(destination)
@@ -397,7 +396,7 @@ def movedim(input: Array, source: Any, destination: Any) -> Any:
     return permute(input, tuple(next(rest) if d < 0 else d for d in order))
 
 
-def numpy_t(input: Any) -> Any:
+def numpy_t(input: Tensor) -> Any:
     """`x.T`: all dims reversed."""
     if input.ndim != 2:
         warnings.warn(_T_ON_0D if not input.ndim else _T_ON_ND, UserWarning, stacklevel=2)
@@ -412,7 +411,7 @@ _T_ON_ND = (
 )
 
 
-def matrix_t(input: Any) -> Any:
+def matrix_t(input: Tensor) -> Any:
     """`x.mT`: the last two dims exchanged."""
     if input.ndim < 2:
         if not input.ndim:
@@ -428,7 +427,7 @@ _MT_ON_0D = "Tensor.{} is deprecated on 0-D tensors. Consider using x.conj()."
 
 
 @function("adjoint(Tensor input)", samples="(randn(2,3))")
-def adjoint(input: Array) -> Any:
+def adjoint(input: Tensor) -> Any:
     """The conjugate transpose of the last two dims."""
     if input.ndim < 2:
         if not input.ndim:
@@ -440,7 +439,7 @@ def adjoint(input: Array) -> Any:
     return conj(transpose(input, -2, -1))
 
 
-def matrix_h(input: Any) -> Any:
+def matrix_h(input: Tensor) -> Any:
     """`x.H`: the conjugate transpose of a matrix."""
     if input.ndim not in (0, 2):
         more = " For batches of matrices, consider using tensor.mH" if input.ndim > 2 else ""
@@ -458,13 +457,13 @@ expand_size = basic_primitives.expand_size
     "expand(Tensor input, int[] size, *, bool implicit=False)|method",
     samples="(randn(3), (2,3)); (randn(2,1), (-1,3)); (randn(()), (2,))",
 )
-def expand(input: Array, size: Any, implicit: bool = False) -> Any:
+def expand(input: Tensor, size: Shape, implicit: bool = False) -> Any:
     """Dims of size 1 repeated, and new ones in front, without a copy; -1 keeps a size."""
     return expand_size(input, size)
 
 
 @function("expand_as(Tensor input, Tensor other)", samples="(randn(3), randn(2,3))")
-def expand_as(input: Array, other: Array) -> Any:
+def expand_as(input: Tensor, other: Tensor) -> Any:
     """`input` expanded to the shape of `other`."""
     return expand_size(input, tuple(other.shape))
 
@@ -483,7 +482,7 @@ broadcast_to = overloads(
     primitives=[expand_size],
     samples="(randn(2,3), (1,3))",
 )
-def sum_to_size(input: Array, size: Any) -> Any:
+def sum_to_size(input: Tensor, size: Any) -> Any:
     """Summed over the dims that would have to be expanded from `size`."""
     given = size
     shape = tuple(input.shape)
@@ -533,7 +532,7 @@ def broadcast_shapes(shapes: Any) -> Any:
     primitives=[expand_size],
     samples="(randn(3), randn(2,1))",
 )
-def broadcast_tensors(tensors: Any) -> Any:
+def broadcast_tensors(tensors: Sequence[Tensor]) -> Any:
     """The tensors, each expanded to their common shape."""
     shape = broadcast_shape([t.shape for t in tensors])
     return tuple(t if tuple(t.shape) == shape else expand_size(t, shape) for t in tensors)
@@ -575,7 +574,7 @@ class select:
 class select_backward:
     """`select_scatter(zeros(input_sizes), grad_output, dim, index)`."""
 
-    def forward(grad_output: Array, input_sizes: Any, dim: int, index: int) -> Array:
+    def forward(grad_output: Array, input_sizes: Shape, dim: int, index: int) -> Array:
         made = new_zeros(grad_output, input_sizes)
         made[_at(dim % len(input_sizes), index)] = grad_output
         return made
@@ -583,7 +582,7 @@ class select_backward:
     grad_output = select
 
 
-def bounds(size: int, start: Any, end: Any) -> tuple[int, int]:
+def bounds(size: int, start: int, end: int | None) -> tuple[int, int]:
     """A slice's bounds, as a slice of PyTorch's clamps them."""
     start, end = 0 if start is None else start, END if end is None else end
     start = min(max(start + size if start < 0 else start, 0), size)
@@ -609,7 +608,7 @@ class slice_p:
     )
 
 
-def part(value: Any, dim: int, start: Any, end: Any) -> Any:
+def part(value: Tensor, dim: int, start: int, end: int | None) -> Any:
     """The positions of a dim from `start` to `end`."""
     return slice_p(value, dim, start, end, 1)
 
@@ -619,7 +618,7 @@ class slice_backward:
     """`slice_scatter(zeros(input_sizes), grad_output, dim, start, end, step)`."""
 
     def forward(
-        grad_output: Array, input_sizes: Any, dim: int, start: int, end: int, step: int
+        grad_output: Array, input_sizes: Shape, dim: int, start: int, end: int, step: int
     ) -> Array:
         made = new_zeros(grad_output, input_sizes)
         at = dim % len(input_sizes)
@@ -635,7 +634,7 @@ class slice_backward:
     "narrow(Tensor input, int dim, int start, int length)",
     samples="(randn(2,4), 1, 1, 2)",
 )
-def narrow(input: Array, dim: int, start: Any, length: int) -> Any:
+def narrow(input: Value, dim: int, start: int, length: int) -> Any:
     """`length` positions of a dim, from `start`."""
     if not input.ndim:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
@@ -700,7 +699,7 @@ class diagonal:
 class diagonal_backward:
     """`diagonal_scatter(zeros(input_sizes), grad_output, offset, dim1, dim2)`."""
 
-    def forward(grad_output: Array, input_sizes: Any, offset: int, dim1: int, dim2: int) -> Array:
+    def forward(grad_output: Array, input_sizes: Shape, offset: int, dim1: int, dim2: int) -> Array:
         made = new_zeros(grad_output, input_sizes)
         diagonal.kernel(made, offset, dim1, dim2)[...] = grad_output
         return made
@@ -711,7 +710,7 @@ class diagonal_backward:
 @function(
     "linalg.diagonal(Tensor A, *, int offset=0, int dim1=-2, int dim2=-1)", samples="(randn(3,3))"
 )
-def linalg_diagonal(A: Array, offset: int, dim1: int, dim2: int) -> Any:
+def linalg_diagonal(A: Tensor, offset: int, dim1: int, dim2: int) -> Any:
     """A diagonal of the last two dims."""
     return diagonal(A, offset, dim1, dim2)
 
@@ -752,7 +751,7 @@ class unfold:
     "linear", node="UnfoldBackwardBackward0", sizes="input_sizes", symbolic="slope of windows"
 )
 class unfold_backward:
-    def forward(grad_in: Array, input_sizes: Any, dim: int, size: int, step: int) -> Array:
+    def forward(grad_in: Array, input_sizes: Shape, dim: int, size: int, step: int) -> Array:
         made = np.zeros(input_sizes, grad_in.dtype)
         windows = unfold.kernel(made, dim, size, step)
         if step >= size or windows.ndim == 1:
@@ -792,7 +791,9 @@ def _split_sizes(split_size: int, n: int) -> list[int]:
     return [min(split_size, n - s) for s in range(0, max(n, 1), split_size)]
 
 
-def _joined(grads: Any, self_sym_sizes: tuple[int, ...], split_sizes: Any, dim: int) -> Any:
+def _joined(
+    grads: Sequence[Value | None], self_sym_sizes: tuple[int, ...], split_sizes: Any, dim: int
+) -> Any:
     """The gradients of parts, zeros for the missing ones, along a dim."""
     at = dim % len(self_sym_sizes)
     like = next(g for g in grads if g is not None)
@@ -803,7 +804,9 @@ def _joined(grads: Any, self_sym_sizes: tuple[int, ...], split_sizes: Any, dim: 
     return cat(parts, at)
 
 
-def _split_back(g: Any, self_sym_sizes: tuple[int, ...], split_size: int, dim: int) -> Any:
+def _split_back(
+    g: Sequence[Value | None], self_sym_sizes: tuple[int, ...], split_size: int, dim: int
+) -> Any:
     return _joined(g, self_sym_sizes, _split_sizes(split_size, self_sym_sizes[dim]), dim)
 
 
@@ -812,7 +815,7 @@ class split_size:
     self = _split_back
 
 
-def _copies(parts: Any) -> Any:
+def _copies(parts: Sequence[Array]) -> Any:
     return [p.copy() for p in parts]
 
 
@@ -834,7 +837,7 @@ class unsafe_split:
 
 @primitive("linear view list", node="SplitWithSizesBackward0", symbolic="split")
 class split_by_sizes:
-    def forward(self: Array, split_sizes: Any, dim: int = 0) -> Any:
+    def forward(self: Array, split_sizes: Shape, dim: int = 0) -> Any:
         at = wrap_dim(dim, self.ndim)
         if not self.ndim:
             raise RuntimeError("split expects at least a 1-dimensional tensor")
@@ -867,7 +870,7 @@ class split_by_sizes:
 class unsafe_split_with_sizes:
     """As `split_with_sizes`, but the parts are no views."""
 
-    def forward(self: Array, split_sizes: Any, dim: int = 0) -> Any:
+    def forward(self: Array, split_sizes: Shape, dim: int = 0) -> Any:
         return _copies(split_by_sizes.kernel(self, split_sizes, dim))
 
     self = _joined
@@ -876,7 +879,7 @@ class unsafe_split_with_sizes:
 @function(
     "split_with_sizes(Tensor input, int[] split_sizes, int dim=0)", samples="(randn(3,2), (1,2))"
 )
-def split_with_sizes(input: Array, split_sizes: Any, dim: int) -> Any:
+def split_with_sizes(input: Tensor, split_sizes: Shape, dim: int) -> Any:
     """Parts of the given sizes along a dim."""
     return split_by_sizes(input, split_sizes, dim)
 
@@ -888,7 +891,7 @@ def split_with_sizes(input: Array, split_sizes: Any, dim: int) -> Any:
     primitives=[split_size, split_by_sizes],
     samples="(randn(5,2), 2); (randn(2,3), (1,2), 1)",
 )
-def split(tensor: Array, split_size: Any, dim: int) -> Any:
+def split(tensor: Tensor, split_size: Any, dim: int) -> Any:
     """Parts of a size (the last may be smaller), or of the given sizes, along a dim."""
     return (split_in if isinstance(split_size, int) else split_with_sizes)(tensor, split_size, dim)
 
@@ -900,7 +903,7 @@ split_in = Parser(tuple(f"split(Tensor input, {t}" for t in _IN_PARTS), split_si
 @function(
     "chunk(Tensor input, int chunks, int dim=0)", samples="(randn(5,2), 3); (randn(2,3), 2, dim=1)"
 )
-def chunk(input: Array, chunks: int, dim: int) -> Any:
+def chunk(input: Tensor, chunks: int, dim: int) -> Any:
     """At most `chunks` parts of equal size along a dim."""
     if not input.ndim:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
@@ -919,7 +922,7 @@ def chunk(input: Array, chunks: int, dim: int) -> Any:
     primitives=[unsafe_split],
     samples="(randn(4,2), 2)[0]",
 )
-def unsafe_chunk(input: Array, chunks: int, dim: int) -> Any:
+def unsafe_chunk(input: Tensor, chunks: int, dim: int) -> Any:
     """As `chunk`, but the parts are no views."""
     n = input.shape[wrap_dim(dim, input.ndim)]
     length = -(-n // chunks)
@@ -928,7 +931,7 @@ def unsafe_chunk(input: Array, chunks: int, dim: int) -> Any:
     return unsafe_split(input, length, dim)
 
 
-def _tensor_split(input: Array, indices_or_sections: Any, dim: int) -> Any:
+def _tensor_split(input: Tensor, indices_or_sections: Ints | int, dim: int) -> Any:
     if not input.ndim:
         raise RuntimeError(
             "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
@@ -972,7 +975,7 @@ tensor_split = overloads(
 )
 
 
-def _split_along(name: str, input: Any, given: Any, at: int, least: int) -> Any:
+def _split_along(name: str, input: Tensor, given: Ints | int, at: int, least: int) -> Any:
     if input.ndim < least:
         raise RuntimeError(
             f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with "
@@ -989,7 +992,7 @@ def _split_along(name: str, input: Any, given: Any, at: int, least: int) -> Any:
 
 
 def _splitting(name: str, at: int, least: int, doc: str, *samples: str) -> Any:
-    def parts(input: Array, given: Any) -> Any:
+    def parts(input: Tensor, given: Ints | int) -> Any:
         dim = 0 if least == 1 and input.ndim == 1 else at
         return _split_along(name, input, given, dim, least)
 
@@ -1028,7 +1031,7 @@ class unbind:
         budget.items(self.shape[at], "a tuple of tensors", budget.MAX_TENSORS)
         return [self[_at(at, i)] for i in range(self.shape[at])]
 
-    def self(grads: Any, dim: int) -> Any:
+    def self(grads: Sequence[Value | None], dim: int) -> Any:
         like = next(g for g in grads if g is not None)
         return resolve("stack")(
             [new_zeros(like, tuple(like.shape)) if g is None else g for g in grads], dim
@@ -1051,16 +1054,16 @@ class alias:
     self = lambda g: g
 
 
-def memory_add(memory: Any, where: Any, values: Any) -> Any:
+def memory_add(memory: Array, where: Array, values: Array) -> Any:
     """`values` added at positions of a vector."""
     return resolve("index_add")(memory, 0, where, values)
 
 
-def _extent(shape: Any, strides: Any) -> int:
+def _extent(shape: Shape, strides: Ints) -> int:
     return 1 + sum(int(n - 1) * int(s) for n, s in zip(shape, strides, strict=True))
 
 
-def _overlapping(shape: Any, strides: Any) -> bool:
+def _overlapping(shape: Shape, strides: Ints) -> bool:
     """True where elements of a strided view may share a place in memory."""
     reach = 0
     for s, n in sorted((s, n) for n, s in zip(shape, strides, strict=True) if n != 1):
@@ -1070,7 +1073,7 @@ def _overlapping(shape: Any, strides: Any) -> bool:
     return False
 
 
-def positions(shape: Any, strides: Any) -> Any:
+def positions(shape: Shape, strides: Ints) -> Any:
     """Where each element of a strided view lies, counted in elements from its first."""
     total = np.zeros(shape, np.int64)
     for axis, (n, stride) in enumerate(zip(shape, strides, strict=True)):
@@ -1089,10 +1092,12 @@ def positions(shape: Any, strides: Any) -> Any:
 class as_strided:
     """The memory of `input` read with the given size and strides, counted in elements."""
 
-    def forward(self: Array, size: Any, stride: Any, storage_offset: int | None = None) -> Array:
+    def forward(self: Array, size: Shape, stride: Ints, storage_offset: int | None = None) -> Array:
         return as_strided_array(self, size, stride, storage_offset)
 
-    def self(g: Any, self_geometry: Any, size: Any, stride: Any, storage_offset: Any) -> Any:
+    def self(
+        g: Value, self_geometry: Any, size: Shape, stride: Ints, storage_offset: int | None
+    ) -> Any:
         """The gradient of a strided view: put in memory as it lies, then read as the input lies there."""
         shape, strides, offset = self_geometry
         if 0 in shape or 0 in size:
@@ -1197,7 +1202,7 @@ class conj_physical_of:
 
 
 @function("conj(Tensor input)", numpy=np.conjugate, samples="(randn(2, dtype=complex128))")
-def conj_(input: Array) -> Any:
+def conj_(input: Tensor) -> Any:
     """The complex conjugates; a real tensor itself."""
     if not is_complex(input):
         return input
@@ -1210,32 +1215,33 @@ def conj_(input: Array) -> Any:
 @function(
     "conj_physical(Tensor input, *, Tensor? out=None)|inplace",
     samples="(randn(2, dtype=complex128))",
+    out="exact: found",
 )
-def conj_physical(input: Array) -> Any:
+def conj_physical(input: Value) -> Any:
     """The complex conjugates, never lazily; a real tensor itself."""
     return conj_physical_of(input) if is_complex(input) else input
 
 
 @function("is_conj(Tensor input)", samples="(randn(2, dtype=complex128))")
-def is_conj(input: Array) -> bool:
+def is_conj(input: Tensor) -> bool:
     """True for a result of `conj` that `resolve_conj` would copy."""
     return getattr(input, "conjugated", False)
 
 
 @function("is_neg(Tensor input)|function", samples="(randn(2))")
-def is_neg(input: Array) -> bool:
+def is_neg(input: Tensor) -> bool:
     """False: nothing is negated lazily."""
     return False
 
 
 @function("resolve_conj(Tensor input)", samples="(randn(2, dtype=complex128))")
-def resolve_conj(input: Array) -> Any:
+def resolve_conj(input: Tensor) -> Any:
     """Itself; a copy of a result of `conj`, which is lazy in PyTorch."""
     return input.clone() if is_conj(input) else input
 
 
 @function("resolve_neg(Tensor input)", samples="(randn(2))")
-def resolve_neg(input: Array) -> Any:
+def resolve_neg(input: Tensor) -> Any:
     """Itself: nothing is negated lazily."""
     return input
 
@@ -1243,7 +1249,7 @@ def resolve_neg(input: Array) -> Any:
 @function(
     "real(Tensor input)|numpy", primitives=[view_as_real], samples="(randn(2, dtype=complex128))"
 )
-def real(input: Array) -> Any:
+def real(input: Tensor) -> Any:
     """The real parts; a real tensor itself."""
     if not is_complex(input):
         return input
@@ -1254,7 +1260,7 @@ def real(input: Array) -> Any:
 @function(
     "imag(Tensor input)|numpy", primitives=[view_as_real], samples="(randn(2, dtype=complex128))"
 )
-def imag(input: Array) -> Any:
+def imag(input: Tensor) -> Any:
     """The imaginary parts of a complex tensor."""
     if not is_complex(input):
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
@@ -1265,7 +1271,7 @@ def imag(input: Array) -> Any:
     return select(pairs, pairs.ndim - 1, 1)
 
 
-def _put(part: Callable[[Any], Any], x: Any, value: Any) -> None:
+def _put(part: Callable[[Any], Any], x: Tensor, value: int) -> None:
     """`x.real = value`, which is copied."""
     if isinstance(value, (bool, int, float)):
         part(x).copy_(lift(value))

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core import random
+from gradcli.engine.core.declaration import Array, Number, Shape
 from gradcli.engine.core.random import Generator
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.core.views import inplace
 from gradcli.engine.registry.factory_arguments import OPTIONS, finish, kind_of, makes, nonnegative
 from gradcli.engine.registry.rule_helpers import refuse_if, zeros_like
-from gradcli.engine.registry.table import Array, function, primitive
+from gradcli.engine.registry.table import function, primitive
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.dtypes import scalar_name
 from gradcli.operators.movement.strides import axes_of, from_memory
@@ -35,7 +36,7 @@ def _drawn(text: str) -> tuple[str, str]:
 
 # -- state ----------------------------------------------------------------------------------------
 @function("manual_seed(Any seed)|python|function", aliases="random.manual_seed")
-def manual_seed(seed: Any) -> Generator:
+def manual_seed(seed: int) -> Generator:
     """Start the default generator's sequence of this seed."""
     return random.manual_seed(seed)
 
@@ -59,14 +60,14 @@ def get_rng_state() -> Tensor:
 
 
 @function("set_rng_state(Any new_state)|python|function", aliases="random.set_rng_state")
-def set_rng_state(new_state: Any) -> None:
+def set_rng_state(new_state: Tensor) -> None:
     """Set the default generator's state."""
     random.set_rng_state(new_state)
 
 
 @function("fork_rng(Any devices=None, Any enabled=True)|python|function", name="random.fork_rng")
 @contextmanager
-def fork_rng(devices: Any, enabled: Any) -> Iterator[None]:
+def fork_rng(devices: Any, enabled: bool) -> Iterator[None]:
     """A context after which the default generator goes on from where it was before."""
     before = random.get_rng_state()
     try:
@@ -78,14 +79,14 @@ def fork_rng(devices: Any, enabled: Any) -> Iterator[None]:
 
 # -- by size --------------------------------------------------------------------------------------
 @makes(*_drawn("rand(int[] size, *, Tensor out=None"), samples="(2, 3)")
-def rand(*, size: Any, kind: Kind | None, generator: Generator | None = None) -> Array:
+def rand(*, size: Shape, kind: Kind | None, generator: Generator | None = None) -> Array:
     """Numbers uniform in [0, 1); the size is given as ints or as one sequence."""
     kind = kind or dtypes.default.real
     return random.uniform(nonnegative("rand", size), kind, generator=generator)
 
 
 @makes(*_drawn("randn(int[] size, *, Tensor out=None"), samples="(2, 3)")
-def randn(*, size: Any, kind: Kind | None, generator: Generator | None = None) -> Array:
+def randn(*, size: Shape, kind: Kind | None, generator: Generator | None = None) -> Array:
     """Standard normal numbers; the size is given as ints or as one sequence."""
     kind = kind or dtypes.default.real
     return random.normal(nonnegative("randn", size), kind, generator=generator)
@@ -97,7 +98,7 @@ def randn(*, size: Any, kind: Kind | None, generator: Generator | None = None) -
     samples="(0, 10, (3,))",
 )
 def randint(
-    *, high: int, size: Any, kind: Kind | None, low: int = 0, generator: Generator | None = None
+    *, high: int, size: Shape, kind: Kind | None, low: int = 0, generator: Generator | None = None
 ) -> Array:
     """Integers uniform in [low, high): `randint([low,] high, size)`."""
     kind = kind or np.dtype(np.int64)
@@ -130,7 +131,7 @@ _LIKE = "*, MemoryFormat? memory_format=None"
 
 @makes(*_drawn(f"rand_like(Tensor input, {_LIKE}"), samples="(randn(2, 3))")
 def rand_like(
-    *, input: Array, memory_format: Any, kind: Kind | None, generator: Generator | None = None
+    *, input: Tensor, memory_format: Any, kind: Kind | None, generator: Generator | None = None
 ) -> Array:
     """Numbers uniform in [0, 1) in the shape and dtype of `input`."""
     return _drawn_like(input.array, kind or input.array.dtype, random.uniform, 0.0, 1.0, generator)
@@ -138,7 +139,7 @@ def rand_like(
 
 @makes(*_drawn(f"randn_like(Tensor input, {_LIKE}"), samples="(randn(2, 3))")
 def randn_like(
-    *, input: Array, memory_format: Any, kind: Kind | None, generator: Generator | None = None
+    *, input: Tensor, memory_format: Any, kind: Kind | None, generator: Generator | None = None
 ) -> Array:
     """Standard normal numbers in the shape and dtype of `input`."""
     return _normal_like(input.array, kind or input.array.dtype, 0.0, 1.0, generator)
@@ -152,8 +153,8 @@ def randn_like(
 )
 def randint_like(
     *,
-    input: Array,
-    high: Any,
+    input: Tensor,
+    high: int,
     memory_format: Any,
     kind: Kind | None,
     low: int = 0,
@@ -165,7 +166,7 @@ def randint_like(
 
 
 # -- with parameters that are tensors -------------------------------------------------------------
-def _standard(mean: Array, std: Array, kind: Kind, generator: Generator | None) -> Array:
+def _standard(mean: Array | Number, std: Array, kind: Kind, generator: Generator | None) -> Array:
     shape = np.broadcast_shapes(np.shape(mean), np.shape(std))
     if not bool(np.all(np.asarray(std) >= 0)):
         raise RuntimeError(
@@ -179,7 +180,7 @@ def _standard(mean: Array, std: Array, kind: Kind, generator: Generator | None) 
 
 @primitive("random", node="NormalBackward1")
 class normal_mean:
-    def forward(mean: Array, *, std: Any = 1.0, generator: Any = None) -> Array:
+    def forward(mean: Array, *, std: float = 1.0, generator: Any = None) -> Array:
         refuse_if(not std >= 0, "normal expects std >= 0.0, but found std {:g}", std)
         return random.normal(np.shape(mean), mean.dtype, 0.0, std, generator) + mean
 
@@ -188,7 +189,7 @@ class normal_mean:
 
 @primitive("random", node="NormalBackward2")
 class normal_std:
-    def forward(std: Array, *, mean: Any = 0.0, generator: Any = None) -> Array:
+    def forward(std: Array, *, mean: float = 0.0, generator: Any = None) -> Array:
         return _standard(mean, std, std.dtype, generator)
 
     std = lambda g, std_sym_sizes: zeros_like(g)
@@ -251,7 +252,7 @@ class multinomial_row:
     overlap="whole whole",
 )
 def normal(
-    *, mean: Any, std: Any, generator: Generator | None, size: Any = None, **options: Any
+    *, mean: Any, std: Any, generator: Generator | None, size: Shape | None = None, **options: Any
 ) -> Any:
     """Normal numbers: of one mean and deviation and a size, or of tensors of them."""
     if size is not None:
@@ -271,7 +272,7 @@ def normal(
     samples="(rand(2, 3))",
     overlap="whole whole",
 )
-def bernoulli(*, input: Array, generator: Generator | None, p: float | None = None) -> Any:
+def bernoulli(*, input: Tensor, generator: Generator | None, p: float | None = None) -> Any:
     """Ones with the probabilities in `input` (or all with probability `p`), zeros otherwise."""
     if p is None:
         return bernoulli_p(input, generator=generator)
@@ -283,7 +284,7 @@ def bernoulli(*, input: Array, generator: Generator | None, p: float | None = No
     "poisson(Tensor input, Generator? generator=None)|function",
     samples="(rand(2, 3)*5)",
 )
-def poisson(input: Array, generator: Generator | None) -> Any:
+def poisson(input: Tensor, generator: Generator | None) -> Any:
     """Numbers of Poisson's distribution with the rates in `input`."""
     return poisson_row(input, generator=generator)
 
@@ -291,9 +292,10 @@ def poisson(input: Array, generator: Generator | None) -> Any:
 @function(
     f"multinomial(Tensor input, int num_samples, bool replacement=False, *, {_SOURCE}, Tensor out=None)",
     samples="(rand(2, 3), 2)",
+    out="exact: multinomial expects Long tensor out, got: {1}",
 )
 def multinomial(
-    input: Array, num_samples: int, replacement: bool, generator: Generator | None
+    input: Tensor, num_samples: int, replacement: bool, generator: Generator | None
 ) -> Any:
     """Indices drawn with the chances in the rows of `input`, which need not sum to one."""
     return multinomial_row(
@@ -328,7 +330,7 @@ RANDOM_FROM = _overwriting("random_from", "RandomBackward2")
 BERNOULLI = _overwriting("bernoulli", "BernoulliBackward2")
 
 
-def _fill(primitive: Any, input: Any, draw: Callable[..., Array], *args: Any) -> Tensor:
+def _fill(primitive: Any, input: Tensor, draw: Callable[..., Array], *args: Any) -> Tensor:
     array = input.array
     return inplace(primitive, input, values=_drawn_like(array, array.dtype, draw, *args))
 
@@ -337,7 +339,7 @@ def _filling(name: str, options: str, draw: Callable[..., Array], doc: str) -> N
     """`NAME_`, which fills a tensor with numbers of a distribution of these options."""
     made = _overwriting(name, f"{name.title().replace('_', '')}Backward0")
 
-    def fill(input: Array, *parameters: Any) -> Tensor:
+    def fill(input: Tensor, *parameters: Any) -> Tensor:
         return _fill(made, input, draw, *parameters)
 
     fill.__doc__, fill.__module__ = f"Fill with {doc}.", __name__
@@ -370,7 +372,7 @@ _filling(
 
 
 @function(f"normal_(Tensor input, float mean=0, float std=1, *, {_SOURCE})|method", name="normal_")
-def normal_(input: Array, mean: float, std: float, generator: Generator | None) -> Tensor:
+def normal_(input: Tensor, mean: float, std: float, generator: Generator | None) -> Tensor:
     """Fill with normal numbers."""
     array = input.array
     values = _normal_like(array, array.dtype, mean, std, generator)
@@ -383,7 +385,7 @@ def normal_(input: Array, mean: float, std: float, generator: Generator | None) 
     f"random_(Tensor input, int to, *, {_SOURCE})|method",
     name="random_",
 )
-def random_(*, input: Array, generator: Generator | None, **bounds: int | None) -> Tensor:
+def random_(*, input: Tensor, generator: Generator | None, **bounds: int | None) -> Tensor:
     """Fill with integers: over the dtype's range, below one bound, or in [from, to)."""
     low, high = bounds.get("from"), bounds.get("to")
     if "from" in bounds and high is not None:
@@ -398,7 +400,7 @@ def random_(*, input: Array, generator: Generator | None, **bounds: int | None) 
     f"bernoulli_(Tensor input, float p=0.5, *, {_SOURCE})|method",
     name="bernoulli_",
 )
-def bernoulli_(input: Array, p: Any, generator: Generator | None) -> Tensor:
+def bernoulli_(input: Tensor, p: Tensor | Number, generator: Generator | None) -> Tensor:
     """Fill with ones with probability `p` (a number, or a tensor of them), zeros otherwise."""
     if not isinstance(p, Tensor):
         return _fill(BERNOULLI, input, random.bernoulli, p, generator)

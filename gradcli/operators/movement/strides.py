@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.core.declaration import Array, DType
 from gradcli.engine.core.tensor import wrap_dim
 from gradcli.engine.registry.rule_helpers import refuse_if
 from gradcli.engine.system import array_memory
@@ -33,7 +34,7 @@ def unique_dims(dims: Sequence[int], ndim: int) -> tuple[int, ...]:
 
 
 # -- layouts --------------------------------------------------------------------------------------
-def copied(array: Any, dtype: Any = None) -> Any:
+def copied(array: Array, dtype: DType | None = None) -> Any:
     """A copy, perhaps of another dtype, that keeps the order of the dims in memory."""
     dtype = array.dtype if dtype is None else dtype
     if not array.ndim:
@@ -45,7 +46,7 @@ def copied(array: Any, dtype: Any = None) -> Any:
     return array.astype(dtype, order="K")
 
 
-def formatted(array: Any, memory_format: str | None) -> Any:
+def formatted(array: Array, memory_format: str | None) -> Any:
     """A copy that lies in memory as the format says; None keeps the order of the dims."""
     if memory_format is None:
         return copied(array)
@@ -57,14 +58,14 @@ def formatted(array: Any, memory_format: str | None) -> Any:
     return arranged(array, order)
 
 
-def of_images(found: Any, *operands: Any) -> Any:
+def of_images(found: Array, *operands: Any) -> Any:
     """A result laid out anew, as `afresh`; channels last where those of an operand are."""
     if type(found) is not np.ndarray or not any(map(_channels_last, operands)):
         return afresh(found, operands[0])
     return arranged(found, (1, *range(found.ndim - 1, 1, -1), 0))
 
 
-def _channels_last(array: Any) -> bool:
+def _channels_last(array: Array) -> bool:
     """Whether images lie so, perhaps with gaps, as PyTorch's `suggest_memory_format` tells."""
     if type(array) is not np.ndarray or array.ndim not in (4, 5) or not array.strides[1]:
         return False
@@ -80,7 +81,7 @@ def _channels_last(array: Any) -> bool:
 
 
 # -- as another array lies: `preserve_format` ------------------------------------------------------
-def axes_of(array: Any) -> tuple[int, ...] | None:
+def axes_of(array: Array) -> tuple[int, ...] | None:
     """The axes from the slowest to the fastest in memory; None where the rows lie in order."""
     if not isinstance(array, array_memory.IN_MEMORY) or array.flags.c_contiguous:
         return None
@@ -90,7 +91,7 @@ def axes_of(array: Any) -> tuple[int, ...] | None:
     return tuple(sorted(range(array.ndim), key=lambda axis: -abs(steps[axis])))
 
 
-def from_memory(values: Any, axes: tuple[int, ...] | None, shape: tuple[int, ...]) -> Any:
+def from_memory(values: Array, axes: tuple[int, ...] | None, shape: tuple[int, ...]) -> Any:
     """Values in the order of memory as an array of the shape."""
     if axes is None:
         return values.reshape(shape)
@@ -98,6 +99,6 @@ def from_memory(values: Any, axes: tuple[int, ...] | None, shape: tuple[int, ...
     return values.reshape([shape[axis] for axis in axes]).transpose(back)
 
 
-def empty_as(array: Any, kind: np.dtype[Any]) -> Any:
+def empty_as(array: Array, kind: np.dtype[Any]) -> Any:
     """An unfilled array of the shape and layout of another."""
     return from_memory(np.empty(array.size, kind), axes_of(array), array.shape)

@@ -14,6 +14,7 @@ import numpy as np
 
 from gradcli.engine.core import modes
 from gradcli.engine.core.batched_arrays import BatchedArray
+from gradcli.engine.core.declaration import Array, Number
 from gradcli.engine.core.tensor import Tensor, track_view, wrap
 from gradcli.engine.core.views import bump, is_plain, same_elements
 from gradcli.engine.system import dtypes
@@ -32,7 +33,7 @@ _SEQUENCE = (
 )
 
 
-def getitem(input: Any, key: Any) -> Any:
+def getitem(input: Tensor, key: Any) -> Any:
     """`input[key]`; IndexError and TypeError in PyTorch's words for what is no index."""
     kind = type(key)
     if kind in _SIMPLE and is_plain(input) and (part := _part(input.array, key)) is not None:
@@ -59,7 +60,7 @@ def getitem(input: Any, key: Any) -> Any:
     return index_p(sliced, indices)
 
 
-def setitem(input: Tensor, key: Any, value: Any) -> None:
+def setitem(input: Tensor, key: Any, value: Tensor | Number) -> None:
     """`input[key] = value`."""
     from gradcli.operators.movement import inplace_writes
 
@@ -103,14 +104,14 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
 _NUMBERS = (bool, int, float, complex)
 
 
-def _picks(key: Tensor, input: Any) -> bool:
+def _picks(key: Tensor, input: Tensor) -> bool:
     """Whether a key is positions in memory, of a tensor that has any."""
     array = key.array
     positions = type(array) is np.ndarray and array.ndim and array.dtype.kind == "i"
     return bool(positions and type(input) is Tensor and input.array.ndim)
 
 
-def _written(input: Any, key: Tensor, value: Any) -> bool:
+def _written(input: Tensor, key: Tensor, value: Any) -> bool:
     """Write a number to positions at once; False, with nothing done, where steps must be told."""
     if not (_picks(key, input) and is_plain(input) and _fits(value, input.array)):
         return False
@@ -129,7 +130,7 @@ _IN_MEMORY = frozenset([np.ndarray, np.int64])
 _BOUNDS = frozenset([int, type(None)])
 
 
-def _part(array: Any, key: Any) -> Any:
+def _part(array: Array, key: Any) -> Any:
     """The view that integers and slices give of an array in one step; None where steps must be told."""
     keys = list(key) if type(key) is tuple else [key]
     for at, k in enumerate(keys):
@@ -150,7 +151,7 @@ def _part(array: Any, key: Any) -> Any:
     return found if found.size else None  # PyTorch and NumPy differ in where nothing lies
 
 
-def _fits(value: Any, place: Any) -> bool:
+def _fits(value: Any, place: Array) -> bool:
     """Whether a value can be written as it is: a number, or a tensor without history in memory of its own."""
     dtype = place.dtype
     if type(value) is Tensor:
@@ -166,7 +167,7 @@ def _fits(value: Any, place: Any) -> bool:
     return least is not None and dtype.char in kinds and least < value < -least
 
 
-def _constant(value: Any, like: Tensor) -> Tensor:
+def _constant(value: Number, like: Tensor) -> Tensor:
     """A number as PyTorch assigns it: cast to the tensor's dtype at once."""
     _check_long(value)
     kind = like.array.dtype
@@ -175,7 +176,7 @@ def _constant(value: Any, like: Tensor) -> Tensor:
     return wrap(np.asarray(dtypes.checked(value, kind)))
 
 
-def _check_long(value: Any) -> None:
+def _check_long(value: Number) -> None:
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise ValueError("Overflow when unpacking long long")
 
@@ -231,7 +232,7 @@ def _is_bytes(key: Any) -> bool:
     return isinstance(key, Tensor) and key.array.dtype == np.uint8
 
 
-def _basic(input: Any, keys: tuple[Any, ...]) -> tuple[Any, list[Any]]:
+def _basic(input: Tensor, keys: tuple[Any, ...]) -> tuple[Any, list[Any]]:
     """The view that the simple indices give, and the other indices by dim (None where there is none)."""
     ndim = input.ndim
     specified = sum(map(_takes, keys))  # counted before a list is read: its errors come second
@@ -317,7 +318,7 @@ def _integer(key: Any) -> int:
         ) from None
 
 
-def _select(input: Any, position: int, dim: int, shown: int) -> Any:
+def _select(input: Tensor, position: int, dim: int, shown: int) -> Any:
     _check_long(position)
     shape = input.array.shape if type(input) is Tensor else input.shape
     if not len(shape):
@@ -330,7 +331,7 @@ def _select(input: Any, position: int, dim: int, shown: int) -> Any:
     return reshaping.select(input, dim, position)
 
 
-def _slice(input: Any, key: slice, dim: int, *, keep: bool) -> Any:
+def _slice(input: Tensor, key: slice, dim: int, *, keep: bool) -> Any:
     """A slice of a dim; unless `keep`, one that takes all of it gives the input itself."""
     start, stop, step = _bounds(key)
     if not keep and start == 0 and step == 1 and (dim >= input.ndim or stop >= input.shape[dim]):

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gradcli.engine.core.declaration import Array, Shape
 from gradcli.engine.core.primitive import Primitive, VjpRules
-from gradcli.engine.registry.table import FUNCTIONS, Array, function, operator, overloads
+from gradcli.engine.core.tensor import Tensor
+from gradcli.engine.registry.table import FUNCTIONS, function, operator, overloads
 from gradcli.operators.movement import reshaping
 from gradcli.operators.movement.strides import in_order
 
@@ -40,7 +42,11 @@ def _copy_of(view: VjpRules, sample: str = "", options: str | None = None) -> Pr
         options = FUNCTIONS[name].parser.texts[0].partition("Tensor input")[2][:-1]  # type: ignore[union-attr]
     results = "Tensor[]" if view.returns_list else "Tensor"
     signature = f"{name}_copy(Tensor input{options or ''}, *, {results} out=None)"
-    entry: Any = {"method": False, "samples": sample, "signature": signature} if sample else {}
+    entry: Any = (
+        {"method": False, "out": "exact", "samples": sample, "signature": signature}
+        if sample
+        else {}
+    )
     primitive = operator(
         kernel=view.kernel,
         node=f"{view.node}_copy",
@@ -92,7 +98,7 @@ def _choice(*forms: str, targets: list[VjpRules], samples: str) -> Callable[...,
     doc = f"A copy of `{forms[0].partition('_copy(')[0]}`."
     results = "Tensor[]" if targets[0].returns_list else "Tensor"
     texts = [s.replace(")", f", *, {results} out=None)") for s in forms]
-    return overloads(*texts, targets=targets, doc=doc, samples=samples, method=False)
+    return overloads(*texts, targets=targets, doc=doc, samples=samples, method=False, out="exact")
 
 
 view_copy = _choice(
@@ -120,8 +126,9 @@ split_with_sizes_copy = _choice(
 @function(
     "expand_copy(Tensor input, int[] size, *, bool implicit=False, Tensor out=None)|function",
     samples="(randn(3), (2,3))",
+    out="exact",
 )
-def expand_copy(input: Array, size: Any, implicit: bool) -> Any:
+def expand_copy(input: Tensor, size: Shape, implicit: bool) -> Any:
     """A copy of `expand`."""
     return expand_size_copy(input, size)
 
@@ -131,6 +138,11 @@ def expand_copy(input: Array, size: Any, implicit: bool) -> Any:
     node="NarrowCopyBackward0",
     samples="(randn(4), 0, 1, 2)",
     signature="narrow_copy(Tensor input, int dim, int start, int length, *, Tensor out=None)",
+    out=(
+        "exact: Expected self.dtype() == output.dtype() to be true, but got false.  "
+        "(Could this error message be improved?  If so, please report an enhancement "
+        "request to PyTorch.)"
+    ),
 )
 class narrow_copy:
     """A copy of `narrow`."""

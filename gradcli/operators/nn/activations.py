@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import pi, sqrt
 from typing import Any
 
 import numpy as np
 
 from gradcli.engine.core import random
-from gradcli.engine.core.declaration import itself
+from gradcli.engine.core.declaration import Array, Value, itself
 from gradcli.engine.core.primitive import VjpRules
 from gradcli.engine.core.switch import Corner, Point, Several, jump
 from gradcli.engine.core.tensor import Tensor, wrap, wrap_dim
@@ -29,7 +29,7 @@ from gradcli.engine.registry.rule_helpers import (
     zeros_like,
 )
 from gradcli.engine.registry.schema import Python
-from gradcli.engine.registry.table import Array, Primitive, function, operator, primitive
+from gradcli.engine.registry.table import Primitive, function, operator, primitive
 from gradcli.engine.system.array_memory import afresh
 from gradcli.engine.system.dtypes import scalar_name
 from gradcli.operators.primitives import accurate_slopes
@@ -46,7 +46,7 @@ NUMBERS = "biuc"  # the kinds of dtypes that kernels of floats refuse
 
 
 def activation(
-    kernel: Any, node: str, refuses: str = "", kinds: str = NUMBERS, **facts: Any
+    kernel: Callable[..., Any], node: str, refuses: str = "", kinds: str = NUMBERS, **facts: Any
 ) -> Any:
     """A primitive of one tensor and options, behind a function of `nn.functional`.
 
@@ -61,8 +61,8 @@ def activation(
 def sloped(
     name: str,
     node: str,
-    kernel: Any,
-    kernel_backward: Any,
+    kernel: Callable[..., Any],
+    kernel_backward: Callable[..., Any],
     backward: dict[str, Any] = PIECEWISE,
     *,
     refuses: str | dict[str, Any],
@@ -94,7 +94,7 @@ def rectifier(
     first. samples: their arguments.
     """
 
-    def call(input: Array, *options: Any) -> Any:
+    def call(input: Tensor, *options: Any) -> Any:
         if options[-1]:
             return overwritten(written or primitive, input, *options[:-1], *constants)
         return primitive(input, *options[:-1], *constants)
@@ -114,7 +114,7 @@ def rectifier(
     )(call)
     if alone:
 
-        def plain(input: Array, *options: Any) -> Any:
+        def plain(input: Tensor, *options: Any) -> Any:
             return primitive(input, *options, *constants)
 
         plain.__name__, plain.__doc__ = call.__name__, doc
@@ -133,7 +133,7 @@ def overwriting(
 ) -> None:
     """Enter `nn.functional.NAME_`, which writes a primitive over its input; options: of its sample."""
 
-    def call(input: Array, *options: Any) -> Any:
+    def call(input: Tensor, *options: Any) -> Any:
         return overwritten(primitive, input, *options, *constants)
 
     call.__name__ = signature.partition("(")[0]
@@ -153,14 +153,14 @@ def _check_limits(input: Any, min_val: Any, max_val: Any, inplace: Any) -> None:
     refuse_if(min_val > max_val, "min_val cannot be greater than max_val", error=ValueError)
 
 
-def _hardtanh(self: Array, min_val: Any = -1.0, max_val: Any = 1.0) -> Array:
+def _hardtanh(self: Array, min_val: float = -1.0, max_val: float = 1.0) -> Array:
     kind = self.dtype.type
     if self.dtype.kind == "u" and (int(min_val) < 0 or int(max_val) < 0):
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
     return below(above(self, kind(min_val)), kind(max_val))
 
 
-def _hardtanh_backward(grad_output: Array, self: Array, min_val: Any, max_val: Any) -> Array:
+def _hardtanh_backward(grad_output: Array, self: Array, min_val: float, max_val: float) -> Array:
     return where((self <= min_val) | (self >= max_val), 0, grad_output)
 
 
@@ -204,15 +204,15 @@ rectifier(
 )
 
 
-def _asked_of_leak(negative_slope: Any) -> str:
+def _asked_of_leak(negative_slope: float) -> str:
     return "K5" if negative_slope == 0.01 else ""  # an answer is a slope, which is that of the leak
 
 
-def _leaky_relu(self: Array, negative_slope: Any = 0.01) -> Array:
+def _leaky_relu(self: Array, negative_slope: float = 0.01) -> Array:
     return where(self > 0, self, self * negative_slope)
 
 
-def _leaky_relu_backward(grad_output: Array, self: Array, negative_slope: Any) -> Array:
+def _leaky_relu_backward(grad_output: Array, self: Array, negative_slope: float) -> Array:
     return where(self > 0, grad_output, grad_output * negative_slope)
 
 
@@ -245,7 +245,7 @@ rectifier(
 overwriting("leaky_relu_(Tensor input, Scalar negative_slope=0.01)", leaky_relu_written)
 
 
-def _threshold(self: Array, threshold: Any, value: Any) -> Array:
+def _threshold(self: Array, threshold: float, value: float) -> Array:
     return where(self <= threshold, self.dtype.type(value), self)
 
 
@@ -292,11 +292,11 @@ overwriting("relu_(Tensor input)", relu_p, short=False)
 
 
 # -- shrinking ------------------------------------------------------------------------------------
-def _hardshrink(self: Array, lambd: Any = 0.5) -> Array:
+def _hardshrink(self: Array, lambd: float = 0.5) -> Array:
     return where((self >= -lambd) & (self <= lambd), 0, self)
 
 
-def _shrink_backward(grad_output: Array, self: Array, lambd: Any) -> Array:
+def _shrink_backward(grad_output: Array, self: Array, lambd: float) -> Array:
     return where((self >= -lambd) & (self <= lambd), 0, grad_output)
 
 
@@ -316,10 +316,11 @@ hardshrink = sloped(
     method=True,
     aliases="hardshrink",
     samples="(randn(2,3)); hardshrink(randn(3), 0.3)",
+    out="exact: found",
 )
 
 
-def _softshrink(self: Array, lambd: Any = 0.5) -> Array:
+def _softshrink(self: Array, lambd: float = 0.5) -> Array:
     if lambd < 0:
         kind = scalar_name(self)
         raise RuntimeError(
@@ -344,11 +345,12 @@ softshrink = sloped(
     doc="The elements, moved towards 0 by lambd.",
     signature="nn.functional.softshrink(Tensor input, Scalar lambd=0.5, *, Tensor? out=None)",
     samples="(randn(2,3)); (randn(3), 0.2)",
+    out="exact: found",
 )
 
 
 # -- exponential rectifiers -----------------------------------------------------------------------
-def _elu(self: Array, alpha: Any = 1.0, scale: Any = 1, input_scale: Any = 1) -> Array:
+def _elu(self: Array, alpha: float = 1.0, scale: float = 1, input_scale: float = 1) -> Array:
     low = np.expm1(np.minimum(self, 0) * input_scale) * (alpha * scale)
     return where(self < 0, low, self * scale)
 
@@ -360,7 +362,7 @@ def _elu(self: Array, alpha: Any = 1.0, scale: Any = 1, input_scale: Any = 1) ->
 )
 class elu_backward:
     def forward(
-        grad_output: Array, alpha: Any, scale: Any, input_scale: Any, self_or_result: Array
+        grad_output: Array, alpha: float, scale: float, input_scale: float, self_or_result: Array
     ) -> Array:
         slope = np.exp(np.minimum(self_or_result, 0) * input_scale) * (alpha * scale * input_scale)
         # nan: as above 0
@@ -394,7 +396,7 @@ class elu_p:
 @backward_p(node="EluBackwardBackward0")
 class elu_result_backward:
     def forward(
-        grad_output: Array, alpha: Any, scale: Any, input_scale: Any, self_or_result: Array
+        grad_output: Array, alpha: float, scale: Any, input_scale: float, self_or_result: Array
     ) -> Array:
         slope = (self_or_result + alpha * scale) * input_scale
         return where(self_or_result <= 0, grad_output * slope, grad_output * scale)
@@ -435,7 +437,7 @@ rectifier(
 overwriting("selu_(Tensor input)", elu_written, constants=_SELU, short=False)
 
 
-def _celu(self: Array, alpha: Any = 1.0) -> Array:
+def _celu(self: Array, alpha: float = 1.0) -> Array:
     refuse_if(alpha == 0, "ZeroDivisionError: alpha cannot be 0 for CELU")
     return _elu(self, alpha, 1, 1 / alpha)
 
@@ -462,7 +464,7 @@ overwriting("celu_(Tensor input, Scalar alpha=1.0)", celu_written, short=False)
 
 
 # -- smooth rectifiers ----------------------------------------------------------------------------
-def _erf(x: Any) -> Any:
+def _erf(x: Array) -> Any:
     try:
         from scipy.special import erf
     except ImportError:
@@ -470,7 +472,7 @@ def _erf(x: Any) -> Any:
     return erf(x).astype(x.dtype, copy=False)
 
 
-def _erfc(x: Any) -> Any:
+def _erfc(x: Array) -> Any:
     try:
         from scipy.special import erfc
     except ImportError:
@@ -501,7 +503,7 @@ def _gelu_backward(grad_output: Array, self: Array, approximate: str = "none") -
     return grad_output * (cdf + self * pdf)
 
 
-def _gelu_double_backward(g: Any, grad_output: Any, self: Any, approximate: str) -> Any:
+def _gelu_double_backward(g: Value, grad_output: Value, self: Value, approximate: str) -> Any:
     if approximate == "tanh":
         c, k = sqrt(2 / pi), 0.044715
         tanh = np.tanh(c * (self + k * self * self * self))
@@ -540,6 +542,7 @@ gelu = sloped(
     jet=_gelu_series,
     signature="nn.functional.gelu(Tensor input, *, str approximate='none', Tensor? out=None)",
     samples="(randn(2,3)); (randn(())); (randn(3), approximate='tanh')",
+    out="exact: found",
 )
 
 
@@ -547,7 +550,7 @@ def _mish(self: Array) -> Array:
     return self * np.tanh(np.logaddexp(self, 0))
 
 
-def _mish_backward(g: Any, self: Any) -> Any:
+def _mish_backward(g: Value, self: Value) -> Any:
     s = sigmoid(self)
     t = np.tanh(np.logaddexp(self, 0) if unrecorded(self) else np.log1p(np.exp(self)))
     return g * (t + self * s * (1 - t * t))
@@ -580,7 +583,7 @@ def _log_sigmoid_backward(grad_output: Array, self: Array, buffer: Array) -> Arr
     return grad_output * (where(below, 1, 0) - where(below, part, -part))
 
 
-def _log_sigmoid_bend(g: Any, grad_output: Any, self: Any, buffer: Any) -> Any:
+def _log_sigmoid_bend(g: Value, grad_output: Value, self: Value, buffer: Value) -> Any:
     return -(g * grad_output) * ((1 - sigmoid(self)) * sigmoid(self))
 
 
@@ -605,8 +608,9 @@ log_sigmoid_p = sloped(
     name="nn.functional.logsigmoid",
     samples="(randn(2,3))",
     overlap="any any",
+    out="exact: expected scalar type {0} but found {1}",
 )
-def logsigmoid(input: Array) -> Any:
+def logsigmoid(input: Tensor) -> Any:
     """log(sigmoid(input))."""
     return log_sigmoid_p(input)[0]
 
@@ -650,7 +654,7 @@ def _hardswish_backward(grad_output: Array, self: Array) -> Array:
     return where(self <= -3, 0, where(self < 3, inner, grad_output))
 
 
-def _hardswish_bend(g: Any, grad_output: Any, self: Any) -> Any:
+def _hardswish_bend(g: Value, grad_output: Value, self: Value) -> Any:
     return where((self > -3.0) & (self < 3.0), g * grad_output / 3.0, 0.0)
 
 
@@ -673,19 +677,19 @@ rectifier("hardswish(Tensor input)", hardswish_p, "input * hardsigmoid(input).")
 
 # -- composites -----------------------------------------------------------------------------------
 @function("nn.functional.softsign(Tensor input)|python", samples="(randn(2,3))")
-def softsign(input: Array) -> Any:
+def softsign(input: Tensor) -> Any:
     """input / (1 + |input|)."""
     return input / (input.abs() + 1)
 
 
 @function("nn.functional.tanhshrink(Tensor input)|python", samples="(randn(2,3))")
-def tanhshrink(input: Array) -> Any:
+def tanhshrink(input: Tensor) -> Any:
     """input - tanh(input)."""
     return input - input.tanh()
 
 
 # -- gates ----------------------------------------------------------------------------------------
-def _halves(x: Any, dim: int) -> tuple[Any, Any]:
+def _halves(x: Value, dim: int) -> tuple[Any, Any]:
     half = x.shape[dim] // 2
     return narrow(x, dim, 0, half), narrow(x, dim, half, half)
 
@@ -697,12 +701,12 @@ class glu_backward:
         s = 1 / (1 + np.exp(-b))
         return np.concatenate([grad_output * s, grad_output * a * s * (1 - s)], dim)
 
-    def grad_output(g: Any, self: Any, dim: int) -> Any:
+    def grad_output(g: Value, self: Value, dim: int) -> Any:
         (a, b), (g_a, g_b) = _halves(self, dim), _halves(g, dim)
         s = sigmoid(b)
         return g_a * s + g_b * a * s * (1 - s)
 
-    def self(g: Any, grad_output: Any, self: Any, dim: int) -> Any:
+    def self(g: Value, grad_output: Value, self: Value, dim: int) -> Any:
         (a, b), (g_a, g_b) = _halves(self, dim), _halves(g, dim)
         s = sigmoid(b)
         bend = s * (1 - s)
@@ -738,7 +742,7 @@ class prelu_backward:
         above = self > 0
         return where(above, grad_output, weight * grad_output), where(above, 0, self * grad_output)
 
-    def grad_output(grads: Any, self: Any, weight: Any) -> Any:
+    def grad_output(grads: Sequence[Value], self: Value, weight: Value) -> Any:
         total = None
         if grads[0] is not None:
             total = where(self >= 0, grads[0], weight * grads[0])
@@ -775,7 +779,7 @@ class prelu_kernel:
     aliases="prelu",
     samples="(randn(2,3), rand(1)); (randn(2,3,2), rand(3))",
 )
-def prelu(input: Array, weight: Array) -> Any:
+def prelu(input: Tensor, weight: Tensor) -> Any:
     """The elements, negative ones scaled by a learnt weight."""
     if input.dtype != weight.dtype:
         raise RuntimeError(
@@ -803,20 +807,22 @@ def prelu(input: Array, weight: Array) -> Any:
 
 
 def _rrelu(
-    self: Array, noise: Array, lower: Any = 0.125, upper: Any = 1 / 3, training: bool = False
+    self: Array, noise: Array, lower: float = 0.125, upper: float = 1 / 3, training: bool = False
 ) -> Array:
     if training:
         return afresh(where(self <= 0, self * noise, self), self)
     return afresh(_leaky_relu(self, (lower + upper) / 2), self)
 
 
-def _rrelu_backward(g: Any, self: Any, noise: Any, lower: Any, upper: Any, training: bool) -> Any:
+def _rrelu_backward(
+    g: Value, self: Value, noise: Value, lower: float, upper: float, training: bool
+) -> Any:
     if training and upper - lower > 1e-6:
         return g * noise
     return leaky_relu_backward(g, self, (lower + upper) / 2)
 
 
-def _rrelu_p(name: str, node: str, rule: Any) -> Primitive:
+def _rrelu_p(name: str, node: str, rule: Callable[..., Any]) -> Primitive:
     facts: dict[str, Any] = {"refuses": {NUMBERS: "leaky_relu_cpu"}, "batching": "elementwise"}
     facts["own_order"] = True
     body = type(name, (), {"self": rule, "__module__": __name__})
@@ -835,7 +841,7 @@ _RRELU = "Tensor input, Scalar lower=0.125, Scalar upper=0.3333333333333333, boo
 
 
 def _rectified(
-    input: Array, lower: float, upper: float, training: bool, generator: Any, inplace: bool
+    input: Tensor, lower: float, upper: float, training: bool, generator: Any, inplace: bool
 ) -> Any:
     """The elements, negative ones scaled by random slopes (in training) or their mean."""
     refuse_if(lower > upper, "Lower bound should be less than or equal to the upper bound")
@@ -856,7 +862,7 @@ def _rectified(
     primitives=[rrelu_p, rrelu_written],
     samples=["nn.functional.rrelu(randn(2,3))"],
 )
-def rrelu(input: Array, lower: float, upper: float, training: bool, inplace: bool) -> Any:
+def rrelu(input: Tensor, lower: float, upper: float, training: bool, inplace: bool) -> Any:
     """The elements, negative ones scaled by random slopes (in training) or their mean."""
     return _rectified(input, lower, upper, training, None, inplace)
 
@@ -867,7 +873,7 @@ def rrelu(input: Array, lower: float, upper: float, training: bool, inplace: boo
     samples=["nn.functional.rrelu(randn(2,3))"],
     name="rrelu",
 )
-def rrelu_drawn(input: Array, lower: float, upper: float, training: bool, generator: Any) -> Any:
+def rrelu_drawn(input: Tensor, lower: float, upper: float, training: bool, generator: Any) -> Any:
     """As `nn.functional.rrelu`, with a generator of one's own."""
     return _rectified(input, lower, upper, training, generator, False)
 
@@ -878,7 +884,7 @@ def rrelu_drawn(input: Array, lower: float, upper: float, training: bool, genera
     samples="mul(nn.functional.rrelu_(randn(2,3)), 1)",
 )
 def rrelu_written_over(
-    input: Array, lower: float, upper: float, training: bool, generator: Any
+    input: Tensor, lower: float, upper: float, training: bool, generator: Any
 ) -> Any:
     """In-place form of `rrelu`."""
     return _rectified(input, lower, upper, training, generator, True)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradcli.engine.core.declaration import Array, DType, Ints, Shape, Value
+from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.binder import Parser
 from gradcli.engine.registry.derivative_pairs import of_dimensions
 from gradcli.engine.registry.rule_helpers import (
@@ -18,7 +20,7 @@ from gradcli.engine.registry.rule_helpers import (
     refuse_if,
     total,
 )
-from gradcli.engine.registry.table import Array, function, primitive
+from gradcli.engine.registry.table import function, primitive
 from gradcli.engine.system.dtypes import c_type, scalar_name
 from gradcli.operators.movement.strides import of_images
 
@@ -62,13 +64,13 @@ class Windows(NamedTuple):
         shape, strides = x.shape[:-n] + outputs + self.kernel, x.strides[:-n] + apart + inside
         return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=False)
 
-    def overlaid(self, parts: Array, size: Sizes, dtype: Any = None) -> Array:
+    def overlaid(self, parts: Any, size: Sizes, dtype: DType | None = None) -> Array:
         """The image of this size that windows add up to: (..., kernel, outputs) of their elements."""
         n = len(size)
         outputs = parts.shape[-n:]
         every = list(zip(size, outputs, *self, strict=True))
         whole = (max((o - 1) * s + d * (k - 1) + 1, m + 2 * p) for m, o, k, d, p, s in every)
-        out: Array = np.zeros((*parts.shape[: -2 * n], *whole), dtype or parts.dtype)
+        out: Any = np.zeros((*parts.shape[: -2 * n], *whole), dtype or parts.dtype)
         for offset in product(*map(range, self.kernel)):
             lies = (
                 slice(i * d, i * d + s * (o - 1) + 1, s)
@@ -79,7 +81,7 @@ class Windows(NamedTuple):
         return np.ascontiguousarray(out[(..., *inner)])
 
 
-def padded(x: Array, padding: Sizes, value: Any = 0) -> Array:
+def padded(x: Array, padding: Sizes, value: int = 0) -> Array:
     """The last dimensions with a border on both sides."""
     if not any(padding):
         return x
@@ -230,11 +232,11 @@ def _gradients(
     grad_output: Array,
     input: Array,
     weight: Array,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
     transposed: bool,
-    output_padding: Any,
+    output_padding: Ints,
     groups: int,
 ) -> tuple[Array, Array]:
     how = Windows(weight.shape[2:], dilation, padding, stride)
@@ -252,17 +254,17 @@ def _gradients(
 
 
 def _double(
-    grads: Any,
-    grad_output: Any,
-    input: Any,
-    weight: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    grads: Sequence[Value | None],
+    grad_output: Value,
+    input: Value,
+    weight: Value,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
     transposed: bool,
-    output_padding: Any,
+    output_padding: Ints,
     groups: int,
-    mask: Any,
+    mask: tuple[bool, ...],
 ) -> tuple[Any, Any, Any]:
     """The convolution is bilinear, so its gradients' gradients are convolutions again."""
     g_input, g_weight = grads
@@ -299,11 +301,11 @@ class convolution:
         input: Array,
         weight: Array,
         bias: Array | None,
-        stride: Any,
-        padding: Any,
-        dilation: Any,
+        stride: Ints,
+        padding: Ints,
+        dilation: Ints,
         transposed: bool,
-        output_padding: Any,
+        output_padding: Ints,
         groups: int,
     ) -> Array:
         how = Windows(weight.shape[2:], dilation, padding, stride)
@@ -327,17 +329,17 @@ class convolution:
         return found
 
     def input__weight__bias(
-        g: Any,
-        input: Any,
-        weight: Any,
-        bias_sym_sizes_opt: Any,
-        stride: Any,
-        padding: Any,
-        dilation: Any,
+        g: Value,
+        input: Value,
+        weight: Value,
+        bias_sym_sizes_opt: Shape,
+        stride: Ints,
+        padding: Ints,
+        dilation: Ints,
         transposed: bool,
-        output_padding: Any,
+        output_padding: Ints,
         groups: int,
-        mask: Any,
+        mask: tuple[bool, ...],
     ) -> tuple[Any, Any, Any]:
         g_input = g_weight = g_bias = None
         if mask[0] or mask[1]:
@@ -353,9 +355,9 @@ class convolution:
 def _checked(
     n: int,
     name: str,
-    input: Any,
-    weight: Any,
-    bias: Any,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
     groups: int,
     transposed: bool,
     steps: dict[str, Any],
@@ -382,7 +384,7 @@ def _checked(
     return bool(input.ndim == n + 2), expanded
 
 
-def _expanded(name: str, value: Any, n: int, dims: int) -> Sizes:
+def _expanded(name: str, value: Ints | int, n: int, dims: int) -> Sizes:
     """As `several`, for each dimension of the kernel; RuntimeError for another count."""
     given = list(value) if isinstance(value, (tuple, list)) else [value] * n
     if len(given) not in (1, dims):
@@ -394,7 +396,7 @@ def _expanded(name: str, value: Any, n: int, dims: int) -> Sizes:
 
 
 def _check_shapes(
-    n: int, input: Any, weight: Any, bias: Any, groups: int, transposed: bool
+    n: int, input: Tensor, weight: Tensor, bias: Tensor | None, groups: int, transposed: bool
 ) -> None:
     shape, kernels = list(_batched_shape(input, n)), list(weight.shape)
     if len(kernels) != n + 2:
@@ -426,7 +428,7 @@ def _check_shapes(
         )
 
 
-def _check_kernel(n: int, weight: Any, transposed: bool) -> None:
+def _check_kernel(n: int, weight: Tensor, transposed: bool) -> None:
     """RuntimeError for a kernel of no elements; that of one dimension is one of two to PyTorch."""
     if all(weight.shape[2:]) and (all(weight.shape) or not transposed):
         return
@@ -445,7 +447,7 @@ def _check_kernel(n: int, weight: Any, transposed: bool) -> None:
     raise RuntimeError(f"kernel size should be greater than zero, but got{sizes}")
 
 
-def _check_dtypes(n: int, input: Any, weight: Any, transposed: bool) -> None:
+def _check_dtypes(n: int, input: Tensor, weight: Tensor, transposed: bool) -> None:
     own, other = dtype_of(input), dtype_of(weight)
     if own != other and own.kind == "c":
         kinds = f"({_type(input)}) and weight type ({_type(weight)})"
@@ -462,12 +464,14 @@ def _type(x: Any) -> str:
     return f"CPU{name}Type" if dtype_of(x).kind in "bc" else f"torch.{name}Tensor"
 
 
-def _batched_shape(input: Any, n: int) -> Sizes:
+def _batched_shape(input: Tensor, n: int) -> Sizes:
     shape = tuple(input.shape)
     return shape if input.ndim == n + 2 else (1, *shape)
 
 
-def _check_same(n: int, weight: Any, groups: int, stride: Any, dilation: Any) -> None:
+def _check_same(
+    n: int, weight: Tensor, groups: int, stride: Ints | int, dilation: Ints | int
+) -> None:
     """What PyTorch asks of steps before it knows how much is padded."""
     refuse_if(weight.ndim < 3, "weight should have at least three dimensions")
     refuse_if(groups <= 0, "non-positive groups is not supported")
@@ -494,7 +498,7 @@ def _same_padding(input: Any, weight: Any, dilation: Any) -> tuple[Any, Any]:
     return constant_pad_nd(input, tuple(extra), 0), left
 
 
-def _check_sizes(input: Any, weight: Any, padding: Any, dilation: Any, n: int) -> None:
+def _check_sizes(input: Tensor, weight: Tensor, padding: Ints, dilation: Ints, n: int) -> None:
     sizes = [s + 2 * p for s, p in zip(input.shape[-n:], padding, strict=True)]
     kernel = [d * (k - 1) + 1 for d, k in zip(dilation, weight.shape[2:], strict=True)]
     if any(k > s for k, s in zip(kernel, sizes, strict=True)):
@@ -505,7 +509,7 @@ def _check_sizes(input: Any, weight: Any, padding: Any, dilation: Any, n: int) -
         )
 
 
-def _complex(call: Any, input: Any, weight: Any, bias: Any) -> Any:
+def _complex(call: Callable[..., Any], input: Tensor, weight: Tensor, bias: Tensor | None) -> Any:
     """Three real convolutions make a complex one, as PyTorch composes it."""
     from gradcli.operators.primitives.arithmetic import mul_scalar
 
@@ -523,7 +527,7 @@ def _check_steps(steps: dict[str, Sizes]) -> None:
         refuse_if("padding" in name and min(sizes) < 0, "negative {} is not supported", name)
 
 
-def _check_filled(input: Any, n: int) -> None:
+def _check_filled(input: Tensor, n: int) -> None:
     """RuntimeError for an image without elements; that of one dimension is one of two to PyTorch."""
     batch, channels, *sizes = _batched_shape(input, n)
     if batch and channels and not all(sizes):
@@ -533,7 +537,7 @@ def _check_filled(input: Any, n: int) -> None:
         )
 
 
-def _convolved(batched: bool, x: Any, weight: Any, bias: Any, *how: Any) -> Any:
+def _convolved(batched: bool, x: Tensor, weight: Tensor, bias: Tensor | None, *how: Any) -> Any:
     """The result for a batch, which is of one image unless `batched`; how: the primitive's options."""
     if dtype_of(x).kind == "c":
         out = _complex(lambda a, w, b: convolution(a, w, b, *how), x, weight, bias)
@@ -544,12 +548,12 @@ def _convolved(batched: bool, x: Any, weight: Any, bias: Any, *how: Any) -> Any:
 
 def _conv(
     n: int,
-    input: Any,
-    weight: Any,
-    bias: Any,
-    stride: Any,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Ints | int,
     padding: Any,
-    dilation: Any,
+    dilation: Ints | int,
     groups: int,
 ) -> Any:
     if padding == "same":
@@ -583,14 +587,14 @@ _NAMES = ("depth", "height", "width")  # of the dimensions of an image, as PyTor
 
 def _conv_transpose(
     n: int,
-    input: Any,
-    weight: Any,
-    bias: Any,
-    stride: Any,
-    padding: Any,
-    output_padding: Any,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Ints | int,
+    padding: Ints | int,
+    output_padding: Ints | int,
     groups: int,
-    dilation: Any,
+    dilation: Ints | int,
 ) -> Any:
     given = {
         "stride": stride,
@@ -619,7 +623,7 @@ def _conv_transpose(
     return _convolved(batched, x, weight, bias, steps, around, spread, True, extra, groups)
 
 
-def _output_padding_words(extra: Any, steps: Any, spread: Any) -> str:
+def _output_padding_words(extra: Ints, steps: Ints, spread: Ints) -> str:
     names = _NAMES[-max(len(extra), 2) :]
     values = [(0, *extra), (1, *steps), (1, *spread)] if len(extra) == 1 else [extra, steps, spread]
     kinds = ("output_padding", "stride", "dilation")
@@ -679,7 +683,9 @@ def _image_of(columns: Array, size: Sizes, how: Windows) -> Array:
 
 @primitive("linear", node="Im2ColBackward0", batching="images 4")
 class im2col:
-    def forward(self: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Array:
+    def forward(
+        self: Array, kernel_size: Shape, dilation: Ints, padding: Ints, stride: Ints
+    ) -> Array:
         implemented("im2col_out_cpu", self, "efdFD?")
         images = self[None] if self.ndim == 3 else self
         columns = _columns_of(images, Windows(kernel_size, dilation, padding, stride))
@@ -704,7 +710,12 @@ class im2col:
 @primitive("linear", node="Col2ImBackward0", batching="images 3")
 class col2im:
     def forward(
-        self: Array, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any
+        self: Array,
+        output_size: Shape,
+        kernel_size: Shape,
+        dilation: Ints,
+        padding: Ints,
+        stride: Ints,
     ) -> Array:
         implemented("col2im_out_cpu", self, "efdFD?")
         how = Windows(kernel_size, dilation, padding, stride)
@@ -721,12 +732,12 @@ class col2im:
     primitives=[im2col],
     samples="(randn(2,3,4,4), (2,2))",
 )
-def unfold(input: Array, *how: Any) -> Any:
+def unfold(input: Tensor, *how: Any) -> Any:
     """The blocks of an image as columns."""
     return _as_columns(input, *map(_pair, how))
 
 
-def _pair(value: Any) -> Any:
+def _pair(value: Ints | int) -> Any:
     """As PyTorch's Python: a sequence, or one value twice."""
     return tuple(value) if isinstance(value, Iterable) else (value, value)
 
@@ -752,7 +763,7 @@ def _check_pairs(**sizes: Any) -> None:
             raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(pair)}")
 
 
-def _as_columns_of(input: Any, *how: Any) -> Any:
+def _as_columns_of(input: Tensor, *how: Any) -> Any:
     _check_pairs(**dict(zip(_HOW_NAMED, how, strict=True)))
     _check_how(*how)
     if input.ndim not in (3, 4):
@@ -781,12 +792,12 @@ _as_columns = Parser((f"im2col(Tensor input, {_HOW}",), _as_columns_of).function
     primitives=[col2im],
     samples="(randn(2,12,9), (4,4), (2,2))",
 )
-def fold(input: Array, *sizes: Any) -> Any:
+def fold(input: Tensor, *sizes: Any) -> Any:
     """Columns summed into the image whose blocks they are."""
     return _as_image(input, *map(_pair, sizes))
 
 
-def _as_image_of(input: Any, size: Any, *how: Any) -> Any:
+def _as_image_of(input: Tensor, size: Shape, *how: Any) -> Any:
     _check_pairs(output_size=size, **dict(zip(_HOW_NAMED, how, strict=True)))
     _check_how(*how)
     if input.ndim not in (2, 3):

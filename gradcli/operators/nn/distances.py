@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.core.declaration import Array, Ints, Value
 from gradcli.engine.core.modes import current, no_grad
 from gradcli.engine.core.promotion import mismatch
 from gradcli.engine.core.tensor import Tensor, wrap_dim
@@ -27,7 +28,7 @@ from gradcli.engine.registry.rule_helpers import (
     unsqueeze,
     where,
 )
-from gradcli.engine.registry.table import Array, function, operator, primitive
+from gradcli.engine.registry.table import function, operator, primitive
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import afresh, donated, fresh
 from gradcli.engine.system.cascaded_sums import add_reduce
@@ -55,7 +56,7 @@ FAMILY = "statistics"
 class dist:
     """The p-norm of input - other."""
 
-    def forward(self: Array, other: Array, p: Any = 2) -> Array:
+    def forward(self: Array, other: Array, p: float = 2) -> Array:
         if self.dtype.kind == "b":
             raise RuntimeError(
                 "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
@@ -74,7 +75,7 @@ class dist:
     )
 
 
-def _minus(value: Any) -> Any:
+def _minus(value: Value) -> Any:
     return None if value is None else -value
 
 
@@ -89,6 +90,7 @@ def _others(ndim: int, dim: int) -> tuple[int, ...]:
     axes="",
     samples="(randn(2,3), 2, 0, 1.0); (randn(2,3), 1, 1, 0.5)",
     signature="renorm(Tensor input, Scalar p, int dim, Scalar maxnorm, *, Tensor out=None)",
+    out="exact",
 )
 class renorm:
     """Each slice along a dimension, shrunk where its p-norm exceeds `maxnorm`."""
@@ -111,7 +113,7 @@ class renorm:
         factor = np.where(norm > maxnorm, maxnorm / (norm + 1e-7), 1).astype(norm.dtype)
         return afresh(self * factor, self)
 
-    def self(g: Any, self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
+    def self(g: Value, self: Value, p: float, dim: int, maxnorm: float) -> Any:
         """In the dtype that PyTorch accumulates in: double precision, single that of half."""
         over = _others(self.ndim, dim)
         own = dtype_of(self)
@@ -129,11 +131,11 @@ class renorm:
         return where(norm > maxnorm, cast(shrunk, dtype_of(g)), g)
 
 
-def _differences(x1: Any, x2: Any) -> Any:
+def _differences(x1: Array, x2: Array) -> Any:
     return x1[..., :, None, :] - x2[..., None, :, :]
 
 
-def _distances(difference: Any, p: float) -> Any:
+def _distances(difference: Array, p: float) -> Any:
     """The p-norms of the differences, along the last axis."""
     size = np.abs(difference)
     if p == 0:
@@ -147,7 +149,7 @@ def _distances(difference: Any, p: float) -> Any:
     return add_reduce(size**p, axis=-1) ** (1 / p)
 
 
-def _distance_slopes(difference: Any, g: Any, p: float, distance: Any) -> Any:
+def _distance_slopes(difference: Array, g: Array, p: float, distance: Array) -> Any:
     """The gradient of each distance with respect to its difference; zero at distance zero."""
     g, distance = g[..., None], distance[..., None]
     with np.errstate(all="ignore"):
@@ -222,7 +224,7 @@ _MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist")
     samples="(randn(2,3), randn(4,3)); (randn(2,3), randn(4,3), 1.0); "
     "(randn(2,3), randn(4,3), 3.0); (randn(2,2,3), randn(4,3), inf)",
 )
-def cdist(x1: Array, x2: Array, p: float, compute_mode: str) -> Any:
+def cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: str) -> Any:
     """The p-norm distances between the rows of two matrices (or batches of them)."""
     if compute_mode not in (*_MODES, "donot_use_mm_for_euclid_dist"):
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
@@ -246,7 +248,7 @@ def cdist(x1: Array, x2: Array, p: float, compute_mode: str) -> Any:
     return _cdist_forward(x1, x2, p)
 
 
-def _matrix_distances(x1: Any, x2: Any) -> Any:
+def _matrix_distances(x1: Tensor, x2: Tensor) -> Any:
     first, second = (c_type(data(x)) for x in (x1, x2))
     if first != second:
         raise RuntimeError(
@@ -289,7 +291,7 @@ class _pdist_forward:
     aliases="nn.functional.pdist",
     samples="(randn(4,3)); (randn(4,3), 1.0); (randn(4,3), 3.0)",
 )
-def pdist(input: Array, p: float) -> Any:
+def pdist(input: Tensor, p: float) -> Any:
     """The p-norm distances between all pairs of rows."""
     if input.ndim != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
@@ -298,7 +300,7 @@ def pdist(input: Array, p: float) -> Any:
     return _pdist_forward(input, float(p))
 
 
-def _at_least(norm: Any, eps: float) -> Any:
+def _at_least(norm: Tensor, eps: float) -> Any:
     """`norm`, its value raised to `eps` where it is smaller, its gradient passed on as it is."""
     if isinstance(norm, Tensor) and current().recorder is None:
         with no_grad():
@@ -315,7 +317,7 @@ def _at_least(norm: Any, eps: float) -> Any:
     aliases="nn.functional.cosine_similarity",
     samples="(randn(2,3), randn(2,3)); (randn(3), randn(3), 0)",
 )
-def cosine_similarity(x1: Array, x2: Array, dim: int, eps: float) -> Any:
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Any:
     """The cosine of the angle between vectors along a dimension; a norm below `eps` is taken as `eps`."""
     kinds = [data(x).dtype for x in (x1, x2)]
     common = np.result_type(*[k for k in kinds if k.kind in "fc"] or kinds)
@@ -339,7 +341,7 @@ def cosine_similarity(x1: Array, x2: Array, dim: int, eps: float) -> Any:
 
 @primitive(node="NormBackward1", axes="dim*", symbolic="norm")
 class norm_dim:
-    def forward(self: Array, p: Any, dim: Any, keepdim: bool = False) -> Array:
+    def forward(self: Array, p: float, dim: Ints, keepdim: bool = False) -> Array:
         return afresh(norm_of(self, 2 if p is None else p, dim, keepdim), self)
 
     self = lambda g, self, p, dim, keepdim, result: norm_backward(g, self, p, result, dim, keepdim)
@@ -351,7 +353,7 @@ class norm_dim:
     primitives=[norm_dim],
     samples="(randn(2,3), randn(2,3)); (randn(2,3), randn(2,3), 1.0, keepdim=True)",
 )
-def pairwise_distance(x1: Array, x2: Array, p: float, eps: float, keepdim: bool) -> Any:
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float, eps: float, keepdim: bool) -> Any:
     """The p-norms of x1 - x2 + eps along the last dimension."""
     inner = max(x1.ndim, x2.ndim) - 1
     return norm_dim(add_scalar(sub(x1, x2), eps), float(p), (inner,), bool(keepdim))

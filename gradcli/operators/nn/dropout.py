@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core import random
-from gradcli.engine.core.tensor import wrap
+from gradcli.engine.core.declaration import DType
+from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry.derivative_pairs import of_dimensions
 from gradcli.engine.registry.rule_helpers import refuse_if
-from gradcli.engine.registry.table import Array, function
+from gradcli.engine.registry.table import function
 from gradcli.engine.system.dtypes import scalar_name
 from gradcli.operators.movement.strides import axes_of, from_memory
 
@@ -20,12 +21,12 @@ FAMILY = "nn"
 _ALPHA = 1.7580993408473766  # what SELU saturates at, with the sign turned
 
 
-def _check(input: Any, p: Any, *others: Any) -> None:
+def _check(input: Tensor, p: float, *others: Any) -> None:
     if p < 0.0 or not p <= 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-def _kept(input: Any, kind: Any, p: float, feature: bool) -> Any:
+def _kept(input: Tensor, kind: DType, p: float, feature: bool) -> Any:
     """Ones where the input, or a whole feature of it, stays; drawn in the order of the input's memory."""
     shape = tuple(input.shape)
     if not feature:
@@ -35,7 +36,7 @@ def _kept(input: Any, kind: Any, p: float, feature: bool) -> Any:
     return random.bernoulli((*shape[:2], *[1] * (len(shape) - 2)), kind, 1 - p)
 
 
-def _check_dtype(input: Any, alpha: bool) -> None:
+def _check_dtype(input: Tensor, alpha: bool) -> None:
     """Refuses, in PyTorch's words, numbers that cannot be scaled."""
     name, kind = scalar_name(input), input.array.dtype.kind
     if kind == "c":
@@ -46,7 +47,7 @@ def _check_dtype(input: Any, alpha: bool) -> None:
 
 
 def dropped(
-    input: Any,
+    input: Tensor,
     p: float,
     train: bool,
     feature: bool = False,
@@ -76,19 +77,19 @@ def dropped(
     python=_check,
     samples="(randn(2,3), 0.5); (randn(3), 0.5, False)",
 )
-def nn_dropout(input: Array, p: float, training: bool, inplace: bool) -> Any:
+def nn_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> Any:
     """Elements set to zero with probability p, the others scaled to keep the mean."""
     return dropped(input, p, training, inplace=inplace)
 
 
 @function("dropout(Tensor input, float p, bool train)|function", samples="(randn(2,3), 0.5, True)")
-def plain_dropout(input: Array, p: float, train: bool) -> Any:
+def plain_dropout(input: Tensor, p: float, train: bool) -> Any:
     """See nn.functional.dropout."""
     refuse_if(not 0.0 <= p <= 1.0, "dropout probability has to be between 0 and 1, but got {}", p)
     return dropped(input, p, train)
 
 
-def _over_channels(n: int, input: Array, p: float, training: bool, inplace: bool) -> Any:
+def _over_channels(n: int, input: Tensor, p: float, training: bool, inplace: bool) -> Any:
     if n == 1 and input.ndim not in (2, 3):
         raise RuntimeError(
             f"dropout1d: Expected 2D or 3D input, but received a {input.ndim}D input. Note that "
@@ -119,7 +120,7 @@ of_dimensions(
     short=False,
     samples="(randn(2,3), 0.5, True)",
 )
-def alpha_dropout(input: Array, p: float, training: bool, inplace: bool) -> Any:
+def alpha_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> Any:
     """Dropout that keeps mean and variance under SELU."""
     return dropped(input, p, training, alpha=True, inplace=inplace)
 
@@ -131,6 +132,6 @@ def alpha_dropout(input: Array, p: float, training: bool, inplace: bool) -> Any:
     short=False,
     samples="(randn(2,3,4), 0.5, True)",
 )
-def feature_alpha_dropout(input: Array, p: float, training: bool, inplace: bool) -> Any:
+def feature_alpha_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> Any:
     """alpha_dropout of whole channels."""
     return dropped(input, p, training, feature=True, alpha=True, inplace=inplace)

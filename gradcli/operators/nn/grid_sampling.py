@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from gradcli.engine.core.declaration import Array, DType, Shape, Value
+from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.derivative_pairs import last, passing
 from gradcli.engine.registry.rule_helpers import (
     constant,
@@ -18,7 +21,7 @@ from gradcli.engine.registry.rule_helpers import (
     total,
     transposed,
 )
-from gradcli.engine.registry.table import Array, Primitive, function, operator, primitive
+from gradcli.engine.registry.table import Primitive, function, operator, primitive
 from gradcli.operators.nn.resampling import cubic_weights
 from gradcli.operators.primitives.matrix_products import bmm
 
@@ -29,7 +32,7 @@ _PADDING = {"zeros": 0, "border": 1, "reflection": 2}
 
 
 # -- coordinates ----------------------------------------------------------------------------------
-def _unnormalized(x: Any, size: int, align: bool) -> tuple[Any, float]:
+def _unnormalized(x: Array, size: int, align: bool) -> tuple[Any, float]:
     """Coordinates from [-1, 1] to pixels, and the slope of that."""
     if align:
         return (x + 1) / 2 * (size - 1), (size - 1) / 2
@@ -51,12 +54,12 @@ def _reflected(x: Any, size: int, align: bool) -> tuple[Any, Any]:
     return place, np.where(even, sign, -sign)
 
 
-def _clipped(x: Any, size: int) -> tuple[Any, Any]:
+def _clipped(x: Array, size: int) -> tuple[Any, Any]:
     inside = (x > 0) & (x < size - 1)
     return np.clip(x, 0, size - 1), inside.astype(x.dtype)
 
 
-def _placed(x: Any, size: int, padding: int, align: bool) -> tuple[Any, Any]:
+def _placed(x: Array, size: int, padding: int, align: bool) -> tuple[Any, Any]:
     """Pixel coordinates after padding, and their slope by the coordinates before."""
     if padding == 0:
         return x, np.ones_like(x)
@@ -70,31 +73,31 @@ def _placed(x: Any, size: int, padding: int, align: bool) -> tuple[Any, Any]:
 Taps = list[tuple[Any, Any, Any, Any]]
 
 
-def _cubic_slopes(t: Any, a: float = -0.75) -> list[Any]:
+def _cubic_slopes(t: Array, a: float = -0.75) -> list[Any]:
     """The derivatives of the four weights of `cubic_weights` by t."""
 
-    def near(x: Any) -> Any:
+    def near(x: Array) -> Any:
         return (3 * (a + 2) * x - 2 * (a + 3)) * x
 
-    def far(x: Any) -> Any:
+    def far(x: Array) -> Any:
         return (3 * a * x - 10 * a) * x + 8 * a
 
     return [far(t + 1), near(t), -near(1 - t), -far(2 - t)]
 
 
-def _cubic_bends(t: Any, a: float = -0.75) -> list[Any]:
+def _cubic_bends(t: Array, a: float = -0.75) -> list[Any]:
     """The second derivatives of the four weights of `cubic_weights` by t."""
 
-    def near(x: Any) -> Any:
+    def near(x: Array) -> Any:
         return 6 * (a + 2) * x - 2 * (a + 3)
 
-    def far(x: Any) -> Any:
+    def far(x: Array) -> Any:
         return 6 * a * x - 10 * a
 
     return [far(t + 1), near(t), near(1 - t), far(2 - t)]
 
 
-def _taps(x: Any, size: int, mode: int, padding: int, align: bool) -> Taps:
+def _taps(x: Array, size: int, mode: int, padding: int, align: bool) -> Taps:
     """(index, weight, its first and second derivative by the grid) of one dimension's pixels."""
     x, scale = _unnormalized(x, size, align)
     if mode == 2:
@@ -117,7 +120,7 @@ def _taps(x: Any, size: int, mode: int, padding: int, align: bool) -> Taps:
     return [(low, 1 - t, -slope, straight), (low + 1, t, slope, straight)]
 
 
-def _all_taps(input: Any, grid: Any, mode: int, padding: int, align: bool) -> list[Taps]:
+def _all_taps(input: Array, grid: Array, mode: int, padding: int, align: bool) -> list[Taps]:
     sizes, lines = input.shape[2:], (grid.shape[0], prod(grid.shape[1:-1]))
     return [
         _taps(grid[..., grid.shape[-1] - 1 - d].reshape(lines), n, mode, padding, align)
@@ -136,18 +139,18 @@ def _corner(taps: list[Taps], choice: tuple[int, ...], sizes: tuple[int, ...]) -
     return index, inside
 
 
-def _pixels(flat: Any, index: Any, inside: Any) -> Any:
+def _pixels(flat: Array, index: Array, inside: Array) -> Any:
     """The pixels at places of the image, 0 outside."""
     return np.where(inside[:, None], np.take_along_axis(flat, index[:, None], 2), 0)
 
 
-def _masked(flat: Any, index: Any, inside: Any) -> Any:
+def _masked(flat: Array, index: Array, inside: Array) -> Any:
     """The same by multiplication, as PyTorch's second derivative: a NaN next to outside stays."""
     return np.take_along_axis(flat, index[:, None], 2) * inside[:, None]
 
 
 # -- primitives -----------------------------------------------------------------------------------
-def _check_grid(input: Any, grid: Any, dims: str) -> None:
+def _check_grid(input: Value, grid: Value, dims: str) -> None:
     """Refuses, in PyTorch's words, a grid that is not of the places of such an image."""
     wanted = input.ndim - 2
     if not input.ndim or not grid.ndim:
@@ -250,7 +253,7 @@ def _grid_sampler_double(
         index, inside = _corner(taps, choice, sizes)
 
         def factor(
-            orders: list[int], choice: tuple[int, ...] = choice, inside: Any = inside
+            orders: list[int], choice: tuple[int, ...] = choice, inside: Array = inside
         ) -> Any:
             """The product of the weights, differentiated so often in each dimension."""
             weights = (taps[d][k][1 + orders[d]] for d, k in enumerate(choice))
@@ -286,7 +289,9 @@ grid_sampler_double = last(
 )
 
 
-def _grid_sampler_twice(grads: Any, grad_output: Any, input: Any, grid: Any, *how: Any) -> Any:
+def _grid_sampler_twice(
+    grads: Sequence[Value | None], grad_output: Array, input: Array, grid: Array, *how: Any
+) -> Any:
     return grid_sampler_double(*grads, grad_output, input, grid, *how)
 
 
@@ -336,7 +341,7 @@ _SAMPLERS = {n: _sampler_rows(n) for n in (2, 3)}
     "(randn(1,2,4,4), rand(1,3,3,2), 'bicubic', 'border', True)",
 )
 def grid_sample(
-    input: Array, grid: Array, mode: str, padding_mode: str, align_corners: bool | None
+    input: Tensor, grid: Tensor, mode: str, padding_mode: str, align_corners: bool | None
 ) -> Any:
     """The image at the places that a grid names, from -1 to 1 in each dimension."""
     if mode not in _MODES:
@@ -356,7 +361,7 @@ def grid_sample(
 
 
 # -- affine grids ---------------------------------------------------------------------------------
-def _base_grid(size: Any, align: bool, kind: Any) -> Any:
+def _base_grid(size: Shape, align: bool, kind: DType) -> Any:
     """Homogeneous coordinates of all places, x first."""
     axes = []
     for n in size[2:]:
@@ -369,12 +374,12 @@ def _base_grid(size: Any, align: bool, kind: Any) -> Any:
 
 @primitive("linear folded", node="AffineGridGeneratorBackward0", sizes="size")
 class affine_grid_generator:
-    def forward(theta: Array, size: Any, align_corners: bool) -> Array:
+    def forward(theta: Array, size: Shape, align_corners: bool) -> Array:
         base = _base_grid(size, align_corners, theta.dtype)
         out = base @ theta.swapaxes(1, 2)
         return out.reshape(size[0], *size[2:], len(size) - 2)
 
-    def theta(g: Any, size: Any, align_corners: bool) -> Any:
+    def theta(g: Value, size: Shape, align_corners: bool) -> Any:
         kind = dtype_of(g)
         base = _base_grid(size, align_corners, kind)
         n = len(size) - 2
@@ -390,7 +395,7 @@ class affine_grid_generator:
     primitives=[affine_grid_generator],
     samples="(randn(1,2,3), (1,1,3,4))",
 )
-def affine_grid(theta: Array, size: Any, align_corners: bool | None) -> Any:
+def affine_grid(theta: Tensor, size: Shape, align_corners: bool | None) -> Any:
     """The grid that an affine map makes of the places of an image of a size."""
     if theta.array.dtype.kind != "f":
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
@@ -422,7 +427,7 @@ def affine_grid(theta: Array, size: Any, align_corners: bool | None) -> Any:
     primitives=[affine_grid_generator],
     samples="(randn(1,2,3), (1,1,3,4), False)",
 )
-def _generated(theta: Array, size: Any, align_corners: bool) -> Any:
+def _generated(theta: Tensor, size: Shape, align_corners: bool) -> Any:
     """The grid that an affine map makes of the places of an image of a size, as `affine_grid` records it."""
     refuse_if(
         len(size) not in (4, 5),

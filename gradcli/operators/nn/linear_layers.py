@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core.batched_arrays import anywhere, is_batched, numbers
+from gradcli.engine.core.declaration import Array, Ints, Value
 from gradcli.engine.core.modes import no_grad
-from gradcli.engine.core.tensor import wrap
+from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry.derivative_pairs import last
 from gradcli.engine.registry.rule_helpers import (
     check_numbers,
@@ -21,7 +22,7 @@ from gradcli.engine.registry.rule_helpers import (
     unsqueeze,
 )
 from gradcli.engine.registry.schema import checked
-from gradcli.engine.registry.table import Array, function, primitive
+from gradcli.engine.registry.table import function, primitive
 from gradcli.engine.system.array_memory import in_its_order
 from gradcli.engine.system.cascaded_sums import add_reduce
 from gradcli.engine.system.dtypes import c_type, scalar_name, tensor_name
@@ -38,7 +39,7 @@ FAMILY = "nn"
     "nn.functional.linear(Tensor input, Tensor weight, Tensor? bias=None)",
     samples="(randn(2,3), randn(4,3), randn(4)); (randn(2,3), randn(4,3))",
 )
-def linear(input: Array, weight: Array, bias: Array | None) -> Any:
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Any:
     """input @ weight.T + bias."""
     if bias is None or weight.ndim != 2:
         out = matmul(input, weight.t())
@@ -53,7 +54,7 @@ def linear(input: Array, weight: Array, bias: Array | None) -> Any:
     return matmul(input, weight.t()) + bias
 
 
-def _letters(size: int, without: Any) -> str:
+def _letters(size: int, without: Ints) -> str:
     return "".join(c for i, c in enumerate("abcdefghij"[:size]) if i not in without)
 
 
@@ -61,10 +62,10 @@ def _trilinear(
     i1: Array,
     i2: Array,
     i3: Array,
-    expand1: Any,
-    expand2: Any,
-    expand3: Any,
-    sumdim: Any,
+    expand1: Ints,
+    expand2: Ints,
+    expand3: Ints,
+    sumdim: Ints,
     unroll_dim: int = 1,
 ) -> Array:
     n = i1.ndim + len(expand1)
@@ -79,15 +80,15 @@ def _trilinear(
 )
 class trilinear:
     def i1__i2__i3(
-        g: Any,
-        i1: Any,
-        i2: Any,
-        i3: Any,
-        expand1: Any,
-        expand2: Any,
-        expand3: Any,
-        sumdim: Any,
-        mask: Any,
+        g: Value,
+        i1: Value,
+        i2: Value,
+        i3: Value,
+        expand1: Ints,
+        expand2: Ints,
+        expand3: Ints,
+        sumdim: Ints,
+        mask: tuple[bool, ...],
     ) -> list[Any]:
         n = (i1.ndim if i1 is not None else 0) + len(expand1)
         up = _letters(n, sumdim)
@@ -105,7 +106,7 @@ class trilinear:
     aliases="bilinear",
     samples="(randn(2,3), randn(2,4), randn(5,3,4), randn(5))",
 )
-def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None) -> Any:
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None) -> Any:
     """input1 @ weight[k] @ input2 for every k, plus bias."""
     given = {"input1": input1, "input2": input2, "weight": weight, "bias": bias}
     kinds = {n: c_type(x) for n, x in given.items() if x is not None}
@@ -147,7 +148,7 @@ def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None) ->
 
 
 # -- embeddings -----------------------------------------------------------------------------------
-def check_indices(indices: Any, name: str) -> None:
+def check_indices(indices: Array, name: str) -> None:
     """Refuse indices that are no integers, in PyTorch's words."""
     if indices.dtype not in (np.int64, np.int32):
         kind = f"torch.{tensor_name(indices)}"
@@ -183,7 +184,7 @@ class embedding_backward:
         np.add.at(out, flat[keep], rows[keep])
         return out
 
-    def grad_output(g: Any, indices: Any, padding_idx: int) -> Any:
+    def grad_output(g: Value, indices: Value, padding_idx: int) -> Any:
         out = index_select(g, 0, indices.reshape((-1,))).reshape((*indices.shape, g.shape[1]))
         if padding_idx < 0:
             return out
@@ -215,7 +216,7 @@ class embedding_p:
     )
 
 
-def renorm_rows(weight: Any, indices: Any, max_norm: float, norm_type: float) -> None:
+def renorm_rows(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> None:
     """Shrink the rows that are looked up to a norm, in place."""
     max_norm = checked("embedding_renorm_", "float max_norm", 3, max_norm)
     norm_type = checked("embedding_renorm_", "float norm_type", 4, norm_type)
@@ -228,7 +229,7 @@ def renorm_rows(weight: Any, indices: Any, max_norm: float, norm_type: float) ->
         table.index_copy_(0, rows, found * scale)
 
 
-def _check_padding(input: Any, weight: Any, padding_idx: Any, *others: Any) -> None:
+def _check_padding(input: Tensor, weight: Tensor, padding_idx: int | None, *others: Any) -> None:
     if padding_idx:
         rows = weight.size(0)
         inside = padding_idx < rows if padding_idx > 0 else padding_idx >= -rows
@@ -245,8 +246,8 @@ def _check_padding(input: Any, weight: Any, padding_idx: Any, *others: Any) -> N
     samples="(tensor([[0,2],[1,2]]), randn(4,3)); (tensor([0,2,1]), randn(4,3), padding_idx=1)",
 )
 def embedding(
-    input: Array,
-    weight: Array,
+    input: Tensor,
+    weight: Tensor,
     padding_idx: int | None,
     max_norm: float | None,
     norm_type: float,
@@ -271,14 +272,14 @@ class one_hot_p:
         return np.equal(self[..., None], np.arange(num_classes)).astype(np.int64)
 
 
-def _expect_classes(classes: Any, count: int | None = None) -> None:
+def _expect_classes(classes: Array, count: int | None = None) -> None:
     refuse_if(anywhere(classes < 0), "Class values must be non-negative.")
     if count is not None:
         refuse_if(anywhere(classes >= count), "Class values must be smaller than num_classes.")
 
 
 @function("nn.functional.one_hot(Tensor input, int num_classes=-1)", samples="(tensor([0,2,1]), 3)")
-def one_hot(tensor: Array, num_classes: int) -> Any:
+def one_hot(tensor: Tensor, num_classes: int) -> Any:
     """1 where the class is, 0 elsewhere."""
     if tensor.array.dtype != np.int64:
         from gradcli.engine.core.errors import IntegerOperandError
@@ -310,7 +311,7 @@ def _exponentials(scores: Array, dim: int) -> tuple[Array, Array, Array]:
     return shifted, np.where(total == 0, 1, total), top
 
 
-def _softmax_slope(g: Any, result: Any, dim: int) -> Any:
+def _softmax_slope(g: Value, result: Value, dim: int) -> Any:
     inner = g * result
     return inner - result * total(inner, dim, True)
 
@@ -326,7 +327,9 @@ class safe_softmax:
     self = _softmax_slope
 
 
-def _attend(query: Any, key: Any, mask: Any, is_causal: bool, scale: float | None) -> Any:
+def _attend(
+    query: Array, key: Array, mask: Array | None, is_causal: bool, scale: float | None
+) -> Any:
     """The probabilities of attention, on arrays."""
     factor = 1 / sqrt(query.shape[-1]) if scale is None else scale
     scores = (query * query.dtype.type(factor)) @ key.swapaxes(-1, -2)
@@ -389,7 +392,9 @@ class flash_attention:
     )
 
 
-def _uses_flash(query: Any, key: Any, value: Any, mask: Any, dropout_p: float) -> bool:
+def _uses_flash(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_p: float
+) -> bool:
     tensors = (query, key, value)
     return (
         all(x.ndim == 4 for x in tensors)
@@ -411,10 +416,10 @@ def _uses_flash(query: Any, key: Any, value: Any, mask: Any, dropout_p: float) -
     samples="(randn(2,3,4), randn(2,5,4), randn(2,5,4)); (randn(2,2,3,4), randn(2,2,5,4), randn(2,2,5,4))",
 )
 def scaled_dot_product_attention(
-    query: Array,
-    key: Array,
-    value: Array,
-    attn_mask: Array | None,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None,
     dropout_p: float,
     is_causal: bool,
     scale: float | None,
@@ -448,7 +453,7 @@ def scaled_dot_product_attention(
     return _composed_attention(query, key, value, attn_mask, dropout_p, is_causal, scale)
 
 
-def _as_numbers(mask: Any, query: Any) -> Any:
+def _as_numbers(mask: Tensor, query: Tensor) -> Any:
     """A mask of what to keep as zeros and minus infinities, in the query's dtype."""
     found, kind = mask.array.dtype, query.array.dtype
     if found.kind == "b":
@@ -462,7 +467,13 @@ def _as_numbers(mask: Any, query: Any) -> Any:
 
 
 def _composed_attention(
-    query: Any, key: Any, value: Any, mask: Any, dropout_p: float, is_causal: bool, scale: Any
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float | None,
 ) -> Any:
     kind = query.array.dtype
     width = query.shape[-1]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core.batched_arrays import anywhere
-from gradcli.engine.core.declaration import itself
+from gradcli.engine.core.declaration import Array, DType, Value, itself
 from gradcli.engine.core.generated_calls import generated as compiled
 from gradcli.engine.core.modes import no_grad
 from gradcli.engine.core.promotion import BOOL_OPERAND, mismatch
@@ -32,7 +32,7 @@ from gradcli.engine.registry.rule_helpers import (
     zeros_like,
 )
 from gradcli.engine.registry.schema import Python
-from gradcli.engine.registry.table import Array, Primitive, function, operator, primitive, resolve
+from gradcli.engine.registry.table import Primitive, function, operator, primitive, resolve
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.dtypes import scalar_name
 from gradcli.operators.movement.reshaping import broadcast_tensors
@@ -56,7 +56,10 @@ NONE, MEAN, SUM = 0, 1, 2
 
 
 def reduction_number(
-    reduction: str, size_average: Any = None, reduce: Any = None, refusal: str = ""
+    reduction: str,
+    size_average: float | str | None = None,
+    reduce: float | str | None = None,
+    refusal: str = "",
 ) -> int:
     """The number that PyTorch's kernels take for a reduction's name.
 
@@ -95,13 +98,13 @@ def loss(
         given[given.index("reduction")] = f"number({', '.join(named)}, refusal=refusal)"
         lines = [f"return body({', '.join(given)})"]
         space = {"body": body, "number": reduction_number, "refusal": refusal}
-        return compiled("loss", ", ".join(names), lines, space)  # type: ignore[no-any-return]
+        return compiled("loss", ", ".join(names), lines, space)
 
     name = f"nn.functional.{signature.partition('(')[0]}"
     return function(signature, python=python, method=False, name=name, adapt=reducing, **facts)
 
 
-def reduced(values: Any, reduction: int) -> Any:
+def reduced(values: Value, reduction: int) -> Any:
     """All values, their mean or their sum; on arrays and tensors."""
     if reduction == NONE:
         return values
@@ -110,28 +113,28 @@ def reduced(values: Any, reduction: int) -> Any:
     return mean_all(values)
 
 
-def _check_weights(weight: Any, input: Any) -> None:
+def _check_weights(weight: float, input: Tensor) -> None:
     if not hasattr(weight, "shape"):  # PyTorch's words
         raise AttributeError(f"'{type(weight).__name__}' object has no attribute 'size'")
     if tuple(weight.shape) != tuple(input.shape):
         raise ValueError("Weights and input must have the same size.")
 
 
-def _reweighted(values: Any, weight: Any, input: Any, reduction: int) -> Any:
+def _reweighted(values: Tensor, weight: float, input: Tensor, reduction: int) -> Any:
     """Losses by weights of the elements: their mean is that of the weights."""
     _check_weights(weight, input)
     values = values * weight
     return total(values) / total(weight) if reduction == MEAN else reduced(values, reduction)
 
 
-def _spread(g: Any, reduction: int, like: Any) -> Any:
+def _spread(g: Value, reduction: int, like: Value) -> Any:
     """A reduced loss's gradient as one for each element."""
     if reduction != MEAN:
         return g
     return shared(g, prod(like.shape))
 
 
-def _number(value: float, like: Any) -> Tensor:
+def _number(value: float, like: Tensor) -> Tensor:
     """A number as a 0-d constant: the other operand of a recorded difference."""
     return wrap(like.array.dtype.type(value))
 
@@ -142,7 +145,7 @@ _BROADCAST = (
 )
 
 
-def _beside(input: Any, target: Any) -> tuple[Any, Any]:
+def _beside(input: Tensor, target: Tensor) -> tuple[Any, Any]:
     """Two tensors of one shape, the smaller one expanded, with a warning where they have two."""
     shape, other = input.shape, target.shape
     if shape == other:
@@ -173,7 +176,7 @@ def _slope(facts: str = "", **more: Any) -> Callable[[type], Primitive]:
     return primitive(f"own {facts}", batching="loss_backward", **more)
 
 
-def _mse_double(g: Any, self: Any, reduction: int) -> Any:
+def _mse_double(g: Value, self: Value, reduction: int) -> Any:
     return _spread(2 * g, reduction, self)
 
 
@@ -203,7 +206,7 @@ class mse_loss_p:
 
 
 @loss("mse_loss(Tensor input, Tensor target, {reduction}, Any weight=None)", samples=_PAIR)
-def mse_loss(input: Array, target: Array, number: int, weight: Any) -> Any:
+def mse_loss(input: Tensor, target: Tensor, number: int, weight: Any) -> Any:
     """The squared differences."""
     a, b = _beside(input, target)
     if weight is None:
@@ -212,7 +215,7 @@ def mse_loss(input: Array, target: Array, number: int, weight: Any) -> Any:
 
 
 @loss("l1_loss(Tensor input, Tensor target, {reduction}, Any weight=None)", samples=_PAIR)
-def l1_loss(input: Array, target: Array, number: int, weight: Any) -> Any:
+def l1_loss(input: Tensor, target: Tensor, number: int, weight: float | None) -> Any:
     """The absolute differences."""
     a, b = _beside(input, target)
     values = (a - b).abs()
@@ -221,7 +224,7 @@ def l1_loss(input: Array, target: Array, number: int, weight: Any) -> Any:
     return _reweighted(values, weight, input, number)
 
 
-def _smooth_l1_double(g: Any, self: Any, target: Any, reduction: int, beta: float) -> Any:
+def _smooth_l1_double(g: Array, self: Array, target: Array, reduction: int, beta: float) -> Any:
     inside = np.abs(self - target) < beta
     return _spread(where(inside, g / beta, 0.0), reduction, self)
 
@@ -266,7 +269,7 @@ class smooth_l1_loss_p:
     "smooth_l1_loss(input, target, reduction, beta)",
     samples=_PAIR + "; (randn(3), randn(3), beta=0.5)",
 )
-def smooth_l1_loss(input: Array, target: Array, number: int, beta: float) -> Any:
+def smooth_l1_loss(input: Tensor, target: Tensor, number: int, beta: float) -> Any:
     """Squared differences where they are small, absolute ones elsewhere."""
     a, b = _beside(input, target)
     if beta == 0.0:
@@ -275,7 +278,7 @@ def smooth_l1_loss(input: Array, target: Array, number: int, beta: float) -> Any
     return smooth_l1_loss_p(a, b, number, beta)
 
 
-def _huber_double(g: Any, self: Any, target: Any, reduction: int, delta: float) -> Any:
+def _huber_double(g: Array, self: Array, target: Array, reduction: int, delta: float) -> Any:
     inside = np.abs(self - target) < delta
     return _spread(where(inside, g, 0.0), reduction, self)
 
@@ -319,7 +322,7 @@ class huber_loss_p:
     "huber_loss(Tensor input, Tensor target, Any reduction='mean', float delta=1.0, Any weight=None)",
     samples=_PAIR + "; (randn(3), randn(3), delta=0.4)",
 )
-def huber_loss(input: Array, target: Array, number: int, delta: float, weight: Any) -> Any:
+def huber_loss(input: Tensor, target: Tensor, number: int, delta: float, weight: Any) -> Any:
     """Squared differences where they are small, scaled absolute ones elsewhere."""
     a, b = _beside(input, target)
     if weight is None:
@@ -331,7 +334,7 @@ def huber_loss(input: Array, target: Array, number: int, delta: float, weight: A
 
 
 # -- classes --------------------------------------------------------------------------------------
-def _checked_targets(self: Any, target: Any, ignore_index: int) -> tuple[Any, Any]:
+def _checked_targets(self: Array, target: Array, ignore_index: int) -> tuple[Any, Any]:
     """(targets made valid, where they count); the class dimension is 1, or 0 in a vector."""
     classes = self.shape[0 if self.ndim == 1 else 1]
     counts = target != ignore_index
@@ -340,13 +343,13 @@ def _checked_targets(self: Any, target: Any, ignore_index: int) -> tuple[Any, An
     return valid, counts
 
 
-def _expect_classes(targets: Any, classes: int) -> None:
+def _expect_classes(targets: Array, classes: int) -> None:
     wrong = (targets < 0) | (targets >= classes)
     if wrong.any():
         raise IndexError(f"Target {int(np.asarray(targets)[wrong].flat[0])} is out of bounds.")
 
 
-def _check_nll(self: Any, target: Any, weight: Any) -> None:
+def _check_nll(self: Array, target: Array, weight: Array | None) -> None:
     if self.ndim <= 2 and target.ndim > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if target.dtype not in (np.int64, np.uint8):
@@ -368,20 +371,22 @@ def _check_nll(self: Any, target: Any, weight: Any) -> None:
         )
 
 
-def _nll_weights(self: Any, target: Any, weight: Any, ignore_index: int) -> tuple[Any, Any, Any]:
+def _nll_weights(
+    self: Array, target: Array, weight: Array | None, ignore_index: int
+) -> tuple[Any, Any, Any]:
     """(valid targets, their weights, where they count)."""
     valid, counts = _checked_targets(self, target, ignore_index)
     weights = counts if weight is None else np.where(counts, weight[valid], 0)
     return valid, weights.astype(self.dtype), counts
 
 
-def _picked(self: Any, valid: Any) -> Any:
+def _picked(self: Array, valid: Array) -> Any:
     if self.ndim == 1:
         return self[valid.reshape(())].reshape(valid.shape)
     return np.take_along_axis(self, np.expand_dims(valid, 1), 1).squeeze(1)
 
 
-def _all_count(self: Any, target: Any, ignore_index: int) -> bool:
+def _all_count(self: Array, target: Array, ignore_index: int) -> bool:
     """Whether rows' targets are numbers in memory, all of them classes and none to be ignored."""
     plain = type(self) is type(target) is np.ndarray and self.ndim == 2 and target.size > 0
     if not plain or target.dtype != np.int64 or self.dtype.itemsize == 2:
@@ -416,14 +421,14 @@ def _nll(
     return out, whole
 
 
-def _whole(weights: Array, known: Any = None) -> Any:
+def _whole(weights: Array, known: Array | None = None) -> Any:
     """The sum of weights, in single for half precision, whose sum may be infinite."""
     if weights.dtype != np.float16:
         return total(weights) if known is None else known
     return total(weights.astype(np.float32))
 
 
-def _average(losses: Array, whole: Any) -> Any:
+def _average(losses: Array, whole: Array | int) -> Any:
     """The sum of losses by that of their weights; in half precision rounded once."""
     if losses.dtype != np.float16:
         return total(losses) / (losses.dtype.type(whole) if isinstance(whole, int) else whole)
@@ -502,7 +507,9 @@ nll_loss_p, nll_loss_backward = _nll_rows("NllLoss", "nll_loss")
 nll_loss2d_p, nll_loss2d_backward = _nll_rows("NllLoss2D", "nll_loss2d")
 
 
-def _nll_nd(input: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+def _nll_nd(
+    input: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int
+) -> Any:
     ndim = input.ndim
     refuse_if(ndim < 1, "Expected 1 or more dimensions (got {})", ndim, error=ValueError)
     items = target.shape[0] if target.ndim else 0
@@ -532,14 +539,14 @@ def _nll_nd(input: Any, target: Any, weight: Any, reduction: int, ignore_index: 
     "reduction='sum'); (randn(4,3), tensor([0,2,1,2]), reduction='none', ignore_index=1)",
 )
 def nll_loss(
-    input: Array, target: Array, weight: Array | None, ignore_index: int, number: int
+    input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, number: int
 ) -> Any:
     """Minus the log-probabilities of the targets' classes."""
     return _nll_nd(input, target, weight, number, ignore_index)
 
 
 def _class_probabilities(
-    input: Any, target: Any, weight: Any, reduction: int, smoothing: float
+    input: Tensor, target: Tensor, weight: Any, reduction: int, smoothing: float
 ) -> Any:
     dim = 0 if input.ndim == 1 else 1
     classes = input.size(dim)
@@ -562,14 +569,19 @@ def _class_probabilities(
     return div_scalar(total, count)
 
 
-def _along_classes(weight: Any, ndim: int, dim: int) -> Any:
+def _along_classes(weight: Tensor, ndim: int, dim: int) -> Any:
     shape = [1] * ndim
     shape[dim] = weight.shape[0]
     return weight.view(*shape)
 
 
 def _class_indices(
-    input: Any, target: Any, weight: Any, reduction: int, ignore_index: int, smoothing: float
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: int,
+    ignore_index: int,
+    smoothing: float,
 ) -> Any:
     dim = 0 if input.ndim == 1 else 1
     logs = log_softmax_p(input, dim)
@@ -601,9 +613,9 @@ def _class_indices(
     "(randn(4,3), tensor([0,2,1,2]), label_smoothing=0.2)",
 )
 def cross_entropy(
-    input: Array,
-    target: Array,
-    weight: Array | None,
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
     ignore_index: int,
     number: int,
     label_smoothing: float,
@@ -618,7 +630,7 @@ def cross_entropy(
 
 
 # -- binary classes -------------------------------------------------------------------------------
-def _weighted(values: Any, weight: Any, reduction: int, like: Any) -> Any:
+def _weighted(values: Value, weight: Value | None, reduction: int, like: Value) -> Any:
     if weight is not None:
         values = values * weight
     return _spread(values, reduction, like)
@@ -642,22 +654,24 @@ class binary_cross_entropy_backward:
             slope = _weighted(grad_output * (self - target) / spread, weight, reduction, self)
         return slope.astype(self.dtype, copy=False)
 
-    def grad_output(g: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
+    def grad_output(g: Value, self: Value, target: Value, weight: Any, reduction: int) -> Any:
         slope = (self - target) / ((self + _EPSILON) * (1 - self + _EPSILON)) * g
         slope = _weighted(slope, weight, reduction, self)
         return slope if reduction == NONE else total(slope)
 
-    def self(g: Any, grad_output: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
+    def self(
+        g: Value, grad_output: Value, self: Value, target: Value, weight: Any, reduction: int
+    ) -> Any:
         near, far = self + _EPSILON, 1 - self + _EPSILON
         bend = (self * self - 2 * self * target + target) / (near * near * (far * far))
         return _weighted(bend * (g * grad_output), weight, reduction, self)
 
-    def target(g: Any, grad_output: Any, self: Any, weight: Any, reduction: int) -> Any:
+    def target(g: Value, grad_output: Value, self: Value, weight: Any, reduction: int) -> Any:
         spread = (1 - self) * self
         return _weighted(-g * grad_output / at_least(spread, _EPSILON), weight, reduction, self)
 
 
-def _expect_probabilities(array: Any, what: str) -> None:
+def _expect_probabilities(array: Array, what: str) -> None:
     if not ((array >= 0) & (array <= 1)).all():  # nan neither
         raise RuntimeError(f"all elements of {what} should be between 0 and 1")
 
@@ -681,7 +695,7 @@ class binary_cross_entropy_p:
 
     self = binary_cross_entropy_backward
 
-    def target(g: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
+    def target(g: Value, self: Value, target: Value, weight: Any, reduction: int) -> Any:
         with np.errstate(divide="ignore"):
             return _weighted(g * (np.log1p(-self) - np.log(self)), weight, reduction, self)
 
@@ -690,7 +704,7 @@ class binary_cross_entropy_p:
     "binary_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, {reduction})",
     samples="(rand(2,3), rand(2,3)); (rand(2,3), rand(2,3), reduction='none')",
 )
-def binary_cross_entropy(input: Array, target: Array, weight: Array | None, number: int) -> Any:
+def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None, number: int) -> Any:
     """Minus the log-likelihood of two classes, from probabilities."""
     raise_on_grad("binary_cross_entropy", weight=weight)
     if input.dtype != target.dtype:
@@ -729,7 +743,9 @@ class binary_cross_entropy_with_logits_p:
         values = (1 - target) * self - scale * log_sigmoid
         return reduced(values if weight is None else values * weight, reduction)
 
-    def self(g: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
+    def self(
+        g: Value, self: Value, target: Value, weight: Any, pos_weight: Any, reduction: int
+    ) -> Any:
         if pos_weight is None:
             slope = (sigmoid(self) - target) * g
         else:
@@ -737,7 +753,9 @@ class binary_cross_entropy_with_logits_p:
             slope = ((t + 1 - target) * sigmoid(self) - t) * g
         return _weighted(slope, weight, reduction, self)
 
-    def target(g: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
+    def target(
+        g: Value, self: Value, target: Value, weight: Value | None, pos_weight: Any, reduction: int
+    ) -> Any:
         if pos_weight is None:
             slope = -self * g
         else:
@@ -752,7 +770,7 @@ class binary_cross_entropy_with_logits_p:
     samples="(randn(2,3), rand(2,3)); (randn(2,3), rand(2,3), reduction='sum')",
 )
 def binary_cross_entropy_with_logits(
-    input: Array, target: Array, weight: Array | None, number: int, pos_weight: Array | None
+    input: Tensor, target: Tensor, weight: Tensor | None, number: int, pos_weight: Tensor | None
 ) -> Any:
     """Minus the log-likelihood of two classes, from what goes into a sigmoid."""
     if tuple(input.shape) != tuple(target.shape):
@@ -778,7 +796,7 @@ def binary_cross_entropy_with_logits(
     return out if out.dtype == target.dtype else out.to(target.dtype)
 
 
-def _refuse_narrow(kind: Any, *operands: Any) -> None:
+def _refuse_narrow(kind: DType, *operands: Any) -> None:
     """Refuse to write what comes of operands over numbers of a dtype that has no room for it."""
     wide = dtypes.result_type((x.array.dtype, min(x.ndim, 1) + 1) for x in operands)
     if "biufc".index(wide.kind) > max("biufc".index(kind.kind), 2):
@@ -791,7 +809,7 @@ class soft_margin_loss_p:
         with np.errstate(over="ignore"):
             return reduced(np.log(np.exp(-target * self) + 1), reduction)
 
-    def self(g: Any, self: Any, target: Any, reduction: int) -> Any:
+    def self(g: Value, self: Value, target: Value, reduction: int) -> Any:
         power = np.exp(minus(target) * self)  # overflows where PyTorch's does
         return _spread(-(target * power * g / (1 + power)), reduction, self)
 
@@ -800,7 +818,7 @@ class soft_margin_loss_p:
     "soft_margin_loss(Tensor input, Tensor target, {reduction})",
     samples="(randn(2,3), sign(randn(2,3)))",
 )
-def soft_margin_loss(input: Array, target: Array, number: int) -> Any:
+def soft_margin_loss(input: Tensor, target: Tensor, number: int) -> Any:
     """log(1 + exp(-target * input))."""
     raise_on_grad("soft_margin_loss", target=target)
     if input.array.dtype.kind in "biu":
@@ -816,7 +834,7 @@ def soft_margin_loss(input: Array, target: Array, number: int) -> Any:
 _NO_ROWS = "Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
 
 
-def _margin_parts(self: Any, target: Any, margin: float) -> tuple[Any, Any, Any]:
+def _margin_parts(self: Array, target: Array, margin: float) -> tuple[Any, Any, Any]:
     """(rows of inputs, targets, margin - x[target] + x with 0 at the target)."""
     x = self.reshape(1, -1) if self.ndim <= 1 else self
     y = target.reshape(-1)
@@ -832,7 +850,7 @@ def _multi_margin_backward(
     self: Array,
     target: Array,
     p: Any,
-    margin: Any,
+    margin: float,
     weight: Array | None,
     reduction: int,
 ) -> Array:
@@ -863,7 +881,7 @@ class multi_margin_loss_p:
         self: Array,
         target: Array,
         p: Any = 1,
-        margin: Any = 1.0,
+        margin: float = 1.0,
         weight: Array | None = None,
         reduction: int = 1,
     ) -> Array:
@@ -898,7 +916,7 @@ class multi_margin_loss_p:
     samples="(randn(4,3), tensor([0,2,1,2]))",
 )
 def multi_margin_loss(
-    input: Array, target: Array, p: int, margin: float, weight: Array | None, number: int
+    input: Tensor, target: Tensor, p: int, margin: float, weight: Tensor | None, number: int
 ) -> Any:
     """How far other classes come within a margin of the target's, summed."""
     refuse_if(p not in (1, 2), "only p == 1 and p == 2 supported", error=ValueError)
@@ -908,7 +926,7 @@ def multi_margin_loss(
     return multi_margin_loss_p(input, target, p, margin, weight, number)
 
 
-def _multilabel_parts(self: Any, target: Any) -> tuple[Any, Any, Any]:
+def _multilabel_parts(self: Array, target: Array) -> tuple[Any, Any, Any]:
     """(rows of inputs, listed targets with -1 behind the end, which classes are targets).
 
     RuntimeError for targets that are not shaped as the inputs, or that are no classes.
@@ -936,7 +954,7 @@ def _multilabel_parts(self: Any, target: Any) -> tuple[Any, Any, Any]:
     return x, y, is_target
 
 
-def _multilabel_margins(x: Any, y: Any, is_target: Any) -> Any:
+def _multilabel_margins(x: Array, y: Array, is_target: Array) -> Any:
     """1 - x[target] + x[other], by row, listed target and other class; 0 where there is no pair."""
     chosen = np.take_along_axis(x, np.maximum(y, 0), 1)
     z = 1 - chosen[:, :, None] + x[:, None, :]
@@ -995,7 +1013,7 @@ class multilabel_margin_loss_p:
     "multilabel_margin_loss(Tensor input, Tensor target, {reduction})",
     samples="(randn(2,4), tensor([[1,2,-1,0],[3,-1,0,0]]))",
 )
-def multilabel_margin_loss(input: Array, target: Array, number: int) -> Any:
+def multilabel_margin_loss(input: Tensor, target: Tensor, number: int) -> Any:
     """How far other classes come within a margin of each listed target, summed."""
     return multilabel_margin_loss_p(input, target, number)[0]
 
@@ -1007,7 +1025,7 @@ def multilabel_margin_loss(input: Array, target: Array, number: int) -> Any:
     samples="(randn(2,4), round(rand(2,4)))",
 )
 def multilabel_soft_margin_loss(
-    input: Array, target: Array, weight: Array | None, number: int
+    input: Tensor, target: Array, weight: float | str | None, number: int
 ) -> Any:
     """Binary cross entropy with logits, averaged over classes."""
     loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
@@ -1023,7 +1041,7 @@ def multilabel_soft_margin_loss(
     samples="(randn(2,3), sign(randn(2,3)))",
     primitives=(),
 )
-def hinge_embedding_loss(input: Array, target: Array, margin: float, number: int) -> Any:
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float, number: int) -> Any:
     """The input where the target is 1, what it lacks of the margin where it is -1."""
     zeros = _number(0, input)
     margin_clamp = sub(_number(margin, input), input).clamp_min_(0)
@@ -1040,7 +1058,7 @@ def hinge_embedding_loss(input: Array, target: Array, margin: float, number: int
     primitives=(),
 )
 def margin_ranking_loss(
-    input1: Array, input2: Array, target: Array, margin: float, number: int
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float, number: int
 ) -> Any:
     """What input1 lacks of ranking above input2 (or below it) by a margin."""
     if not input1.ndim == input2.ndim == target.ndim:
@@ -1060,7 +1078,7 @@ def margin_ranking_loss(
     primitives=(),
 )
 def cosine_embedding_loss(
-    input1: Array, input2: Array, target: Array, margin: float, number: int
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float, number: int
 ) -> Any:
     """1 - cosine for pairs that belong together, the cosine above a margin for others."""
     if target.ndim not in (0, 1):
@@ -1098,7 +1116,7 @@ def _check_margin(at: int) -> Callable[..., None]:
     return check
 
 
-def _check_triplet(anchor: Any, positive: Any, negative: Any) -> None:
+def _check_triplet(anchor: Tensor, positive: Tensor, negative: Tensor) -> None:
     if not anchor.ndim == positive.ndim == negative.ndim:
         raise RuntimeError(
             "The anchor, positive, and negative tensors are expected to have the same number of dimensions, "
@@ -1115,9 +1133,9 @@ def _check_triplet(anchor: Any, positive: Any, negative: Any) -> None:
     primitives=(),
 )
 def triplet_margin_loss(
-    anchor: Array,
-    positive: Array,
-    negative: Array,
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
     margin: float,
     p: float,
     eps: float,
@@ -1142,9 +1160,9 @@ def triplet_margin_loss(
     primitives=(),
 )
 def triplet_margin_with_distance_loss(
-    anchor: Array,
-    positive: Array,
-    negative: Array,
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
     distance_function: Any,
     margin: float,
     swap: bool,
@@ -1175,7 +1193,7 @@ _KL_MEAN = (
     "(randn(2,3), randn(2,3), reduction='sum', log_target=True)",
 )
 def kl_div(
-    input: Array, target: Array, size_average: Any, reduce: Any, reduction: str, log_target: bool
+    input: Tensor, target: Tensor, size_average: Any, reduce: Any, reduction: str, log_target: bool
 ) -> Any:
     """The Kullback-Leibler divergence of log-probabilities from a target distribution."""
     if reduction == "mean" and size_average is None and reduce is None:
@@ -1193,7 +1211,7 @@ def kl_div(
     return out / input.shape[0] if batch and input.ndim else out
 
 
-def _expect_no_negative(var: Any) -> None:
+def _expect_no_negative(var: Array) -> None:
     if anywhere(var < 0):
         raise ValueError("var has negative entry/entries")
 
@@ -1204,7 +1222,7 @@ def _expect_no_negative(var: Any) -> None:
     samples="(randn(2,3), randn(2,3), rand(2,3))",
 )
 def gaussian_nll_loss(
-    input: Array, target: Array, var: Any, full: bool, eps: float, reduction: str
+    input: Tensor, target: Tensor, var: Tensor, full: bool, eps: float, reduction: str
 ) -> Any:
     """Minus the log-likelihood under a normal distribution of mean input and variance var."""
     if isinstance(var, float):
@@ -1239,7 +1257,7 @@ def gaussian_nll_loss(
     primitives=(),
 )
 def poisson_nll_loss(
-    input: Array, target: Array, log_input: bool, full: bool, eps: float, number: int
+    input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, number: int
 ) -> Any:
     """Minus the log-likelihood under Poisson distributions."""
     if log_input:

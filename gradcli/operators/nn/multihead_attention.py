@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core import random
-from gradcli.engine.core.tensor import wrap
+from gradcli.engine.core.declaration import DType
+from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry.schema import checked
-from gradcli.engine.registry.table import Array, bundled, function, resolve
+from gradcli.engine.registry.table import bundled, function, resolve
 from gradcli.operators.movement.padding import pad
 from gradcli.operators.nn.dropout import dropped
 from gradcli.operators.nn.linear_layers import linear, scaled_dot_product_attention
@@ -22,13 +23,13 @@ FAMILY = "nn"
 
 
 # -- projections ----------------------------------------------------------------------------------
-def _parts(x: Any, w: Any, b: Any, count: int, size: int) -> Any:
+def _parts(x: Tensor, w: Tensor, b: Tensor | None, count: int, size: int) -> Any:
     """Several projections of one input by one product."""
     out = linear(x, w, b).unflatten(-1, (count, size)).unsqueeze(0)
     return out.transpose(0, -2).squeeze(-2).contiguous()
 
 
-def _packed(q: Any, k: Any, v: Any, w: Any, b: Any) -> tuple[Any, Any, Any]:
+def _packed(q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None) -> tuple[Any, Any, Any]:
     size = q.shape[-1]
     if k is v and q is k:
         out = _parts(q, w, b, 3, size)
@@ -42,7 +43,9 @@ def _packed(q: Any, k: Any, v: Any, w: Any, b: Any) -> tuple[Any, Any, Any]:
     return _separate(q, k, v, w.chunk(3), b)
 
 
-def _separate(q: Any, k: Any, v: Any, weights: Any, b: Any) -> tuple[Any, Any, Any]:
+def _separate(
+    q: Tensor, k: Tensor, v: Tensor, weights: Any, b: Tensor | None
+) -> tuple[Any, Any, Any]:
     biases = (None, None, None) if b is None else b.chunk(3)
     for parts in (weights, biases):
         if len(parts) < 3:  # PyTorch's words, which are Python's
@@ -53,7 +56,9 @@ def _separate(q: Any, k: Any, v: Any, weights: Any, b: Any) -> tuple[Any, Any, A
     return first, second, third
 
 
-def _is_batched(q: Any, k: Any, v: Any, padding: Any, mask: Any, heads: int) -> bool:
+def _is_batched(
+    q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None, mask: Tensor | None, heads: int
+) -> bool:
     """Whether the query has a dimension of batches; AssertionError where the others do not fit it."""
     if q.ndim not in (2, 3):
         raise AssertionError(
@@ -81,7 +86,11 @@ def _is_batched(q: Any, k: Any, v: Any, padding: Any, mask: Any, heads: int) -> 
 
 
 def _check_static(
-    bias_k: Any, bias_v: Any, static_k: Any, static_v: Any, shape: tuple[int, int]
+    bias_k: Tensor | None,
+    bias_v: Tensor | None,
+    static_k: Tensor | None,
+    static_v: Tensor | None,
+    shape: tuple[int, int],
 ) -> None:
     """AssertionError for keys and values given that do not fit; shape: (batch * heads, width)."""
     if (bias_k is None) != (bias_v is None):
@@ -98,7 +107,7 @@ def _check_static(
                 )
 
 
-def _as_numbers(mask: Any, kind: Any, name: str) -> Any:
+def _as_numbers(mask: Tensor | None, kind: DType, name: str) -> Any:
     """A mask of what to leave out as zeros and minus infinities."""
     if mask is None or mask.array.dtype.kind == "f":
         return mask
@@ -107,7 +116,7 @@ def _as_numbers(mask: Any, kind: Any, name: str) -> Any:
     return wrap(np.where(mask.array, -np.inf, 0).astype(kind))
 
 
-def _three_dimensional(mask: Any, heads: int, rows: int, columns: int) -> Any:
+def _three_dimensional(mask: Tensor, heads: int, rows: int, columns: int) -> Any:
     if mask.ndim == 2:
         if tuple(mask.shape) != (rows, columns):
             raise RuntimeError(
@@ -121,7 +130,9 @@ def _three_dimensional(mask: Any, heads: int, rows: int, columns: int) -> Any:
     return mask
 
 
-def _weighted(q: Any, k: Any, v: Any, mask: Any, dropout_p: float) -> tuple[Any, Any]:
+def _weighted(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: float
+) -> tuple[Any, Any]:
     """(values, weights) of attention by explicit products of batches."""
     scaled = q * sqrt(1.0 / float(q.shape[-1]))
     keys = k.transpose(-2, -1)
@@ -245,7 +256,7 @@ def _projected(o: Any) -> tuple[Any, Any, Any]:
     return _separate(o.query, o.key, o.value, weights, o.in_proj_bias)
 
 
-def _over_heads(padding: Any, batch: int, num_heads: int, columns: int) -> Any:
+def _over_heads(padding: Tensor, batch: int, num_heads: int, columns: int) -> Any:
     """The mask of the padding, once for each head."""
     for dim, expected in enumerate((batch, columns)):
         if padding.shape[dim] != expected:
@@ -263,7 +274,7 @@ def _over_heads(padding: Any, batch: int, num_heads: int, columns: int) -> Any:
     python=True,
     samples="(randn(2,3))",
 )
-def gumbel_softmax(logits: Array, tau: float, hard: bool, eps: float, dim: int) -> Any:
+def gumbel_softmax(logits: Tensor, tau: float, hard: bool, eps: float, dim: int) -> Any:
     """A random, differentiable choice of a class."""
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=3)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from gradcli.engine.core.declaration import Array, Shape, Value
 from gradcli.engine.core.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.registry.rule_helpers import (
     expect_alike,
@@ -17,7 +19,7 @@ from gradcli.engine.registry.rule_helpers import (
     unrecorded,
 )
 from gradcli.engine.registry.rule_helpers import mean as mean_along
-from gradcli.engine.registry.table import Array, function, primitive, resolve
+from gradcli.engine.registry.table import function, primitive, resolve
 from gradcli.engine.system.array_memory import afresh
 from gradcli.operators.movement.strides import of_images
 from gradcli.operators.primitives.arithmetic import add_scalar
@@ -25,13 +27,13 @@ from gradcli.operators.primitives.arithmetic import add_scalar
 FAMILY = "nn"
 
 
-def _sum(x: Any, dims: tuple[int, ...]) -> Any:
+def _sum(x: Value, dims: tuple[int, ...]) -> Any:
     if not dims:
         return x
     return total(x, dims)
 
 
-def _statistics(x: Any, mean: Any, rstd: Any, dims: tuple[int, ...]) -> tuple[Any, Any]:
+def _statistics(x: Value, mean: Any, rstd: Any, dims: tuple[int, ...]) -> tuple[Any, Any]:
     """(x - mean) and 1 / std: as saved on arrays, worked out again (and recorded) on tensors."""
     if unrecorded(x):
         return x - mean, rstd
@@ -41,7 +43,7 @@ def _statistics(x: Any, mean: Any, rstd: Any, dims: tuple[int, ...]) -> tuple[An
     return centered, (variance + wrap(eps)).rsqrt()
 
 
-def _moments(x: Any, dims: tuple[int, ...], eps: float) -> tuple[Any, Any]:
+def _moments(x: Array, dims: tuple[int, ...], eps: float) -> tuple[Any, Any]:
     if x.size == 0:
         nothing = np.full([1 if d in dims else n for d, n in enumerate(x.shape)], np.nan, x.dtype)
         return nothing, nothing.copy()
@@ -51,13 +53,13 @@ def _moments(x: Any, dims: tuple[int, ...], eps: float) -> tuple[Any, Any]:
     return mean, 1 / np.sqrt(variance + x.dtype.type(eps))
 
 
-def _normal_backward(g: Any, centered: Any, rstd: Any, dims: tuple[int, ...]) -> Any:
+def _normal_backward(g: Value, centered: Value, rstd: Value, dims: tuple[int, ...]) -> Any:
     """The gradient of what was normalised, from that of the result."""
     normal = centered * rstd
     return rstd * (g - mean_along(g, dims) - normal * mean_along(g * normal, dims))
 
 
-def _check_mixed(input: Any, *parameters: Any) -> None:
+def _check_mixed(input: Array, *parameters: Any) -> None:
     """RuntimeError, in PyTorch's words, for parameters of other dtypes than the input.
 
     Half precision takes parameters in single precision; the first one says whether they are.
@@ -70,7 +72,7 @@ def _check_mixed(input: Any, *parameters: Any) -> None:
     refuse_if(input.dtype != np.float16, "mixed dtype (CPU): all inputs must share same datatype.")
 
 
-def _check_alike(input: Any, *parameters: Any) -> None:
+def _check_alike(input: Array, *parameters: Any) -> None:
     given = [p for p in parameters if p is not None]
     if given and given[0].dtype == input.dtype:
         expect_alike(input, *given)
@@ -83,7 +85,7 @@ def _check_alike(input: Any, *parameters: Any) -> None:
 class native_layer_norm_p:
     def forward(
         input: Array,
-        normalized_shape: Any,
+        normalized_shape: Shape,
         weight: Array | None = None,
         bias: Array | None = None,
         eps: float = 1e-5,
@@ -102,14 +104,14 @@ class native_layer_norm_p:
         return afresh(out, input), afresh(mean, input), afresh(rstd, input)
 
     def input__weight__bias(
-        g: Any,
-        input: Any,
-        normalized_shape: Any,
-        result1: Any,
-        result2: Any,
-        weight: Any,
-        bias: Any,
-        mask: Any,
+        g: Value,
+        input: Value,
+        normalized_shape: Shape,
+        result1: Value,
+        result2: Value,
+        weight: Value | None,
+        bias: Value | None,
+        mask: tuple[bool, ...],
     ) -> tuple[Any, Any, Any]:
         outer = tuple(range(input.ndim - len(normalized_shape)))
         dims = tuple(range(len(outer), input.ndim))
@@ -125,7 +127,9 @@ class native_layer_norm_p:
         return g_input, g_weight, g_bias
 
 
-def _check_layer(input: Any, shape: list[int], weight: Any, bias: Any) -> None:
+def _check_layer(
+    input: Tensor, shape: list[int], weight: Tensor | None, bias: Tensor | None
+) -> None:
     if not shape:
         raise RuntimeError(
             "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
@@ -145,7 +149,9 @@ def _check_layer(input: Any, shape: list[int], weight: Any, bias: Any) -> None:
         )
 
 
-def _layers(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
+def _layers(
+    input: Tensor, normalized_shape: Shape, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> Any:
     shape = list(normalized_shape)
     _check_layer(input, shape, weight, bias)
     return native_layer_norm_p(input, tuple(shape), weight, bias, eps)
@@ -158,7 +164,7 @@ def _layers(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: floa
     primitives=[native_layer_norm_p],
     samples="(randn(2,3), (3,)); (randn(2,3), (3,), randn(3), randn(3))",
 )
-def layer_norm(input: Array, normalized_shape: Any, *options: Any) -> Any:
+def layer_norm(input: Tensor, normalized_shape: Shape, *options: Any) -> Any:
     """The input with mean 0 and variance 1 over the last dimensions."""
     return _layers(input, normalized_shape, *options)[0]
 
@@ -168,7 +174,7 @@ def layer_norm(input: Array, normalized_shape: Any, *options: Any) -> Any:
     "float eps=1e-05, bool cudnn_enable=True)|function",
     samples="(randn(2,3), (3,))",
 )
-def plain_layer_norm(input: Array, normalized_shape: Any, *options: Any) -> Any:
+def plain_layer_norm(input: Tensor, normalized_shape: Shape, *options: Any) -> Any:
     """See nn.functional.layer_norm."""
     return _layers(input, normalized_shape, *options[:-1])[0]
 
@@ -179,7 +185,7 @@ def plain_layer_norm(input: Array, normalized_shape: Any, *options: Any) -> Any:
     primitives=[native_layer_norm_p],
     samples="(randn(2,3), (3,), randn(3), randn(3), 1e-5)",
 )
-def native_layer_norm(input: Array, normalized_shape: Any, *options: Any) -> Any:
+def native_layer_norm(input: Tensor, normalized_shape: Shape, *options: Any) -> Any:
     """(output, mean, 1 / std) of layer_norm."""
     return _layers(input, normalized_shape, *options)
 
@@ -191,7 +197,9 @@ def native_layer_norm(input: Array, normalized_shape: Any, *options: Any) -> Any
     samples="(randn(2,3), (3,), randn(3))",
     primitives=(),
 )
-def rms_norm(input: Array, normalized_shape: Any, weight: Array | None, eps: float | None) -> Any:
+def rms_norm(
+    input: Tensor, normalized_shape: Shape, weight: Tensor | None, eps: float | None
+) -> Any:
     """The input over its root mean square in the last dimensions."""
     shape = list(normalized_shape)
     _check_layer(input, shape, weight, None)
@@ -206,7 +214,13 @@ def rms_norm(input: Array, normalized_shape: Any, weight: Array | None, eps: flo
 
 # -- groups ---------------------------------------------------------------------------------------
 def _group_norm_backward(
-    grads: Any, input: Any, weight: Any, mean: Any, rstd: Any, sizes: Any, mask: Any
+    grads: Sequence[Value | None],
+    input: Value,
+    weight: Value | None,
+    mean: Value,
+    rstd: Value,
+    sizes: Shape,
+    mask: tuple[bool, ...],
 ) -> tuple[Any, Any, Any]:
     n, c, inner, group = sizes
     width = c * inner // group
@@ -275,7 +289,9 @@ class native_group_norm_p:
     )
 
 
-def _check_groups(input: Any, weight: Any, bias: Any, c: int, num_groups: int) -> None:
+def _check_groups(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, c: int, num_groups: int
+) -> None:
     """Whether c channels make so many groups, each channel with a weight and a bias."""
     refuse_if(num_groups <= 0, "Expected num groups to be greater than 0, got {}", num_groups)
     if c % num_groups:
@@ -291,7 +307,7 @@ def _check_groups(input: Any, weight: Any, bias: Any, c: int, num_groups: int) -
             )
 
 
-def _check_several(input: Any, num_groups: Any, *others: Any) -> None:
+def _check_several(input: Tensor, num_groups: int, *others: Any) -> None:
     if isinstance(input, Tensor):
         if input.ndim < 2:
             raise RuntimeError(
@@ -310,12 +326,14 @@ def _check_several(input: Any, num_groups: Any, *others: Any) -> None:
     primitives=[native_group_norm_p],
     samples="(randn(2,4,3), 2, randn(4), randn(4))",
 )
-def group_norm(input: Array, num_groups: int, *options: Any) -> Any:
+def group_norm(input: Tensor, num_groups: int, *options: Any) -> Any:
     """The input with mean 0 and variance 1 over groups of channels."""
     return _groups(input, num_groups, *options)[0]
 
 
-def _groups(input: Any, num_groups: int, weight: Any, bias: Any, eps: float) -> Any:
+def _groups(
+    input: Tensor, num_groups: int, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> Any:
     n, c = input.size(0), input.size(1)
     _check_groups(input, weight, bias, c, num_groups)
     inner = prod(input.shape[2:])
@@ -327,7 +345,7 @@ def _groups(input: Any, num_groups: int, weight: Any, bias: Any, eps: float) -> 
     "float eps=1e-05, bool cudnn_enabled=True)|function",
     samples="(randn(2,4,3), 2)",
 )
-def plain_group_norm(input: Array, num_groups: int, *options: Any) -> Any:
+def plain_group_norm(input: Tensor, num_groups: int, *options: Any) -> Any:
     """See nn.functional.group_norm."""
     return _groups(input, num_groups, *options[:-1])[0]
 
@@ -338,9 +356,9 @@ def plain_group_norm(input: Array, num_groups: int, *options: Any) -> Any:
     samples="(randn(2,4,3), randn(4), randn(4), 2, 4, 3, 2, 1e-5)",
 )
 def native_group_norm(
-    input: Array,
-    weight: Array | None,
-    bias: Array | None,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
     N: int,
     C: int,
     HxW: int,
@@ -356,11 +374,13 @@ def native_group_norm(
 _NO_STATISTICS = "running_mean and running_var must be defined in evaluation mode"
 
 
-def _channels(x: Any, ndim: int) -> Any:
+def _channels(x: Value, ndim: int) -> Any:
     return x.reshape(1, -1, *[1] * (ndim - 2))
 
 
-def _update(mean: Any, variance: Any, input: Any, dims: tuple[int, ...], momentum: float) -> None:
+def _update(
+    mean: Array | None, variance: Array | None, input: Array, dims: tuple[int, ...], momentum: float
+) -> None:
     """Move the running statistics towards the batch's, in place."""
     middle = mean_along(input, dims)
     if mean is not None:
@@ -407,16 +427,16 @@ class native_batch_norm_p:
         return of_images(out.astype(input.dtype, copy=False), input), *saved
 
     def input__weight__bias(
-        g: Any,
-        input: Any,
-        weight: Any,
+        g: Value,
+        input: Value,
+        weight: Value | None,
         running_mean: Any,
         running_var: Any,
         training: bool,
         eps: float,
-        result1: Any,
-        result2: Any,
-        mask: Any,
+        result1: Value,
+        result2: Value,
+        mask: tuple[bool, ...],
     ) -> tuple[Any, Any, Any]:
         dims = (0, *range(2, input.ndim))
         if training:
@@ -445,7 +465,13 @@ def _several_values(size: Any) -> None:
         )
 
 
-def _check_channels(input: Any, weight: Any, bias: Any, mean: Any, variance: Any) -> None:
+def _check_channels(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    mean: Tensor | None,
+    variance: Tensor | None,
+) -> None:
     channels = input.shape[1] if input.ndim > 1 else 0
     named = {"running_mean": mean, "running_var": variance, "weight": weight, "bias": bias}
     for name, value in named.items():
@@ -453,7 +479,7 @@ def _check_channels(input: Any, weight: Any, bias: Any, mean: Any, variance: Any
             raise RuntimeError(f"{name} should contain {channels} elements not {value.array.size}")
 
 
-def _check_batch(input: Any, *others: Any) -> None:
+def _check_batch(input: Tensor, *others: Any) -> None:
     training, eps = others[4], others[6]
     if training:
         _several_values(input.shape)
@@ -482,7 +508,13 @@ def _normed(*values: Any) -> Any:
     "(randn(4,3), zeros(3), ones(3), randn(3), randn(3))",
 )
 def batch_norm(
-    input: Array, mean: Any, variance: Any, weight: Any, bias: Any, training: bool, *options: float
+    input: Tensor,
+    mean: Tensor | None,
+    variance: Tensor | None,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    training: bool,
+    *options: float,
 ) -> Any:
     """The input with mean 0 and variance 1 over the batch, or by running statistics."""
     refuse_if(not training and (mean is None or variance is None), _NO_STATISTICS)
@@ -516,11 +548,11 @@ def native_batch_norm(*values: Any) -> Any:
     samples="(randn(2,3,4), weight=randn(3), bias=randn(3))",
 )
 def instance_norm(
-    input: Array,
-    running_mean: Array | None,
-    running_var: Array | None,
-    weight: Array | None,
-    bias: Array | None,
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None,
+    bias: Tensor | None,
     use_input_stats: bool,
     momentum: float,
     eps: float,
@@ -558,7 +590,7 @@ def instance_norm(
     "Any k=1.0)|python",
     samples="(randn(2,3,4), 2)",
 )
-def local_response_norm(input: Array, size: int, alpha: float, beta: float, k: float) -> Any:
+def local_response_norm(input: Tensor, size: int, alpha: float, beta: float, k: float) -> Any:
     """The input over a power of the squares of neighbouring channels."""
     if input.ndim < 3:
         raise ValueError(
@@ -585,7 +617,7 @@ def local_response_norm(input: Array, size: int, alpha: float, beta: float, k: f
     "nn.functional.normalize(Tensor input, Any p=2.0, Any dim=1, Any eps=1e-12, Any out=None)|python",
     samples="(randn(2,3)); (randn(2,3), p=1, dim=0)",
 )
-def normalize(input: Array, p: float, dim: Any, eps: float, out: Any) -> Any:
+def normalize(input: Tensor, p: float, dim: int, eps: float, out: Any) -> Any:
     """The input over its norm along a dimension."""
     norm = resolve("norm")(input, p, dim, keepdim=True)
     into = {} if out is None else {"out": out}

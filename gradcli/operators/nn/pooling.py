@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from itertools import product
 from math import prod
 from typing import Any, cast
 
 import numpy as np
 
+from gradcli.engine.core.declaration import Array, Ints, Shape, Value
 from gradcli.engine.core.modes import is_grad_enabled
+from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.derivative_pairs import NOTHING, of_dimensions, pair
 from gradcli.engine.registry.rule_helpers import gather, implemented, mean, refuse_if, shared
 from gradcli.engine.registry.schema import checked
-from gradcli.engine.registry.table import Array, Primitive, operator
+from gradcli.engine.registry.table import Primitive, operator
 from gradcli.engine.system.array_memory import afresh
 from gradcli.engine.system.cascaded_sums import add_reduce
 from gradcli.operators.movement.strides import of_images
@@ -56,7 +59,7 @@ def _refuse_small(image: Sizes, kernel: Sizes) -> None:
     raise RuntimeError(f"input image ({parts[0]}) smaller than kernel size ({parts[1]})")
 
 
-def _check_pool(name: str, n: int, x: Any, kernel: Sizes, stride: Sizes, padding: Sizes) -> None:
+def _check_pool(name: str, n: int, x: Tensor, kernel: Sizes, stride: Sizes, padding: Sizes) -> None:
     if x.ndim not in (n + 1, n + 2):
         if n > 1:
             raise RuntimeError(
@@ -109,7 +112,7 @@ def _images(sizes: Sizes) -> Sizes:
     return (1, *sizes) if len(sizes) == 1 else sizes
 
 
-def _refuse_empty(name: str, n: int, x: Any) -> None:
+def _refuse_empty(name: str, n: int, x: Tensor) -> None:
     """Only a batch may be empty."""
     shape = list(x.shape)
     if n == 3:
@@ -126,7 +129,7 @@ def _refuse_empty(name: str, n: int, x: Any) -> None:
     )
 
 
-def _widened(x: Array, out: Sizes, how: Windows, value: Any) -> Array:
+def _widened(x: Array, out: Sizes, how: Windows, value: float) -> Array:
     """The input with its padding, and with what windows over the edge need."""
     n = len(out)
     widths = [(0, 0)] * (x.ndim - n)
@@ -154,8 +157,8 @@ def _largest(flat: Array) -> Array:
 
 def _max_pool(
     self: Array,
-    kernel_size: Any,
-    stride: Any = (),
+    kernel_size: Shape,
+    stride: Ints = (),
     padding: Any = 0,
     dilation: Any = 1,
     ceil_mode: bool = False,
@@ -195,7 +198,7 @@ def _scattered(grad_output: Array, shape: Sizes, index: Array, n: int) -> Array:
     return out.reshape(shape)
 
 
-def _gathered(g: Any, index: Any, n: int) -> Any:
+def _gathered(g: Value, index: Value, n: int) -> Any:
     """Elements picked where the maxima came from: the transpose of `_scattered`."""
     shape = tuple(index.shape)
     lead = shape[: len(shape) - n]
@@ -205,7 +208,12 @@ def _gathered(g: Any, index: Any, n: int) -> Any:
 
 
 def _picking(
-    name: str, node: str, kernel: Any, kernel_backward: Any, n: int, saves: str
+    name: str,
+    node: str,
+    kernel: Callable[..., Any],
+    kernel_backward: Callable[..., Any],
+    n: int,
+    saves: str,
 ) -> Primitive:
     """The primitives of a pooling of n dimensions that picks elements, and says where they lay."""
     backward = NOTHING | {"grad_output": lambda g, indices: _gathered(g, indices, n)}
@@ -216,10 +224,10 @@ def _picking(
 def _max_pool_backward(
     grad_output: Array,
     self: Array,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    kernel_size: Shape,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
     ceil_mode: bool,
     indices: Array,
 ) -> Array:
@@ -239,7 +247,7 @@ _MAX = {
 }
 
 
-def _sized(function: str, what: str, value: Any, n: int) -> Sizes:
+def _sized(function: str, what: str, value: Ints | int, n: int) -> Sizes:
     """The sizes along n dimensions that one number, or one for each, says; RuntimeError for others."""
     sizes = several(value, n)
     if len(sizes) == n:
@@ -264,7 +272,7 @@ def _sized(function: str, what: str, value: Any, n: int) -> Sizes:
 
 
 def _pool_arguments(
-    function: str, n: int, kernel_size: Any, stride: Any, padding: Any
+    function: str, n: int, kernel_size: Shape | int, stride: Ints | int | None, padding: Ints | int
 ) -> tuple[Sizes, Sizes, Sizes]:
     """The sizes of windows, the steps between them (none where they are not given), the borders."""
     kernel = _sized(function, "kernel_size", kernel_size, n)
@@ -274,11 +282,11 @@ def _pool_arguments(
 
 def _max(
     n: int,
-    input: Any,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    input: Tensor,
+    kernel_size: Shape | int,
+    stride: Ints | int | None,
+    padding: Ints | int,
+    dilation: Ints | int,
     ceil_mode: bool,
     return_indices: bool,
 ) -> Any:
@@ -298,7 +306,7 @@ def _max(
 
 
 def _max_of_one(
-    input: Any,
+    input: Tensor,
     kernel: Sizes,
     steps: Sizes,
     around: Sizes,
@@ -371,8 +379,8 @@ def _divisors(
 
 def _avg_pool(
     self: Array,
-    kernel_size: Any,
-    stride: Any = (),
+    kernel_size: Shape,
+    stride: Ints = (),
     padding: Any = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
@@ -396,9 +404,9 @@ def _avg_pool(
 def _avg_pool_backward(
     grad_output: Array,
     self: Array,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
+    kernel_size: Shape,
+    stride: Ints,
+    padding: Ints,
     ceil_mode: bool,
     count_include_pad: bool,
     divisor_override: Any,
@@ -430,13 +438,13 @@ _AVG = {
 
 def _avg(
     n: int,
-    input: Any,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
+    input: Tensor,
+    kernel_size: Shape | int,
+    stride: Ints | int | None,
+    padding: Ints | int,
     ceil_mode: bool,
     count_include_pad: bool,
-    divisor_override: Any = None,
+    divisor_override: int | None = None,
 ) -> Any:
     name = f"avg_pool{n}d"
     kernel, steps, around = _pool_arguments(name, n, kernel_size, stride, padding)
@@ -473,7 +481,12 @@ of_dimensions(
 
 
 def _power_mean(
-    n: int, input: Any, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool
+    n: int,
+    input: Tensor,
+    norm_type: float,
+    kernel_size: Shape | int,
+    stride: Ints | None,
+    ceil_mode: bool,
 ) -> Any:
     out = _avg(n, input.pow(norm_type), kernel_size, stride, 0, ceil_mode, True)
     count = prod(several(kernel_size, n))
@@ -496,7 +509,7 @@ def _bounds(size: int, count: int) -> list[tuple[int, int]]:
     return [(i * size // count, -((i + 1) * size // -count)) for i in range(count)]
 
 
-def _adaptive_avg(self: Array, output_size: Any) -> Array:
+def _adaptive_avg(self: Array, output_size: Shape) -> Array:
     implemented(f"adaptive_avg_pool{len(output_size)}d", self, "efdFD")
     x = self
     for i, count in enumerate(output_size):
@@ -537,7 +550,7 @@ def _adaptive_avg_rows(n: int) -> Primitive:
 _ADAPTIVE_AVG = {n: _adaptive_avg_rows(n) for n in (2, 3)}
 
 
-def _wanted_sizes(name: str, output_size: Any, input: Any, n: int) -> Sizes:
+def _wanted_sizes(name: str, output_size: Shape | int, input: Tensor, n: int) -> Sizes:
     if n == 1 or isinstance(output_size, int):
         return _sized(name, "output_size", output_size, n)
     count = len(output_size)
@@ -552,7 +565,7 @@ def _wanted_sizes(name: str, output_size: Any, input: Any, n: int) -> Sizes:
     return wanted
 
 
-def _check_adaptive(name: str, n: int, x: Any) -> None:
+def _check_adaptive(name: str, n: int, x: Tensor) -> None:
     if x.ndim not in (n + 1, n + 2):
         colon = ":" if "max" in name else ""
         raise RuntimeError(
@@ -560,7 +573,7 @@ def _check_adaptive(name: str, n: int, x: Any) -> None:
         )
 
 
-def _adaptive_mean(n: int, input: Any, output_size: Any) -> Any:
+def _adaptive_mean(n: int, input: Tensor, output_size: Shape | int) -> Any:
     name = f"adaptive_avg_pool{n}d"
     sizes = _wanted_sizes(name, output_size, input, n)
     _check_adaptive(name, n, input)
@@ -569,7 +582,7 @@ def _adaptive_mean(n: int, input: Any, output_size: Any) -> Any:
     return _mean_of(input, sizes)
 
 
-def _check_filled(name: str, input: Any, first: int) -> None:
+def _check_filled(name: str, input: Tensor, first: int) -> None:
     """RuntimeError where one of the dimensions from the first on is empty."""
     empty = next((d for d in range(first, input.ndim) if not input.shape[d]), None)
     if empty is not None:
@@ -579,7 +592,7 @@ def _check_filled(name: str, input: Any, first: int) -> None:
         )
 
 
-def _mean_of(input: Any, sizes: Sizes) -> Any:
+def _mean_of(input: Tensor, sizes: Sizes) -> Any:
     n = len(sizes)
     if min(sizes) < 0:
         said = ", ".join(map(str, sizes[:2])) + "".join(f",{k}" for k in sizes[2:])
@@ -594,14 +607,14 @@ def _mean_of(input: Any, sizes: Sizes) -> Any:
     return _ADAPTIVE_AVG[n](input, sizes)
 
 
-def _places(start: Sizes, offsets: Any, shape: Sizes) -> Any:
+def _places(start: Sizes, offsets: Sequence[Array], shape: Sizes) -> Any:
     index: Any = 0
     for a, offset, size in zip(start, offsets, shape, strict=True):
         index = index * size + a + offset
     return index
 
 
-def _adaptive_max(self: Array, output_size: Any) -> tuple[Array, Array]:
+def _adaptive_max(self: Array, output_size: Shape) -> tuple[Array, Array]:
     n = len(output_size)
     implemented(f"adaptive_max_pool{n}d", self, "efd")
     shape = self.shape[-n:]
@@ -615,7 +628,8 @@ def _adaptive_max(self: Array, output_size: Any) -> tuple[Array, Array]:
     bounds = [_bounds(size, count) for size, count in zip(shape, output_size, strict=True)]
     for at in product(*map(range, output_size)):
         ranges = [bounds[i][k] for i, k in enumerate(at)]
-        part = self[(..., *(slice(a, b) for a, b in ranges))]
+        place: Any = (..., *(slice(a, b) for a, b in ranges))
+        part = self[place]
         sizes = part.shape[-n:]
         flat = part.reshape(*lead, prod(sizes))
         best = _largest(flat)
@@ -636,7 +650,7 @@ def _adaptive_max_rows(n: int) -> Primitive:
 _ADAPTIVE_MAX = {n: _adaptive_max_rows(n) for n in (2, 3)}
 
 
-def _adaptive_largest(n: int, input: Any, output_size: Any, return_indices: bool) -> Any:
+def _adaptive_largest(n: int, input: Tensor, output_size: Shape | int, return_indices: bool) -> Any:
     name = f"adaptive_max_pool{n}d"
     _check_adaptive(name, n, input)
     _check_filled(name, input, 1)
@@ -678,7 +692,7 @@ for _dims, _size in (((1,), "int[1] output_size"), ((2, 3), "Any output_size")):
 
 
 # -- putting maxima back --------------------------------------------------------------------------
-def _unpool(self: Array, indices: Array, output_size: Any) -> Array:
+def _unpool(self: Array, indices: Array, output_size: Shape) -> Array:
     n = len(output_size)
     lead = self.shape[:-n]
     flat = np.zeros((prod(lead), prod(output_size)), self.dtype)
@@ -708,7 +722,7 @@ def _unpool_rows(n: int) -> Primitive:
 _UNPOOL = {n: _unpool_rows(n) for n in (2, 3)}
 
 
-def _first(name: str, value: Any, n: int) -> Sizes:
+def _first(name: str, value: Ints | int, n: int) -> Sizes:
     """A number for each dimension, the first of those given, as PyTorch's Python takes them."""
     given = several(value, n) if not isinstance(value, (tuple, list)) else tuple(value)
     if len(given) < n:
@@ -722,7 +736,13 @@ def _first(name: str, value: Any, n: int) -> Sizes:
 
 
 def _unpooled(
-    n: int, input: Any, indices: Any, kernel_size: Any, stride: Any, padding: Any, output_size: Any
+    n: int,
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: int,
+    stride: Ints | None,
+    padding: Ints | int,
+    output_size: Any,
 ) -> Any:
     kernel = _first("kernel_size", kernel_size, n)
     steps = kernel if stride is None else _first("stride", stride, n)

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.core.declaration import Array
 from gradcli.engine.registry.rule_helpers import unrecorded
-from gradcli.engine.registry.table import Array, primitive, resolve
+from gradcli.engine.registry.table import primitive, resolve
 from gradcli.engine.system.blocked_products import matrices_dot
 from gradcli.engine.system.cascaded_sums import add_reduce
 

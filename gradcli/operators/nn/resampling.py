@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.core.declaration import Array, Ints, Shape
 from gradcli.engine.core.generated_calls import generated as compiled
+from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.derivative_pairs import pair
 from gradcli.engine.registry.rule_helpers import implemented
 from gradcli.engine.registry.schema import checked
-from gradcli.engine.registry.table import Array, Primitive, function, resolve
+from gradcli.engine.registry.table import Primitive, function, resolve
 from gradcli.operators.movement.strides import of_images
 from gradcli.operators.nn.convolution import Sizes
 
@@ -42,13 +44,13 @@ def _positions(size: int, wanted: int, align: bool, scale: float | None, cubic: 
     return at if cubic else np.maximum(at, 0)
 
 
-def cubic_weights(t: Any, a: float = -0.75) -> list[Any]:
+def cubic_weights(t: Array, a: float = -0.75) -> list[Any]:
     """The weights of the four neighbours of a place t between the middle two."""
 
-    def near(x: Any) -> Any:
+    def near(x: Array) -> Any:
         return ((a + 2) * x - (a + 3)) * x * x + 1
 
-    def far(x: Any) -> Any:
+    def far(x: Array) -> Any:
         return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
 
     return [far(t + 1), near(t), near(1 - t), far(2 - t)]
@@ -130,7 +132,7 @@ def _bytes(x: Array, taps: list[Taps]) -> Array:
     return np.ascontiguousarray(whole.astype(x.dtype))
 
 
-def _fixed_point(places: Any, weights: Any) -> tuple[Any, Any, int]:
+def _fixed_point(places: Array, weights: Array) -> tuple[Any, Any, int]:
     """(places, weights in units of 2**-bits, bits): as PyTorch has them in 16 bits (as Pillow-SIMD).
 
     The weights of one place, beyond a border, are one weight.
@@ -177,7 +179,7 @@ _KERNELS = {
 
 
 # -- primitives -----------------------------------------------------------------------------------
-def _resized(self: Any, mode: str, wanted: Sizes, align: bool, scales: Any) -> Any:
+def _resized(self: Array, mode: str, wanted: Sizes, align: bool, scales: Any) -> Any:
     if self.ndim != len(wanted) + 2:
         raise RuntimeError(
             f"It is expected input_size equals to {len(wanted) + 2}, but got size {self.ndim}"
@@ -205,7 +207,7 @@ def _times(sizes: Any) -> str:
     return ", ".join(f"{name}: {n}" for name, n in zip(names, sizes, strict=True))
 
 
-def _returned(g: Any, mode: str, shape: Sizes, wanted: Sizes, align: bool, scales: Any) -> Any:
+def _returned(g: Array, mode: str, shape: Sizes, wanted: Sizes, align: bool, scales: Any) -> Any:
     sizes = shape[-len(wanted) :]
     return _spread(g, _all_taps(mode, sizes, wanted, align, scales), sizes)
 
@@ -254,7 +256,7 @@ _NEEDED = {"linear": "3D", "bilinear": "4D", "trilinear": "5D"}
 
 
 # -- interpolate ----------------------------------------------------------------------------------
-def _one_each(input: Any, what: str, form: str, value: Any) -> tuple[Any, ...]:
+def _one_each(input: Tensor, what: str, form: str, value: Ints | float) -> tuple[Any, ...]:
     """A number for each dimension of the image; ValueError for another number of them."""
     n: int = input.ndim - 2
     if not isinstance(value, (tuple, list)):
@@ -270,7 +272,9 @@ def _one_each(input: Any, what: str, form: str, value: Any) -> tuple[Any, ...]:
     return tuple(value)
 
 
-def _wanted(input: Any, size: Any, scale_factor: Any, recompute: Any) -> tuple[Sizes, Any]:
+def _wanted(
+    input: Tensor, size: Shape | int | None, scale_factor: Any, recompute: Any
+) -> tuple[Sizes, Any]:
     """(output size, scale factors as they are passed on)."""
     n = input.ndim - 2
     if size is not None and scale_factor is not None:
@@ -296,9 +300,9 @@ def _wanted(input: Any, size: Any, scale_factor: Any, recompute: Any) -> tuple[S
     "(randn(2,3,4,4), size=(5,7), mode='bicubic')",
 )
 def interpolate(
-    input: Array,
-    size: Any,
-    scale_factor: Any,
+    input: Tensor,
+    size: Shape | int | None,
+    scale_factor: Ints | float | None,
     mode: str,
     align_corners: bool | None,
     recompute_scale_factor: bool | None,
@@ -346,7 +350,7 @@ def interpolate(
     samples="(randn(2,3,4), scale_factor=2)",
 )
 def upsample(
-    input: Array, size: Any, scale_factor: Any, mode: str, align_corners: bool | None
+    input: Tensor, size: Any, scale_factor: int, mode: str, align_corners: bool | None
 ) -> Any:
     """See interpolate."""
     return interpolate(input, size, scale_factor, mode, align_corners)
@@ -356,7 +360,7 @@ def upsample(
     "nn.functional.upsample_nearest(Tensor input, Any size=None, Any scale_factor=None)|python",
     samples="(randn(2,3,4,4), scale_factor=2)",
 )
-def upsample_nearest(input: Array, size: Any, scale_factor: Any) -> Any:
+def upsample_nearest(input: Tensor, size: Any, scale_factor: Any) -> Any:
     """See interpolate."""
     return interpolate(input, size, scale_factor, "nearest")
 
@@ -365,7 +369,7 @@ def upsample_nearest(input: Array, size: Any, scale_factor: Any) -> Any:
     "nn.functional.upsample_bilinear(Tensor input, Any size=None, Any scale_factor=None)|python",
     samples="(randn(2,3,4,4), scale_factor=2)",
 )
-def upsample_bilinear(input: Array, size: Any, scale_factor: Any) -> Any:
+def upsample_bilinear(input: Tensor, size: Any, scale_factor: Any) -> Any:
     """interpolate with mode 'bilinear' and aligned corners."""
     return interpolate(input, size, scale_factor, "bilinear", True)
 
@@ -380,8 +384,8 @@ def upsample_bilinear(input: Array, size: Any, scale_factor: Any) -> Any:
     name="_upsample_bilinear2d_aa",
 )
 def upsample_bilinear2d_aa(
-    input: Array,
-    output_size: Any,
+    input: Tensor,
+    output_size: Shape,
     align_corners: bool,
     scale_factors: Any = None,
     scales_h: float | None = None,

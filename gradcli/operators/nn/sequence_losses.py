@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.core.declaration import Array, Ints
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry.binder import Parser
 from gradcli.engine.registry.derivative_pairs import last, passing
 from gradcli.engine.registry.dimensions import not_differentiable
 from gradcli.engine.registry.rule_helpers import implemented, refuse_if, total
-from gradcli.engine.registry.table import Array, function, primitive, resolve
+from gradcli.engine.registry.table import function, primitive, resolve
 from gradcli.engine.system.dtypes import scalar_name
 from gradcli.operators.nn.linear_layers import check_indices, renorm_rows
 from gradcli.operators.nn.losses import MEAN, SUM, reduction_number
@@ -21,7 +22,7 @@ FAMILY = "losses"
 
 
 # -- connectionist temporal classification --------------------------------------------------------
-def _states(targets: Any, lengths: Any, blank: int) -> Any:
+def _states(targets: Array, lengths: Ints, blank: int) -> Any:
     """(sequence, state): the blanks around and between the labels; blanks behind shorter sequences."""
     states = np.full((len(lengths), 2 * max(lengths) + 1), blank, np.int64)
     start = 0
@@ -33,12 +34,12 @@ def _states(targets: Any, lengths: Any, blank: int) -> Any:
     return states
 
 
-def _within(count: int, lengths: Any) -> Any:
+def _within(count: int, lengths: Array | Ints) -> Any:
     """(place, sequence): whether a place lies in a sequence."""
     return np.arange(count)[:, None] < np.asarray(lengths)
 
 
-def _forward_variables(lp: Any, states: Any) -> Any:
+def _forward_variables(lp: Array, states: Array) -> Any:
     """log of the probability of all prefixes that end in each state, by time, of several sequences at once.
 
     lp: (time, sequence, label); states: (sequence, state); the result: (time, sequence, state).
@@ -61,8 +62,8 @@ def _ctc_backward(
     grad: Array,
     log_probs: Array,
     targets: Array,
-    input_lengths: Any,
-    target_lengths: Any,
+    input_lengths: Ints,
+    target_lengths: Ints,
     neg_log_likelihood: Array,
     log_alpha: Array,
     blank: int,
@@ -98,8 +99,8 @@ class ctc_loss_p:
     def forward(
         log_probs: Array,
         targets: Array,
-        input_lengths: Any,
-        target_lengths: Any,
+        input_lengths: Ints,
+        target_lengths: Ints,
         blank: int = 0,
         zero_infinity: bool = False,
     ) -> tuple[Array, Array]:
@@ -139,10 +140,10 @@ def _lengths(value: Any) -> tuple[int, ...]:
     samples="(log_softmax(randn(6,2,5), -1), tensor([[1,2,3],[2,2,1]]), (6,6), (3,2))",
 )
 def ctc_loss(
-    log_probs: Array,
-    targets: Array,
-    input_lengths: Any,
-    target_lengths: Any,
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor | Ints,
+    target_lengths: Tensor | Ints,
     blank: int,
     reduction: str,
     zero_infinity: bool,
@@ -153,7 +154,7 @@ def ctc_loss(
 
 
 def _check_ctc(
-    lp: Any, targets: Any, steps: tuple[int, ...], counts: tuple[int, ...], blank: int
+    lp: Tensor, targets: Tensor, steps: tuple[int, ...], counts: tuple[int, ...], blank: int
 ) -> None:
     """RuntimeError, in PyTorch's words, for lengths and targets that do not fit the probabilities."""
     checked = "(while checking arguments for ctc_loss_allocate_outputs)"
@@ -193,10 +194,10 @@ def _check_ctc(
 
 
 def _ctc_loss_of(
-    log_probs: Any,
-    targets: Any,
-    input_lengths: Any,
-    target_lengths: Any,
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor | Ints,
+    target_lengths: Tensor | Ints,
     blank: int,
     reduction: int,
     zero_infinity: bool,
@@ -353,15 +354,15 @@ class embedding_bag_p:
     samples="(tensor([[0,2],[1,2]]), randn(4,3), mode='sum')",
 )
 def embedding_bag(
-    input: Array,
-    weight: Array,
-    offsets: Array | None,
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None,
     max_norm: float | None,
     norm_type: float,
     scale_grad_by_freq: bool,
     mode: str,
     sparse: bool,
-    per_sample_weights: Array | None,
+    per_sample_weights: Tensor | None,
     include_last_offset: bool,
     padding_idx: int | None,
 ) -> Any:
@@ -433,7 +434,7 @@ def embedding_bag(
     )[0]
 
 
-def _check_offsets(starts: Any, count: int, include_last_offset: bool) -> None:
+def _check_offsets(starts: Array, count: int, include_last_offset: bool) -> None:
     """RuntimeError, in PyTorch's words, for what does not say where bags of `count` indices begin."""
     if include_last_offset and not starts.size:
         raise RuntimeError("include_last_offset: number of offset should be at least 1")

@@ -7,15 +7,15 @@ rearranged formula. docs/accuracy.md lists the gains, `test_accurate.py` the exa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import factorial, pi, sqrt
 from typing import Any
 
 import numpy as np
 
+from gradcli.engine.core.declaration import Array, Value
 from gradcli.engine.registry.rule_helpers import unrecorded, where
-from gradcli.engine.registry.table import Array
 
 # Not empty while derivatives are to be PyTorch's, with the digits that its formulas lose.
 as_stated: list[None] = []
@@ -31,7 +31,7 @@ def pytorchs() -> Iterator[None]:
         as_stated.pop()
 
 
-def is_real(self: Any) -> bool:
+def is_real(self: Value) -> bool:
     """Whether `self` is a real array, on which these formulas run, and PyTorch's are not asked for."""
     return not as_stated and unrecorded(self) and self.dtype.kind == "f"
 
@@ -56,7 +56,7 @@ def acosh_slope(self: Array) -> Array:
 _SINC = tuple((-1) ** n * 2 * n / factorial(2 * n + 1) for n in range(1, 14))
 
 
-def sinc_slope(self: Array) -> Array:
+def sinc_slope(self: Any) -> Array:
     """The derivative of sin(pi self)/(pi self), without cancellation near 0."""
     t = self.dtype.type(pi) * self
     with np.errstate(all="ignore"):
@@ -70,7 +70,7 @@ def sinc_terms(self: Any) -> Any:
     return -pi * t * (1 - t * t / 10 + t * t * t * t / 280) / 3
 
 
-def sinc_series(self: Any) -> Any:
+def sinc_series(self: Value) -> Any:
     """The same for |self| < 1/pi, as a series that can be differentiated again; arrays or tensors."""
     t = self * pi
     square = t * t
@@ -94,7 +94,7 @@ def erfcx_slope(self: Array, result: Array) -> Array:
     return where(self < 10, self * 2.0 * result - 2.0 / sqrt(pi), 2.0 / sqrt(pi) * series)
 
 
-def log_ndtr_slope(self: Array, result: Array, erfcx: Any) -> Array:
+def log_ndtr_slope(self: Array, result: Array, erfcx: Callable[..., Any]) -> Array:
     """The normal density divided by the distribution function; below -1 by erfcx, without logarithms."""
     with np.errstate(all="ignore"):
         tail = sqrt(2 / pi) / erfcx(-self * sqrt(0.5))
@@ -109,7 +109,7 @@ def digamma_at(self: Array, digamma: Any) -> Array:
     return where((self < 0) & (distance != 0), reflected, digamma(self))
 
 
-def trigamma_at(self: Array, trigamma: Any) -> Array:
+def trigamma_at(self: Array, trigamma: Callable[..., Any]) -> Array:
     """The derivative of digamma, reflected in the same way."""
     distance = self - np.rint(self)
     with np.errstate(all="ignore"):

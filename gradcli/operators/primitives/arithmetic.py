@@ -10,6 +10,7 @@ import numpy as np
 
 from gradcli.engine.core import basic_primitives, modes
 from gradcli.engine.core.basic_primitives import factor, is_one, meeting
+from gradcli.engine.core.declaration import Array, Number, Value
 from gradcli.engine.core.primitive import VjpRules
 from gradcli.engine.core.promotion import BOOL_OPERAND, mismatch
 from gradcli.engine.core.switch import CHOICE, SMOOTH, Point, Several, edge, jump
@@ -25,7 +26,6 @@ from gradcli.engine.registry.rule_helpers import (
     zeros_like,
 )
 from gradcli.engine.registry.table import (
-    Array,
     Primitive,
     binary_method,
     function,
@@ -50,7 +50,7 @@ TWO_BOOLS = (
 )
 
 
-def _scaled(g: Any, alpha: Any) -> Any:
+def _scaled(g: Value, alpha: float) -> Any:
     return g if alpha == 1 else g * alpha
 
 
@@ -92,7 +92,7 @@ add = register(
 class sub:
     """Difference, `input - alpha * other`."""
 
-    def forward(self: Array, other: Array, *, alpha: Any = 1) -> Array:
+    def forward(self: Array, other: Array, *, alpha: float = 1) -> Array:
         if is_one(alpha):
             return applied(np.subtract, self, other)
         return self - factor(alpha, self.dtype) * other
@@ -113,7 +113,7 @@ _SHIFT: Any = {"linearity": "elementwise", "types": "own", "analytic": True}
     jet=lambda s, self, other, alpha: self + float(other * alpha),
 )
 class add_scalar:
-    def forward(self: Array, other: Any, *, alpha: Any = 1) -> Array:
+    def forward(self: Array, other: float, *, alpha: Any = 1) -> Array:
         return meeting(self, other) + other * alpha
 
     self = lambda g: g
@@ -127,7 +127,7 @@ class add_scalar:
     jet=lambda s, self, other, alpha: self - float(other * alpha),
 )
 class sub_scalar:
-    def forward(self: Array, other: Any, *, alpha: Any = 1) -> Array:
+    def forward(self: Array, other: float, *, alpha: Any = 1) -> Array:
         return meeting(self, other) - other * alpha
 
     self = lambda g: g
@@ -141,7 +141,7 @@ class sub_scalar:
     jet=lambda s, self, other, alpha: float(other) - s.scaled(self, alpha),
 )
 class rsub_scalar:
-    def forward(self: Array, other: Any, *, alpha: Any = 1) -> Array:
+    def forward(self: Array, other: Number, *, alpha: Any = 1) -> Array:
         bools = self.dtype.kind == "b", type(other) is bool
         if any(bools):
             raise RuntimeError(TWO_BOOLS if all(bools) else BOOL_OPERAND)
@@ -255,6 +255,7 @@ class reciprocal:
     samples="(randn(2,3)); (randn(())); (randn(0))",
     symbolic="-self",
     jet=lambda s, self: -self,
+    out="exact: found",
 )
 class neg:
     """Minus the elements."""
@@ -267,13 +268,13 @@ class neg:
 
 
 # -- powers ---------------------------------------------------------------------------------------
-def _check_integer_power(base: Any, exponent: Any) -> None:
+def _check_integer_power(base: Array, exponent: float) -> None:
     whole = isinstance(base, int) if _is_number(base) else base.dtype.kind in "biu"
     if whole and isinstance(exponent, int) and exponent < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
 
 
-def _pow(base: Any, exponent: Any) -> Any:
+def _pow(base: Array | Number, exponent: Array) -> Any:
     """Powers of arrays. As in C, integers to negative powers truncate, and overflow wraps around."""
     try:
         return base**exponent
@@ -286,11 +287,11 @@ def _pow(base: Any, exponent: Any) -> Any:
         )
 
 
-def _is_root(exponent: Any) -> bool:
+def _is_root(exponent: float) -> bool:
     return not isinstance(exponent, complex) and 0 < exponent < 1
 
 
-def _smooth_power(self: Any, exponent: Any) -> Any:
+def _smooth_power(self: Array, exponent: float) -> Any:
     """Where a power has a derivative, though 0 is raised to it: x**0, x**1, x**2."""
     whole = not isinstance(exponent, complex) and exponent in (0, 1, 2)
     return (self == 0) & whole
@@ -313,7 +314,7 @@ def _asked_of_power(exponent: Any) -> str:
     jet=lambda s, self, exponent: s.power(self, float(exponent)),
 )
 class pow_number:
-    def forward(self: Array, exponent: Any) -> Array:
+    def forward(self: Array, exponent: float) -> Array:
         _check_integer_power(self, exponent)
         if self.dtype.kind in "fc" and not isinstance(exponent, complex):
             if exponent == 1:
@@ -331,7 +332,7 @@ class pow_number:
             return self if exponent else np.ones_like(self)[()]
         return _pow(self, dtypes.checked(exponent, self.dtype))
 
-    def self(g: Any, self: Any, exponent: Any) -> Any:
+    def self(g: Value, self: Value, exponent: float) -> Any:
         """`g * exponent * self ** (exponent - 1)`."""
         if exponent == 0:
             return zeros_like(g)
@@ -362,7 +363,7 @@ class pow_tensors:
         exponent == 0.0, 0.0, g * conj(exponent * self ** (exponent - 1))
     )
 
-    def exponent(g: Any, self: Any, exponent: Any, result: Any) -> Any:
+    def exponent(g: Value, self: Value, exponent: Value, result: Value) -> Any:
         """`g * result * log(self)`."""
         if is_complex(exponent):
             still = (self == 0) & (
@@ -381,7 +382,7 @@ class pow_tensors:
     "elementwise", node="PowBackward2", samples="pow(2, randn(3))", symbolic="self ** exponent"
 )
 class pow_base:
-    def forward(self: Any, exponent: Array) -> Array:
+    def forward(self: float, exponent: Array) -> Array:
         exponent = meeting(exponent, self)
         if self == 1 and not isinstance(self, bool):
             return np.ones_like(exponent)[()]
@@ -389,7 +390,7 @@ class pow_base:
             self = dtypes.constant(self, exponent.dtype)
         return afresh(_pow(self, exponent), exponent)
 
-    def exponent(g: Any, self: Any, exponent: Any, result: Any) -> Any:
+    def exponent(g: Value, self: float, exponent: Value, result: Value) -> Any:
         log: Any
         if self == 0:
             slope = result * float("-inf")
@@ -405,7 +406,7 @@ class pow_base:
 
 
 # -- division with remainder ----------------------------------------------------------------------
-def check_divisor(self: Any, other: Any) -> None:
+def check_divisor(self: Array, other: Array) -> None:
     """Raise RuntimeError, in PyTorch's words, if integers are divided by zero."""
     if other.dtype.kind in "biu" and self.size and not other.all():
         refusal = mismatch([tuple(x.shape) for x in (self, other)])
@@ -499,7 +500,7 @@ def _is_number(value: Any) -> bool:
     primitives=[rsub_scalar, rsub_tensor],
     samples="(randn(3), 2)",
 )
-def rsub(input: Array, other: Any, alpha: Any) -> Any:
+def rsub(input: Tensor, other: Tensor | Number, alpha: float) -> Any:
     """`other - alpha * input`."""
     if _is_number(other):
         if modes.current().rules:  # C++ subtracts from a tensor made of the number
@@ -524,7 +525,7 @@ def rsub(input: Array, other: Any, alpha: Any) -> Any:
     numpy=np.divide,
     samples=f"{_PAIRS}; (randn(3), 2, rounding_mode='floor')",
 )
-def div(input: Array, other: Array, rounding_mode: str | None = None) -> Any:
+def div(input: Tensor | int, other: Tensor | float, rounding_mode: str | None = None) -> Any:
     """Quotient; rounding_mode "trunc" or "floor" rounds it."""
     if rounding_mode is None:
         return div_true(input, other)
@@ -541,7 +542,7 @@ def div(input: Array, other: Array, rounding_mode: str | None = None) -> Any:
     numpy=np.power,
     samples="(randn(3), 2); (rand(3) + 0.5, randn(3)); (2, randn(3))",
 )
-def pow(input: Array, exponent: Any) -> Any:
+def pow(input: Tensor | int, exponent: Tensor | Number) -> Any:
     """`input ** exponent`."""
     if _is_number(exponent):
         if not _is_number(input):
@@ -557,6 +558,10 @@ def pow(input: Array, exponent: Any) -> Any:
     *_either("float_power", "exponent"),
     primitives=[pow_number, pow_tensors],
     samples="(rand(3) + 0.5, 2)",
+    out=(
+        "exact: the output given to float_power has dtype {1} but the operation's "
+        "result requires dtype {0}"
+    ),
 )
 def float_power(input: Any, exponent: Any) -> Any:
     """`input ** exponent`, in double precision."""
@@ -575,7 +580,7 @@ def float_power(input: Any, exponent: Any) -> Any:
     primitives=[pow_number, pow_tensors],
     samples=["(rand(3, dtype=float64) + 0.5).float_power_(2)"],
 )
-def float_power_(input: Any, exponent: Any) -> Any:
+def float_power_(input: Tensor, exponent: Tensor | Number) -> Any:
     """In-place form of `float_power`, of tensors of double precision."""
     whole = is_complex(input) or is_complex(exponent) or isinstance(exponent, complex)
     result = dtypes.complex128 if whole else dtypes.float64
@@ -597,7 +602,7 @@ def float_power_(input: Any, exponent: Any) -> Any:
     numpy=np.remainder,
     samples="(randn(3), 2); (randn(3), rand(3) + 0.5)",
 )
-def remainder(input: Array, other: Any) -> Any:
+def remainder(input: Tensor | Number, other: Tensor | Number) -> Any:
     """Python's modulus: has the sign of `other`."""
     numbers = _is_number(input), _is_number(other)
     if numbers == (False, True) and dtype_of(input).kind == "f" and not isinstance(other, complex):
@@ -608,7 +613,7 @@ def remainder(input: Array, other: Any) -> Any:
 
 
 @function("square(Tensor input, *, Tensor out=None)|inplace|numpy", samples="(randn(2,3))")
-def square(input: Array) -> Any:
+def square(input: Tensor) -> Any:
     """`input ** 2`."""
     return pow_number(input, 2)
 
@@ -617,7 +622,7 @@ def square(input: Array) -> Any:
 _EQUAL = Point(lambda self, other: self == other, kind=CHOICE)
 
 
-def _compare(ufunc: Any, name: str, aliases: str = "", sign: str = "") -> Primitive:
+def _compare(ufunc: np.ufunc, name: str, aliases: str = "", sign: str = "") -> Primitive:
     body = type(name, (), {"__doc__": f"Elementwise `{name}`.", "__module__": __name__})
     logical = name.startswith("logical")
     zero = "zeros(3)" if logical else "0"
@@ -666,13 +671,13 @@ def _of_integers(ufunc: Any, name: str, doc: str, sample: str, **facts: Any) -> 
     )(type(name, (), {"__doc__": doc, "__module__": __name__}))
 
 
-def _bitwise(ufunc: Any, name: str, doc: str, sample: str, **facts: Any) -> Primitive:
+def _bitwise(ufunc: np.ufunc, name: str, doc: str, sample: str, **facts: Any) -> Primitive:
     """Such an operator that takes numbers, too."""
     signature = _either(name, out=False)
     return _of_integers(ufunc, name, doc, sample, numbers=True, signature=signature, **facts)
 
 
-def _logic_of_bits(ufunc: Any, sign: str) -> Primitive:
+def _logic_of_bits(ufunc: np.ufunc, sign: str) -> Primitive:
     name, sample = f"bitwise_{sign}", "tensor([True, False]), tensor([True, True])"
     refuses = {"fc": f"{name}_cpu"}
     return _bitwise(ufunc, name, f"Bitwise {sign}.", sample, refuses=refuses, numpy=ufunc)
@@ -684,7 +689,7 @@ def _divisor(ufunc: Any, name: str, doc: str) -> Primitive:
     return _of_integers(ufunc, name, doc, sample, refuses=refuses, numpy=ufunc, signature=signature)
 
 
-def _shift(ufunc: Any, to: str) -> Primitive:
+def _shift(ufunc: np.ufunc, to: str) -> Primitive:
     name, refuses = f"bitwise_{to}_shift", {"bfc": f"{to[0]}shift_cpu"}
     return _bitwise(ufunc, name, f"Bits moved to the {to}.", "tensor([4, 8]), 1", refuses=refuses)
 
@@ -703,6 +708,7 @@ bitwise_right_shift = _shift(np.right_shift, "right")
     refuses={"fc": "bitwise_not_cpu"},
     numpy=np.invert,
     samples="(tensor([True, False]))",
+    out="exact: found",
 )
 class bitwise_not:
     """Bitwise not."""
@@ -717,7 +723,7 @@ def _inverted(x: Tensor) -> Tensor:
         raise TypeError(
             "~ (operator.invert) is only implemented on integer and Boolean-type tensors"
         )
-    return bitwise_not.call(x)  # type: ignore[no-any-return]
+    return bitwise_not.call(x)
 
 
 # -- dtypes of results ----------------------------------------------------------------------------
@@ -761,20 +767,20 @@ def can_cast(from_: dtypes.dtype, to: dtypes.dtype) -> bool:
 
 # -- Python's operators ---------------------------------------------------------------------------
 def _reflected(method: Callable[..., Any]) -> Callable[..., Any]:
-    def call(a: Any, b: Any) -> Any:
+    def call(a: Tensor, b: float) -> Any:
         return method(b, a)
 
     return call
 
 
 def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
-    def call(a: Any, b: Any) -> Any:
+    def call(a: Tensor, b: Value | Number) -> Any:
         return function(a, b) if is_operand(b) else NotImplemented
 
     return call
 
 
-def _rdiv(a: Any, b: Any) -> Any:
+def _rdiv(a: Tensor, b: float) -> Any:
     if not is_operand(b):
         return NotImplemented
     if isinstance(b, (np.ndarray, np.generic, Tensor)):
@@ -784,13 +790,13 @@ def _rdiv(a: Any, b: Any) -> Any:
     return mul(reciprocal(a), b)
 
 
-def _like(number: Any, tensor: Any) -> Any:
+def _like(number: Any, tensor: Tensor) -> Any:
     """A 0-d tensor of a number in the other operand's dtype, as C++ makes it."""
     return wrap(tensor.array.dtype.type(number)) if isinstance(tensor, Tensor) else number
 
 
 def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
-    def call(a: Any, b: Any) -> Any:
+    def call(a: Tensor, b: Tensor | Number) -> Any:
         from gradcli.engine.core.views import inplace
 
         return inplace(function, a, b) if is_operand(b) else NotImplemented
@@ -798,7 +804,7 @@ def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _matmul(a: Any, b: Any) -> Any:
+def _matmul(a: Tensor, b: Tensor) -> Any:
     arrays = (Tensor, np.ndarray)
     both = a.__class__ is Tensor is b.__class__
     if not both and not all(isinstance(x, arrays) or hasattr(x, "__operator__") for x in (a, b)):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from gradcli.engine.core.declaration import Array
 from gradcli.engine.registry.argument_errors import type_name
 from gradcli.engine.registry.rule_helpers import is_python_number
-from gradcli.engine.registry.table import Array, operator
+from gradcli.engine.registry.table import operator
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import as_operands
 from gradcli.engine.system.dtypes import scalar_name
@@ -48,6 +49,7 @@ _PARTS = "(rand(3), rand(3)); (rand(2, 1), rand(3)); (rand(()), rand(0))"
     name="complex",
     samples=_PARTS,
     symbolic="torch.complex:",
+    out=("exact: Expected object of scalar type {0} but got scalar type {1} for argument 'out'"),
 )
 class complex_:
     """Complex numbers with the given real and imaginary parts."""
@@ -62,7 +64,12 @@ class complex_:
     imag = lambda g, imag: g.imag
 
 
-@operator("pointwise function", node="PolarBackward0", samples=_PARTS)
+@operator(
+    "pointwise function",
+    node="PolarBackward0",
+    samples=_PARTS,
+    out=("exact: Expected object of scalar type {0} but got scalar type {1} for argument 'out'"),
+)
 class polar:
     """Complex numbers with the given absolute values and angles."""
 

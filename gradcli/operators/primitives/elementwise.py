@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core.batched_arrays import BatchedArray, anywhere, is_batched
-from gradcli.engine.core.declaration import itself
+from gradcli.engine.core.declaration import Array, Number, Value, itself
 from gradcli.engine.core.primitive import VjpRules
 from gradcli.engine.core.promotion import mismatch
 from gradcli.engine.core.switch import SMOOTH, Corner, Point, Several, edge, jump
@@ -32,7 +32,7 @@ from gradcli.engine.registry.rule_helpers import (
     where,
     zeros_like,
 )
-from gradcli.engine.registry.table import Array, Primitive, function, operator, overloads, primitive
+from gradcli.engine.registry.table import Primitive, function, operator, overloads, primitive
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import ARRAYS, donated, in_parts
 from gradcli.engine.system.dtypes import c_type, scalar_name
@@ -286,7 +286,7 @@ class tanh:
     self = lambda g, result: tanh_backward(g, result)
 
 
-def _tanh_slope(grad_output: Array, output: Array, out: Any = None) -> Array:
+def _tanh_slope(grad_output: Array, output: Array, out: Array | None = None) -> Array:
     squares = conj(output * output)
     slope = donated(np.subtract, squares, 1, squares)
     return grad_output * slope if out is None else np.multiply(grad_output, slope, out=out)
@@ -354,7 +354,7 @@ def _underivable(of: VjpRules, old: str) -> None:
     """`NAME_` of a function whose in-place form PyTorch cannot differentiate."""
     name = of.name
 
-    def rule(g: Any) -> Any:
+    def rule(g: Value) -> Any:
         raise NotImplementedError(
             f"the derivative for 'inplace version of {name}' is not implemented."
         )
@@ -363,7 +363,7 @@ def _underivable(of: VjpRules, old: str) -> None:
     body = type(f"{name}_written", (), {"self": rule})
     made = primitive(kernel=of.kernel, node=f"{name.capitalize()}Backward1", **facts)(body)
 
-    def write(input: Array) -> Any:
+    def write(input: Tensor) -> Any:
         return inplace(made, input)
 
     write.__doc__ = f"In-place form of `{name}`; has no derivative."
@@ -378,7 +378,7 @@ _underivable(asinh, "arcsinh")
 _underivable(atanh, "arctanh")
 
 
-def _sinc_far(g: Any, self: Any) -> Any:
+def _sinc_far(g: Value, self: Value) -> Any:
     product = pi * self
     square = product * self
     slope = g * conj((product * np.cos(product) - np.sin(product)) / square)
@@ -403,7 +403,7 @@ class sinc:
         product = where(product == 0.0, smallest, product)
         return np.sin(product) / product
 
-    def self(g: Any, self: Any) -> Any:
+    def self(g: Value, self: Value) -> Any:
         if accurate_slopes.is_real(self):
             return where(self == 0.0, 0.0, g * accurate_slopes.sinc_slope(self))
         plain = isinstance(data(self), (BatchedArray, *ARRAYS))  # else it is to be read as a text
@@ -480,14 +480,14 @@ class relu:
     switch=jump(lambda self, threshold: self == threshold),
 )
 class threshold_backward:
-    def forward(grad_output: Array, self: Array, threshold: Any) -> Array:
+    def forward(grad_output: Array, self: Array, threshold: float) -> Array:
         return where(self <= threshold, grad_output.dtype.type(0), grad_output)
 
     grad_output = itself
     self = zeros_like
 
 
-def _softplus_double_backward(g: Any, self: Any, beta: Any, threshold: Any) -> Any:
+def _softplus_double_backward(g: Value, self: Value, beta: float, threshold: float) -> Any:
     x = self * beta
     return masked_fill(sigmoid_backward(g, sigmoid(x)) * beta, x >= threshold, 0)
 
@@ -501,7 +501,7 @@ def _softplus_double_backward(g: Any, self: Any, beta: Any, threshold: Any) -> A
 class softplus_backward:
     """`grad_output * sigmoid(beta * self)`."""
 
-    def forward(grad_output: Array, self: Array, beta: Any, threshold: Any) -> Array:
+    def forward(grad_output: Array, self: Array, beta: float, threshold: float) -> Array:
         scaled = self * beta
         z = np.exp(np.minimum(scaled, threshold))
         return where(scaled > threshold, grad_output, grad_output * z / (z + 1))
@@ -521,11 +521,12 @@ class softplus_backward:
     signature="softplus(Tensor input, Scalar beta=1, Scalar threshold=20, *, Tensor out=None)",
     jet=lambda s, self, beta: s.softplus(self, float(beta)),
     critical=lambda self, beta: abs(self * beta) > 12,
+    out="exact: found",
 )
 class softplus:
     """log(1 + exp(beta * input)) / beta; linear above the threshold."""
 
-    def forward(self: Array, beta: Any = 1, threshold: Any = 20) -> Array:
+    def forward(self: Array, beta: float = 1, threshold: float = 20) -> Array:
         scaled = self * beta
         return where(
             scaled > threshold, self, np.log1p(np.exp(np.minimum(scaled, threshold))) / beta
@@ -547,7 +548,7 @@ class silu:
 
     forward = lambda self: self / (1 + np.exp(-self))
 
-    def self(g: Any, self: Any) -> Any:
+    def self(g: Value, self: Value) -> Any:
         """`g * sigmoid(self) * (1 + self * (1 - sigmoid(self)))`."""
         s = sigmoid(self)
         return g * s * (1 + self * (1 - s))
@@ -563,6 +564,7 @@ class silu:
     switch=Corner(lambda self: self == 0, -1, 1, "Q1"),
     jet=lambda s, self: s.absolute(self),
     bends=lambda self: self == 0,
+    out="exact: found",
 )
 class abs:
     """The absolute value; its slope at 0 is 0."""
@@ -583,6 +585,7 @@ def _sign(self: Array) -> Array:
     node="SgnBackward0",
     switch=jump(lambda self: self == 0),
     jet=lambda s, self: s.constant(self, s.sign(self)),
+    out="exact: found",
 )
 class sgn:
     """The sign; for complex numbers the unit number of the same angle."""
@@ -593,7 +596,7 @@ class sgn:
         size = np.abs(self)
         return where(size == 0, 0, self / where(size == 0, 1, size))
 
-    def self(g: Any, self: Any, result: Any) -> Any:
+    def self(g: Value, self: Value, result: Value) -> Any:
         if not is_complex(self):
             return zeros_like(g)
         size = np.abs(self)
@@ -601,7 +604,13 @@ class sgn:
 
 
 def _still(
-    kernel: Any, node: str, name: str, doc: str, numpy: Any, switch: Point, aliases: str = ""
+    kernel: Callable[..., Any],
+    node: str,
+    name: str,
+    doc: str,
+    numpy: np.ufunc,
+    switch: Point,
+    aliases: str = "",
 ) -> Any:
     """A step function: its derivative is zero. switch: where its steps are."""
     body = type(name, (), {"__doc__": doc, "__module__": __name__, "self": zeros_like})
@@ -611,7 +620,7 @@ def _still(
     facts: dict[str, Any] = {"types": "common", "numpy": numpy, "aliases": aliases}
     jet = lambda s, self: s.whole(self, numpy)
     facts |= {"refuses": refuses, "switch": switch, "jet": jet}
-    return unary(kernel=kernel, node=node, **facts)(body)
+    return unary(kernel=kernel, node=node, out="exact: found", **facts)(body)
 
 
 _SIGN_REFUSAL = (
@@ -620,14 +629,14 @@ _SIGN_REFUSAL = (
 )
 
 
-def _keeping_integers(ufunc: Any) -> Any:
+def _keeping_integers(ufunc: np.ufunc) -> Any:
     def kernel(self: Array) -> Array:
         return ufunc(self) if self.dtype.kind in "fc" else self
 
     return kernel
 
 
-def _rounding(ufunc: Any, node: str, doc: str, switch: Point, aliases: str = "") -> Any:
+def _rounding(ufunc: np.ufunc, node: str, doc: str, switch: Point, aliases: str = "") -> Any:
     kernel = _keeping_integers(ufunc)
     return _still(kernel, node, ufunc.__name__, doc, ufunc, switch, aliases)
 
@@ -681,8 +690,9 @@ class round_to:
     aliases="special.round",
     forms=("special.round(Tensor input, *, int decimals=0, Tensor? out=None)",),
     samples="(randn(2,3)); (randn(3), decimals=1)",
+    out="exact: found",
 )
-def round(input: Array, decimals: int = 0) -> Any:
+def round(input: Tensor, decimals: int = 0) -> Any:
     """Rounded to the nearest; halves to the even number."""
     return round_to(input, decimals) if decimals else round_whole(input)
 
@@ -692,6 +702,7 @@ def round(input: Array, decimals: int = 0) -> Any:
     node="FracBackward0",
     refuses={"biuc": "frac_cpu"},
     switch=jump(lambda self, result: (result == 0) & (self != 0)),
+    out="exact: found",
 )
 class frac:
     """What is behind the decimal point, with the sign."""
@@ -701,13 +712,13 @@ class frac:
 
 
 # -- limits ---------------------------------------------------------------------------------------
-def _limited(self: Array, low: Any, high: Any) -> Array:
+def _limited(self: Array, low: Array | None, high: Array | None) -> Array:
     if low is not None:
         self = above(self, low)
     return self if high is None else below(self, high)
 
 
-def _inside(self: Any, low: Any, high: Any) -> Any:
+def _inside(self: Value, low: Value | Number | None, high: Value | Number | None) -> Any:
     if low is None:
         return self <= high
     return self >= low if high is None else (self >= low) & (self <= high)
@@ -739,7 +750,7 @@ _AT_MOST_TENSOR = Point(
     switch=Several(_AT_LEAST, _AT_MOST),
 )
 class clamp_numbers:
-    def forward(self: Array, min: Any = None, max: Any = None) -> Array:
+    def forward(self: Array, min: float | None = None, max: float | None = None) -> Array:
         low, high = (None if n is None else dtypes.checked(n, self.dtype) for n in (min, max))
         return _limited(self, low, high)
 
@@ -760,7 +771,9 @@ class clamp_tensors:
 
     self = lambda g, self, min, max: where(_inside(self, min, max), g, 0)
 
-    def min__max(g: Any, self: Any, min: Any, max: Any, mask: Any) -> tuple[Any, Any]:
+    def min__max(
+        g: Value, self: Value, min: Value | None, max: Value | None, mask: tuple[bool, ...]
+    ) -> tuple[Any, Any]:
         """The gradients of clamp's limits: where the result is a limit, that limit gets the gradient."""
         to_low = to_high = None
         if mask[0] and min is not None:
@@ -779,8 +792,9 @@ class clamp_tensors:
     numpy=np.clip,
     samples="(randn(2,3), -0.5, 0.5); (randn(3), min=0); (randn(3), max=0); "
     "(randn(3), randn(3) - 1, randn(3) + 1)",
+    out=lambda input, min, max: "" if Tensor in (type(min), type(max)) else "exact: found",
 )
-def clamp(input: Array, min: Any, max: Any) -> Any:
+def clamp(input: Tensor, min: Tensor | Number | None, max: Tensor | Number | None) -> Any:
     """The elements, none below `min` nor above `max` (numbers or tensors)."""
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
@@ -789,7 +803,7 @@ def clamp(input: Array, min: Any, max: Any) -> Any:
     return clamp_numbers(_meeting(input, min, max), min, max)
 
 
-def _meeting(input: Any, *numbers: Any) -> Any:
+def _meeting(input: Tensor, *numbers: Any) -> Any:
     """A tensor, cast to the dtype to which it and numbers promote."""
     own = dtype_of(input)
     if own.kind not in "biu":
@@ -835,7 +849,7 @@ class clamp_max_tensor:
 def _one_limit(name: str, side: str, number: VjpRules, tensor: VjpRules, doc: str) -> Any:
     """`NAME(input, SIDE)`, of a number or a tensor."""
 
-    def limited(input: Array, limit: Any) -> Any:
+    def limited(input: Tensor, limit: Tensor | Number) -> Any:
         if hasattr(limit, "requires_grad"):
             return tensor(input, limit)
         refuse_if(isinstance(limit, complex), _NO_COMPLEX, error=NotImplementedError)
@@ -849,6 +863,7 @@ def _one_limit(name: str, side: str, number: VjpRules, tensor: VjpRules, doc: st
         primitives=[number, tensor],
         inplace=True,
         samples=[f"{name}(randn(3), 0.5)", f"{name}(randn(3), randn(3))"],
+        out=lambda input, limit: "" if isinstance(limit, Tensor) else "exact: found",
     )
 
 
@@ -877,7 +892,7 @@ def _smaller(asked: str) -> Point:
     )
 
 
-def _shared(g: Any, loses: Any, ties: Any) -> Any:
+def _shared(g: Value, loses: Value, ties: Value) -> Any:
     return masked_fill(where(ties, g / 2, g), loses, 0)
 
 
@@ -943,7 +958,7 @@ class fmin:
 class atan2:
     """The angle of the point (other, input)."""
 
-    def self__other(g: Any, self: Any, other: Any, mask: Any) -> tuple[Any, Any]:
+    def self__other(g: Value, self: Any, other: Any, mask: tuple[bool, ...]) -> tuple[Any, Any]:
         if accurate_slopes.is_real(self) and accurate_slopes.is_real(other):
             return (
                 g * accurate_slopes.over_squares(other, self) if mask[0] else None,
@@ -1038,7 +1053,7 @@ class fmod_tensors:
     other = lambda g, self, other: -g * _div_trunc(self, other)
 
 
-def _div_trunc(a: Any, b: Any) -> Any:
+def _div_trunc(a: Value, b: Value) -> Any:
     return np.trunc(a / b) if not isinstance(a, Tensor) else div(a, b, rounding_mode="trunc")
 
 
@@ -1047,7 +1062,7 @@ def _div_trunc(a: Any, b: Any) -> Any:
     "fmod(Tensor input, Scalar other, *, Tensor? out=None)|inplace",
     samples="(randn(3), 2); (randn(3), rand(3) + 0.5)",
 )
-def fmod(input: Array, other: Any) -> Any:
+def fmod(input: Tensor, other: Tensor | float) -> Any:
     """The remainder of C: has the sign of `input`."""
     if isinstance(other, (bool, int, float)) and (other or input.array.dtype.kind in "fc"):
         return fmod_number(_meeting(input, other), other)
@@ -1057,7 +1072,7 @@ def fmod(input: Array, other: Any) -> Any:
 _SIGNED = Point(lambda self: self == 0, lambda d_self, other: np.copysign(np.abs(d_self), other))
 
 
-def _copysign_backward(g: Any, self: Any, result: Any) -> Any:
+def _copysign_backward(g: Value, self: Value, result: Value) -> Any:
     return g * masked_fill(result / self, self == 0, 0)
 
 
@@ -1091,7 +1106,7 @@ class copysign_number:
     "copysign(Tensor input, Scalar other, *, Tensor? out=None)|inplace",
     samples="(randn(3), randn(3)); (randn(3), -1)",
 )
-def copysign(input: Array, other: Any) -> Any:
+def copysign(input: Tensor, other: Tensor | Number) -> Any:
     """The size of `input` with the sign of `other`."""
     if isinstance(other, (bool, int, float)):
         return copysign_number(input, other)
@@ -1099,7 +1114,10 @@ def copysign(input: Array, other: Any) -> Any:
 
 
 @operator(
-    "inplace float pointwise", node="LdexpBackward0", samples="(randn(3), tensor([1., 2., 3.]))"
+    "inplace float pointwise",
+    node="LdexpBackward0",
+    samples="(randn(3), tensor([1., 2., 3.]))",
+    out="cast: ldexp can't be cast to the desired output type {1}",
 )
 class ldexp:
     """input * 2**other."""
@@ -1121,7 +1139,7 @@ class ldexp:
     symbolic="self + weight * (end - self)",
 )
 class lerp_number:
-    def forward(self: Array, end: Array, weight: Any) -> Array:
+    def forward(self: Array, end: Array, weight: float) -> Array:
         weight = dtypes.checked(weight, self.dtype)
         if np.abs(weight) < 0.5:
             return self + weight * (end - self)
@@ -1151,8 +1169,9 @@ class lerp_tensor:
     "lerp(Tensor input, Tensor end, Tensor weight, *, Tensor? out=None)|inplace",
     "lerp(Tensor input, Tensor end, Scalar weight, *, Tensor? out=None)|inplace",
     samples="(randn(3), randn(3), 0.3); (randn(3), randn(3), rand(3))",
+    out=lambda input, end, weight: "exact: found" if isinstance(weight, Tensor) else "",
 )
-def lerp(input: Array, end: Array, weight: Any) -> Any:
+def lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Any:
     """input + weight * (end - input)."""
     if isinstance(weight, (int, float, complex)):
         _check_lerp(input, end=end)
@@ -1161,7 +1180,7 @@ def lerp(input: Array, end: Array, weight: Any) -> Any:
     return lerp_tensor(input, end, weight)
 
 
-def _check_lerp(input: Any, **others: Any) -> None:
+def _check_lerp(input: Tensor, **others: Any) -> None:
     """Raise PyTorch's RuntimeError for operands of other dtypes than the first."""
     own = dtype_of(input)
     for name, other in others.items():
@@ -1189,7 +1208,7 @@ def _check_lerp(input: Any, **others: Any) -> None:
 class addcmul:
     """input + value * tensor1 * tensor2."""
 
-    def forward(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Array:
+    def forward(self: Array, tensor1: Array, tensor2: Array, *, value: float = 1) -> Array:
         return self + dtypes.checked(value, self.dtype) * tensor1 * tensor2
 
     self = lambda g: g
@@ -1199,7 +1218,7 @@ class addcmul:
 
 @primitive("common pointwise", node="AddcdivBackward0", symbolic="self + value * tensor1 / tensor2")
 class addcdiv_:
-    def forward(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Array:
+    def forward(self: Array, tensor1: Array, tensor2: Array, *, value: float = 1) -> Array:
         return self + dtypes.checked(value, self.dtype) * tensor1 / tensor2
 
     self = lambda g: g
@@ -1218,7 +1237,7 @@ class addcdiv_:
     inplace=True,
     samples="(randn(3), randn(3), rand(3) + 0.5, value=2)",
 )
-def addcdiv(input: Array, tensor1: Array, tensor2: Array, value: Any) -> Any:
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: float) -> Any:
     """input + value * tensor1 / tensor2."""
     if dtype_of(tensor1).kind in "biu" and dtype_of(tensor2).kind in "biu":
         raise RuntimeError(_INTEGER_DIVISION)
@@ -1246,7 +1265,7 @@ class angle:
         turned = where(self < 0, self.dtype.type(pi), self.dtype.type(0))
         return where(np.isnan(self), self, turned)
 
-    def self(g: Any, self: Any) -> Any:
+    def self(g: Value, self: Value) -> Any:
         if not is_complex(self):
             return zeros_like(g)
         size = self.real**2 + self.imag**2
@@ -1254,7 +1273,7 @@ class angle:
 
 
 @function("isreal(Tensor input)", samples="(randn(3))")
-def isreal(input: Array) -> Any:
+def isreal(input: Tensor) -> Any:
     """True where the imaginary part is 0."""
     if is_complex(input):
         return input.imag == 0
@@ -1293,21 +1312,28 @@ class rad2deg:
     samples="(tensor([1.0, nan, inf]))",
     signature="nan_to_num(Tensor input, float? nan=None, float? posinf=None, float? "
     "neginf=None, *, Tensor out=None)",
+    out="exact: nan_to_num: dtype of out: {1} should be same as input: {0}",
 )
 class nan_to_num:
     """NaN and infinities replaced by numbers."""
 
-    def forward(self: Array, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Array:
+    def forward(
+        self: Array,
+        nan: float | None = None,
+        posinf: float | None = None,
+        neginf: float | None = None,
+    ) -> Array:
         return np.nan_to_num(self, nan=nan or 0.0, posinf=posinf, neginf=neginf)
 
     self = lambda g, self: g * np.isfinite(self)
 
 
-def _test(ufunc: Any, name: str, doc: str, *signature: str) -> Any:
+def _test(ufunc: np.ufunc, name: str, doc: str, *signature: str) -> Any:
     body = type(name, (), {"__doc__": doc, "__module__": __name__})
     sample = f"{name}(tensor([1.0, nan, inf]))"
     words = {"c": "signbit is not implemented for complex tensors."} if name == "signbit" else None
     facts: Any = {"params": "self", "refuses": words, "signature": signature}
+    facts["out"] = "only ?: {name} does not support non-boolean outputs."
     return operator(kernel=ufunc, samples=(sample,), **facts)(body)
 
 
@@ -1331,6 +1357,7 @@ def _infinite(sign: int) -> Any:
     kernel=_infinite(1),
     refuses={"c": (RuntimeError, "isposinf does not support complex inputs.")},
     samples="(tensor([1.0, inf]))",
+    out="only ?: {name} does not support non-boolean outputs.",
 )
 class isposinf:
     """True where +infinity."""
@@ -1341,6 +1368,7 @@ class isposinf:
     kernel=_infinite(-1),
     refuses={"c": (RuntimeError, "isneginf does not support complex inputs.")},
     samples="(tensor([1.0, -inf]))",
+    out="only ?: {name} does not support non-boolean outputs.",
 )
 class isneginf:
     """True where -infinity."""
@@ -1353,31 +1381,31 @@ def is_tensor(obj: Any) -> bool:
 
 
 @function("is_inference(Tensor input)", samples="(randn(3))")
-def is_inference(input: Array) -> bool:
+def is_inference(input: Tensor) -> bool:
     """True for tensors that were made in inference mode."""
     return bool(input.inference)
 
 
 @function("numel(Tensor input)|function", samples="(randn(2,3))")
-def numel(input: Array) -> int:
+def numel(input: Tensor) -> int:
     """The number of elements."""
     return int(input.array.size)
 
 
 @function("is_complex(Tensor input)|function", samples="(randn(3))")
-def is_complex_tensor(input: Array) -> bool:
+def is_complex_tensor(input: Tensor) -> bool:
     """True for the complex dtypes."""
     return bool(input.array.dtype.kind == "c")
 
 
 @function("is_floating_point(Tensor input)|function", samples="(randn(3))")
-def is_floating_point(input: Array) -> bool:
+def is_floating_point(input: Tensor) -> bool:
     """True for the real floating dtypes."""
     return bool(input.array.dtype.kind == "f")
 
 
 @function("is_nonzero(Tensor input)", samples="(tensor([2.0]))")
-def is_nonzero(input: Array) -> bool:
+def is_nonzero(input: Tensor) -> bool:
     """True where the one element is not zero."""
     return bool(input)
 
@@ -1386,7 +1414,7 @@ def is_nonzero(input: Array) -> bool:
     "isclose(Tensor input, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False)",
     samples="(tensor([1.0, 2.0]), tensor([1.0, 2.1]))",
 )
-def isclose(input: Array, other: Array, rtol: float, atol: float, equal_nan: bool) -> Any:
+def isclose(input: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: bool) -> Any:
     """True where equal within atol + rtol * |other|."""
     return wrap(_close(input, other, rtol, atol, equal_nan))
 
@@ -1395,12 +1423,12 @@ def isclose(input: Array, other: Array, rtol: float, atol: float, equal_nan: boo
     "allclose(Tensor input, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False)",
     samples="(tensor([1.0]), tensor([1.0]))",
 )
-def allclose(input: Array, other: Array, rtol: float, atol: float, equal_nan: bool) -> bool:
+def allclose(input: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: bool) -> bool:
     """True where all elements are close: see `isclose`."""
     return bool(_close(input, other, rtol, atol, equal_nan).all())
 
 
-def _close(input: Any, other: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any:
+def _close(input: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: bool) -> Any:
     """Which elements are close; the bound is computed in the dtype of the elements, as PyTorch's."""
     a, b, rtol, atol = input.array, other.array, float(rtol), float(atol)
     if a.dtype != b.dtype:
@@ -1424,13 +1452,13 @@ def _close(input: Any, other: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any
 
 
 @function("equal(Tensor input, Tensor other)", samples="(tensor([1.0]), tensor([1.0]))")
-def equal(input: Array, other: Array) -> bool:
+def equal(input: Tensor, other: Tensor) -> bool:
     """True where shape and all elements are equal."""
     return bool(np.array_equal(input.array, other.array))
 
 
 @function("positive(Tensor input)", samples="(randn(3))")
-def positive(input: Array) -> Any:
+def positive(input: Tensor) -> Any:
     """The tensor itself."""
     refuse_if(input.array.dtype.kind == "b", "The `+` operator, on a bool tensor is not supported.")
     return input
@@ -1450,8 +1478,9 @@ class heaviside_:
 @function(
     "heaviside(Tensor input, Tensor values, *, Tensor? out=None)|inplace",
     samples="(randn(3), zeros(3))",
+    out=("exact: heaviside is not yet implemented for tensors with different dtypes."),
 )
-def heaviside(input: Array, values: Array) -> Any:
+def heaviside(input: Tensor, values: Tensor) -> Any:
     """0 where negative, 1 where positive, `values` at 0."""
     if "c" in (dtype_of(input).kind, dtype_of(values).kind):
         raise RuntimeError("heaviside is not yet implemented for complex tensors.")
@@ -1461,7 +1490,7 @@ def heaviside(input: Array, values: Array) -> Any:
 
 
 # -- products with logarithms ---------------------------------------------------------------------
-def log_rows(log: Any, name: str, node: str, refused: str) -> list[Any]:
+def log_rows(log: np.ufunc, name: str, node: str, refused: str) -> list[Any]:
     """What makes primitives of `self * log(other)`, 0 where self is 0: of tensors, of a number, by
     a number."""
 
@@ -1481,12 +1510,13 @@ def log_rows(log: Any, name: str, node: str, refused: str) -> list[Any]:
     def of_tensors(self: Array, other: Array) -> Array:
         return product(self, other)
 
-    def of_number(self: Any, other: Array) -> Array:
+    def of_number(self: float, other: Array) -> Array:
         return product(self, other)
 
     def by_number(self: Array, other: Any) -> Array:
         return product(self, other)
 
+    kernels: tuple[Callable[..., Any], ...] = (of_tensors, of_number, by_number)
     return [
         primitive(
             kernel=kernel,
@@ -1496,7 +1526,7 @@ def log_rows(log: Any, name: str, node: str, refused: str) -> list[Any]:
             batching="elementwise",
             symbolic=f"{name}(self, other)",
         )
-        for i, kernel in enumerate((of_tensors, of_number, by_number))
+        for i, kernel in enumerate(kernels)
     ]
 
 
@@ -1530,7 +1560,7 @@ class xlogy_by:
     aliases="special.xlogy",
     samples="(rand(3), rand(3) + 0.5); (2, rand(3) + 0.5); (rand(3), 2)",
 )
-def xlogy(input: Any, other: Any) -> Any:
+def xlogy(input: Tensor | int, other: Tensor | float) -> Any:
     """input * log(other), 0 where input is 0."""
     if isinstance(input, (int, float)):
         return xlogy_of(input, other)

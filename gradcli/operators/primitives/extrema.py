@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gradcli.engine.core.batched_arrays import BatchedArray
+from gradcli.engine.core.declaration import Array, DType, Ints, Shape, Value
 from gradcli.engine.core.switch import Ties
-from gradcli.engine.core.tensor import wrap, wrap_dim
+from gradcli.engine.core.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.registry import batching_helpers
 from gradcli.engine.registry.dimensions import axes, maximum_reduce, minimum_reduce
 from gradcli.engine.registry.named_results import named_results, results
@@ -24,7 +26,7 @@ from gradcli.engine.registry.rule_helpers import (
     zeros_like,
 )
 from gradcli.engine.registry.sample_calls import DIMS, REDUCED, TUPLES
-from gradcli.engine.registry.table import Array, operator, overloads, primitive, resolve
+from gradcli.engine.registry.table import operator, overloads, primitive, resolve
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import afresh
 
@@ -32,12 +34,12 @@ FAMILY = "reductions"
 
 
 # -- the largest and the smallest -----------------------------------------------------------------
-def _check_order(name: str, self: Any, kernel: str) -> None:
+def _check_order(name: str, self: Array, kernel: str) -> None:
     if self.dtype.kind == "c":
         raise dtypes.not_implemented(kernel, self)
 
 
-def _check_some(name: str, self: Any, dims: tuple[int, ...] | None, error: Any) -> None:
+def _check_some(name: str, self: Array, dims: tuple[int, ...] | None, error: Any) -> None:
     """Raise PyTorch's error if there are no elements to reduce."""
     if self.size:
         return
@@ -51,8 +53,8 @@ def _check_some(name: str, self: Any, dims: tuple[int, ...] | None, error: Any) 
             raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
 
 
-def _extreme(ufunc: Any, name: str) -> Any:
-    def kernel(self: Array, dim: Any = (), keepdim: bool = False) -> Array:
+def _extreme(ufunc: np.ufunc, name: str) -> Any:
+    def kernel(self: Array, dim: Ints = (), keepdim: bool = False) -> Array:
         _check_order(name, self, f"{name[1:]}_values_cpu")
         axis = axes(dim, self.ndim)
         _check_some(name, self, dim, RuntimeError)
@@ -61,7 +63,7 @@ def _extreme(ufunc: Any, name: str) -> Any:
     return kernel
 
 
-def _restore(value: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
+def _restore(value: Value, dim: tuple[int, ...], keepdim: bool) -> Any:
     """`value` with the reduced dimensions put back, of size 1, recorded as one view."""
     if keepdim:
         return value
@@ -71,18 +73,29 @@ def _restore(value: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
     return value.reshape(tuple([1 if d in wanted else next(sizes) for d in range(total)]))
 
 
-def extreme_backward(g: Any, self: Any, result: Any, dim: Any, keepdim: bool) -> Any:
+def extreme_backward(g: Value, self: Value, result: Value, dim: Ints, keepdim: bool) -> Any:
     if not self.ndim:
         dim = ()
     mask = _restore(result, dim, keepdim) == self
     return scale_by_count(_restore(g, dim, keepdim), mask, dim)
 
 
-def _ties(ufunc: Any) -> Ties:
+def _ties(ufunc: np.ufunc) -> Ties:
     return Ties(True, "Q4") if ufunc is np.maximum else Ties(False, "Q17c")
 
 
-def _of_extremes(ufunc: Any, name: str, numpy: tuple[Any, ...]) -> Any:
+def _taken_by_extremes(input: Tensor, other: Any = None, *_: Any) -> str:
+    """The dtypes of `out` for all elements, for the larger of two tensors, and along a dim."""
+    if other is None:
+        return (
+            "cast: Expected canCast( typeMetaToScalarType(self.dtype()), "
+            "typeMetaToScalarType(out.dtype())) to be true, but got false.  (Could this error message be "
+            "improved?  If so, please report an enhancement request to PyTorch.)"
+        )
+    return "" if isinstance(other, Tensor) else "exact"
+
+
+def _of_extremes(ufunc: np.ufunc, name: str, numpy: tuple[Any, ...]) -> Any:
     """The decorator that defines `amax` or `amin` from its VJP rule."""
     return operator(
         kernel=_extreme(ufunc, name),
@@ -91,6 +104,10 @@ def _of_extremes(ufunc: Any, name: str, numpy: tuple[Any, ...]) -> Any:
         switch=_ties(ufunc),
         samples=f"{REDUCED}; {DIMS}; {TUPLES}",
         signature=f"{name}(Tensor input, int[1] dim=[], bool keepdim=False, *, Tensor? out=None)",
+        out=(
+            "exact: Expected the dtype for input and out to match, but got {0} for input's dtype and "
+            "{1} for out's dtype."
+        ),
     )
 
 
@@ -108,7 +125,7 @@ class amin:
     self = extreme_backward
 
 
-def _equal_or_nan(self: Any, result: Any) -> Any:
+def _equal_or_nan(self: Value, result: Value) -> Any:
     missing = np.isnan(numbers(result))
     if isinstance(missing, BatchedArray):  # perhaps in some entries only
         return (self == result) | (np.isnan(self) & wrap(missing))
@@ -117,14 +134,14 @@ def _equal_or_nan(self: Any, result: Any) -> Any:
     return np.isnan(self) if missing else self == result
 
 
-def _count(mask: Any, dtype: Any) -> Any:
+def _count(mask: Array, dtype: DType) -> Any:
     """The count of true elements, as a divisor; of a traced mask, a traced number."""
     if type(mask) in (np.ndarray, np.bool_):
         return max(np.count_nonzero(mask), 1)
     return np.count_nonzero(mask).astype(dtype)
 
 
-def shared_evenly(g: Any, self: Any, result: Any) -> Any:
+def shared_evenly(g: Any, self: Value, result: Value) -> Any:
     """The gradient of an extremum, divided evenly among the elements that equal it."""
     mask = _equal_or_nan(self, result)
     if unrecorded(self):
@@ -132,7 +149,9 @@ def shared_evenly(g: Any, self: Any, result: Any) -> Any:
     return zeros_like(self).masked_fill(mask, g / mask.sum())
 
 
-def selected_backward(g: Any, self_sym_sizes: Any, dim: int, indices: Any, keepdim: bool) -> Any:
+def selected_backward(
+    g: Value, self_sym_sizes: Shape, dim: int, indices: Value, keepdim: bool
+) -> Any:
     """The gradient of selected values, scattered to their indices:
     `scatter(zeros(self_sym_sizes), dim, indices, g)`.
     """
@@ -141,10 +160,10 @@ def selected_backward(g: Any, self_sym_sizes: Any, dim: int, indices: Any, keepd
     return scatter(g, self_sym_sizes, dim, indices)
 
 
-def _selecting(ufunc: Any, name: str) -> Any:
+def _selecting(ufunc: np.ufunc, name: str) -> Any:
     arg = f"arg{name}"
 
-    def kernel(self: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
+    def kernel(self: Array, dim: int, keepdim: bool = False) -> tuple[Array, Any]:
         refuse_if(self.dtype.kind == "c", "{}(): does not support complex input", name)
         axis = wrap_dim(dim, self.ndim)
         _check_some(name, self, (axis,), IndexError)
@@ -159,7 +178,7 @@ def _selecting(ufunc: Any, name: str) -> Any:
     return kernel
 
 
-def _whole(ufunc: Any, name: str) -> Any:
+def _whole(ufunc: np.ufunc, name: str) -> Any:
     def kernel(self: Array) -> Array:
         _check_order(name, self, f"{name}_all")
         _check_some(name, self, None, RuntimeError)
@@ -168,7 +187,7 @@ def _whole(ufunc: Any, name: str) -> Any:
     return kernel
 
 
-def _maxmin(ufunc: Any, name: str, binary: str, doc: str) -> Any:
+def _maxmin(ufunc: np.ufunc, name: str, binary: str, doc: str) -> Any:
     node = f"{name.capitalize()}Backward"
     facts = {"__module__": __name__}
     all_rule = {"self": shared_evenly}
@@ -188,7 +207,7 @@ def _maxmin(ufunc: Any, name: str, binary: str, doc: str) -> Any:
         switch=Ties(True, "Q4b") if ufunc is np.maximum else Ties(False),
     )(type(f"{name}_dim", (), facts | dim_rule))
 
-    def pair(input: Array, other: Array) -> Any:
+    def pair(input: Tensor, other: Tensor) -> Any:
         return resolve(binary)(input, other)
 
     selected = named_results(name, along)
@@ -201,6 +220,7 @@ def _maxmin(ufunc: Any, name: str, binary: str, doc: str) -> Any:
         doc=doc,
         primitives=[along],
         samples=f"{REDUCED}; {DIMS}; {more}",
+        out=_taken_by_extremes,
     )
 
 
@@ -219,7 +239,7 @@ min_ = _maxmin(
 
 
 def _arg(name: str, doc: str) -> Any:
-    def kernel(self: Array, dim: int | None = None, keepdim: bool = False) -> Array:
+    def kernel(self: Array, dim: int | None = None, keepdim: bool = False) -> Any:
         if self.dtype.kind in "cb":
             kind = "complex" if self.dtype.kind == "c" else "bool"
             raise RuntimeError(f"{name}(): does not support {kind} input")
@@ -235,6 +255,7 @@ def _arg(name: str, doc: str) -> Any:
         numpy=getattr(np, name),
         samples="(randn(2,3)); (randn(2,3), 1)",
         signature=f"{name}(Tensor input, int? dim=None, bool keepdim=False, *, Tensor? out=None)",
+        out="exact",
     )(type(name, (), {"__doc__": doc, "__module__": __name__}))
 
 
@@ -265,7 +286,14 @@ class aminmax_p:
         )
         return afresh(least, self), afresh(most, self)
 
-    def self(g: Any, self: Any, dim: Any, keepdim: bool, min: Any, max: Any) -> Any:
+    def self(
+        g: Sequence[Value | None],
+        self: Value,
+        dim: int | None,
+        keepdim: bool,
+        min: Value,
+        max: Value,
+    ) -> Any:
         dims = () if dim is None else (dim,)
         parts = [
             extreme_backward(part, self, value, dims, keepdim)
@@ -280,4 +308,5 @@ aminmax = results(
     aminmax_p,
     doc="The smallest and the largest element.",
     samples="(randn(2,3)); (randn(2,3), dim=1)",
+    out="exact",
 )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from gradcli.engine.core.batched_arrays import anywhere
+from gradcli.engine.core.declaration import Array, Number, Value
 from gradcli.engine.core.switch import MISSED, Draw, Point, Theirs, WatchedCall
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry.rule_helpers import (
@@ -33,7 +34,7 @@ from gradcli.engine.registry.rule_helpers import (
     unsqueeze,
     where,
 )
-from gradcli.engine.registry.table import Array, function, operator, primitive
+from gradcli.engine.registry.table import function, operator, primitive
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.cascaded_sums import add_reduce
 from gradcli.engine.system.dtypes import scalar_name
@@ -43,7 +44,7 @@ from gradcli.operators.primitives.lapack import raise_on_failure
 FAMILY = "linalg"
 
 
-def mH(x: Any) -> Any:
+def mH(x: Value) -> Any:
     """The matrices transposed and conjugated."""
     if x.ndim < 2:
         raise RuntimeError(
@@ -52,11 +53,11 @@ def mH(x: Any) -> Any:
     return conj(x.mT)
 
 
-def _column(x: Any) -> Any:
+def _column(x: Value | None) -> Any:
     return unsqueeze(x, -1)
 
 
-def _row(x: Any) -> Any:
+def _row(x: Value | None) -> Any:
     return unsqueeze(x, -2)
 
 
@@ -75,7 +76,7 @@ _KERNELS = {
 _NO_KERNEL = ("cholesky", "linalg.eigh", "linalg.lu", "linalg.lu_factor")  # of integers either
 
 
-def check_floating(name: str, a: Any, what: str = "Expected") -> None:
+def check_floating(name: str, a: Array, what: str = "Expected") -> None:
     """Refuses integers and half precision."""
     kind = scalar_name(a)
     if a.dtype.kind not in "fc" and name == "linalg.eig":
@@ -90,12 +91,12 @@ def check_floating(name: str, a: Any, what: str = "Expected") -> None:
         raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {kind}")
 
 
-def check_matrix(name: str, a: Any, arg: str = "A") -> None:
+def check_matrix(name: str, a: Array, arg: str = "A") -> None:
     """Refuses what has less than two dimensions."""
     refuse_if(a.ndim < 2, "{}: The input tensor {} must have at least 2 dimensions.", name, arg)
 
 
-def check_square(name: str, a: Any, arg: str = "A") -> None:
+def check_square(name: str, a: Array, arg: str = "A") -> None:
     """Refuses what is not a batch of square matrices."""
     check_matrix(name, a, arg)
     if a.shape[-1] != a.shape[-2]:
@@ -105,7 +106,7 @@ def check_square(name: str, a: Any, arg: str = "A") -> None:
         )
 
 
-def _check_sides(name: str, a: Any, b: Any, left: bool) -> None:
+def _check_sides(name: str, a: Array, b: Array, left: bool) -> None:
     """Refuses sides of an equation whose sizes do not meet."""
     if a.shape[-1] != b.shape[-2 if left else -1]:
         equation = "AX = B" if left else "XA = B"
@@ -115,13 +116,13 @@ def _check_sides(name: str, a: Any, b: Any, left: bool) -> None:
         )
 
 
-def check_inputs(name: str, a: Any) -> None:
+def check_inputs(name: str, a: Array) -> None:
     """Refuses what is not a batch of square matrices of floating or complex numbers."""
     check_square(name, a)
     check_floating(name, a)
 
 
-def _real(a: Any) -> Any:
+def _real(a: Value) -> Any:
     return a.real.dtype
 
 
@@ -153,17 +154,17 @@ class inv_ex:
             raise_on_failure(name, info, INVERSE_FAILED)
         return inverse, info
 
-    def A(g: Any, inverse: Any) -> Any:
+    def A(g: Value, inverse: Value) -> Any:
         """`-inverse.mT @ g @ inverse.mT`."""
         h = mH(inverse)
         return -matmul(h, matmul(g, h))
 
 
-def _factored(A: Any) -> tuple[Any, Any]:
+def _factored(A: Array) -> tuple[Any, Any]:
     return lapack.lu_factor(A.mT if lapack.is_turned(A) else A)
 
 
-def is_vector(A: Any, B: Any) -> bool:
+def is_vector(A: Value, B: Value) -> bool:
     """True where PyTorch takes B for (a batch of) vectors."""
     return B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(B.shape) == tuple(A.shape[:-1]))
 
@@ -204,7 +205,7 @@ class solve_ex:
         return (result[..., 0] if vector else result), lu, pivots, info
 
     def A__B(
-        g: Any, A: Any, LU: Any, pivots: Any, result: Any, left: bool, mask: Any
+        g: Value, A: Value, LU: Any, pivots: Any, result: Value, left: bool, mask: tuple[bool, ...]
     ) -> tuple[Any, Any]:
         """g_B solves with the adjoint; g_A is minus g_B times the result."""
         vector = is_vector(A, result)
@@ -229,6 +230,7 @@ class solve_ex:
     batching="last 2 2",
     signature="linalg.solve_triangular(Tensor input, Tensor B, *, bool upper, bool "
     "left=True, bool unitriangular=False, Tensor out=None)",
+    out="exact: expected scalar type {0} but found {1}",
 )
 class solve_triangular:
     """X with A X = B (left) or X A = B, reading one triangle of A."""
@@ -249,7 +251,13 @@ class solve_triangular:
         )
 
     def self__B(
-        g: Any, self: Any, result: Any, upper: bool, left: bool, unitriangular: bool, mask: Any
+        g: Value,
+        self: Value,
+        result: Value,
+        upper: bool,
+        left: bool,
+        unitriangular: bool,
+        mask: tuple[bool, ...],
     ) -> tuple[Any, Any]:
         g_b = solve_triangular(mH(self), g, upper=not upper, left=left, unitriangular=unitriangular)
         g_a = None
@@ -260,7 +268,7 @@ class solve_triangular:
         return g_a, (g_b if mask[1] else None)
 
 
-def _check_solved(name: str, b: Any, a: Any) -> None:
+def _check_solved(name: str, b: Array, a: Array) -> None:
     """RuntimeError, in the words of PyTorch's older solvers, unless A X = B makes sense."""
     if b.dtype != a.dtype:
         kinds = [scalar_name(x) for x in (b, a)]
@@ -305,14 +313,14 @@ class triangular_solve_p:
         return lapack.by_columns(solution), lapack.by_columns(clone)
 
     def self__A(
-        grads: Any,
-        self: Any,
-        A: Any,
-        solution: Any,
+        grads: Sequence[Value],
+        self: Value,
+        A: Value,
+        solution: Value,
         upper: bool,
         transpose: bool,
         unitriangular: bool,
-        mask: Any,
+        mask: tuple[bool, ...],
     ) -> tuple[Any, Any]:
         g, g_clone = grads
         g_b = g_a = None
@@ -334,16 +342,16 @@ class triangular_solve_p:
 
 
 # -- determinants ---------------------------------------------------------------------------------
-def _sign_of(pivots: Any) -> Any:
+def _sign_of(pivots: Array) -> Any:
     swaps = (pivots != np.arange(1, pivots.shape[-1] + 1)).sum(-1)
     return 1 - 2 * (swaps % 2)
 
 
-def _scaled_identity(scale: Any, pivots: Any) -> Any:
+def _scaled_identity(scale: Value | None, pivots: Value) -> Any:
     return diag_embed(expand(_column(scale), pivots.shape)).mT
 
 
-def _det_backward_singular(g: Any, A: Any) -> Any:
+def _det_backward_singular(g: Any, A: Value) -> Any:
     """The adjugate by the singular value decomposition."""
     u, s, vh = svd_p(A, False)
     alpha = conj(det_p(u)[0] * det_p(vh)[0]) * g
@@ -353,7 +361,7 @@ def _det_backward_singular(g: Any, A: Any) -> Any:
     return matmul(u * _row(_column(alpha) * gamma), vh)
 
 
-def _without(s: Any, i: int) -> Any:
+def _without(s: Tensor, i: int) -> Any:
     """The product of all but one element of the last dimension."""
     out = 1
     for k in range(s.shape[-1]):
@@ -367,7 +375,7 @@ class Singular(Point):
 
     __slots__ = ()
 
-    def __init__(self, asked: Any = "") -> None:
+    def __init__(self, asked: str = "") -> None:
         super().__init__(None, asked=asked, kind=MISSED)
 
     def count(self, call: WatchedCall) -> Any:
@@ -385,16 +393,16 @@ class Singular(Point):
 
     truth = "cofactors"
 
-    def true(self, call: WatchedCall, g: Any, own: Any) -> Any:
+    def true(self, call: WatchedCall, g: Array, own: Array) -> Any:
         """The gradient of the matrix, whatever its rank."""
         scale = np.asarray(g)[..., None, None]
         return np.where(self.touched(call)["A"], scale * _cofactors(np.asarray(call["A"])), own)
 
-    def pulled(self, call: WatchedCall, g: Any, name: str, own: Any, theirs: Theirs) -> Any:
+    def pulled(self, call: WatchedCall, g: Array, name: str, own: Array, theirs: Theirs) -> Any:
         return self.true(call, g, own)
 
 
-def _cofactors(matrix: Any) -> Any:
+def _cofactors(matrix: Array) -> Any:
     """The cofactors of square matrices, whatever their rank: of each element the signed minor."""
     n = matrix.shape[-1]
     found = np.empty(matrix.shape, matrix.dtype)
@@ -406,7 +414,7 @@ def _cofactors(matrix: Any) -> Any:
     return found
 
 
-def _determinant(matrix: Any) -> Any:
+def _determinant(matrix: Array) -> Any:
     return det_p.kernel(matrix)[0]
 
 
@@ -427,7 +435,7 @@ class det_p:
         result = lu.diagonal(0, -2, -1).prod(-1) * _sign_of(pivots).astype(A.dtype)
         return result, lu, pivots
 
-    def A(g: Any, A: Any, LU: Any, pivots: Any, result: Any) -> Any:
+    def A(g: Any, A: Any, LU: Any, pivots: Any, result: Value) -> Any:
         """`g * result * inv(A).mT`."""
         if unrecorded(g):
             scale = g * conj(result)
@@ -453,7 +461,7 @@ class det_p:
         return where(mask, singular, regular)
 
 
-def _units(values: Any, size: Any) -> Any:
+def _units(values: Array, size: Array) -> Any:
     """The numbers' signs; of NaN, as PyTorch, 0."""
     if values.dtype.kind == "c":
         return np.where(size == 0, 0, values / np.where(size == 0, 1, size))
@@ -479,7 +487,7 @@ class slogdet_p:
         sign = (unit.prod(-1) * _sign_of(pivots)).astype(A.dtype)
         return sign[()], logabsdet, lu, pivots
 
-    def A(grads: Any, A: Any, LU: Any, pivots: Any, sign: Any) -> Any:
+    def A(grads: Any, A: Any, LU: Any, pivots: Any, sign: Value) -> Any:
         g_sign, g = grads[:2]
         if is_complex(A):
             if g_sign is not None:
@@ -497,7 +505,7 @@ class slogdet_p:
 
 
 # -- Cholesky -------------------------------------------------------------------------------------
-def _cholesky_backward(g: Any, L: Any, upper: bool) -> Any:
+def _cholesky_backward(g: Value, L: Value, upper: bool) -> Any:
     lower = mH(L) if upper else L
     h = mH(lower)
     phi = tril(matmul(h, mH(g) if upper else g))
@@ -527,6 +535,7 @@ class cholesky_ex_p:
     full_rank=True,
     samples="(randn(3,3) * 0.1 + eye(3) * 2); (2*eye(3), upper=True)",
     signature="cholesky(Tensor input, bool upper=False, *, Tensor out=None)",
+    out="cast: castable",
 )
 class cholesky:
     """L with input = L @ L.mH (an older name of linalg.cholesky)."""
@@ -548,6 +557,7 @@ class cholesky:
     samples="(randn(3,2), tril(randn(3,3)) + 3*eye(3))",
     batching="last 2 2",
     signature="cholesky_solve(Tensor input, Tensor input2, bool upper=False, *, Tensor out=None)",
+    out="cast: castable",
 )
 class cholesky_solve:
     """X with A X = input, from the Cholesky factor of A."""
@@ -567,7 +577,7 @@ class cholesky_solve:
         return lapack.by_columns(lapack.solve_triangular(second, x, upper=True))
 
     def self__input2(
-        g: Any, self: Any, input2: Any, result: Any, upper: bool, mask: Any
+        g: Value, self: Value, input2: Value, result: Value, upper: bool, mask: tuple[bool, ...]
     ) -> tuple[Any, Any]:
         g_b = cholesky_solve(g, input2, upper)
         g_l = None
@@ -583,6 +593,7 @@ class cholesky_solve:
     node="CholeskyInverseBackward0",
     samples="(tril(randn(3,3)) + 3*eye(3))",
     signature="cholesky_inverse(Tensor input, bool upper=False, *, Tensor out=None)",
+    out="cast: castable",
 )
 class cholesky_inverse:
     """The inverse of A from its Cholesky factor."""
@@ -593,14 +604,14 @@ class cholesky_inverse:
         raise_on_failure("cholesky_inverse", lapack.first_zero(self), INVERSE_FAILED)
         return cholesky_solve.kernel(np.eye(self.shape[-1], dtype=self.dtype), self, upper)
 
-    def self(g: Any, self: Any, upper: bool, result: Any) -> Any:
+    def self(g: Value, self: Value, upper: bool, result: Value) -> Any:
         common = g + mH(g)
         common = matmul(result, matmul(common, result))
         return -(matmul(self, common) if upper else matmul(common, self))
 
 
 # -- QR -------------------------------------------------------------------------------------------
-def _halve_diagonal(x: Any) -> Any:
+def _halve_diagonal(x: Value) -> Any:
     """The matrices with half their diagonals; written in place where there is a place."""
     if isinstance(x, Tensor):
         x.diagonal(0, -2, -1).mul_(0.5)
@@ -621,7 +632,7 @@ class qr_p:
         check_floating("linalg.qr", A)
         return lapack.qr(A, mode)
 
-    def A(grads: Any, Q: Any, R: Any, mode: str) -> Any:
+    def A(grads: Any, Q: Value, R: Value, mode: str) -> Any:
         g_q, g_r = grads
         if mode == "r":
             raise RuntimeError(
@@ -655,7 +666,7 @@ class qr_p:
 
 
 # -- eigenvalues ----------------------------------------------------------------------------------
-def _phase_matters(name: str, diagonal: Any) -> None:
+def _phase_matters(name: str, diagonal: Tensor) -> None:
     imag = numbers(diagonal).imag
     if not np.allclose(imag, 0, rtol=1e-2, atol=1e-2):
         raise RuntimeError(
@@ -664,7 +675,7 @@ def _phase_matters(name: str, diagonal: Any) -> None:
         )
 
 
-def _with_diagonal(x: Any, diagonal: Any) -> Any:
+def _with_diagonal(x: Value, diagonal: Value | None) -> Any:
     """The matrices with another diagonal (zeros where it is None)."""
     off = _off_diagonal(x)
     return off if diagonal is None else off + diag_embed(diagonal)
@@ -677,13 +688,13 @@ def _off_diagonal(x: Any) -> Any:
     return x * wrap(mask.astype(_real(x.array)))
 
 
-def _gaps(values: Any) -> Any:
+def _gaps(values: Value) -> Any:
     """Differences of all pairs, with ones on the diagonal."""
     gaps = _row(values) - _column(values)
     return gaps + constant(np.eye(values.shape[-1], dtype=_real(numbers(values))), values)
 
 
-def _eig_backward(grads: Any, values: Any, vectors: Any, hermitian: bool) -> Any:
+def _eig_backward(grads: Any, values: Value, vectors: Value, hermitian: bool) -> Any:
     g_l, g_v = grads
     h = mH(vectors)
     if g_v is None:
@@ -741,7 +752,7 @@ class Repeated(Point):
                 found[(*at, same)] = lapack.eigh(inner[np.ix_(same, same)], "L")[0]
         return found
 
-    def spread(self, call: WatchedCall, g: Any, name: str, own: Any, draw: Draw) -> Any:
+    def spread(self, call: WatchedCall, g: Array, name: str, own: Array, draw: Draw) -> Any:
         size = np.abs(np.asarray(g)).max(initial=0.0)
         return np.where(self.touched(call)["A"], size * draw(np.shape(own)), own)
 
@@ -769,7 +780,7 @@ class eigh_p:
     )
 
 
-def _to_real(g: Any, complex_input: bool) -> Any:
+def _to_real(g: Value, complex_input: bool) -> Any:
     return g if complex_input or not is_complex(g) else g.real
 
 
@@ -790,7 +801,7 @@ class eig_p:
 
 
 # -- singular values ------------------------------------------------------------------------------
-def _skew(x: Any) -> Any:
+def _skew(x: Value) -> Any:
     return x - mH(x)
 
 
@@ -827,7 +838,7 @@ class svd_p:
         return lapack.by_columns(u), s, lapack.by_columns(vh)
 
     def A(
-        grads: Any, U: Any, S: Any, Vh: Any, full_matrices: bool, S_sym_argsize_minus_1: int
+        grads: Any, U: Value, S: Value, Vh: Value, full_matrices: bool, S_sym_argsize_minus_1: int
     ) -> Any:
         g_u, g_s, g_vh = grads
         if full_matrices:
@@ -869,7 +880,7 @@ class svd_p:
 
 
 # -- pseudo-inverses and least squares ------------------------------------------------------------
-def _cutoff(s: Any, m: int, n: int, atol: Any, rtol: Any) -> Any:
+def _cutoff(s: Array, m: int, n: int, atol: Array | Number | None, rtol: Any) -> Any:
     if rtol is None:
         rtol = np.finfo(s.dtype).eps * max(m, n) if atol is None else 0.0
     largest = s.max(-1, keepdims=True, initial=0)
@@ -877,7 +888,9 @@ def _cutoff(s: Any, m: int, n: int, atol: Any, rtol: Any) -> Any:
     return np.maximum(np.asarray(0.0 if atol is None else atol)[..., None], relative)
 
 
-def pseudo_inverse(a: Any, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Any:
+def pseudo_inverse(
+    a: Array, atol: Array | None = None, rtol: Array | None = None, hermitian: bool = False
+) -> Any:
     """The Moore-Penrose inverses of arrays."""
     m, n = a.shape[-2:]
     if a.size == 0:
@@ -895,7 +908,7 @@ def pseudo_inverse(a: Any, atol: Any = None, rtol: Any = None, hermitian: bool =
     return lapack.adjoint(vh) @ (inverse[..., None] * lapack.adjoint(u))
 
 
-def _pinv_backward(g: Any, result: Any, self: Any) -> Any:
+def _pinv_backward(g: Value, result: Value, self: Value) -> Any:
     pinv, A = result, self
     m, n = A.shape[-2], A.shape[-1]
     p_h, g_h = mH(pinv), mH(g)
@@ -1002,7 +1015,13 @@ class lstsq_p:
             s if driver in ("gelsd", "gelss") else empty,
         )
 
-    def self__b(grads: Any, self: Any, b: Any, solution: Any, mask: Any) -> tuple[Any, Any]:
+    def self__b(
+        grads: Sequence[Value | None],
+        self: Value,
+        b: Value,
+        solution: Value,
+        mask: tuple[bool, ...],
+    ) -> tuple[Any, Any]:
         g_x, g_r = grads[0], grads[1]
         vector = is_vector(self, b)
         column = _column if vector else (lambda x: x)
@@ -1028,7 +1047,7 @@ class lstsq_p:
 
 
 # -- LU -------------------------------------------------------------------------------------------
-def _lu_inputs(name: str, A: Any, pivot: bool) -> None:
+def _lu_inputs(name: str, A: Array, pivot: bool) -> None:
     if A.ndim < 2:
         raise RuntimeError(
             f"{name.replace('linalg.lu_f', 'torch.lu_f')}: Expected tensor with 2 or more dimensions. "
@@ -1044,7 +1063,7 @@ LU_FAILED = (
 )
 
 
-def _lu_backward(g_l: Any, g_u: Any, P: Any, L: Any, U: Any) -> Any:
+def _lu_backward(g_l: Value | None, g_u: Value | None, P: Value, L: Value, U: Value) -> Any:
     """The gradient of A = P L U for square, wide and tall matrices."""
     m, n = L.shape[-2], U.shape[-1]
     k = min(m, n)
@@ -1085,7 +1104,7 @@ def _lu_backward(g_l: Any, g_u: Any, P: Any, L: Any, U: Any) -> Any:
     return matmul(P, cat([top, lower], -2))
 
 
-def _lu_square(g_l: Any, g_u: Any, P: Any, L: Any, U: Any) -> Any:
+def _lu_square(g_l: Value | None, g_u: Value | None, P: Value, L: Value, U: Value) -> Any:
     inner = None
     if g_l is not None:
         inner = tril(matmul(mH(L), g_l), -1)
@@ -1108,7 +1127,7 @@ class lu_factor_ex_p:
             raise_on_failure("torch.linalg.lu_factor_ex", info, LU_FAILED, RuntimeError)
         return lu, pivots, info
 
-    def A(g: Any, LU: Any, pivots: Any, pivot: bool) -> Any:
+    def A(g: Value, LU: Value, pivots: Value, pivot: bool) -> Any:
         lower, upper, p = lu_unpack_p(LU, pivots)
         k = min(LU.shape[-2:])
         g_l = tril(narrow(g, -1, 0, k), -1)
@@ -1128,7 +1147,7 @@ class lu_p:
     A = lambda grads, P, L, U, pivot: _lu_backward(grads[0], grads[1], P, L, U)
 
 
-def _lu_unpack_backward(grads: Any, m: int, n: int) -> Any:
+def _lu_unpack_backward(grads: Sequence[Array], m: int, n: int) -> Any:
     g_l, g_u = grads
     k = min(m, n)
     parts = []
@@ -1169,6 +1188,7 @@ class lu_unpack_p:
     samples="(*linalg.lu_factor(randn(3,3) + 3*eye(3)), randn(3,2))",
     signature="linalg.lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, "
     "bool adjoint=False, Tensor? out=None)",
+    out="exact",
 )
 class lu_solve:
     """X with A X = B from the packed factors of A."""
@@ -1211,7 +1231,7 @@ class lu_solve:
             )
         return lapack.solve_lu(LU, pivots, B, left=left, adjoint_=adjoint)
 
-    def LU(g: Any, LU: Any, pivots: Any, result: Any, left: bool, adjoint: bool) -> Any:
+    def LU(g: Value, LU: Value, pivots: Value, result: Value, left: bool, adjoint: bool) -> Any:
         lower, upper, p = lu_unpack_p(LU, pivots)
         x = result if left else mH(result)
         if left != adjoint:
@@ -1246,7 +1266,7 @@ class matrix_exp:
         check_floating("linalg.matrix_exp", self)
         return lapack.expm(self)
 
-    def self(g: Any, self: Any) -> Any:
+    def self(g: Value, self: Value) -> Any:
         """The differential at the adjoint: a corner of the exponential of a block matrix."""
         a = mH(self)
         n = a.shape[-1]
@@ -1256,12 +1276,12 @@ class matrix_exp:
 
 
 # -- Householder reflectors -----------------------------------------------------------------------
-def _reflected(v: Any, tau: Any, x: Any) -> Any:
+def _reflected(v: Value, tau: Value, x: Value) -> Any:
     """(I - tau v v^H) x, for one reflector of each matrix."""
     return x - _column(_column(tau)) * matmul(_column(v), matmul(mH(_column(v)), x))
 
 
-def _reflector(input: Any, i: int) -> Any:
+def _reflector(input: Value, i: int) -> Any:
     """Reflector i with its leading one and the zeros above."""
     m = input.shape[-2]
     rest = narrow(input, -2, i + 1, m - i - 1)[..., i]
@@ -1270,7 +1290,9 @@ def _reflector(input: Any, i: int) -> Any:
     return cat([constant(head, input), rest], -1)
 
 
-def _pull_back(g: Any, starts: list[Any], input: Any, tau: Any) -> tuple[list[Any], list[Any], Any]:
+def _pull_back(
+    g: Value, starts: list[Any], input: Value, tau: Value
+) -> tuple[list[Any], list[Any], Any]:
     """Gradients of each reflector and factor of x -> H_0 H_1 ... H_k x, and of x itself.
 
     starts[i] is what H_i was applied to.
@@ -1291,7 +1313,7 @@ def _pull_back(g: Any, starts: list[Any], input: Any, tau: Any) -> tuple[list[An
     return g_v, g_tau, g
 
 
-def _assembled(g_v: list[Any], input: Any) -> Any:
+def _assembled(g_v: list[Any], input: Value) -> Any:
     """The gradients of reflectors where the input holds them: below the diagonal."""
     n = input.shape[-1]
     columns = list(g_v)
@@ -1300,7 +1322,7 @@ def _assembled(g_v: list[Any], input: Any) -> Any:
     return tril(cat(columns, -1), -1) if columns else new_zeros(input, tuple(input.shape))
 
 
-def _orthogonal_backward(g: Any, x: Any, input: Any, tau: Any) -> tuple[Any, Any, Any]:
+def _orthogonal_backward(g: Value, x: Value, input: Value, tau: Value) -> tuple[Any, Any, Any]:
     starts: list[Any] = []
     for i in reversed(range(tau.shape[-1])):
         starts.append(x)
@@ -1316,6 +1338,7 @@ def _orthogonal_backward(g: Any, x: Any, input: Any, tau: Any) -> tuple[Any, Any
     node="LinalgHouseholderProductBackward0",
     name="linalg.householder_product",
     samples="(randn(3,2), rand(2))",
+    out="cast: torch.castable",
 )
 class householder_product:
     """The first columns of a product of Householder reflectors."""
@@ -1350,7 +1373,9 @@ class householder_product:
         implemented("orgqr_cpu", input, "fdFD")
         return lapack.householder_product(input, tau)
 
-    def input__tau(g: Any, input: Any, result: Any, tau: Any, mask: Any) -> tuple[Any, Any]:
+    def input__tau(
+        g: Value, input: Value, result: Value, tau: Value, mask: tuple[bool, ...]
+    ) -> tuple[Any, Any]:
         if 0 in input.shape or 0 in tau.shape:
             return None, None
         m, n = input.shape[-2:]
@@ -1359,13 +1384,20 @@ class householder_product:
         return _orthogonal_backward(g, x, input, tau)[:2]
 
 
-@function("orgqr(Tensor input, Tensor input2, *, Tensor out=None)", samples="(randn(3,2), rand(2))")
-def orgqr(input: Array, input2: Array) -> Any:
+@function(
+    "orgqr(Tensor input, Tensor input2, *, Tensor out=None)",
+    samples="(randn(3,2), rand(2))",
+    out=(
+        "cast: torch.linalg.householder_product: Expected result to be safely "
+        "castable from {0} dtype, but got result with dtype {1}"
+    ),
+)
+def orgqr(input: Tensor, input2: Tensor) -> Any:
     """`linalg.householder_product` under LAPACK's name."""
     return householder_product(input, input2)
 
 
-def _check_ormqr(input: Any, tau: Any, other: Any, left: bool) -> None:
+def _check_ormqr(input: Array, tau: Array, other: Array, left: bool) -> None:
     """RuntimeError, in PyTorch's words, for operands of ormqr that do not fit together."""
     name = "torch.ormqr"
     for what, value in (("input", input), ("other", other)):
@@ -1410,6 +1442,10 @@ def _check_ormqr(input: Any, tau: Any, other: Any, left: bool) -> None:
     samples="(randn(3,2), rand(2), randn(3,4))",
     signature="ormqr(Tensor input, Tensor input2, Tensor input3, bool left=True, bool "
     "transpose=False, *, Tensor out=None)",
+    out=(
+        "exact: torch.ormqr: Expected input and result to have the same dtype, but "
+        "input has dtype{0} and result has dtype {1}"
+    ),
 )
 class ormqr:
     """A matrix times the orthogonal matrix of Householder reflectors."""
@@ -1429,14 +1465,14 @@ class ormqr:
         return lapack.by_columns(q @ input3 if left else input3 @ q)
 
     def self__input2__input3(
-        g: Any,
-        self: Any,
-        input2: Any,
-        input3: Any,
-        result: Any,
+        g: Value,
+        self: Value,
+        input2: Value,
+        input3: Value,
+        result: Value,
         left: bool,
         transpose: bool,
-        mask: Any,
+        mask: tuple[bool, ...],
     ) -> tuple[Any, Any, Any]:
         """Every case as Q times something: <g, Q^H C> is <C, Q g>, and C Q is the adjoint of Q^H C^H."""
         g_other = ormqr(self, input2, g, left, not transpose)

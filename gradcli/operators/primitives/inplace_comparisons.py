@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from gradcli.engine.core import modes
+from gradcli.engine.core.declaration import Array
 from gradcli.engine.core.primitive import VjpRules
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.core.views import inplace
 from gradcli.engine.registry.rule_helpers import zeros_like
-from gradcli.engine.registry.table import FUNCTIONS, Array, Primitive, function, primitive
+from gradcli.engine.registry.table import FUNCTIONS, Primitive, function, primitive
 from gradcli.engine.system import dtypes
 from gradcli.operators.movement.inplace_writes import _either
 from gradcli.operators.primitives import arithmetic
@@ -36,7 +38,7 @@ def _comparison(of: Primitive) -> None:
     tensor_rules = type(f"{of.name}_tensor", (), rules | {"other": zeros_like})
     tensor_p = primitive(kernel=with_tensor, node=f"{node}1", types="common", **facts)(tensor_rules)
 
-    def write(input: Array, other: Any) -> Any:
+    def write(input: Tensor, other: Tensor) -> Any:
         return inplace(tensor_p if isinstance(other, Tensor) else number_p, input, other)
 
     either = [f"{text}|method" for text in _either(f"{of.name}_", "other")]
@@ -46,7 +48,7 @@ def _comparison(of: Primitive) -> None:
 def _logic(primitive: VjpRules) -> None:
     """`NAME_` of a logical function, which PyTorch does not record."""
 
-    def write(input: Array, *other: Array) -> Any:
+    def write(input: Tensor, *other: Array) -> Any:
         with modes.changed(enabled=False):
             return inplace(primitive, input, *other)
 
@@ -55,7 +57,10 @@ def _logic(primitive: VjpRules) -> None:
 
 
 def _enter_as(
-    primitive: Primitive, write: Any, signatures: list[str], primitives: list[Primitive]
+    primitive: Primitive,
+    write: Callable[..., Any],
+    signatures: list[str],
+    primitives: list[Primitive],
 ) -> None:
     name = f"{primitive.name}_"
     write.__doc__ = f"In-place form of `{primitive.name}`."

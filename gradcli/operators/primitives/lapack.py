@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core.batched_arrays import numbers
+from gradcli.engine.core.declaration import Array
 from gradcli.engine.registry.rule_helpers import refuse_if
 from gradcli.engine.system.array_memory import laid_out
 from gradcli.engine.system.cascaded_sums import add_reduce
 
-Array = Any
 _BLOCK = 48
 _FEW = 64  # numbers up to which calls of NumPy cost more than elimination in Python
 
@@ -45,7 +45,12 @@ def adjoint(a: Array) -> Array:
 
 
 def raise_on_failure(
-    name: str, info: Any, reason: str, kind: type[RuntimeError] = LinAlgError, *, made: Any = None
+    name: str,
+    info: Array | np.bool,
+    reason: str,
+    kind: type[RuntimeError] = LinAlgError,
+    *,
+    made: Array | None = None,
 ) -> None:
     """Raises an error where LAPACK reports a failure; `{}` in the reason is its number.
 
@@ -69,7 +74,7 @@ def is_finite(*arrays: Array) -> bool:
     return all(bool(np.isfinite(a).all()) for a in arrays)
 
 
-def _stray(a: Array) -> Array:
+def _stray(a: Array) -> Any:
     """Which matrices of a batch have an element that is not finite."""
     return ~np.isfinite(a).all((-2, -1))
 
@@ -127,6 +132,8 @@ def eig(a: Array) -> tuple[Array, Array]:
 
 def qr(a: Array, mode: Any) -> tuple[Array, Array]:
     """(Q, R), or (nothing, R) for mode "r"."""
+    q: Array
+    r: Any
     if not is_finite(a):
         q, r = _qr_by_reflectors(a, mode)
     elif mode == "r":
@@ -293,7 +300,7 @@ def first_zero(lu: Array) -> Array:
     return np.where(zero.any(-1), found, 0).astype(np.int32)
 
 
-def is_turned(a: Any) -> bool:
+def is_turned(a: Array) -> bool:
     """Whether PyTorch factors the transpose: what LAPACK reads without a copy."""
     return bool(a.dtype.kind == "f" and a.flags.c_contiguous)
 

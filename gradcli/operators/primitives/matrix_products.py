@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core import modes
+from gradcli.engine.core.declaration import Array, DType, Ints, Shape, Value
 from gradcli.engine.core.promotion import mismatch
 from gradcli.engine.core.tensor import Tensor, sized_dim, wrap_dim
 from gradcli.engine.registry.binder import Parser
@@ -25,7 +26,7 @@ from gradcli.engine.registry.rule_helpers import (
     transposed,
     unsqueeze,
 )
-from gradcli.engine.registry.table import Array, Arrays, function, operator, primitive, resolve
+from gradcli.engine.registry.table import function, operator, primitive, resolve
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import ARRAYS, as_operands
 from gradcli.engine.system.blocked_products import (
@@ -57,7 +58,7 @@ def _products() -> tuple[Any, ...]:
 
 
 # -- refusals, in PyTorch's words -----------------------------------------------------------------
-def _times(a: Any, b: Any) -> str:
+def _times(a: Array, b: Array) -> str:
     return f"({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})"
 
 
@@ -67,7 +68,12 @@ def _no_bool(name: str, *operands: Any) -> None:
         raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
 
 
-def _refuse_dot(a: Any, b: Any) -> None:
+# Where the dtype of `out` is another.
+_BY_DOT = "exact: result dtype {1} does not match input dtype {0}"
+_BY_MV = "exact: addmv input tensors must have the same dtype, but got {1}, {0}, and {0}"
+
+
+def _refuse_dot(a: Array, b: Array) -> None:
     if a.ndim != 1 or b.ndim != 1:
         from gradcli.engine.core.errors import VectorsExpectedError
 
@@ -83,7 +89,7 @@ def _refuse_dot(a: Any, b: Any) -> None:
     _no_bool("dot", a)
 
 
-def _refuse_mv(mat: Any, vec: Any, like: Any) -> None:
+def _refuse_mv(mat: Array, vec: Array, like: Array) -> None:
     if mat.ndim != 2 or vec.ndim != 1:
         raise RuntimeError(
             f"vector + matrix @ vector expected, got {like.ndim}, {mat.ndim}, {vec.ndim}"
@@ -103,7 +109,7 @@ def _refuse_mv(mat: Any, vec: Any, like: Any) -> None:
     _no_bool("addmv_impl_cpu", mat, vec)
 
 
-def _refuse_mm(self: Any, mat2: Any) -> None:
+def _refuse_mm(self: Array, mat2: Array) -> None:
     refuse_if(self.ndim != 2, "self must be a matrix")
     refuse_if(mat2.ndim != 2, "mat2 must be a matrix")
     if self.shape[1] != mat2.shape[0]:
@@ -123,12 +129,12 @@ def _check_sizes(*asked: tuple[Any, int]) -> None:
         sized_dim(dim, value.ndim)
 
 
-def _check_batches(batch1: Any, batch2: Any) -> None:
+def _check_batches(batch1: Array, batch2: Array) -> None:
     for i, batch in enumerate((batch1, batch2), 1):
         refuse_if(batch.ndim != 3, "batch{} must be a 3D tensor", i)
 
 
-def _refuse_bmm(batch1: Any, batch2: Any) -> None:
+def _refuse_bmm(batch1: Array, batch2: Array) -> None:
     _check_batches(batch1, batch2)
     wanted = [batch1.shape[0], batch1.shape[2]]
     if list(batch2.shape[:2]) != wanted:
@@ -142,7 +148,7 @@ def _refuse_bmm(batch1: Any, batch2: Any) -> None:
     _no_bool("bmm", batch1)
 
 
-def expanded(value: Any, shape: tuple[int, ...]) -> Any:
+def expanded(value: Array, shape: tuple[int, ...]) -> Any:
     """An array broadcast to a shape; RuntimeError, in PyTorch's words, if it does not fit."""
     if value.shape == shape:
         return value
@@ -174,12 +180,12 @@ def _t(matrix: Any) -> Any:
     return matrix.T if isinstance(matrix, ARRAYS) else matrix.t()
 
 
-def _batch_t(batch: Any) -> Any:
+def _batch_t(batch: Value) -> Any:
     """The matrices of a batch transposed."""
     return transposed(batch, 1, 2)
 
 
-def _scaled(g: Any, beta: Any) -> Any:
+def _scaled(g: Value, beta: int) -> Any:
     """`g` times the conjugate of a number; `g` itself for 1."""
     return g if beta == 1 else g * conj(beta)
 
@@ -188,7 +194,7 @@ def _column_major(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     return strides[0] == 1 and strides[1] == sizes[0]
 
 
-def _mm_mat1(g: Any, mat2: Any, sizes: Any, strides: Any, alpha: Any = 1) -> Any:
+def _mm_mat1(g: Value, mat2: Value, sizes: Shape, strides: Ints, alpha: int = 1) -> Any:
     """`alpha * (g @ mat2.T)`."""
     if isinstance(g, ARRAYS):
         return _scaled(matrices_dot(g, _t(conj(mat2))), alpha)
@@ -197,7 +203,7 @@ def _mm_mat1(g: Any, mat2: Any, sizes: Any, strides: Any, alpha: Any = 1) -> Any
     return _scaled(mm(g, conj(_t(mat2))), alpha)
 
 
-def _mm_mat2(g: Any, mat1: Any, sizes: Any, strides: Any, alpha: Any = 1) -> Any:
+def _mm_mat2(g: Value, mat1: Value, sizes: Shape, strides: Ints, alpha: int = 1) -> Any:
     """`alpha * (mat1.T @ g)`."""
     if isinstance(g, ARRAYS):
         if suits_product(mat1, g):
@@ -210,7 +216,7 @@ def _mm_mat2(g: Any, mat1: Any, sizes: Any, strides: Any, alpha: Any = 1) -> Any
     return _scaled(mm(conj(_t(mat1)), g), alpha)
 
 
-def _ger(g: Any, vec: Any) -> Any:
+def _ger(g: Value, vec: Value) -> Any:
     return g.reshape(g.shape[0], 1) * vec
 
 
@@ -237,6 +243,7 @@ def _dot(self: Array, tensor: Array) -> Array:
     node="DotBackward0",
     samples="(randn(3), randn(3)); (randn(1), randn(1)); (randn(0), randn(0))",
     batching=_by(lambda rules: rules.product((1, 1), _products)),
+    out=_BY_DOT,
 )
 class dot:
     """The sum of the products of two vectors' elements."""
@@ -251,11 +258,12 @@ class dot:
     batching=_by(lambda rules: rules.conjugated(rules.product((1, 1), _products))),
     aliases="",
     samples="(randn(3), randn(3)); (tensor([1+2j, 3]), tensor([1j, 2]))",
+    out=_BY_DOT,
 )
 class vdot:
     """As `dot`, with the first vector conjugated."""
 
-    def forward(self: Array, other: Array) -> Array:
+    def forward(self: Array, other: Array) -> Any:
         _refuse_dot(self, other)
         return np.vdot(self, other)
 
@@ -269,6 +277,7 @@ class vdot:
     samples="(randn(2,3), randn(3)); (randn(0,3), randn(3)); (randn(1,1), randn(1))",
     batching=_by(lambda rules: rules.product((2, 1), _products)),
     symbolic="matmul",
+    out=_BY_MV,
 )
 class mv:
     """The product of a matrix and a vector."""
@@ -303,6 +312,7 @@ def _matrices(name: str) -> tuple[str, ...]:
     batching=_by(lambda rules: rules.product((2, 2), _products)),
     symbolic="matmul",
     signature=_matrices("mm"),
+    out="exact",
 )
 class mm:
     """The product of two matrices."""
@@ -333,6 +343,7 @@ class mm:
     batching=_by(lambda rules: rules.bmm),
     symbolic="matmul",
     signature=_matrices("bmm"),
+    out="exact",
 )
 class bmm:
     """The products of two batches of matrices."""
@@ -365,7 +376,7 @@ def _added(name: str, a: str, b: str, out_dtype: bool = False) -> tuple[str, ...
     )
 
 
-def _mix(self: Any, product: Any, beta: Any, alpha: Any) -> Any:
+def _mix(self: Array, product: Array, beta: float, alpha: float) -> Any:
     """`beta * self + alpha * product`, where beta 0 ignores even NaN."""
     beta, alpha = _number(beta, product.dtype), _number(alpha, product.dtype)
     scaled = product if alpha == 1 else product * alpha
@@ -376,12 +387,12 @@ def _mix(self: Any, product: Any, beta: Any, alpha: Any) -> Any:
     return scaled + (self if beta == 1 else self * beta)
 
 
-def _number(value: Any, dtype: Any) -> Any:
+def _number(value: float, dtype: DType) -> Any:
     """A coefficient in the result's dtype; RuntimeError if it does not fit."""
     return value if value.__class__ is int and value in (0, 1) else dtypes.checked(value, dtype)
 
 
-def _refuse_mixed(self: Any, mat1: Any, mat2: Any) -> None:
+def _refuse_mixed(self: Array, mat1: Array, mat2: Array) -> None:
     for name, value in (("self", self), ("mat1", mat1)):
         if value.dtype != mat2.dtype:
             raise RuntimeError(
@@ -396,11 +407,14 @@ def _refuse_mixed(self: Any, mat1: Any, mat2: Any) -> None:
     samples="(randn(2,2), randn(2,3), randn(3,2)); (randn(2), randn(2,3), randn(3,2), beta=0.5, alpha=2)",
     batching=_by(lambda rules: rules.added_product(mm.in_batch)),
     signature=_added("addmm", "mat1", "mat2", out_dtype=True),
+    out="exact",
 )
 class addmm:
     """`beta * input + alpha * (mat1 @ mat2)`."""
 
-    def forward(self: Array, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
+    def forward(
+        self: Array, mat1: Array, mat2: Array, *, beta: float = 1, alpha: float = 1
+    ) -> Array:
         for i, mat in enumerate((mat1, mat2), 1):
             if mat.ndim != 2:
                 raise RuntimeError(f"mat{i} must be a matrix, got {mat.ndim}-D tensor")
@@ -430,11 +444,12 @@ class addmm:
     batching=_by(lambda rules: rules.added_product(mv.in_batch)),
     symbolic="addmm",
     signature=_added("addmv", "mat", "vec"),
+    out="exact",
 )
 class addmv:
     """`beta * input + alpha * (mat @ vec)`."""
 
-    def forward(self: Array, mat: Array, vec: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
+    def forward(self: Array, mat: Array, vec: Array, *, beta: float = 1, alpha: Any = 1) -> Array:
         _refuse_mv(mat, vec, self)
         if self.dtype.kind == "c" and beta == 1:
             self = self * self.dtype.type(1)  # as BLAS does, which turns infinity times 0 into NaN
@@ -464,7 +479,7 @@ def _whole(number: Any, name: str) -> Any:
 class addr:
     """`beta * input + alpha * outer(vec1, vec2)`."""
 
-    def forward(self: Array, vec1: Array, vec2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
+    def forward(self: Array, vec1: Array, vec2: Array, *, beta: float = 1, alpha: Any = 1) -> Array:
         for i, vec in enumerate((vec1, vec2), 1):
             if vec.ndim != 1:
                 raise RuntimeError(f"addr: Expected 1-D argument vec{i}, but got {vec.ndim}-D")
@@ -494,12 +509,13 @@ class addr:
     samples="(randn(3,5), randn(2,3,4), randn(2,4,5)); "
     "(randn(5), randn(2,3,4), randn(2,4,5), beta=0.5, alpha=2)",
     signature=_added("addbmm", "batch1", "batch2"),
+    out="exact: self and mat2 must have the same dtype, but got {1} and {0}",
 )
 class addbmm:
     """`beta * input + alpha * sum(batch1[i] @ batch2[i])`."""
 
     def forward(
-        self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: Any = 1
+        self: Array, batch1: Array, batch2: Array, *, beta: float = 1, alpha: Any = 1
     ) -> Array:
         _check_sizes((batch1, 1), (batch2, 2))
         _check_batches(batch1, batch2)
@@ -521,23 +537,23 @@ class addbmm:
     self = _scaled
 
     def batch1(
-        g: Any,
-        batch2: Any,
+        g: Value,
+        batch2: Value,
         batch1_sym_argsize_0: int,
         batch1_sym_argsize_1: int,
         batch2_sym_argsize_2: int,
-        alpha: Any,
+        alpha: int,
     ) -> Any:
         sizes = batch1_sym_argsize_0, batch1_sym_argsize_1, batch2_sym_argsize_2
         return _scaled(bmm(expand(unsqueeze(g, 0), sizes), conj(_batch_t(batch2))), alpha)
 
     def batch2(
-        g: Any,
-        batch1: Any,
+        g: Value,
+        batch1: Value,
         batch1_sym_argsize_0: int,
         batch1_sym_argsize_1: int,
         batch2_sym_argsize_2: int,
-        alpha: Any,
+        alpha: int,
     ) -> Any:
         sizes = batch1_sym_argsize_0, batch1_sym_argsize_1, batch2_sym_argsize_2
         return _scaled(bmm(conj(_batch_t(batch1)), expand(unsqueeze(g, 0), sizes)), alpha)
@@ -551,12 +567,13 @@ class addbmm:
     batching=_by(lambda rules: rules.added_product(bmm.in_batch)),
     symbolic="addmm",
     signature=_added("baddbmm", "batch1", "batch2", out_dtype=True),
+    out="exact",
 )
 class baddbmm:
     """`beta * input + alpha * bmm(batch1, batch2)`."""
 
     def forward(
-        self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: Any = 1
+        self: Array, batch1: Array, batch2: Array, *, beta: float = 1, alpha: Any = 1
     ) -> Array:
         _check_sizes((batch1, 0), (batch1, 1), (batch2, 2))
         _no_bool("baddbmm", batch1, batch2)
@@ -593,13 +610,13 @@ class squeeze_own:
 
 
 # -- matmul ---------------------------------------------------------------------------------------
-def _row_major_batches(a: Any) -> bool:
+def _row_major_batches(a: Array) -> bool:
     """True if all dimensions but the last can be merged without a copy."""
     strides = a.strides
     return all(strides[i] == strides[i + 1] * a.shape[i + 1] for i in range(a.ndim - 2))
 
 
-def _should_fold(a: Any, b: Any) -> bool:
+def _should_fold(a: Tensor, b: Tensor) -> bool:
     """PyTorch's choice whether matmul folds a batch into one matrix product."""
     larger, smaller = (a, b) if a.ndim >= b.ndim else (b, a)
     if larger.ndim < 3 or smaller.ndim > 2:
@@ -614,7 +631,7 @@ def _should_fold(a: Any, b: Any) -> bool:
     return array.size == 0 or (hasattr(array, "strides") and _row_major_batches(array))
 
 
-def _folded(a: Any, b: Any) -> Any:
+def _folded(a: Tensor, b: Tensor) -> Any:
     """A batch times a matrix or vector, as one product."""
     turned = b.ndim > a.ndim
     batch = b.mT if turned else a
@@ -636,7 +653,7 @@ def _broadcast_shapes(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]
     return np.broadcast_shapes(a, b)
 
 
-def _merged(x: Any, batch: tuple[int, ...], tail: tuple[int, ...]) -> Any:
+def _merged(x: Tensor, batch: tuple[int, ...], tail: tuple[int, ...]) -> Any:
     """An operand expanded to a batch of all shapes, whose dims become one."""
     from gradcli.engine.core.views import is_plain  # which a gradient of vectors need not import
 
@@ -647,7 +664,7 @@ def _merged(x: Any, batch: tuple[int, ...], tail: tuple[int, ...]) -> Any:
     return x.expand((*batch, *tail)).reshape(size)
 
 
-def _batched(a: Any, b: Any) -> Any:
+def _batched(a: Tensor, b: Tensor) -> Any:
     """Broadcast batches of matrices, as one `bmm`."""
     from gradcli.engine.core.views import is_plain
 
@@ -668,19 +685,27 @@ def _batched(a: Any, b: Any) -> Any:
     return unsafe_view(out, shape + ((b.shape[-1],) if b.ndim > 1 else ()))
 
 
+def _taken_by_rank(input: Tensor, other: Tensor) -> str:
+    """The dtype of `out`, in the words of the product that matrices or vectors of such ranks have."""
+    if other.ndim != 1:
+        return "exact"
+    return _BY_DOT if input.ndim == 1 else _BY_MV
+
+
 @function(
     "matmul(Tensor input, Tensor other, *, Tensor out=None)|numpy",
     aliases="linalg.matmul",
     primitives=[dot, mv, mm, bmm],
     samples="(randn(3), randn(3)); (randn(2,3), randn(3)); (randn(3), randn(3,2)); (randn(2,3), randn(3,2)); "
     "(randn(4,2,3), randn(3,2)); (randn(4,2,3), randn(4,3,2)); (randn(4,2,3), randn(3))",
+    out=_taken_by_rank,
 )
-def matmul(input: Array, other: Array) -> Any:
+def matmul(input: Tensor, other: Tensor) -> Any:
     """The product of vectors, matrices, or broadcast batches of matrices."""
     return by_rank(input, other)
 
 
-def by_rank(input: Any, other: Any) -> Any:
+def by_rank(input: Tensor, other: Tensor) -> Any:
     """`input @ other` of two tensors."""
     m, n = input.ndim, other.ndim
     if m == 2:
@@ -709,7 +734,7 @@ def by_rank(input: Any, other: Any) -> Any:
     overlap="whole whole",
     samples="(randn(2), randn(3)); (randn(0), randn(3))",
 )
-def outer(input: Array, vec2: Array) -> Any:
+def outer(input: Tensor, vec2: Tensor) -> Any:
     """The matrix of all products of two vectors' elements."""
     for name, value in (("self", input), ("vec2", vec2)):
         if value.ndim != 1:
@@ -717,11 +742,18 @@ def outer(input: Array, vec2: Array) -> Any:
     return input.reshape(input.shape[0], 1) * vec2
 
 
+_BY_TENSORDOT = (
+    "exact: tensordot: Expected the output tensor to have dtype {0}, but got an output tensor with dtype "
+    "{1}"
+)
+
+
 @function(
     "inner(Tensor input, Tensor other, *, Tensor? out=None)|numpy",
     samples="(randn(3), randn(3)); (randn(2,3), randn(4,3)); (randn(()), randn(3))",
+    out=lambda input, other: _BY_TENSORDOT if input.ndim and other.ndim else "",
 )
-def inner(input: Array, other: Array) -> Any:
+def inner(input: Tensor, other: Tensor) -> Any:
     """The product summed over the last dimension of both."""
     if input.ndim == 0 or other.ndim == 0:
         return input * other
@@ -739,7 +771,7 @@ def inner(input: Array, other: Array) -> Any:
     samples="(randn(2,3), randn(3,4), 1); (randn(2,3), randn(2,3), 2); "
     "(randn(2,3,4), randn(4,3,5), dims=([1,2],[1,0]))",
 )
-def tensordot(a: Array, b: Array, dims: Any, out: Any) -> Any:
+def tensordot(a: Tensor, b: Tensor, dims: Any, out: Any) -> Any:
     """The product summed over pairs of dimensions."""
     if not isinstance(dims, (tuple, list, Tensor, int)):
         raise RuntimeError(
@@ -758,7 +790,7 @@ def tensordot(a: Array, b: Array, dims: Any, out: Any) -> Any:
     return _tensordot(a, b, first, second, **given)
 
 
-def _contracted(a: Any, b: Any, dims_a: Any, dims_b: Any) -> Any:
+def _contracted(a: Tensor, b: Tensor, dims_a: Ints, dims_b: Ints) -> Any:
     refuse_if(dtype_of(a) != dtype_of(b), "both inputs should have same dtype")
     refuse_if(len(dims_a) != len(dims_b), "both dimension lists should have same length")
     left, right, size = a, b, 1
@@ -787,15 +819,17 @@ def _contracted(a: Any, b: Any, dims_a: Any, dims_b: Any) -> Any:
     return product.reshape(*shape_a, *shape_b)
 
 
-_tensordot = Parser(
+_parser = Parser(
     (
         "tensordot(Tensor input, Tensor other, int[] dims_self, int[] dims_other, *, Tensor? out=None)",
     ),
     _contracted,
-).function()
+)
+_parser.out = _BY_TENSORDOT
+_tensordot = _parser.function()
 
 
-def _all_contracted(a: Any, b: Any) -> Any:
+def _all_contracted(a: Tensor, b: Tensor) -> Any:
     """The sum of all products, as PyTorch takes it by how the operands lie in memory."""
     if a.is_contiguous() and b.is_contiguous():
         return dot(*(x if x.ndim == 1 else x.reshape(-1) for x in (a, b)))
@@ -808,7 +842,7 @@ def _all_contracted(a: Any, b: Any) -> Any:
     samples="(randn(2,2), randn(3,2)); (randn(2), randn(2,3)); (randn(()), randn(3))",
     primitives=(),
 )
-def kron(input: Array, other: Array) -> Any:
+def kron(input: Tensor, other: Tensor) -> Any:
     """The Kronecker product: every element of input times the whole of other."""
     ndim = max(input.ndim, other.ndim)
     a = [1] * (ndim - input.ndim) + list(input.shape)
@@ -823,6 +857,7 @@ def kron(input: Array, other: Array) -> Any:
     node="LinalgCrossBackward0",
     samples="(randn(3), randn(3)); (randn(2,3), randn(1,3)); (randn(3,2), randn(3,2), dim=0)",
     signature="linalg.cross(Tensor input, Tensor other, *, int dim=-1, Tensor out=None)",
+    out="exact",
 )
 class linalg_cross:
     """The cross product of vectors of three elements."""
@@ -862,8 +897,9 @@ _CROSS_WITHOUT_DIM = (
 @function(
     "cross(Tensor input, Tensor other, int? dim=None, *, Tensor? out=None)",
     samples="(randn(3), randn(3), dim=0)",
+    out="exact",
 )
-def cross(input: Array, other: Array, dim: int | None) -> Any:
+def cross(input: Tensor, other: Tensor, dim: int | None) -> Any:
     """The cross product along a dimension of size 3 (by default the first such)."""
     if dim is None:
         warnings.warn(_CROSS_WITHOUT_DIM, UserWarning, stacklevel=3)
@@ -896,7 +932,7 @@ class trace:
         _no_bool("trace", self)
         return self.trace(dtype=np.int64 if self.dtype.kind in "biu" else self.dtype)
 
-    def self(g: Any, self_sym_sizes: tuple[int, ...]) -> Any:
+    def self(g: Value, self_sym_sizes: tuple[int, ...]) -> Any:
         """`g * eye(*self_sym_sizes)`."""
         n, m = self_sym_sizes
         diagonal = constant(np.arange(min(n, m)) * (m + 1), g)
@@ -984,8 +1020,9 @@ def _multi_dot(tensors: Sequence[Any]) -> Any:
     "linalg.multi_dot(Tensor[] tensors, *, Tensor? out=None)",
     primitives=[mm],
     samples="([randn(2,3), randn(3,4)]); ([randn(3), randn(3,2), randn(2,4), randn(4)])",
+    out=("exact: multi_dot(): expected out tensor to have dtype {0.c} but got {1.c}"),
 )
-def multi_dot(tensors: Arrays) -> Any:
+def multi_dot(tensors: Sequence[Tensor]) -> Any:
     """The product of a chain of matrices, in the cheapest order."""
     return _multi_dot(tensors)
 
@@ -995,8 +1032,9 @@ def multi_dot(tensors: Arrays) -> Any:
     many=tuple,
     primitives=[mm],
     samples="(randn(2,3), randn(3,4), randn(4,2))",
+    out=("exact: multi_dot(): expected out tensor to have dtype {0.c} but got {1.c}"),
 )
-def chain_matmul(matrices: Arrays) -> Any:
+def chain_matmul(matrices: Sequence[Tensor]) -> Any:
     """The product of a chain of matrices, in the cheapest order."""
     refuse_if(not matrices, "chain_matmul(): Expected one or more matrices")
     for m in matrices:
@@ -1012,8 +1050,9 @@ def chain_matmul(matrices: Arrays) -> Any:
     aliases="vecdot",
     samples="(randn(2,3), randn(2,3)); (randn(3,2), randn(3,2), dim=0)",
     primitives=(),
+    out="exact: linalg.vecdot: Expected out of dtype{0} but found {1}",
 )
-def vecdot(x: Array, y: Array, dim: int) -> Any:
+def vecdot(x: Tensor, y: Tensor, dim: int) -> Any:
     """The dot products along a dimension; complex ones conjugate the first."""
     first, second = dtype_of(x), dtype_of(y)
     if first.kind not in "fc":

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import gradcli.engine.system.budget as budget
-from gradcli.engine.registry.table import Array, function, primitive
+from gradcli.engine.core.declaration import Array
+from gradcli.engine.core.tensor import Tensor
+from gradcli.engine.registry.table import function, primitive
 from gradcli.operators.primitives.special_functions import scipy_function
 
 FAMILY = "polynomials"  # as `ops` calls it
@@ -49,7 +51,7 @@ def _kernel(family: _Family) -> Callable[..., Any]:
     return kernel
 
 
-def _of_degree(family: _Family, x: Any, n: int) -> Any:
+def _of_degree(family: _Family, x: Array, n: int) -> Any:
     if n < 0:
         return np.zeros_like(x)
     with np.errstate(all="ignore"):
@@ -63,7 +65,7 @@ def _of_degree(family: _Family, x: Any, n: int) -> Any:
     return out
 
 
-def _by_steps(family: _Family, x: Any, n: int) -> Any:
+def _by_steps(family: _Family, x: Array, n: int) -> Any:
     budget.items(n, "a recurrence")
     if n == 0:
         return np.ones_like(x)
@@ -77,7 +79,7 @@ def _by_steps(family: _Family, x: Any, n: int) -> Any:
     return np.asarray(own)
 
 
-def _double(x: Any, k: int, own: Any, below: Any) -> Any:
+def _double(x: Array, k: int, own: Array, below: Array) -> Any:
     return (x + x) * own - below
 
 
@@ -173,7 +175,7 @@ def _enter(name: str, family: _Family, what: str) -> None:
         batching="elementwise",
     )(type(name, (), {"__module__": __name__}))
 
-    def call(*, x: Any, n: Any) -> Any:
+    def call(*, x: Tensor, n: Tensor | int) -> Any:
         return made(x, n)
 
     call.__doc__, call.__module__ = f"{what} of degree n.", __name__
@@ -204,6 +206,6 @@ AIRY: tuple[Any, ...] = (airy_row,)
 @function(
     "special.airy_ai(Tensor x, *, Tensor out=None)|function", primitives=AIRY, samples="(randn(3))"
 )
-def airy_ai(x: Array) -> Any:
+def airy_ai(x: Tensor) -> Any:
     """Airy's function Ai."""
     return AIRY[0](x)

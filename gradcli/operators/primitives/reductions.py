@@ -11,7 +11,9 @@ import numpy as np
 
 from gradcli.engine.core import basic_primitives
 from gradcli.engine.core.basic_primitives import sum_backward as sum_backward
+from gradcli.engine.core.declaration import Array, DType, Ints, Value
 from gradcli.engine.core.switch import Zeros
+from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry import batching_helpers
 from gradcli.engine.registry.dimensions import (
     as_dims,
@@ -37,7 +39,8 @@ from gradcli.engine.registry.rule_helpers import (
     zeros_like,
 )
 from gradcli.engine.registry.sample_calls import DIMS, REDUCED, TUPLES
-from gradcli.engine.registry.table import Array, overloads, primitive
+from gradcli.engine.registry.table import overloads, primitive
+from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import afresh
 from gradcli.engine.system.cascaded_sums import add_reduce
 from gradcli.engine.system.dtypes import scalar_name
@@ -54,11 +57,14 @@ sum_ = overloads(
     targets=(sum_all, sum_dim),
     doc="The sum of all elements, or along dimensions.",
     numpy=np.sum,
+    out="computed",
     samples=f"{REDUCED}; {DIMS}; {TUPLES}; (randn(0)); (randn(0,3), 0)",
 )
 
 
-def _average(self: Any, axis: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+def _average(
+    self: Array, axis: Ints | None, dim: Ints | None, keepdim: bool, dtype: DType | None
+) -> Any:
     if dtype is not None:
         if dtype.kind not in "fc":
             raise RuntimeError(
@@ -78,7 +84,7 @@ def _average(self: Any, axis: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     return divided(add_reduce(self, axis, None, keepdim), n)
 
 
-def divided(total: Any, n: float) -> Any:
+def divided(total: Array, n: float) -> Any:
     """A sum divided by n; for n = 0 by IEEE's rules."""
     if n:
         return total / n
@@ -91,7 +97,7 @@ def _mean(self: Array, *, dtype: Any = None) -> Array:
 
 
 def mean_backward(
-    g: Any, self_sym_sizes: tuple[int, ...], dim: Any, self_sym_numel: int, keepdim: bool
+    g: Value, self_sym_sizes: tuple[int, ...], dim: Ints, self_sym_numel: int, keepdim: bool
 ) -> Any:
     """The gradient of a mean along dimensions:
     `(g if keepdim else g.unsqueeze(dim)).expand(self_sym_sizes) * g.numel() / self_sym_numel`.
@@ -117,11 +123,17 @@ class mean_all:
     "linear", node="MeanBackward1", jet=lambda s, self, dim, keepdim: s.mean(self, dim, keepdim)
 )
 class mean_dim:
-    def forward(self: Array, dim: Any, keepdim: bool = False, *, dtype: Any = None) -> Array:
+    def forward(
+        self: Array, dim: Ints, keepdim: bool = False, *, dtype: dtypes.dtype | None = None
+    ) -> Array:
         found = _average(self, axes(dim, self.ndim), dim, keepdim, numpy_dtype(dtype))
         return afresh(found, self)
 
     self = mean_backward
+
+
+# Of all elements; along dims the words are the usual ones.
+_OF_MEAN = "cast: mean.dtype_out(): input types can't be cast to the desired output type {1}"
 
 
 mean = overloads(
@@ -132,18 +144,19 @@ mean = overloads(
     doc="The mean of all elements, or along dimensions.",
     numpy=np.mean,
     samples=f"{REDUCED}; {DIMS}; {TUPLES}",
+    out=lambda input, *how: "" if len(how) > 1 else _OF_MEAN,
 )
 
 
 # -- products -------------------------------------------------------------------------------------
-def _multiplied(self: Any, axis: Any, keepdim: bool, dtype: Any) -> Any:
+def _multiplied(self: Array, axis: Ints | None, keepdim: bool, dtype: DType | None) -> Any:
     if dtype is not None:
         self = (self.real if dtype.kind != "c" else self).astype(dtype, copy=False)
     kind = dtype if dtype is not None else np.int64 if integers(self) else None
     return multiply_reduce(self, axis=axis, dtype=kind, keepdims=keepdim)
 
 
-def _products_without(self: Any, dim: int) -> Any:
+def _products_without(self: Value, dim: int) -> Any:
     """For each position along `dim`, the product of the elements at the others."""
     from gradcli.operators.primitives.scans import cumprod
 
@@ -154,7 +167,7 @@ def _products_without(self: Any, dim: int) -> Any:
     return before * flip(cumprod(after, dim), dim)
 
 
-def _prod_safe_backward(g: Any, self: Any, dim: int) -> Any:
+def _prod_safe_backward(g: Value, self: Value, dim: int) -> Any:
     if not data(self).size:
         return expand(g, tuple(self.shape))
     if self.shape[dim] == 1:
@@ -171,10 +184,10 @@ def _prod_safe_backward(g: Any, self: Any, dim: int) -> Any:
     critical=lambda result: result == 0,
 )
 class prod_all:
-    def forward(self: Array, *, dtype: Any = None) -> Array:
+    def forward(self: Array, *, dtype: dtypes.dtype | None = None) -> Array:
         return _multiplied(self, None, False, numpy_dtype(dtype))
 
-    def self(g: Any, self: Any, result: Any) -> Any:
+    def self(g: Value, self: Value, result: Value) -> Any:
         self = cast(self, data(g).dtype)
         if not self.ndim:
             return g
@@ -198,7 +211,7 @@ class prod_dim:
         found = _multiplied(self, axes((dim,), self.ndim), keepdim, numpy_dtype(dtype))
         return afresh(found, self)
 
-    def self(g: Any, self: Any, result: Any, dim: int, keepdim: bool) -> Any:
+    def self(g: Value, self: Value, result: Value, dim: int, keepdim: bool) -> Any:
         self = cast(self, data(g).dtype)
         if not self.ndim:
             return g
@@ -217,13 +230,14 @@ prod = overloads(
     targets=(prod_all, prod_dim),
     doc="The product of all elements, or along a dimension.",
     numpy=np.prod,
+    out="computed",
     samples=f"{REDUCED}; {DIMS}; (tensor([2., 0., 3.]))",
 )
 
 
 # -- logic ----------------------------------------------------------------------------------------
-def _logic(name: str, ufunc: Any, doc: str) -> Any:
-    def kernel(self: Array, dim: Any = None, keepdim: bool = False) -> Array:
+def _logic(name: str, ufunc: np.ufunc, doc: str) -> Any:
+    def kernel(self: Array, dim: Ints | None = None, keepdim: bool = False) -> Array:
         truth = self if self.dtype.kind == "b" else self != 0
         if dim is not None and not dim:
             found = truth
@@ -234,7 +248,7 @@ def _logic(name: str, ufunc: Any, doc: str) -> Any:
     body = type(name, (), {"__doc__": doc, "__module__": __name__})
     made = primitive(kernel=kernel, axes="dim*")(body)
 
-    def along(input: Array, dim: Any = None, keepdim: bool = False) -> Any:
+    def along(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
         return made(input, as_dims(dim), keepdim)
 
     numpy = np.all if name == "all" else np.any
@@ -248,6 +262,7 @@ def _logic(name: str, ufunc: Any, doc: str) -> Any:
         numpy=numpy,
         primitives=[made],
         samples=samples,
+        out="only ?B: {name} only supports bool tensor for result, got: {1}",
     )
 
 

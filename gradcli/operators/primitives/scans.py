@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core import batched_arrays
+from gradcli.engine.core.declaration import Array, DType, Value
 from gradcli.engine.core.switch import Draw, Point, Theirs, WatchedCall, Zeros
-from gradcli.engine.core.tensor import wrap_dim
+from gradcli.engine.core.tensor import Tensor, wrap_dim
 from gradcli.engine.registry.dimensions import integers, multiply_reduce, numpy_dtype
 from gradcli.engine.registry.named_results import results
 from gradcli.engine.registry.rule_helpers import (
@@ -30,7 +31,7 @@ from gradcli.engine.registry.rule_helpers import (
     zeros_like,
 )
 from gradcli.engine.registry.sample_calls import ALONG
-from gradcli.engine.registry.table import Array, operator, primitive, resolve
+from gradcli.engine.registry.table import operator, primitive, resolve
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import afresh, in_order
 from gradcli.engine.system.cascaded_sums import add_reduce
@@ -42,7 +43,7 @@ FAMILY = "reductions"
 _WIDER = {**dict.fromkeys("ef", np.float64), "F": np.complex128}  # what PyTorch accumulates in
 
 
-def _running(ufunc: Any) -> Any:
+def _running(ufunc: np.ufunc) -> Any:
     def kernel(self: Array, dim: int, *, dtype: Any = None) -> Array:
         kind = numpy_dtype(dtype)
         at = wrap_dim(dim, self.ndim)
@@ -59,12 +60,12 @@ def _running(ufunc: Any) -> Any:
     return kernel
 
 
-def _reversed_cumsum(value: Any, dim: int) -> Any:
+def _reversed_cumsum(value: Value, dim: int) -> Any:
     """The cumulative sum from the end: for each element, the sum from it to the last."""
     return flip(running_sum(flip(value, dim), dim), dim)
 
 
-def _cumsum_backward(g: Any, dim: int, self_dtype: Any) -> Any:
+def _cumsum_backward(g: Value, dim: int, self_dtype: DType) -> Any:
     """`flip(cumsum(flip(g, [dim]), dim), [dim])`."""
     g = cast(g, self_dtype)
     if data(g).size <= 1 or g.shape[dim] == 1:
@@ -72,7 +73,7 @@ def _cumsum_backward(g: Any, dim: int, self_dtype: Any) -> Any:
     return _reversed_cumsum(g, dim)
 
 
-def _scan(ufunc: Any, name: str, more: str = "", **facts: Any) -> Any:
+def _scan(ufunc: np.ufunc, name: str, more: str = "", **facts: Any) -> Any:
     """The decorator that defines a ufunc's cumulative reduction from its VJP rule."""
     return operator(
         kernel=_running(ufunc),
@@ -82,6 +83,7 @@ def _scan(ufunc: Any, name: str, more: str = "", **facts: Any) -> Any:
         symbolic=f"{name}: dim -",
         samples=ALONG + more,
         signature=f"{name}(Tensor input, int dim, *, ScalarType? dtype=None, Tensor? out=None)",
+        out="computed",
         **facts,
     )
 
@@ -93,7 +95,7 @@ class cumsum:
     self = _cumsum_backward
 
 
-def _cumprod_backward(g: Any, self: Any, dim: int, result: Any) -> Any:
+def _cumprod_backward(g: Any, self: Any, dim: int, result: Value) -> Any:
     g = cast(g, data(self).dtype)
     if data(self).size <= 1 or self.shape[dim] == 1:
         return g
@@ -107,7 +109,7 @@ def _cumprod_backward(g: Any, self: Any, dim: int, result: Any) -> Any:
     return by_zeros(self, lambda: _reversed_cumsum(conj(result) * g, dim) / conj(self), with_zeros)
 
 
-def _cumprod_backward_zeros(g: Any, self: Any, dim: int, result: Any) -> Any:
+def _cumprod_backward_zeros(g: Array, self: Array, dim: int, result: Array) -> Any:
     """cumprod's VJP with zeros, in linear time: the elements before the first zero, and the first zero."""
     zeros = np.add.accumulate(self == 0, axis=dim)
     with np.errstate(all="ignore"):
@@ -121,7 +123,7 @@ def _cumprod_backward_zeros(g: Any, self: Any, dim: int, result: Any) -> Any:
     return np.where(first, total * before, made)
 
 
-def _cumprod_backward_slices(g: Any, self: Any, dim: int) -> Any:
+def _cumprod_backward_slices(g: Tensor, self: Tensor, dim: int) -> Any:
     """cumprod's VJP one position at a time, which can be differentiated again if elements are zero."""
     size = self.shape[dim]
     edge = zeros_like(narrow(self, dim, 0, 1)) + 1
@@ -150,8 +152,8 @@ class cumprod:
 
 
 # -- running extrema ------------------------------------------------------------------------------
-def _running_extrema(name: str, ufunc: Any) -> Any:
-    def kernel(self: Array, dim: int) -> tuple[Array, Array]:
+def _running_extrema(name: str, ufunc: np.ufunc) -> Any:
+    def kernel(self: Array, dim: int) -> tuple[Array, Any]:
         if not self.ndim and dim not in (-1, 0):
             raise IndexError(f"{name}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
         axis = wrap_dim(dim, self.ndim)
@@ -215,11 +217,11 @@ class Running(Point):
             best = np.where(follows, best, values[k])
         return t
 
-    def spread(self, call: WatchedCall, g: Any, name: str, own: Any, draw: Draw) -> Any:
+    def spread(self, call: WatchedCall, g: Array, name: str, own: Array, draw: Draw) -> Any:
         size = np.abs(np.asarray(g)).max(initial=0.0)
         return own + size * draw(np.shape(own)) if self.count(call) else own
 
-    def pulled(self, call: WatchedCall, g: Any, name: str, own: Any, theirs: Theirs) -> Any:
+    def pulled(self, call: WatchedCall, g: Array, name: str, own: Array, theirs: Theirs) -> Any:
         """Shared evenly among the two that meet, as maximum shares it: the only rule but ours."""
         values, at = np.asarray(call["self"]), call["dim"] % np.ndim(call["self"])
         rows, arrived = np.moveaxis(values, at, 0), np.moveaxis(np.array(g), at, 0)
@@ -236,14 +238,14 @@ class Running(Point):
         return found
 
 
-def _running_backward(g: Any, self: Any, indices: Any, dim: int) -> Any:
+def _running_backward(g: Value, self: Value, indices: Value, dim: int) -> Any:
     """Add each gradient at the index of its running extremum."""
     if not data(self).size:
         return self
     return scatter_add(g, tuple(self.shape), dim, indices)
 
 
-def _running_extremum(name: str, ufunc: Any, doc: str) -> Any:
+def _running_extremum(name: str, ufunc: np.ufunc, doc: str) -> Any:
     made = primitive(
         kernel=_running_extrema(name, ufunc),
         node=f"{name.capitalize()}Backward0",
@@ -252,7 +254,7 @@ def _running_extremum(name: str, ufunc: Any, doc: str) -> Any:
         switch=Running(ufunc is np.maximum),
     )(type(name, (), {"__module__": __name__, "self": _running_backward}))
     signature = f"{name}(Tensor input, int dim, *, Tensor[]? out=None)"
-    return results(signature, made, doc=doc, samples=ALONG)
+    return results(signature, made, doc=doc, samples=ALONG, out="exact: scalar_type")
 
 
 cummax = _running_extremum("cummax", np.maximum, "The largest element so far, and its index.")
@@ -260,21 +262,21 @@ cummin = _running_extremum("cummin", np.minimum, "The smallest element so far, a
 
 
 # -- logcumsumexp ---------------------------------------------------------------------------------
-def _log_add(a: Any, b: Any) -> Any:
+def _log_add(a: Array, b: Array) -> Any:
     """log(exp(a) + exp(b)) of complex numbers, scaled by the larger."""
     larger = np.where(a.real >= b.real, a, b)
     smaller = np.where(a.real >= b.real, b, a)
     return np.where(np.isneginf(larger.real), larger, larger + np.log(1 + np.exp(smaller - larger)))
 
 
-def _reversed_logcumsumexp(value: Any, dim: int) -> Any:
+def _reversed_logcumsumexp(value: Value, dim: int) -> Any:
     return flip(logcumsumexp(flip(value, dim), dim), dim)
 
 
 WIDEST = 600.0  # between elements whose exponentials have one scale
 
 
-def _along_scales(tangent: Any, self: Any, result: Any, dim: int) -> Any:
+def _along_scales(tangent: Tensor, self: Tensor, result: Tensor, dim: int) -> Any:
     """The derivative along a tangent, a weighted mean so far, in one scale; None where they need several.
 
     PyTorch's rule takes logarithms of the gradient, whose own derivatives are NaN from the third on.
@@ -296,6 +298,7 @@ def _along_scales(tangent: Any, self: Any, result: Any, dim: int) -> Any:
     jet=lambda s, self, dim: s.logcumsumexp(self, dim),
     tangent=_along_scales,
     critical=lambda self: np.ptp(self) > 12 if np.size(self) else False,
+    out="exact: scalar_type",
 )
 class logcumsumexp:
     """The logarithm of the running sum of exponentials."""
@@ -316,7 +319,7 @@ class logcumsumexp:
                 found[k] = _log_add(found[k - 1], found[k])
             return in_order(np.moveaxis(found, 0, axis))
 
-    def self(g: Any, self: Any, result: Any, dim: int) -> Any:
+    def self(g: Value, self: Value, result: Value, dim: int) -> Any:
         if not g.ndim or not data(g).size:
             return g
         if is_complex(g):

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.declaration import itself
+from gradcli.engine.core.declaration import Array, Ints, Value, itself
 from gradcli.engine.core.primitive import VjpRules
-from gradcli.engine.core.tensor import wrap_dim
+from gradcli.engine.core.tensor import Tensor, wrap_dim
 from gradcli.engine.registry import batching_helpers
 from gradcli.engine.registry.dimensions import (
     are_few,
@@ -22,7 +22,7 @@ from gradcli.engine.registry.dimensions import (
 )
 from gradcli.engine.registry.rule_helpers import cast, conj, total, unsqueeze_dims
 from gradcli.engine.registry.sample_calls import DIMS, TUPLES
-from gradcli.engine.registry.table import Array, function, primitive
+from gradcli.engine.registry.table import function, primitive
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import afresh, donated
 from gradcli.engine.system.cascaded_sums import add_reduce
@@ -35,7 +35,7 @@ _TURNED = 8192  # rows that are transposed at once
 
 
 # -- logsumexp and softmax ------------------------------------------------------------------------
-def _logsumexp_of_few(rows: Any) -> Any:
+def _logsumexp_of_few(rows: Array) -> Any:
     """The same for many short rows, transposed block by block; bit-identical."""
     found = np.empty(len(rows), rows.dtype)
 
@@ -64,7 +64,7 @@ def _logsumexp_of_few(rows: Any) -> Any:
     critical=lambda self: np.ptp(self) > 12 if np.size(self) else False,
 )
 class logsumexp_p:
-    def forward(self: Array, dim: Any, keepdim: bool = False) -> Array:
+    def forward(self: Array, dim: Ints, keepdim: bool = False) -> Array:
         axis = axes(dim, self.ndim)
         if not self.size:
             with np.errstate(all="ignore"):
@@ -82,7 +82,7 @@ class logsumexp_p:
             found = found.squeeze(axis) if axis is not None else found.reshape(())
         return found[()] if not found.ndim else afresh(found, self)
 
-    def self(g: Any, self: Any, result: Any, dim: Any, keepdim: bool) -> Any:
+    def self(g: Value, self: Value, result: Value, dim: Ints, keepdim: bool) -> Any:
         """`(g if keepdim else g.unsqueeze(dim))
         * exp(self - (result if keepdim else result.unsqueeze(dim)))`.
         """
@@ -97,13 +97,14 @@ class logsumexp_p:
     "logsumexp(Tensor input, int[1] dim, bool keepdim=False, *, Tensor out=None)",
     aliases="special.logsumexp",
     samples=f"{DIMS}; {TUPLES}",
+    out=("only efdFD: logsumexp(): Expected floating point type for result tensor, but got: {1}"),
 )
-def logsumexp(input: Array, dim: Any, keepdim: bool) -> Any:
+def logsumexp(input: Tensor, dim: Ints, keepdim: bool) -> Any:
     """log(sum(exp(input))) along dimensions, without overflow."""
     return logsumexp_p(input, as_dims(dim), keepdim)
 
 
-def _check_softmax(name: str, self: Any, dim: int) -> int:
+def _check_softmax(name: str, self: Array, dim: int) -> int:
     at = wrap_dim(dim, self.ndim)
     if self.dtype.kind != "f" and self.size:
         last = at == self.ndim - 1 or not self.ndim
@@ -113,7 +114,7 @@ def _check_softmax(name: str, self: Any, dim: int) -> int:
 
 
 @np.errstate(all="ignore")  # a decorator costs half of a `with` block
-def _shifted(self: Any, at: int) -> tuple[Any, Any]:
+def _shifted(self: Array, at: int) -> tuple[Any, Any]:
     """(elements minus their maximum along a dimension, the exponentials' sum)."""
     if self.dtype.itemsize == 2:
         self = self.astype(np.float32)
@@ -214,17 +215,24 @@ def _implicit_dim(name: str, ndim: int) -> int:
 
 
 def _soft(name: str, primitive: VjpRules, doc: str) -> Any:
-    def call(input: Array, dim: int, dtype: Any) -> Any:
+    def call(input: Tensor, dim: int, dtype: dtypes.dtype | None) -> Any:
         return primitive(input if dtype is None else cast(input, numpy_dtype(dtype)), dim)
 
-    def functional(input: Array, dim: Any, _stacklevel: int, dtype: Any) -> Any:
+    def functional(
+        input: Tensor, dim: int | None, _stacklevel: int, dtype: dtypes.dtype | None
+    ) -> Any:
         return call(input, _implicit_dim(name, input.ndim) if dim is None else dim, dtype)
 
     for one in (call, functional):
         describe(one, name, doc, __name__)
     signature = f"{name}(Tensor input, int dim, ScalarType? dtype=None, *, Tensor? out=None)"
     made = function(
-        signature, name=name, aliases=f"special.{name}", primitives=[primitive], samples=_SOFT
+        signature,
+        name=name,
+        aliases=f"special.{name}",
+        primitives=[primitive],
+        samples=_SOFT,
+        out="exact",
     )(call)
     full = f"nn.functional.{name}"
     function(
@@ -249,7 +257,7 @@ log_softmax = _soft("log_softmax", log_softmax_p, "The logarithm of `softmax`.")
     primitives=[softmax_p],
     samples=_SOFT,
 )
-def softmin(input: Array, dim: Any, _stacklevel: int, dtype: Any) -> Any:
+def softmin(input: Tensor, dim: int | None, _stacklevel: int, dtype: Any) -> Any:
     """The `softmax` of -input."""
     if dim is None:
         dim = _implicit_dim("softmin", input.ndim)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core.batched_arrays import anywhere, is_batched
+from gradcli.engine.core.declaration import Array, Number, Shape, Value
 from gradcli.engine.core.primitive import VjpRules
 from gradcli.engine.core.switch import Order, Ranked
 from gradcli.engine.core.tensor import Tensor, wrap, wrap_dim
@@ -20,7 +21,7 @@ from gradcli.engine.registry.dimensions import ABSENT
 from gradcli.engine.registry.named_results import named_results, results, return_type
 from gradcli.engine.registry.rule_helpers import data, flip, gather, implemented, narrow, refuse_if
 from gradcli.engine.registry.sample_calls import ALONG, DIMS
-from gradcli.engine.registry.table import Array, Primitive, function, overloads, primitive
+from gradcli.engine.registry.table import Primitive, function, overloads, primitive
 from gradcli.engine.system import dtypes, selection
 from gradcli.engine.system.array_memory import Numberless, afresh, in_its_order
 from gradcli.engine.system.cascaded_sums import add_reduce
@@ -37,7 +38,7 @@ _EMULATED = 1 << 16
 _SORTED = 256  # elements that are sorted as fast as some of them are picked
 
 
-def _ordered(self: Any, axis: int, descending: bool) -> Any:
+def _ordered(self: Array, axis: int, descending: bool) -> Any:
     """A stable argsort along an axis; NaN is the largest."""
     if not descending:
         return np.argsort(self, axis=axis, kind="stable")
@@ -60,19 +61,21 @@ def _comparisons(values: list[Any]) -> tuple[selection.Less, selection.Less]:
     return less, lambda i, j: less(j, i)
 
 
-def _rows(self: Any, axis: int) -> Any:
+def _rows(self: Array, axis: int) -> Any:
     """The slices along an axis as the rows of a matrix."""
     moved = np.moveaxis(self, axis, -1)
     return moved.reshape(-1, moved.shape[-1])
 
 
-def _back(rows: Any, shape: tuple[int, ...], axis: int) -> Any:
+def _back(rows: Array, shape: tuple[int, ...], axis: int) -> Any:
     """The inverse of `_rows`; the last dimension may have another size."""
     rest = shape[:axis] + shape[axis + 1 :]
     return np.moveaxis(rows.reshape(*rest, rows.shape[-1]), -1, axis).copy()
 
 
-def _choose(self: Any, axis: int, order: Any, tied: Any, choose: Callable[[list[Any]], Any]) -> Any:
+def _choose(
+    self: Array, axis: int, order: Array, tied: Array, choose: Callable[[list[Any]], Any]
+) -> Any:
     """`order`, the indices of each slice, with those of slices that have ties chosen by `choose`."""
     if not tied.any():
         return order
@@ -82,7 +85,7 @@ def _choose(self: Any, axis: int, order: Any, tied: Any, choose: Callable[[list[
     return _back(found, self.shape, axis)
 
 
-def _repeats(values: Any, axis: int) -> Any:
+def _repeats(values: Array, axis: int) -> Any:
     """A mask of the slices of sorted values that contain equal ones (NaN equals NaN); False for none."""
     size = values.shape[axis]
     before, after = narrow(values, axis, 0, max(size - 1, 0)), narrow(values, axis, 1, size)
@@ -97,13 +100,13 @@ def _repeats(values: Any, axis: int) -> Any:
     return np.logical_or.reduce(same, axis=axis, keepdims=True)
 
 
-def _where(self: Any, values: Any) -> Any:
+def _where(self: Array, values: Array) -> Any:
     """A mask of the elements that equal the values; NaN equals NaN."""
     same = self == values
     return same | (np.isnan(self) & np.isnan(values)) if self.dtype.kind == "f" else same
 
 
-def _ranked(self: Any, axis: int, rank: int) -> Any:
+def _ranked(self: Array, axis: int, rank: int) -> Any:
     """The element of this rank in each slice."""
     return np.take(np.partition(self, rank, axis), [rank], axis)
 
@@ -113,17 +116,17 @@ def _sort(self: Array, dim: int = -1, descending: bool = False) -> tuple[Array, 
 
 
 def _sort_stable(
-    self: Array, dim: int = -1, descending: bool = False, *, stable: Any = None
+    self: Array, dim: int = -1, descending: bool = False, *, stable: bool | None = None
 ) -> tuple[Array, Array]:
     return _in_order(self, dim, descending, bool(stable))
 
 
-def _in_order(self: Any, dim: int, descending: bool, stable: bool) -> tuple[Any, Any]:
+def _in_order(self: Array, dim: int, descending: bool, stable: bool) -> tuple[Any, Any]:
     values, order = _sorted(self, dim, descending, stable)
     return in_its_order(values, self), in_its_order(order, self)
 
 
-def _sorted(self: Any, dim: int, descending: bool, stable: bool) -> tuple[Any, Any]:
+def _sorted(self: Array, dim: int, descending: bool, stable: bool) -> tuple[Any, Any]:
     axis = wrap_dim(dim, self.ndim)
     refuse_if(self.dtype.kind == "c", " Sort does not support complex dtypes on CPU")
     if not self.ndim:
@@ -150,17 +153,17 @@ def _sorted(self: Any, dim: int, descending: bool, stable: bool) -> tuple[Any, A
     return values, order
 
 
-def _placed_back(g: Any, self_sym_sizes: Any, dim: int, indices: Any) -> Any:
+def _placed_back(g: Value, self_sym_sizes: Shape, dim: int, indices: Value) -> Any:
     """As `selected_backward`, for results that keep the dimension."""
     return selected_backward(g, self_sym_sizes, dim, indices, True)
 
 
 def _selecting_primitive(
-    kernel: Any,
+    kernel: Callable[..., Any],
     name: str,
     node: str,
     symbolic: str = "",
-    rule: Any = selected_backward,
+    rule: Callable[..., Any] = selected_backward,
     switch: Any = None,
 ) -> Primitive:
     """A primitive (values, indices) = f(self, ..., dim, ...)."""
@@ -188,8 +191,9 @@ _sort_type = return_type("sort", "values indices")
     "sort(Tensor input, int dim=-1, bool descending=False, *, Tensor[]? out=None)",
     overlap="whole whole",
     samples=f"(randn(2,3)); {ALONG}; (randn(4), descending=True)",
+    out="exact",
 )
-def sort(input: Array, dim: int, descending: bool, stable: Any = ABSENT) -> Any:
+def sort(input: Tensor, dim: int, descending: bool, stable: Array | bool = ABSENT) -> Any:
     """The elements in order along a dimension, and where they were; NaN counts as the largest."""
     if stable is ABSENT:
         return _sort_type(sort_p(input, dim, descending))
@@ -202,7 +206,7 @@ def sort(input: Array, dim: int, descending: bool, stable: Any = ABSENT) -> Any:
     samples="(randn(2,3)); (randn(4), descending=True)",
     primitives=(),
 )
-def argsort(input: Array, dim: int, descending: bool, stable: Any = False) -> Any:
+def argsort(input: Tensor, dim: int, descending: bool, stable: bool = False) -> Any:
     """The indices that sort the elements along a dimension."""
     if is_batched(input) or isinstance(data(input), Numberless):
         given = (input, dim, descending)
@@ -210,7 +214,7 @@ def argsort(input: Array, dim: int, descending: bool, stable: Any = False) -> An
     return _indices_only(_in_order(data(input), dim, descending, stable)[1])
 
 
-def _indices_only(found: Any) -> Tensor:
+def _indices_only(found: Array) -> Tensor:
     return wrap(np.asarray(found, np.int64) if np.ndim(found) else np.int64(found))
 
 
@@ -218,19 +222,20 @@ def _indices_only(found: Any) -> Tensor:
     "msort(Tensor input, *, Tensor? out=None)",
     overlap="whole whole",
     samples="(randn(2,3)); (randn(4))",
+    out="exact",
 )
-def msort(input: Array) -> Any:
+def msort(input: Tensor) -> Any:
     """The elements in order along the first dimension."""
     return sort_p(input, 0, False)[0]
 
 
 # -- order statistics -----------------------------------------------------------------------------
-def _check_reduced(name: str, self: Any, axis: int) -> None:
+def _check_reduced(name: str, self: Array, axis: int) -> None:
     if self.ndim and not self.shape[axis]:
         raise IndexError(f"{name}(): Expected reduction dim {axis} to have non-zero size.")
 
 
-def _taken(self: Any, at: Any, axis: int, keepdim: bool) -> tuple[Any, Any]:
+def _taken(self: Array, at: Array, axis: int, keepdim: bool) -> tuple[Any, Any]:
     """(values, indices) for indices with the reduced dimension."""
     values = gather(self, axis, at)
     if keepdim:
@@ -238,12 +243,12 @@ def _taken(self: Any, at: Any, axis: int, keepdim: bool) -> tuple[Any, Any]:
     return values.squeeze(axis)[()], at.squeeze(axis)[()]
 
 
-def _middle(name: str, self: Any) -> None:
+def _middle(name: str, self: Array) -> None:
     if self.dtype.kind in "cb":
         raise dtypes.not_implemented(name, self)
 
 
-def _median_of(self: Any, skip: bool) -> Any:
+def _median_of(self: Array, skip: bool) -> Any:
     """The lower median of all elements; of the numbers among them where `skip`."""
     _middle("median_cpu", self)
     flat = self.reshape(-1)
@@ -259,7 +264,7 @@ def _median_of(self: Any, skip: bool) -> Any:
     return np.partition(flat, at)[at]
 
 
-def _occurrence(self: Any, axis: int, rank: int) -> Any:
+def _occurrence(self: Array, axis: int, rank: int) -> Any:
     """The index of this rank in the stable order of each slice."""
     value = _ranked(self, axis, rank)
     nth = rank - add_reduce(self < value, axis=axis, dtype=np.int64, keepdims=True)
@@ -267,7 +272,7 @@ def _occurrence(self: Any, axis: int, rank: int) -> Any:
     return np.argmax(seen == nth + 1, axis=axis, keepdims=True)
 
 
-def _median_with_nan(self: Any, axis: int, skip: bool) -> Any:
+def _median_with_nan(self: Array, axis: int, skip: bool) -> Any:
     """The indices of medians where NaN occurs: the first NaN, or the median of the numbers."""
     order, nan = np.argsort(self, axis=axis, kind="stable"), np.isnan(self)
     size = self.shape[axis]
@@ -279,7 +284,7 @@ def _median_with_nan(self: Any, axis: int, skip: bool) -> Any:
 
 
 def _median_along(name: str, skip: bool) -> Any:
-    def kernel(self: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
+    def kernel(self: Array, dim: int, keepdim: bool = False) -> tuple[Array, Any]:
         axis = wrap_dim(dim, self.ndim)
         _middle("median_out", self)
         _check_reduced("median", self, axis)
@@ -326,6 +331,12 @@ def _medians(name: str, whole: VjpRules, skip: bool, doc: str) -> Any:
         doc=doc,
         primitives=[along],
         samples=f"(randn(2,3)); (randn(())); {DIMS}",
+        out=(
+            "exact: Expected tensor for 'values' to have the same type as tensor for argument #2 "
+            "'self'; but type {1.tensor} does not equal {0.tensor} (while checking arguments for median)"
+            " | exact: Expected tensor for argument #1 'indices' to have scalar type Long; but got "
+            "{1.tensor} instead (while checking arguments for median)"
+        ),
     )
 
 
@@ -335,7 +346,7 @@ median = _medians(
 nanmedian = _medians("nanmedian", nanmedian_all, True, "The `median` of the numbers, without NaN.")
 
 
-def _kthvalue(self: Array, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
+def _kthvalue(self: Array, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Array, Any]:
     axis = wrap_dim(dim, self.ndim)
     size = self.shape[axis] if self.ndim else 1
     if not size:
@@ -368,10 +379,14 @@ kthvalue = results(
     kthvalue_p,
     doc="The k-th smallest element along a dimension, and its index.",
     samples="(randn(2,3), 2); (randn(2,3), 1, 0); (randn(()), 1)",
+    out=(
+        "exact: output values must be of same type as input | exact: output indices "
+        "must be of scalar type Long"
+    ),
 )
 
 
-def _mode(self: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
+def _mode(self: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Any]:
     axis = wrap_dim(dim, self.ndim)
     _check_reduced("mode", self, axis)
     implemented("mode_cpu", self, "efd?Bbhilq")
@@ -403,10 +418,14 @@ mode = results(
     mode_p,
     doc="The most frequent element along a dimension (the smallest such), and an index of it.",
     samples="(randn(2,3)); (tensor([3., 1., 3., 1.])); (randn(2,3), 0)",
+    out=(
+        "exact: expected scalar type '{0}' but got '{1}' for values output | exact: "
+        "expected scalar type '{0}' but got '{1}' for indices output"
+    ),
 )
 
 
-def _leading(self: Any, axis: int, k: int, largest: bool) -> tuple[Any, Any]:
+def _leading(self: Array, axis: int, k: int, largest: bool) -> tuple[Any, Any]:
     """(the indices of the first k elements in order, a mask of slices whose ties leave a choice)."""
     size = self.shape[axis]
     some = min(k + 1, size)  # one more: what equals it may take its place
@@ -424,7 +443,7 @@ def _leading(self: Any, axis: int, k: int, largest: bool) -> tuple[Any, Any]:
 
 def _topk(
     self: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
-) -> tuple[Array, Array]:
+) -> tuple[Array, Any]:
     axis = wrap_dim(dim, self.ndim)
     size = self.shape[axis] if self.ndim else 1
     refuse_if(not 0 <= k <= size, "selected index k out of range")
@@ -469,6 +488,7 @@ topk = results(
     topk_p,
     doc="The k largest (or smallest) elements along a dimension, and their indices.",
     samples="(randn(2,3), 2); (randn(2,3), 1, 0); (randn(5), 2, largest=False); (randn(()), 1)",
+    out="exact",
 )
 
 
@@ -477,7 +497,7 @@ _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
 def _quantile(
-    name: str, input: Any, q: Any, dim: Any, keepdim: bool, interpolation: str, skip: bool
+    name: str, input: Tensor, q: Any, dim: int | None, keepdim: bool, interpolation: str, skip: bool
 ) -> Any:
     if interpolation not in _INTERPOLATIONS:
         raise RuntimeError(
@@ -513,11 +533,11 @@ def _quantile(
     return squeeze_dim_p(transpose_p(unsqueeze_p(values, 0), 0, -1), -1)
 
 
-def _whole(ranks: Any) -> Tensor:
+def _whole(ranks: Array) -> Tensor:
     return wrap(ranks.astype(np.int64))
 
 
-def _quantile_points(name: str, input: Any, q: Any) -> Any:
+def _quantile_points(name: str, input: Tensor, q: Any) -> Any:
     """`q` as a tensor of numbers between 0 and 1, of the input's dtype."""
     name = "quantile"  # also in PyTorch's errors of nanquantile
     numbers = data(input)
@@ -536,7 +556,7 @@ def _quantile_points(name: str, input: Any, q: Any) -> Any:
     return q
 
 
-def _ranks(points: Any, ordered: Any, skip: bool) -> Any:
+def _ranks(points: Tensor, ordered: Tensor, skip: bool) -> Any:
     """The (fractional) rank of each quantile in the sorted slices; NaN makes it NaN, unless skipped."""
     nan = np.isnan(data(ordered))
     last = nan.shape[-1] - 1
@@ -560,13 +580,16 @@ _QUANTILES = (
 def _quantiles(name: str, skip: bool, doc: str) -> Any:
     """`NAME`; skip: NaN is left out."""
 
-    def body(input: Array, q: Any, dim: Any, keepdim: bool, interpolation: str) -> Any:
+    def body(
+        input: Tensor, q: Tensor | Number, dim: int | None, keepdim: bool, interpolation: str
+    ) -> Any:
         return _quantile(name, input, q, dim, keepdim, interpolation, skip)
 
     body.__doc__, body.__module__ = doc, __name__
     options = "int? dim=None, bool keepdim=False, *, str interpolation='linear', Tensor? out=None)"
     kinds = [f"{name}(Tensor input, {kind} q, {options}" for kind in ("Tensor", "float")]
     facts: Any = {"primitives": [sort_p], "overlap": "any any", "samples": _QUANTILES}
+    facts["out"] = "exact: quantile() out tensor must be same dtype as the input tensor"
     return function(*kinds, name=name, **facts)(body)
 
 

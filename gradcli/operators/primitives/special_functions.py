@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.core.declaration import Array, Number, Value
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.dimensions import not_differentiable
 from gradcli.engine.registry.named_results import results
@@ -25,7 +26,7 @@ from gradcli.engine.registry.rule_helpers import (
     where,
     zeros_like,
 )
-from gradcli.engine.registry.table import Array, function, operator, primitive
+from gradcli.engine.registry.table import function, operator, primitive
 from gradcli.engine.system.array_memory import afresh
 from gradcli.operators.primitives import accurate_slopes
 from gradcli.operators.primitives.arithmetic import add_scalar, mul_scalar
@@ -151,7 +152,7 @@ class erfcx:
 
 
 @function("special.ndtr(Tensor input, *, Tensor out=None)", samples="(randn(3))", overlap="any any")
-def ndtr(input: Array) -> Any:
+def ndtr(input: Tensor) -> Any:
     """The cumulative distribution function of the standard normal distribution."""
     return mul_scalar(add_scalar(erf(mul_scalar(input, sqrt(0.5))), 1), 0.5)
 
@@ -270,7 +271,7 @@ class mvlgamma_p:
         total = lgamma.kernel(np.asarray(self)[..., None] + i).sum(-1)
         return afresh(total + self.dtype.type(p * (p - 1) / 4 * log(pi)), np.asarray(self))
 
-    def self(g: Any, self: Any, p: int) -> Any:
+    def self(g: Value, self: Value, p: int) -> Any:
         i = np.arange(-p / 2 + 0.5, 0.5, 0.5)
         steps = constant(i.astype(dtype_of(self)), self)
         return g * digamma(steps + unsqueeze(self, -1)).sum(-1)
@@ -281,7 +282,7 @@ class mvlgamma_p:
     aliases="special.multigammaln",
     samples="(rand(3) + 2, 2)",
 )
-def mvlgamma(input: Any, p: int) -> Any:
+def mvlgamma(input: Tensor, p: int) -> Any:
     """The logarithm of the multivariate gamma function of dimension p."""
     refuse_if(dtype_of(input).kind == "b", "The input tensor may not be a boolean tensor.")
     return mvlgamma_p(input, p)
@@ -296,7 +297,7 @@ def _pair(name: str, public: str) -> Callable[..., Any]:
     return kernel
 
 
-def _igamma_slope(g: Any, self: Any, other: Any) -> Any:
+def _igamma_slope(g: Value, self: Value, other: Value) -> Any:
     self = cast(self, dtype_of(g))
     return g * np.exp((self - 1) * np.log(other) - other - lgamma(self))
 
@@ -358,7 +359,7 @@ class zeta_number:
     "special.zeta(Tensor input, Scalar other, *, Tensor out=None)",
     samples="(2.5, rand(3) + 1)",
 )
-def zeta(input: Any, other: Any) -> Any:
+def zeta(input: Value | Number, other: Value) -> Any:
     """The Hurwitz zeta function."""
     return (zeta_number if isinstance(input, (int, float)) else zeta_tensors)(input, other)
 
@@ -367,6 +368,13 @@ def zeta(input: Any, other: Any) -> Any:
 def _bessel_i(x: Array) -> tuple[Array, Array]:
     half = np.exp(np.abs(x) / 2)  # exp(x) is infinite from 709.8 on, and these are not until 713.9
     return i0e.kernel(x) * half * half, i1e.kernel(x) * half * half
+
+
+def _i1_in_range(x: Array) -> Array:
+    """i1, also where exp(x) is infinite and i1 is not."""
+    found = i1.kernel(x)
+    far = np.isinf(found) & np.isfinite(x)
+    return where(far, _bessel_i(x)[1], found) if far.any() else found
 
 
 def _bessel_j(x: Array) -> tuple[Array, Array]:
@@ -391,7 +399,7 @@ def _bessel_k(x: Array) -> tuple[Array, Array]:
 class i0:
     """The modified Bessel function of the first kind of order 0."""
 
-    self = lambda g, self: g * i1(self)
+    self = lambda g, self: g * (_i1_in_range(self) if accurate_slopes.is_real(self) else i1(self))
 
 
 @_special(
@@ -405,14 +413,14 @@ class i0e:
     self = lambda g, self, result: g * (i1e(self) - sgn(self) * result)
 
 
-def _away_from_zero(self: Any) -> tuple[Any, Any]:
+def _away_from_zero(self: Value) -> tuple[Any, Any]:
     """(mask of the elements that are not 0, the elements with 1e-300 or so in place of 0)."""
     kind = self.array.dtype if isinstance(self, Tensor) else self.dtype
     mask = np.abs(self) > np.finfo(kind).eps
     return mask, where(mask, self, np.finfo(kind).eps)
 
 
-def _i1_backward(g: Any, self: Any, result: Any) -> Any:
+def _i1_backward(g: Value, self: Value, result: Value) -> Any:
     implemented("i1_backward", dtype_of(self), "fd")
     if is_traced(
         self
@@ -422,7 +430,7 @@ def _i1_backward(g: Any, self: Any, result: Any) -> Any:
     return g * where(mask, i0(safe) - result * np.reciprocal(safe), 0.5)
 
 
-def _i1e_backward(g: Any, self: Any, result: Any) -> Any:
+def _i1e_backward(g: Value, self: Value, result: Value) -> Any:
     implemented("i1e_backward", dtype_of(self), "fd")
     if is_traced(self):
         return g * (_of_order_1(i0e(self), self, result) - sgn(self) * result)
@@ -459,7 +467,7 @@ class i1e:
 _SHIFTED = "(rand(3) + 0.5)"
 
 
-def _of_order_1(order_0: Any, self: Any, result: Any) -> Any:
+def _of_order_1(order_0: Value, self: Value, result: Value) -> Any:
     """The slope of a function of order 1 of the first kind: that of order 0 less result / input."""
     at_zero = self == 0
     return where(at_zero, 0.5, order_0 - result / where(at_zero, 1.0, self))
@@ -578,12 +586,12 @@ class entr:
 class logit:
     """log(input / (1 - input)), the inverse of sigmoid."""
 
-    def forward(self: Array, eps: Any = None) -> Array:
+    def forward(self: Array, eps: float | None = None) -> Array:
         if eps is not None:
             self = where(self < eps, eps, where(self > 1 - eps, 1 - eps, self))
         return np.log(self / (1 - self))
 
-    def self(g: Any, self: Any, eps: Any) -> Any:
+    def self(g: Value, self: Value, eps: float | None) -> Any:
         # -0 is 0 here: the slope is positive infinity on both sides.
         slope = g / ((self + 0.0) * (1.0 - self))
         if eps is None or eps < 0:
@@ -625,7 +633,7 @@ class xlog1py_by:
     "special.xlog1py(Tensor input, Scalar other, *, Tensor out=None)",
     samples="(rand(3), rand(3)); (2.0, rand(3))",
 )
-def xlog1py(input: Any, other: Any) -> Any:
+def xlog1py(input: Tensor | Number, other: Tensor) -> Any:
     """input * log1p(other), 0 where input is 0."""
     if isinstance(input, (int, float)):
         return xlog1py_of(input, other)
@@ -648,6 +656,10 @@ frexp = results(
     frexp_p,
     doc="(mantissa, exponent): input = mantissa * 2**exponent.",
     samples="(rand(3) + 0.5)",
+    out=(
+        "exact: torch.frexp() expects mantissa to have dtype {0.c} but got {1.c} | "
+        "exact: torch.frexp() expects exponent to have int dtype but got {1.c}"
+    ),
 )
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from math import inf
 from typing import Any
 
 import numpy as np
 
+from gradcli.engine.core.declaration import Array, Ints, Value
 from gradcli.engine.core.primitive import VjpRules
 from gradcli.engine.core.switch import Cone
+from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.dimensions import axes, count, describe, signed
 from gradcli.engine.registry.rule_helpers import constant, data, numbers, over, unsqueeze_dims
 from gradcli.engine.registry.sample_calls import TUPLES
-from gradcli.engine.registry.table import Array, function, primitive
+from gradcli.engine.registry.table import function, primitive
 from gradcli.engine.system.array_memory import afresh
 from gradcli.engine.system.cascaded_sums import add_reduce
 from gradcli.operators.primitives.reductions import divided, mean_all, mean_backward, mean_dim
@@ -28,7 +31,9 @@ _DOUBLE = {**dict.fromkeys("ef", np.dtype(np.float64)), "F": np.dtype(np.complex
 _REAL = {"F": np.dtype(np.float32), "D": np.dtype(np.float64)}
 
 
-def _spread(name: str, self: Any, dim: Any, correction: Any, keepdim: bool) -> tuple[Any, Any]:
+def _spread(
+    name: str, self: Array, dim: Ints | None, correction: float | None, keepdim: bool
+) -> tuple[Any, Any]:
     """(variance, mean with its dims kept); warns if there are no degrees of freedom."""
     if self.dtype.kind not in "fc":
         shown = "std and var" if "_" not in name else name
@@ -58,7 +63,7 @@ def _spread(name: str, self: Any, dim: Any, correction: Any, keepdim: bool) -> t
     return afresh(found, self), middle
 
 
-def _both(variance: Any, middle: Any, self: Any) -> tuple[Any, Any]:
+def _both(variance: Array, middle: Array, self: Array) -> tuple[Any, Any]:
     """(variance, mean), the mean in the variance's shape."""
     middle = afresh(middle, self)
     if middle.shape != variance.shape:
@@ -68,14 +73,16 @@ def _both(variance: Any, middle: Any, self: Any) -> tuple[Any, Any]:
     return variance, middle.astype(self.dtype, copy=False)
 
 
-def _squares(values: Any) -> Any:
+def _squares(values: Array) -> Any:
     """The squared absolute values, written over `values`."""
     if values.dtype.kind == "c":
         return values.real * values.real + values.imag * values.imag
     return np.multiply(values, values, out=values if type(values) is np.ndarray else None)
 
 
-def _var_backward(g: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
+def _var_backward(
+    g: Value, self: Value, dim: Ints | None, correction: int | None, keepdim: bool
+) -> Any:
     """`2 * (self - mean(self, dim, True)) / (n - correction) * g`."""
     correction = 1 if correction is None else correction
     if not self.ndim or dim is None:
@@ -90,22 +97,26 @@ def _var_backward(g: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -
     return (2.0 / degrees if degrees else inf) * g * (self - _middle(self, dim))
 
 
-def _middle(self: Any, dim: Any) -> Any:
+def _middle(self: Value, dim: Ints | None) -> Any:
     """The mean of all elements, or along dimensions, which are kept with size 1."""
     return mean_all(self) if dim is None else mean_dim(self, dim, True)
 
 
-def _degenerate(self: Any, middle: Any) -> Any:
+def _degenerate(self: Value, middle: Value) -> Any:
     """The derivative of a variance without degrees of freedom: NaN at the mean, else infinite."""
     found = np.where(numbers(self) == numbers(middle), np.nan, inf).astype(data(self).dtype)[()]
     return constant(found, self)
 
 
-def _std_backward(g: Any, self: Any, result: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
+def _std_backward(
+    g: Value, self: Value, result: Value, dim: Ints | None, correction: int | None, keepdim: bool
+) -> Any:
     return _var_backward(over(g, result * 2, result), self, dim, correction, keepdim)
 
 
-def _with_mean(slope: Any, g: Any, self: Any, dim: Any, keepdim: bool) -> Any:
+def _with_mean(
+    slope: Value | None, g: Value | None, self: Value, dim: Ints | None, keepdim: bool
+) -> Any:
     """The gradient of a variance, if any, and that of the mean, if any."""
     if g is None:
         return slope
@@ -121,7 +132,11 @@ def _with_mean(slope: Any, g: Any, self: Any, dim: Any, keepdim: bool) -> Any:
 )
 class var_correction:
     def forward(
-        self: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False
+        self: Array,
+        dim: Ints | None = None,
+        *,
+        correction: float | None = None,
+        keepdim: bool = False,
     ) -> Array:
         return _spread("var", self, dim, correction, keepdim)[0]
 
@@ -137,7 +152,7 @@ class var_correction:
 )
 class std_correction:
     def forward(
-        self: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False
+        self: Array, dim: Ints | None = None, *, correction: Any = None, keepdim: bool = False
     ) -> Array:
         return np.sqrt(_spread("std", self, dim, correction, keepdim)[0])
 
@@ -147,11 +162,17 @@ class std_correction:
 @primitive(node="VarMeanBackward0", outputs="result0 result1", axes="dim*")
 class var_mean_correction:
     def forward(
-        self: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False
+        self: Array, dim: Ints | None = None, *, correction: Any = None, keepdim: bool = False
     ) -> tuple[Array, Array]:
         return _both(*_spread("var_mean", self, dim, correction, keepdim), self)
 
-    def self(g: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
+    def self(
+        g: Sequence[Value | None],
+        self: Value,
+        dim: Ints | None,
+        correction: int | None,
+        keepdim: bool,
+    ) -> Any:
         slope = None if g[0] is None else _var_backward(g[0], self, dim, correction, keepdim)
         return _with_mean(slope, g[1], self, dim, keepdim)
 
@@ -159,12 +180,14 @@ class var_mean_correction:
 @primitive(node="StdMeanBackward0", outputs="result0 result1", axes="dim*", switch=Cone("Q24[0]"))
 class std_mean_correction:
     def forward(
-        self: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False
+        self: Array, dim: Ints | None = None, *, correction: Any = None, keepdim: bool = False
     ) -> tuple[Array, Array]:
         variance, middle = _both(*_spread("std_mean", self, dim, correction, keepdim), self)
         return np.sqrt(variance), middle
 
-    def self(g: Any, self: Any, result0: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
+    def self(
+        g: Any, self: Value, result0: Value, dim: Ints | None, correction: int, keepdim: bool
+    ) -> Any:
         slope = None
         if g[0] is not None:
             slope = _std_backward(g[0], self, result0, dim, correction, keepdim)
@@ -173,11 +196,11 @@ class std_mean_correction:
 
 def _variance(name: str, primitive: VjpRules, doc: str, numpy: Any = None) -> Any:
     def call(
-        input: Array,
-        dim: Any = None,
+        input: Tensor,
+        dim: Ints | None = None,
         unbiased: bool | None = None,
         keepdim: bool = False,
-        correction: Any = None,
+        correction: int | None = None,
     ) -> Any:
         correction = correction if unbiased is None else int(unbiased)
         return primitive.call(input, dim, signed(correction), keepdim)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gradcli.columns.optimize import equation_rows, fits
 from gradcli.columns.optimize.equation_rows import EquationRows
 from gradcli.columns.optimize.fits import fit_rows
 from gradcli.language.located_errors import LanguageError
@@ -156,3 +157,38 @@ def test_shares_of_the_variance_sum_to_one() -> None:
     _, shares = fit_rows(rows, {n: np.array(c) for n, c in PEARSON.items()}, spreads)
     assert set(shares) == {"x", "y"}
     assert sum(shares.values()) == pytest.approx([1, 1])
+
+
+@pytest.mark.parametrize(
+    ("equation", "start", "response"),
+    [
+        ("y == a*exp(-b*x) + c", {"a": 1.0, "b": 1.0, "c": 0.0}, 1),
+        pytest.param(
+            "y == [a*x, b*x**2 + c]", {"a": 1.0, "b": 1.0, "c": 0.0}, 2, marks=pytest.mark.long
+        ),
+        ("y == a + 0*x", {"a": 1.0}, 1),
+    ],
+)
+@pytest.mark.parametrize("stated", [False, True])
+def test_many_rows_are_fitted_in_blocks(equation, start, response, stated, monkeypatch):
+    """The same parameters, errors and explained share as of all rows at once."""
+    random = np.random.default_rng(0)
+    x = np.linspace(0, 3, 211)
+    y = 2 * np.exp(-1.3 * x)[:, None] + 0.01 * random.normal(size=(211, response))
+    data = {"x": x, "y": y[:, 0] if response == 1 else y}
+    sigma = {"": random.uniform(0.01, 0.02, 211)} if stated else {}
+    found = []
+    for many in (10**9, 10):
+        monkeypatch.setattr(fits, "MANY", many)
+        monkeypatch.setattr(equation_rows, "_BLOCK", 16)
+        asked = []
+        rows = EquationRows(equation, {}, {n: np.array(v) for n, v in start.items()}, {})
+        fit, shares = fit_rows(rows, data, sigma, told=asked.append)
+        found.append((fit, shares))
+    (whole, shares), (blocks, same) = found
+    assert blocks.converged and 0 < sum(asked) <= whole.evaluations + 2
+    np.testing.assert_allclose(blocks.values, whole.values, rtol=1e-9)
+    np.testing.assert_allclose(blocks.covariance, whole.covariance, rtol=1e-7, atol=1e-15)
+    assert blocks.chi2 == pytest.approx(whole.chi2, rel=1e-9) and blocks.dof == whole.dof
+    assert blocks.explained == (whole.explained and pytest.approx(whole.explained, rel=1e-9))
+    assert {n: s.tolist() for n, s in same.items()} == {n: s.tolist() for n, s in shares.items()}
