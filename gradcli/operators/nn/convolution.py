@@ -146,11 +146,13 @@ class _Flat:
         """Of images in a row, what is inside of their borders."""
         parts = flat[:, : self.places].reshape(-1, self.batch, *self.whole)
         inner = (slice(p, p + m) for p, m in zip(self.how.padding, self.size, strict=True))
-        return parts[(..., *inner)]
+        index: Any = (..., *inner)
+        return parts[index]
 
     def windows(self, flat: Array) -> Array:
         """Of results for every place, those of windows."""
-        return flat.reshape(-1, self.batch, *self.whole)[(..., *map(slice, self.outputs))]
+        index: Any = (..., *map(slice, self.outputs))
+        return flat.reshape(-1, self.batch, *self.whole)[index]
 
     def blocks(self, elements: int, itemsize: int) -> Iterable[tuple[int, int]]:
         """Runs of places, so short that the elements of their windows stay in the cache."""
