@@ -342,8 +342,7 @@ def call_name(o: Operation) -> str:
     of = getattr(o.function, "__self__", None)
     if isinstance(of, np.ufunc):
         return f"{of.__name__}.{name}"
-    primitive = getattr(o.function, "primitive", None)
-    return (name if primitive is None else str(primitive.name)).removesuffix("_p")
+    return name.removesuffix("_p")
 
 
 def live(roots: Iterable[Operation]) -> list[Operation]:
