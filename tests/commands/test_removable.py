@@ -35,7 +35,8 @@ SHARE = "1.43e-05, 1.43e-05"
         ),
         ("sum(nn.functional.avg_pool2d(x, 265))", "ones(1, 1, 265, 265)", "1.425e-05, 1.425e-05"),
     ],
-    parts=1,
+    parts=3,
+    often=1,
 )
 def test_half_precision_divides_by_counts_in_single(source: str, x: str, shown: str) -> None:
     code, out, _ = outcome("grad", source, "--x", x, "--dtype", "float16")
