@@ -128,6 +128,9 @@ def _finish(
         output.note("the formula is long, so what occurs more than once has a name, as with --cse")
     if options.at and form in ("text", "json"):
         answer.values = _values(answer)
+        finite = (output.is_finite(getattr(v, "array", v)) for v in answer.values.values())
+        if answer.singular is None and not all(finite):
+            output.note("at this point the formula is not finite")
     if form == "text" and not (options.at or unknown) and _has_a_value_to_show(answer.where):
         _note_values(request, answer)
     if matrix := _as_one_matrix(request, answer.question, options):

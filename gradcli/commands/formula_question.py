@@ -188,7 +188,8 @@ class FormulaAnswer(Answer):
 
         found, made = self.found, self.made
         if self.singular is not None:
-            _note_apart(self.singular, self.question.exact, len(found.lower) + 1)
+            of = " of the sum" if found.shape and found.kind == "Hessian" else ""
+            _note_apart(self.singular, self.question.exact + of, len(found.lower) + 1)
         note_guesses(self.where)
         if made.general is False:
             output.note(made.alone(self.where.arrays))

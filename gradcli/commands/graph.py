@@ -17,6 +17,7 @@ from gradcli.language.located_errors import OPERATION_ERRORS, did_you_mean, sugg
 if TYPE_CHECKING:
     from gradcli.commands.output import Style
     from gradcli.commands.request import Request
+    from gradcli.commands.torch_program import Ran
     from gradcli.engine.system.process import AnyContext
     from gradcli.graphs.inspection import Graph
     from gradcli.language.located_errors import LanguageError
@@ -191,6 +192,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         watched = {
             "values": stats_of if shown["values"] or anomalies else norm_of if norms else None,
             "gradients": shown["grads"] or anomalies,
+            "operands": options.forward,
             "norms": options.diagnose,
             "anomalies": anomalies,
             "timed": options.time,
@@ -198,7 +200,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             "end": _end(options.steps, options.at),
             "few": FEW_NODES if chosen == "html" else 0,
         }
-        graph = _torch_graph(ctx, options.torch, seed, watched)
+        graph = _torch_graph(ctx, options, seed, watched)
         _choose_modules(graph, shown, chosen)
     else:
         if shown["by"] is not None or options.places is not None:
@@ -283,17 +285,31 @@ def _write_norms(graph: Graph, by: str, form: str, path: str | None, style: Styl
 
 def _torch_graph(
     ctx: AnyContext,
-    target: str,
+    options: Options,
     seed: str | None,
     watched: dict[str, Any],
 ) -> Graph:
-    from gradcli.commands.torch_program import run_torch
+    from gradcli.commands import own_program
+    from gradcli.commands.torch_program import run_torch, split_target
 
     if seed is not None:
         raise usage("--seed is a value of gradcli's language; --torch takes none")
     inputs = ctx.meta["gradcli.inputs"]
+    if not own_program.has_torch() and not inputs["--shape"]:
+        graph, code = own_program.graph_of(
+            *split_target(options.torch),
+            ctx.meta["gradcli.arguments"],
+            options,
+            watched["gradients"],
+        )
+        if graph.error is not None:
+            output.note(graph.error, "warning")
+        ctx.meta["gradcli.code"] = code
+        graph.program = os.path.basename(options.torch)
+        return graph
     ran, wanted = run_torch(
-        *(target, ctx.meta["gradcli.arguments"], inputs["--shape"], inputs["--dtype"]), **watched
+        *(options.torch, ctx.meta["gradcli.arguments"], inputs["--shape"], inputs["--dtype"]),
+        **watched,
     )
     if ran.error is not None:
         output.note(ran.error, "warning")
@@ -303,13 +319,34 @@ def _torch_graph(
     graph = ran.graph(wanted)
     graph.program = ran.title(wanted)
     if watched["gradients"] or watched["norms"]:
-        try:
-            graph.backpropagate()
-        except RuntimeError as error:
-            if not watched["norms"]:
-                raise _not_backward(error) from error
-            graph.error = graph.error or str(error)
+        _measure(graph, ran, watched["norms"])
     return graph
+
+
+def _measure(graph: Graph, ran: Ran, norms: bool) -> None:
+    """Find what reaches the nodes. norms: for a diagnosis, which goes on where that cannot be found."""
+    try:
+        ran.watch.measure()
+    except RuntimeError as error:  # of a pass that has run: what it needs has changed since
+        refused = _not_again(error, ran.watch.facts.step)
+        if not norms:
+            raise refused from error
+        output.note(f"sizes of gradients are not judged: {refused.hint}")
+        return
+    try:
+        graph.backpropagate()
+    except RuntimeError as error:
+        if not norms:
+            raise _not_backward(error) from error
+        graph.error = graph.error or str(error)
+
+
+def _not_again(error: RuntimeError, steps: int) -> LanguageError:
+    from gradcli.language.located_errors import LanguageError
+
+    hint = "the program has changed since what its last backward pass needs: "
+    hint += f"--steps {steps} looks at that pass while it runs"
+    return LanguageError(str(error), kind="runtime", hint=hint, usage=False)
 
 
 def _choose_modules(graph: Graph, shown: dict[str, Any], form: str) -> None:

@@ -59,6 +59,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     if canvas is not None and space.size > 1:
         raise usage("--plot draws equations of one number", hint="leave it out")
     roots: list[Any]
+    plateaus: list[tuple[float, float]] = []
     if interval is None:
         for name in request.names:
             if ":" in request.texts.get(name, ""):
@@ -68,11 +69,16 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     else:
         import numpy as np
 
-        numbers, width = all_roots(system, *interval)
-        roots = [np.array([number]) for number in numbers]
+        every = all_roots(system, *interval)
+        roots = [np.array([number]) for number in every.roots]
+        plateaus = every.plateaus
         residual = max((abs(float(system.value(x)[0])) for x in roots), default=0.0)
         converged = True
-        output.note(f"of roots closer than {width:.1g} some may be missing")
+        output.note(f"of roots closer than {every.width:.1g} some may be missing")
+        for low, high in plateaus:
+            output.note(
+                f"from {low:.15g} to {high:.15g} the sides are equal all along: both ends are printed"
+            )
     points = [space.shaped(x) for x in roots]
     lines: list[tuple[str | None, Any]] = [pair for point in points for pair in point.items()]
     keys: dict[str, Any] = {
@@ -81,6 +87,10 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         "evaluations": system.evaluations,
         "converged": converged,
     }
+    if plateaus:
+        keys["plateaus"] = [list(ends) for ends in plateaus]
+    if inputs is not None and plateaus:
+        raise usage("roots that fill an interval have no uncertainty", hint="leave out the ±")
     if inputs is not None and roots and converged:
         spreads = [inputs.of_root(space, x) for x in roots]
         lines = [line for one in spreads for line in inputs.lines(one, request.style)]

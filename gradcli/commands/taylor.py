@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
@@ -30,34 +30,49 @@ def expanded(
 
     arrays: all variables. texts: the point. Raises NoExpression and LanguageError.
     """
-    from gradcli.formulas.ask.taylor_series import taylor
+    from gradcli.formulas.ask.taylor_series import HasArrays, taylor
     from gradcli.formulas.lift.lifting import NoExpression
     from gradcli.formulas.print.printed_text import printed
+    from gradcli.transforms.jets.polynomials import NotSmooth
 
     try:
         found = taylor(request.program, arrays, texts, degree, request.loaded)
         if form in ("text", "latex", "json"):
             return found.text(form.replace("json", "text")), found
         return printed(found, form).code, found
-    except (NoExpression, LanguageError):
+    except (NoExpression, LanguageError) as error:
         text = None
         if form in ("text", "json") and len(arrays) == 1:
-            text = _by_series(request, texts, degree)
+            try:
+                text = _by_series(request, texts, degree)
+            except NotSmooth as why:
+                if isinstance(error, HasArrays):
+                    raise NoExpression(str(why)) from None
         if text is None:
             raise
         return text, None
 
 
 def _by_series(request: Asker, texts: Mapping[str, str], degree: int) -> str | None:
-    """The polynomial of a program of one real number; None of another."""
+    """The polynomial of a program of one real number; None of another. Raises NotSmooth."""
     from gradcli.commands.request_evaluation import read_value
     from gradcli.transforms.jets.polynomials import polynomial
 
+    if len(texts) != 1:
+        return None
     ((name, text),) = texts.items()
     value = read_value(text, f"--{name}")
     if value.shape or value.is_complex():
         return None
     return polynomial(request.program, name, float(value.item()), degree, request.loaded)
+
+
+def at_zero(names: Iterable[str], hint: str) -> dict[str, str]:
+    """The point that nobody said: 0, where there is one variable."""
+    known = list(names)
+    if len(known) != 1:
+        raise usage(f"at which point? (variables: {', '.join(known) or 'none'})", hint=hint)
+    return {known[0]: "0"}
 
 
 @declare(
@@ -84,15 +99,9 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     where = point(ctx, request)
     if not request.shapes:  # its variables are numbers, also where a sum would rather have a vector
         where.arrays |= {n: where.arrays[n].dtype.type(0.5) for n in where.guessed}
-    texts = dict(request.texts)
-    if not texts:
-        if len(where.arrays) != 1:
-            known = ", ".join(where.arrays) or "none"
-            raise usage(f"at which point? (variables: {known})", hint="as in --x 0")
-        texts = dict.fromkeys(where.arrays, "0")
-        output.note(
-            f"this is at {next(iter(texts))} = 0; choose another point with --{next(iter(texts))}"
-        )
+    texts = dict(request.texts) or at_zero(where.arrays, "as in --x 0")
+    if not request.texts:
+        output.note(f"this is at {min(texts)} = 0; choose another point with --{min(texts)}")
     with located(request):
         form = format_of(request, options)
         text, found = expanded(request, where.arrays, texts, options.order, form)

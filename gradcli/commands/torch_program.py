@@ -164,7 +164,7 @@ def run_torch(
     shapes, dtypes: of the inputs of NAME, if that is a module: it is called then. watched: what is learnt
     on the way, see `Watch`.
     """
-    path, wanted = _split(target)
+    path, wanted = split_target(target)
     full = os.path.abspath(os.path.expanduser(path))
     try:
         with open(full, "rb") as stream:
@@ -186,7 +186,8 @@ def run_torch(
 
     if (remark := torch_versions.remark()) is not None:
         note(remark)
-    watch = Watch(program=True, **watched)
+    names = (wanted or "").replace(" ", "").split(",") if wanted else ()
+    watch = Watch(program=True, wanted=names, **watched)
     module = ModuleType("__main__")
     module.__dict__.update(__file__=full, __builtins__=__builtins__)
     before, argv = sys.modules["__main__"], sys.argv
@@ -195,7 +196,7 @@ def run_torch(
     try:
         returned = None
         with redirect_stdout(sys.stderr):
-            error_text, code = _run(source, full, path, module, watch)
+            error_text, code = run_program(source, full, path, module, watch)
             if error_text is None:
                 returned = _called(module, wanted, shapes, dtypes, watch)
     finally:
@@ -239,7 +240,7 @@ def _tell_failure(watch: Watch) -> None:
     note(f"{watch.failed_words()} ({DEBUG_VARIABLE}=1 shows the traceback)")
 
 
-def _split(target: str) -> tuple[str, str | None]:
+def split_target(target: str) -> tuple[str, str | None]:
     path, colon, name = target.rpartition(":")
     # C:\net.py has a colon that is no name's
     if colon and all(part.strip().isidentifier() for part in name.split(",")):
@@ -247,10 +248,10 @@ def _split(target: str) -> tuple[str, str | None]:
     return target, None
 
 
-def _run(
-    source: bytes, full: str, path: str, module: ModuleType, watch: Watch
+def run_program(
+    source: bytes, full: str, path: str, module: ModuleType, watch: Any
 ) -> tuple[str | None, int]:
-    """Run the program: the words of the error that ended it, and its exit code."""
+    """Run the program inside of the watch: the words of the error that ended it, and its exit code."""
     try:
         code = compile(source, full, "exec", dont_inherit=True)
         import gc
@@ -265,7 +266,7 @@ def _run(
     except KeyboardInterrupt:
         if watch.last is None:
             raise
-        count = f"{watch.facts.step:,} backward {'pass' if watch.facts.step == 1 else 'passes'}"
+        count = f"{watch.steps:,} backward {'pass' if watch.steps == 1 else 'passes'}"
         note(f"interrupted after {count}: this is what there is")
     except SystemExit as error:
         if error.code not in (None, 0):

@@ -54,6 +54,9 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except LanguageError as error:
+            from gradcli.language.typed_text import as_typed
+
+            error = as_typed(error, error.source)  # it may be about a text that the verb has made
             found = in_python(error, function.__name__).with_traceback(None)
             values = [v for a in (*args, kwargs) if isinstance(a, Mapping) for v in a.values()]
             # A function of the caller's own is worth its frames; those of gradcli say nothing more.
@@ -469,12 +472,15 @@ def taylor(
     The variables that are given are the point, exact if as text: x="pi/4". order: its degree. form: "text"
     or "latex". Raises LanguageError.
     """
-    from gradcli.commands.taylor import BY_NUMBERS, expanded
+    from gradcli.commands.taylor import BY_NUMBERS, at_zero, expanded
     from gradcli.formulas.lift.lifting import NoExpression
     from gradcli.formulas.print.printed_text import Formula
 
     texts = {n: str(v) for n, v in {**(values or {}), **variables}.items()}
     call = VerbRequest(source, None, {})
+    if not texts:
+        texts = at_zero(call.open, "as in x=0")
+        warnings.warn(f"this is at {min(texts)} = 0; choose another point", stacklevel=3)
     arrays = dict.fromkeys(call.open, np.asarray(0.5))
     try:
         text, found = expanded(call, arrays, texts, order, form)

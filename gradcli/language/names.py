@@ -27,6 +27,16 @@ LEFT_OUT = {
     **dict.fromkeys(("set", "frozenset"), "a dict's keys are a set: {x: None for x in values}"),
     **dict.fromkeys(("map", "filter"), "write a comprehension: [f(x) for x in values]"),
     **dict.fromkeys(("open", "eval", "exec"), "that belongs to Python: see --load FILE.py"),
+    **dict.fromkeys(
+        ("limit", "lim", "Limit"),
+        "there are no limits; gradcli jacobian and gradcli taylor know sin(x)/x at 0 and its like",
+    ),
+    **dict.fromkeys(
+        ("integrate", "integral", "Integral"),
+        "there are no integrals as formulas; trapezoid(y, x) adds up numbers",
+    ),
+    "solve": 'a command solves equations: gradcli root "left == right" --x START',
+    **dict.fromkeys(("expand", "factor"), "gradcli simplify EXPR writes a shorter form"),
 }
 LETTERS = frozenset("etij")  # never predefined as values, because people use them as names
 NAMESPACES = frozenset(

@@ -175,10 +175,13 @@ def _quoted_rows(lines: Sequence[str], dialect: Dialect, name: str, first: int) 
     import csv
 
     def without_remarks() -> Iterator[str]:
+        inside = False  # of quotes, which may hold lines
         for line in lines:
-            bare = line.lstrip()
-            gone = bare and bare[0] in dialect.remarks and not without_remark(line, dialect).strip()
-            yield ("" if gone else line) + "\n"
+            if not inside:  # what stands behind quotes may be one's own
+                kept = without_remark(line, dialect)
+                line = kept if '"' not in line or not kept.strip() else line
+            inside = inside is not (line.count('"') % 2 == 1)
+            yield line + "\n"
 
     reader = csv.reader(
         without_remarks(), delimiter=dialect.separator or " ", skipinitialspace=True, strict=True

@@ -69,6 +69,7 @@ class Reading:
         self.origins: dict[str, tuple[int, str]] = {}
         self.clocks: dict[str, Any] = {}  # by column, how its times are numbers
         self._said: set[str] = set()
+        self._remarked: set[str] = set()
 
     def __getstate__(self) -> Any:
         """What other processes get: they read the same, and say nothing."""
@@ -77,6 +78,7 @@ class Reading:
     def __setstate__(self, state: Any) -> None:
         self.how, self.origins = state
         self.tell, self.found, self._said, self.clocks = None, {}, set(), {}
+        self._remarked = set()
 
     def origin(self, column: str, first: str, order: str) -> tuple[int, str]:
         """What the times of a column count from, and how it is shown: the first one of the first file."""
@@ -115,6 +117,14 @@ class Reading:
         self.found.setdefault(name, {}).setdefault("notes", []).append(words)
         if self.tell is not None:
             self.tell(text)
+
+    def remarked(self, name: str, words: str | None = None) -> bool:
+        """Whether a remark among the rows of a file was told; with words: tell it."""
+        told = name in self._remarked
+        if words is not None and not told:
+            self._remarked.add(name)
+            self.note(name, words)
+        return told
 
     def keep(self, name: str, facts: dict[str, Any]) -> None:
         """Keep what was found in a file."""

@@ -21,6 +21,7 @@ from gradcli.tables.sniffing import (
     footer_begins,
     sniff,
     tell_footer,
+    tell_remark,
 )
 from gradcli.tables.source import Opened, kind_of, opened
 from gradcli.tables.table_errors import TableError
@@ -290,6 +291,9 @@ class Stream:
         return text[:at], text[at:]
 
     def _cut(self, text: str, dialect: Dialect, name: str, first: int) -> Table:
+        if "#" in text:
+            tell_remark(text.removesuffix("\n").split("\n"), first, dialect, name, self.reading)
+
         def slowly() -> CellTable:
             lines = text.removesuffix("\n").split("\n")
             dialect.quoted = '"' in text

@@ -19,7 +19,7 @@ _SIGNS = frozenset("%!;*@'/")  # that begin remarks elsewhere
 FOOTER = 20  # lines at the end that may be none of the table
 SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\r?', re.I)  # how Excel says what separates
 _PREAMBLE = 100  # lines among which the end of a preamble is looked for
-_REMARKS = 1000  # lines among which remarks are looked for
+_REMARKS = 1000  # lines among which data sets are looked for
 # What spreadsheets and loggers put below a column of numbers.
 _SUM = re.compile(
     r"(?:grand |sub)?total|sum|summe|gesamt|somme|mean|average|avg|mittel(?:wert)?|moyenne"
@@ -213,7 +213,8 @@ def _look(dialect: Dialect, lines: Sequence[str], name: str, reading: Reading) -
         if (clock := _clock(title, there, name, reading)) is not None:
             dialect.clocks[column] = clock
     dialect.numeric = frozenset(numeric)
-    _tell_remarks(dialect, lines, name, reading)
+    tell_remark(lines, 1, dialect, name, reading)
+    _tell_blocks(dialect, lines, name, reading)
 
 
 def _clock(title: str, cells: Sequence[str], name: str, reading: Reading) -> Any:
@@ -241,26 +242,37 @@ def clocks_of(table: Any, reading: Reading) -> dict[int, Any]:
     return found
 
 
-def _tell_remarks(dialect: Dialect, lines: Sequence[str], name: str, reading: Reading) -> None:
-    """Say which lines are remarks that have as many cells as rows; and of data sets below each other."""
-    mark = dialect.separator
+def tell_remark(
+    lines: Sequence[str], first: int, dialect: Dialect, name: str, reading: Reading
+) -> None:
+    """Say which line below the names is a remark that has as many cells as rows: the first of a file.
+
+    first: the number of the first of the lines.
+    """
+    if "#" not in dialect.remarks or reading.remarked(name):
+        return
+    for number, line in enumerate(lines, first):
+        if "#" not in line or number < dialect.first_row:
+            continue
+        bare = line.strip()
+        if bare[0] != "#" or delimited.without_remark(line, dialect).strip():
+            continue
+        words = bare.count(dialect.separator) + 1 if dialect.separator else len(bare[1:].split())
+        if words == dialect.width:
+            shown = bare if len(bare) < 40 else bare[:37] + "…"
+            reading.remarked(name, f"line {number} is a remark ({shown})")
+            return
+
+
+def _tell_blocks(dialect: Dialect, lines: Sequence[str], name: str, reading: Reading) -> None:
+    """Say that data sets stand below each other."""
     blank, rows, twice = 0, 0, False
     begin = max(dialect.first_row, 1)
-    for number, line in enumerate(lines[begin - 1 : begin + _REMARKS], begin):
+    for line in lines[begin - 1 : begin + _REMARKS]:
         bare = line.strip()
         if not bare:
             blank += 1
             continue
-        if (
-            bare[0] == "#"
-            and "#" in dialect.remarks
-            and mark
-            and bare.count(mark) == dialect.width - 1
-            and not delimited.without_remark(line, dialect).strip()
-        ):
-            shown = bare if len(bare) < 40 else bare[:37] + "…"
-            reading.note(name, f"line {number} is a remark ({shown})")
-            break
         if bare[0] in dialect.remarks and not delimited.without_remark(line, dialect).strip():
             continue
         twice = twice or (blank >= 2 and rows > 0 and re.search(r"\d", bare) is not None)

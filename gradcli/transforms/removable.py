@@ -7,7 +7,7 @@ where one rule cancels what another has added. There the program is run once mor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -27,6 +27,7 @@ from gradcli.transforms.higher_orders import gradients
 Array = Any
 Names = Mapping[str, Any] | None
 
+_SAME = 1e-9  # relative, what a step in the last places may change of a number that is no pole
 ULPS = 4  # by how many a number of the tape has to be off before another is given
 
 
@@ -36,7 +37,7 @@ class Remarks:
 
     closed: not finite on the tape, and found. corrected: other numbers on the tape. proved: from the formula
     of `diff`. undecided: what could not be decided. none: there is no finite one. open: not finite, and
-    nothing better is known.
+    nothing better is known. unsure: finite, where rules are known to lose digits, and not looked at.
     """
 
     closed: dict[str, int] = field(default_factory=dict)
@@ -45,6 +46,7 @@ class Remarks:
     undecided: dict[str, int] = field(default_factory=dict)
     none: dict[str, int] = field(default_factory=dict)
     open: dict[str, int] = field(default_factory=dict)
+    unsure: dict[str, int] = field(default_factory=dict)
     why = ""  # there are no power series, where that is known
 
     def lines(self, command: bool = True) -> list[str]:
@@ -58,6 +60,7 @@ class Remarks:
             ),
             (self.none, "{} {} not finite: there is none along lines through the point" + says),
             (self.open, "{} {} not finite" + self.why + where),
+            (self.unsure, "{} {} by the rules alone, which may lose digits here" + self.why),
         ]
         if command:
             by = "{} {} by power series through the point: rule by rule "
@@ -172,10 +175,13 @@ def mended(tape: Array, found: Any, name: str, remarks: Remarks) -> Array:
     return np.where(closes | corrects, cast, tape)[()]
 
 
-def _note_open(results: Mapping[str, Array], remarks: Remarks) -> None:
+def _note_open(results: Mapping[str, Array], remarks: Remarks, critical: bool = False) -> None:
+    """Note what is not finite; of finite ones that rules may lose digits, where that is `critical`."""
     for name, array in results.items():
         if not is_finite(array):
             remarks.open[name] = 1
+        elif critical and remarks.why:
+            remarks.unsure[name] = 1
 
 
 def _wants_series(critical: bool, results: Mapping[str, Array], remarks: Remarks) -> bool:
@@ -187,18 +193,75 @@ def _wants_series(critical: bool, results: Mapping[str, Array], remarks: Remarks
     return not as_stated
 
 
-def _by_series(work: Callable[[], Any], remarks: Remarks) -> Any:
-    """The result of work on power series; None where the program has none, and the remarks say why."""
-    from gradcli.transforms.jets.derivatives import PROBLEMS
+Work = Callable[
+    [Mapping[str, Tensor]], Any
+]  # of the variables: `jets.derivatives.Found`, or a list of them
+
+
+def _by_series(
+    work: Work, tensors: Mapping[str, Tensor], remarks: Remarks, tape: Iterable[Array] = ()
+) -> Any:
+    """The result of work on power series; None where the program has none, and the remarks say why.
+
+    tape: the numbers of the tape: infinite ones are looked at beside the point.
+    """
+    from gradcli.transforms.jets.derivatives import PROBLEMS, UNDECIDED
     from gradcli.transforms.jets.traces import NoSeries
 
     try:
-        return work()
+        found = work(tensors)
     except NoSeries as error:
         remarks.why = f" (power series do not take {error})"
+        return None
     except PROBLEMS:
-        pass
-    return None
+        return None
+    parts = found if isinstance(found, list) else [found]
+    open_ = any((part.status == UNDECIDED).any() for part in parts)
+    if open_ and any(np.isinf(_values(a)).any() for a in tape):
+        beside = _beside_overflow(work, tensors, parts)
+        return beside if isinstance(found, list) else beside[0]
+    return found
+
+
+def _beside_overflow(work: Work, tensors: Mapping[str, Tensor], parts: list[Any]) -> list[Any]:
+    """What is undecided, from one and two units in the last place of the variables beside the point.
+
+    2**1024 is infinite, its second derivative is not: where both tell the same, the value overflows there and
+    is no pole.
+    """
+    from gradcli.transforms.jets.derivatives import FOUND, PROBLEMS, UNDECIDED, Found
+
+    def moved(k: int) -> Mapping[str, Tensor]:
+        return {
+            n: wrap(np.asarray(t.array * (1 - k * np.finfo(t.array.dtype).eps), t.array.dtype)[()])
+            if t.array.dtype.kind == "f"
+            else t
+            for n, t in tensors.items()
+        }
+
+    try:
+        one, two = (
+            made if isinstance(made, list) else [made] for made in (work(moved(1)), work(moved(2)))
+        )
+    except PROBLEMS:
+        return parts
+    better = []
+    for here, near, far in zip(parts, one, two, strict=True):
+        gap = np.abs(near.values - far.values)
+        known = (near.status == FOUND) & (far.status == FOUND)
+        known &= (here.status == UNDECIDED) & (gap <= _SAME * np.abs(near.values))
+        better.append(
+            Found(
+                np.where(known, near.values + (near.values - far.values), here.values),
+                np.where(known, near.bounds + gap, here.bounds),
+                np.where(known, FOUND, here.status),
+            )
+        )
+    return better
+
+
+def _values(array: Any) -> Array:
+    return np.asarray(array.values if isinstance(array, Sparse) else array)
 
 
 def hessian(
@@ -226,14 +289,14 @@ def hessian(
         return found, remarks
     start.again()
 
-    def work() -> Any:
+    def work(tensors: Mapping[str, Tensor]) -> Any:
         from gradcli.transforms.jets import derivatives
 
         return derivatives.hessian(derivatives.Traced(program, tensors, wrt, names))
 
-    whole = _by_series(work, remarks)
+    whole = _by_series(work, tensors, remarks, results.values())
     if whole is None:
-        _note_open(results, remarks)
+        _note_open(results, remarks, watch.critical)
         return found, remarks
     ends = np.cumsum([0, *(tensors[n].numel() for n in wrt)])
     for i, n in enumerate(wrt):
@@ -273,14 +336,14 @@ def hvp(
         return found, remarks
     start.again()
 
-    def work() -> Any:
+    def work(tensors: Mapping[str, Tensor]) -> Any:
         from gradcli.transforms.jets import derivatives
 
         traced = derivatives.Traced(program, tensors, list(vectors), names)
         line = np.concatenate([np.ravel(v.array).astype(np.float64) for v in vectors.values()])
         return derivatives.gradient_along(traced, line, 1)
 
-    made = _by_series(work, remarks)
+    made = _by_series(work, tensors, remarks, tape.values())
     if made is None:
         _note_open(tape, remarks)
         return found, remarks
@@ -305,7 +368,7 @@ def jvp(
         return (value, found), remarks
     start.again()
 
-    def work() -> Any:
+    def work(tensors: Mapping[str, Tensor]) -> Any:
         from gradcli.transforms.jets import derivatives
 
         still = [n for n, t in tensors.items() if n not in vectors and t.array.dtype.kind == "f"]
@@ -322,7 +385,7 @@ def jvp(
             )
         return found
 
-    made = _by_series(work, remarks)
+    made = _by_series(work, tensors, remarks, [found.array])
     if made is None:
         _note_open({"jvp": found.array}, remarks)
         return (value, found), remarks
@@ -345,16 +408,16 @@ def jacobian(
         return found, remarks
     start.again()
 
-    def work() -> Any:
+    def work(tensors: Mapping[str, Tensor]) -> Any:
         from gradcli.transforms.jets import derivatives
 
         return derivatives.jacobian(
             derivatives.Traced(program, tensors, wrt, names, gradient=False)
         )
 
-    whole = _by_series(work, remarks)
+    whole = _by_series(work, tensors, remarks, tape.values())
     if whole is None:
-        _note_open(tape, remarks)
+        _note_open(tape, remarks, watch.critical)
         return found, remarks
     ends = np.cumsum([0, *(tensors[n].numel() for n in wrt)])
     by = {
@@ -394,7 +457,7 @@ def nth_gradients(
     """
     remarks = Remarks()
 
-    def work() -> Any:
+    def work(tensors: Mapping[str, Tensor]) -> Any:
         from gradcli.transforms.jets import derivatives
 
         seed = None if cotangent is None else np.asarray(cotangent.array)
@@ -402,7 +465,7 @@ def nth_gradients(
 
     own = all(n in tensors for n in leaves)  # and no leaf of the program's own
     own = own and not as_stated
-    series = _by_series(work, remarks) if own and order >= SERIES_FROM else None
+    series = _by_series(work, tensors, remarks) if own and order >= SERIES_FROM else None
     if series is not None and all((f.status == 0).all() for f in series):
         if not is_finite(value.array):
             remarks.closed.update((f"{n}.grad", 1) for n in leaves)
@@ -412,7 +475,9 @@ def nth_gradients(
     found = gradients(value, leaves, cotangent, order)
     if not critical and all(is_finite(g.array) for g in found.values()):
         return found, remarks
-    series = series or (_by_series(work, remarks) if own else None)
+    tape = [g.array for g in found.values()]
+    if own and (series is None or any(np.isinf(a).any() for a in tape)):
+        series = _by_series(work, tensors, remarks, tape)
     if series is None:
         _note_open({f"{n}.grad": g.array for n, g in found.items()}, remarks)
         return found, remarks
@@ -453,7 +518,7 @@ def _slopes(
     """Gradients of the tape, with numbers of power series where they are better, and what is to be said."""
     remarks = Remarks()
 
-    def work() -> Any:
+    def work(tensors: Mapping[str, Tensor]) -> Any:
         from gradcli.transforms.jets import derivatives
 
         traced = derivatives.Traced(
@@ -461,7 +526,7 @@ def _slopes(
         )
         return derivatives.jacobian(traced)
 
-    whole = _by_series(work, remarks)
+    whole = _by_series(work, tensors, remarks, gradients.values())
     if whole is None or whole.values.ndim != 1:
         return dict(gradients), remarks
     ends = np.cumsum([0, *(tensors[n].numel() for n in gradients)])
@@ -487,6 +552,32 @@ def limits_of_hessian(
     one = len(wrt) == 1
     called = {(n, m): f"{n}.hessian" if one else f"{n}.{m}.hessian" for n in wrt for m in wrt}
     return _known({(n, m): (c, found[n].by[m]) for (n, m), c in called.items()}, remarks)
+
+
+def limits_of_summed_hessian(
+    program: Program, tensors: Mapping[str, Tensor], wrt: Sequence[str], names: Names = None
+) -> dict[tuple[str, str], Array] | None:
+    """The second derivatives of the sum of a program's values, by power series alone; None without any."""
+
+    def work(tensors: Mapping[str, Tensor]) -> Any:
+        from gradcli.transforms.jets import derivatives
+
+        value = traced_matrices.value_of(program, tensors, names)
+        seed = np.ones(value.shape)
+        return derivatives.hessian(derivatives.Traced(program, tensors, wrt, names, seed=seed))
+
+    whole = _by_series(work, tensors, Remarks())
+    if whole is None:
+        return None
+    values = np.where(whole.status == 0, whole.values, np.nan)
+    ends = np.cumsum([0, *(tensors[n].numel() for n in wrt)])
+    return {
+        (n, m): values[ends[i] : ends[i + 1], ends[j] : ends[j + 1]].reshape(
+            *tensors[n].shape, *tensors[m].shape
+        )
+        for i, n in enumerate(wrt)
+        for j, m in enumerate(wrt)
+    }
 
 
 def limits_of_gradients(

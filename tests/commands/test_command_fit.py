@@ -88,6 +88,7 @@ SAID = [
     (["T == a*L", "p.csv", "--plot", "x.bmp"], 2, "", "the ending of x.bmp names no format of pictures"),
     (["T == a*L", "p.csv", "-o", "-"], 2, "", "the parameters go to standard output already"),
     (["T == a*L", "p.csv", "--by-rows", "--robust", "huber"], 2, "", "--robust cannot be used with --by-rows: by rows only sums"),
+    (["T == a/(1 + exp(-b*L))", "p.csv", "--by-rows", "--b", "-5000"], 1, "a = 1", "this is a plateau, not a fit"),
     (["T == a*L", "p.csv", "--by-rows", "--starts", "9"], 2, "", "start there: --a VALUE"),
     (["T == a*L", "p.csv", "--by-rows", "--where", "L > 9"], 2, "", "--where L > 9: no row is left"),
     (["T == a*L", "p.csv", "--by-rows", "--sigma", "L=1"], 2, "", "--sigma L=… cannot be used with --by-rows"),

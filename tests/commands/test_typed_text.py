@@ -5,7 +5,9 @@ import json
 import pytest
 from click.testing import CliRunner
 
+import gradcli
 from gradcli.cli import main
+from gradcli.language.located_errors import LanguageError
 
 
 @pytest.mark.parametrize(
@@ -27,3 +29,20 @@ def test_the_caret_stands_under_what_was_typed(argv, source, wrong, hint):
     assert error["source"] == (source or words[0])
     assert error["source"][slice(*error["span"])] == wrong
     assert error["hint"] == hint
+
+
+@pytest.mark.parametrize(
+    ("source", "given", "wrong"),
+    [
+        ("inv(x)", {"along": "V"}, "inv"),
+        ("[inv(x), 2]", {}, "inv"),
+        ("linalg.inv(x)", {"along": "inv(V)"}, "inv"),
+    ],
+)
+def test_functions_show_what_was_given(source, given, wrong):
+    with pytest.raises(LanguageError) as found:
+        gradcli.diff(source, **given)
+    error = found.value
+    assert error.source in (source, given.get("along"))
+    assert error.source[slice(*error.span)] == wrong
+    assert "stack" not in str(error)

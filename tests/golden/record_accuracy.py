@@ -28,6 +28,7 @@ CASES: list[tuple[str, str, list[float], str]] = [
      "hypot for a sum of squares"),
     ("atan2(x, tensor(1e-200))", "mpf(1e-200)/(x*x + mpf(1e-200)**2)", [1e-200, 1e-190],
      "hypot for a sum of squares"),
+    ("i0(x)", "besseli(1, x)", [710.0, -713.0], "exp(x/2) twice for exp(x)"),
     ("special.erfcx(x)", "2*x*exp(x*x)*erfc(x) - 2/sqrt(pi)", [30.0, 1e3, 1e5, 1e8],
      "the asymptotic series from 10 on"),
     ("special.log_ndtr(x)", "npdf(x)/ncdf(x)", [-1e3, -100.0, -50.0], "erfcx for exp of a difference"),

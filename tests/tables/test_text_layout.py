@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 import gradcli
+from gradcli.cli import main
 from gradcli.tables import TableError
 from gradcli.tables.cell_kinds import as_python, is_unit, kind, shape
 from gradcli.tables.delimited import Dialect
@@ -47,6 +49,10 @@ LAYOUTS = [
     ("#,Name,HP\n1,Alba,45\n2,Bea,60\n", ",", "# Name HP", 2, ""),
     ("colour,x\n#ff0000,1\n#00ff00,2\n", ",", "colour x", 2, ""),
     ("id,x,y\n1,2,3\n#2,3,4\n4,5,6\n", ",", "id x y", 2, "line 3 is a remark (#2,3,4)"),
+    ("x\n1\n#5\n2\n", "", "x", 2, "line 3 is a remark (#5)"),
+    ("x y\n1 2\n#5 3\n2 4\n", "", "x y", 2, "line 3 is a remark (#5 3)"),
+    ("x,y\n1,2\n# of one cell\n3,4\n", ",", "x y", 2, ""),
+    ('x,y\n"1",2\n#5,3\n2,4 # its end\n', ",", "x y", 2, "line 3 is a remark (#5,3)"),
     ("sep=;\nt;U\n0;1,5\n1;2,5\n", ";", "t U", 3, "names in line 2 (t, U), decimal commas"),
     ("t;U\n0;1,5\n1;2,5\n", ";", "t U", 2, "decimal commas"),
     ("t\n1,5\n2,25\n", "", "t", 2, "decimal commas"),
@@ -314,6 +320,16 @@ def test_whatever_the_lines_are_no_fault_is_ours(pieces: list[str], told: str) -
         assert error.message
     else:
         assert found.width >= 1
+
+
+@pytest.mark.parametrize(
+    "argv", [("eval", "sum(x)", "--x", "@{}:x", "--by-rows"), ("map", "2*x", "{}")]
+)
+def test_a_remark_far_below_is_said(argv, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n" + "1,1\n" * 3000 + "#7,1\n1,1\n")
+    found = CliRunner().invoke(main, [word.format(path) for word in argv])
+    assert "line 3002 is a remark (#7,1)" in found.stderr and "7" not in found.stdout
 
 
 def test_one_row_below_a_preamble_of_as_many_cells(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcli.columns.optimize.least_squares import Array
+from gradcli.columns.optimize.least_squares import Array, by_differences
 from gradcli.columns.optimize.spaces import Space, tensor_of
 from gradcli.columns.optimize.stated_uncertainties import Stated
 from gradcli.columns.streaming.mapped_program import Rows
@@ -389,7 +389,7 @@ class PassSums:
         """The sums of a part at the point `values[0]`; None where it has no rows."""
         total = Tree(_added)
         for batch, deviation in self.batches(part):
-            r, jac, _ = self.rows.residuals(values[0], batch)
+            r, jac = by_differences(partial(self._residuals, batch), values[0])
             wide = np.hstack([jac, r[:, None]]) / np.reshape(deviation, (-1, 1))
             columns = np.ascontiguousarray(wide.T)
             sums = [[add_reduce(a * b) for b in columns] for a in columns]
@@ -397,6 +397,10 @@ class PassSums:
             count[0] = len(r)
             total.add(np.array([*sums, count]))
         return total.result()
+
+    def _residuals(self, batch: dict[str, Array], x: Array) -> tuple[Array, Array]:
+        r, jac, _ = self.rows.residuals(x, batch)
+        return r, jac
 
     def batches(self, part: Part) -> Iterator[tuple[dict[str, Array], Any]]:
         """The rows of a part as arrays by name, and their deviations."""
@@ -439,10 +443,9 @@ def gathered(
 
     indices: the variables that count elements, whose numbers are whole. Raises LanguageError.
     """
-    made = {
-        n: np.stack([read[i] for i in found], 1) if n in vectors else read[found[0]]
-        for n, found in columns.items()
-    }
+    made = {n: read[found[0]] for n, found in columns.items()}
+    for n in vectors.intersection(columns):
+        made[n] = np.stack([read[i] for i in columns[n]], 1)
     for name in indices:
         if name in made:
             made[name] = whole_numbers(name, made[name])

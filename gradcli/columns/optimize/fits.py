@@ -236,8 +236,7 @@ def fit_in_passes(
         where = None if sums.where is None else f"--where {sums.where.typed}: no row is left"
         raise _usage(where or "there are no rows")
     rows.look({n: a[0] for n, a in first.items()})
-    r, jac, _ = rows.residuals(start, first)
-    check_start(r, jac, rows)
+    check_start(*least_squares.by_differences(lambda x: rows.residuals(x, first)[:2], start), rows)
     lower, upper = limits(rows.start, bounds)
     at = ByPasses(sums, parts, runner, told)
     at(start)  # which counts the rows

@@ -26,6 +26,7 @@ _EPS = 16 * float(np.finfo(float).eps)  # of the numbers, what rounding moves th
 _STEEP = 1e-2  # of the values around, that at a root so steep that rounding is all of it
 _LIMIT = 100  # evaluations for each unknown number, and one more
 _HUGE = 1e100  # in place of a value that is not finite, so that no step is taken there
+_PLATEAU = 2  # pieces of an interval: where a function is 0 on as many, it is 0 between them
 _POLISH = 3  # steps of Newton's at the end
 
 
@@ -115,8 +116,18 @@ def _newton(system: Compiled, x: Array, here: Array) -> tuple[Array, float]:
     return vt[kept].T @ (along[kept] / s[kept]), off
 
 
-def all_roots(system: Compiled, low: float, high: float) -> tuple[list[float], float]:
-    """(the roots of one equation of one number in an interval, how close two may be to be told apart).
+class Roots(NamedTuple):
+    """The roots of an interval, in order; plateaus: where the sides are equal all along, (from, to), whose
+    ends are among the roots; width: how close two may be to be told apart.
+    """
+
+    roots: list[float]
+    plateaus: list[tuple[float, float]]
+    width: float
+
+
+def all_roots(system: Compiled, low: float, high: float) -> Roots:
+    """The roots of one equation of one number in an interval.
 
     Where the sides' difference changes its sign, and where its derivative does beside zero: a grid finds
     them, inverse interpolation makes them exact. A change of sign at a pole or a jump is not a root.
@@ -126,7 +137,6 @@ def all_roots(system: Compiled, low: float, high: float) -> tuple[list[float], f
         {"x": x}, len(x)
     )
     f, slope = found.values.get("", np.full(len(x), np.nan)), found.gradients.get("x", x * np.nan)
-    roots = x[f == 0].tolist()
 
     def value(at: float) -> float:
         return float(system.value(np.array([at]))[0])
@@ -143,6 +153,17 @@ def all_roots(system: Compiled, low: float, high: float) -> tuple[list[float], f
         if function is value or abs(value(at)) <= 1e-9 * max(abs(f[k]), abs(f[k + 1])):
             roots.append(float(at))
 
+    zero = np.concatenate([[False], f == 0, [False]])
+    begins, ends = np.flatnonzero(zero[1:] & ~zero[:-1]), np.flatnonzero(zero[:-1] & ~zero[1:]) - 1
+    roots, plateaus = [], []
+    for i, j in zip(begins.tolist(), ends.tolist(), strict=True):
+        if j - i < _PLATEAU or value(float(x[i] + x[i + 1]) / 2) != 0:
+            roots += x[i : j + 1].tolist()
+            continue
+        first = float(x[i]) if not i else _zero_from(value, float(x[i - 1]), float(x[i]))
+        last = float(x[j]) if j == GRID else _zero_from(value, float(x[j + 1]), float(x[j]))
+        plateaus.append((first, last))
+        roots += [first, last]
     with np.errstate(all="ignore"):
         crossing = np.flatnonzero(f[:-1] * f[1:] < 0)
         turning = np.flatnonzero((slope[:-1] * slope[1:] < 0) & (f[:-1] * f[1:] > 0))
@@ -151,7 +172,19 @@ def all_roots(system: Compiled, low: float, high: float) -> tuple[list[float], f
     for k in turning:
         if np.sign(f[k]) * slope[k] < 0:  # towards zero, and away from it
             add(derivative, int(k))
-    return sorted(set(roots)), (high - low) / GRID
+    return Roots(sorted(set(roots)), plateaus, (high - low) / GRID)
+
+
+def _zero_from(value: Callable[[float], float], outside: float, inside: float) -> float:
+    """The number next to one where a function is not 0, from where on it is, by halves."""
+    while True:
+        at = (outside + inside) / 2
+        if at in (outside, inside):
+            return inside
+        if value(at) == 0:
+            inside = at
+        else:
+            outside = at
 
 
 def _between(function: Callable[[float], float], low: float, high: float) -> float | None:

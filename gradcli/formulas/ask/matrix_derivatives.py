@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
@@ -37,6 +37,7 @@ from gradcli.formulas.derive.differentiate import (
 from gradcli.formulas.simplify.indexed_factors import IndexedFactors
 from gradcli.formulas.simplify.simplify import canonicalise, simplify
 from gradcli.language import run
+from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
 from gradcli.language.program import Program
 from gradcli.transforms import autograd_functional, traced_matrices
 
@@ -198,6 +199,7 @@ def jacobian(
 def _rows(value: Expression, shape: tuple[int, ...], source: Source, word: str) -> Expression:
     """The Jacobian of an expression; that of `cat` or `stack` consists of those of its parts."""
     size = source.size(word)
+    # As one linear map the parts would become slices of u, each with rows of the identity.
     if is_call(value, "cat", "stack") and len(shape) == 1 and not value.data[1] and size:
         parts = value.args[0].args
         rows = [_rows(p, p.shape, source, word) for p in parts]
@@ -224,6 +226,7 @@ def matrix_of(
             f"a matrix of {' by '.join(map(str, shape + size))} numbers is too large to be proved: a "
             "smaller --shape has the same formula"
         )
+    # A matrix without elements has no factors to read off.
     if 0 in shape:
         whole = shape + size if first else size + shape
         return call("zeros", [], whole, [("", whole)])
@@ -232,6 +235,8 @@ def matrix_of(
         return canonicalise(found, symbol)
     if np.asarray(source.arrays[word]).dtype.kind == "c":
         raise NoExpression("the matrix of derivatives by complex numbers has no formula here")
+    # The gradient of sum(u*f(x)) by x is J.T@u, for any u: a formula linear in u, and its factor is J.T. If
+    # x is a number, deriving once more by u gives that factor at once.
     vector = name(SEED, shape, LAST)
     found, symbol = source.slope(alg.multiply(expression, vector), word, shape)
     if not size:  # linear in u: its gradient by u is the factor of u
@@ -274,6 +279,7 @@ class MatrixClaim(Claim):
 
     def size(self, arrays: Arrays) -> int:
         """About how many entries the matrix of all variables by all variables has."""
+        # The Hessian has an element for each pair of numbers, and it is what is compared.
         return super().size(arrays) ** 2
 
     def of_value(self, value: Any, leaves: Mapping[str, Tensor]) -> dict[str, Any]:
@@ -298,12 +304,21 @@ class MatrixClaim(Claim):
         tensors = {n: wrap(np.array(v)) for n, v in arrays.items()}
         if self.found.kind == "Jacobian":
             return removable.limits_of_jacobian(program, tensors, words, self.names)
-        if self.found.kind == "partial" or self.found.shape:
+        if self.found.kind == "partial":
             return None
-        rows = removable.limits_of_hessian(program, tensors, words, self.names)
+        if self.found.shape and self._is_finite(arrays):
+            return None
+        of = removable.limits_of_summed_hessian if self.found.shape else removable.limits_of_hessian
+        rows = of(program, tensors, words, self.names)
         if rows is None:
             return None
         return {label: rows[a, b] for label, (a, b) in blocks.items()}
+
+    def _is_finite(self, arrays: Arrays) -> bool:
+        """Whether the text's numbers are; False where it does not run."""
+        with np.errstate(all="ignore"), suppress(LanguageError, *OPERATION_ERRORS):
+            return all(np.isfinite(v).all() for v in self.run(arrays).values())
+        return False
 
     def _nested(self, leaves: Mapping[str, Tensor], words: Sequence[str]) -> Any:
         """A derivative of higher order: Jacobians nested, one variable after the other."""

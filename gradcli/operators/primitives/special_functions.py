@@ -370,6 +370,13 @@ def _bessel_i(x: Array) -> tuple[Array, Array]:
     return i0e.kernel(x) * half * half, i1e.kernel(x) * half * half
 
 
+def _i1_in_range(x: Array) -> Array:
+    """i1, also where exp(x) is infinite and i1 is not."""
+    found = i1.kernel(x)
+    far = np.isinf(found) & np.isfinite(x)
+    return where(far, _bessel_i(x)[1], found) if far.any() else found
+
+
 def _bessel_j(x: Array) -> tuple[Array, Array]:
     return bessel_j0.kernel(x), bessel_j1.kernel(x)
 
@@ -392,7 +399,7 @@ def _bessel_k(x: Array) -> tuple[Array, Array]:
 class i0:
     """The modified Bessel function of the first kind of order 0."""
 
-    self = lambda g, self: g * i1(self)
+    self = lambda g, self: g * (_i1_in_range(self) if accurate_slopes.is_real(self) else i1(self))
 
 
 @_special(

@@ -15,7 +15,7 @@ from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
 from gradcli.operators.primitives import lapack
-from gradcli.transforms.jets.series import EXACT, Run, Series, as_series, coefficient
+from gradcli.transforms.jets.series import EPS, EXACT, Run, Series, as_series, coefficient
 from gradcli.transforms.jets.traces import NoSeries, Pusher
 from gradcli.transforms.traced_run import traced_run
 
@@ -24,6 +24,7 @@ Array = Any
 # A number; none is finite; not known; lost in rounding.
 FOUND, NONE, UNDECIDED, LOST = 0, 1, 2, 3
 BY_VALUE = 24  # variables of a Hessian by the value's series, which takes n**2 lines
+BESIDE = 200  # lines of one of higher order by the value's, beside the gradient's
 MOST = 400  # variables of one by the gradient's
 ENOUGH = 1e-9  # the bound of an error, relative, with which a number is said
 AGREE = 1e-8  # how far two routes may differ
@@ -628,7 +629,40 @@ def _nth_along(traced: Traced, line: Array, k: int, order: int) -> Found | None:
             found = other if found is None else agreed(found, other)
         except NoSeries:
             pass
+    if found is None or not (found.status == FOUND).all():
+        size = traced.sizes[k]
+        if size > 1 and size * (order + 1) <= BESIDE:
+            aside = _nth_beside(traced, line, k, order)
+            if found is not None:  # the digits of what is known are better
+                known = found.status == FOUND
+                aside = Found(*[np.where(known, a, b) for a, b in zip(found, aside, strict=True)])
+            found = aside
     return found
+
+
+def _nth_beside(traced: Traced, line: Array, k: int, order: int) -> Found:
+    """The same for each element by the value's series along line + s*e, for order + 1 numbers s.
+
+    The derivative of order n along it is a polynomial in s, and n times the wanted one its factor of s.
+    """
+    at, size = int(np.flatnonzero(line)[0]), traced.sizes[k]
+    most = order // 2 + 2  # all within 1, so that no element of the line becomes 0
+    steps = np.array([(-1.0) ** m * (m // 2 + 1) / most for m in range(order + 1)])
+    unit = np.eye(traced.size)[at : at + size]
+    lines = (line + steps[None, :, None] * unit[:, None, :]).reshape(-1, traced.size)
+    every = along(traced, lines, order, True).at(order)
+    values, bounds, status = (x.reshape(size, order + 1) for x in every)
+    weights = lapack.inverse(np.vander(steps, increasing=True))[0][1] / order
+    none = (status == NONE).any(1)
+    known = (status == FOUND).all(1)
+    made = Found(
+        np.nan_to_num(values) @ weights,
+        bounds @ np.abs(weights) + 8 * EPS * (np.abs(np.nan_to_num(values)) @ np.abs(weights)),
+        np.where(none, NONE, np.where(known, FOUND, UNDECIDED)),
+    )
+    shape = traced.arrays[traced.wrt[k]].shape
+    made = judged(made, float(np.abs(made.values[known]).max(initial=0.0)))
+    return Found(*[x.reshape(shape) for x in made])
 
 
 PROBLEMS = (NoSeries, RuntimeError, NotImplementedError, LanguageError, ValueError)

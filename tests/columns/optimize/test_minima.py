@@ -226,8 +226,10 @@ def test_as_many_equations_as_numbers() -> None:
         ("tanh(1e12*(x - 0.31))", 0, 1, [0.31]),
         ("x**2 + 1 == 0", -1, 1, []),
         ("x == 0", 0, 1, [0]),
+        ("relu(x - 2)*relu(3 - x)", 0, 5, [0, 2, 3, 5]),
+        ("floor(x)", -3, 3, [0, np.nextafter(1, 0)]),
     ],
 )
 def test_all_roots(source: str, low: float, high: float, roots: list[float]) -> None:
-    made, _ = all_roots(system(source, 1.0)[0], low, high)
+    made = all_roots(system(source, 1.0)[0], low, high).roots
     assert made == pytest.approx(roots, rel=1e-8, abs=1e-15)

@@ -48,7 +48,7 @@ def test_digits_of_pytorch_where_they_are_asked_for(source: str) -> None:
         with pytorchs():
             found = derivative(source, entry["x"])
         lost = abs(entry["torch"] - entry["exact"])
-        assert abs(found - entry["torch"]) <= 0.25 * lost, entry
+        assert found == entry["torch"] or abs(found - entry["torch"]) <= 0.25 * lost, entry
 
 
 @pytest.mark.parametrize("dtype", [gradcli.float32, gradcli.float16])

@@ -55,9 +55,10 @@ _MODES: dict[str, tuple[int, int, Step]] = {
 
 def _is_single(*tensors: Tensor) -> bool:
     """Whether PyTorch runs all steps as one operation: on float32, and where no transform takes part."""
-    if not modes.nothing_listens():
+    state = modes.current()
+    if modes.differentiating or state.levels or state.batched or state.recorder:
         return False
-    return all(
+    return not any(modes.forward_levels()) and all(
         type(t.array) is np.ndarray and t.array.dtype == np.float32 and t.array.size
         for t in tensors
     )
