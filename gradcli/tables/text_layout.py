@@ -347,8 +347,7 @@ def stated_end(text: str, begin: int = 0) -> int | None:
 
     begin: the place of the first row.
     """
-    signs = (">>>", "***", "===")  # looked for first: faster than the pattern
-    if not any(sign in text and ("\n" + sign in text or text.startswith(sign)) for sign in signs):
+    if not any(sign in text for sign in ">*="):  # far faster than the pattern
         return None
     found = _END.search(text, begin)
     return None if found is None else found.start()
