@@ -537,7 +537,46 @@ def picture() -> str:
     return inspect(value, source=source, names=names, grads=True).to_svg()
 
 
+BACKWARD = ["h = tanh(w*x + b); (h - y)**2", "--w", "0.5", "--x", "2", "--b", "-0.3", "--y", "1",
+            "--wrt", "w,b"]  # fmt: skip
+SECONDS = 1.6  # that a step is shown
+
+
+def animation() -> str:
+    """The backward pass that the start page shows: the pictures of `--frames`, one after the other."""
+    import tempfile
+
+    from click.testing import CliRunner
+
+    from gradcli.cli import main
+
+    with tempfile.TemporaryDirectory() as folder:
+        CliRunner().invoke(main, ["graph", *BACKWARD, "--frames", folder], catch_exceptions=False)
+        paths = sorted(Path(folder).glob("*.svg"), key=lambda path: int(path.stem.split("-")[1]))
+        frames = [path.read_text(encoding="utf-8") for path in paths]
+    size = re.search(r'width="(\d+)" height="(\d+)"', frames[0])
+    assert size is not None
+    whole = SECONDS * len(frames)
+    look = (
+        f".step {{ opacity: 0; animation: step {whole:g}s step-end infinite }} "
+        f"@keyframes step {{ 0% {{ opacity: 1 }} {100 / len(frames):g}% {{ opacity: 0 }} }} "
+        "@media (prefers-reduced-motion: reduce) { .step { animation: none } "
+        ".step:last-child { opacity: 1 } }"
+    )
+    delays = [
+        f'<g class="step" style="animation-delay: {SECONDS * k:g}s">' for k in range(len(frames))
+    ]
+    steps = [f"{begin}\n{frame.strip()}\n</g>" for begin, frame in zip(delays, frames, strict=True)]
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[1]}" height="{size[2]}" '
+        f'viewBox="0 0 {size[1]} {size[2]}">\n<style>{look}</style>\n'
+        + "\n".join(steps)
+        + "\n</svg>\n"
+    )
+
+
 PAGES = {
+    "backward.svg": animation,
     "language.md": language,
     "names.md": name_lists,
     "grammar.md": grammar,
@@ -563,13 +602,15 @@ def pages() -> dict[str, str]:
 
 DECAY = "t,y\n" + "".join(f"{t},{3 * 0.6**t + 0.1 * (-1) ** t:.3f}\n" for t in range(1, 9))
 PLOTS = {  # by matplotlib, whose releases draw a little differently: written only when asked for
-    "curve": ["plot", "x*sin(x)", "--x", "-10:10", "--at", "2"],
-    "contours": ["plot", "(1-x)**2 + (y-x**2)**2", "--x", "-2:2", "--y", "-1:3", "--descend", "0.1",
+    "curve.svg": ["plot", "x*sin(x)", "--x", "-10:10", "--at", "2"],
+    "implicit.svg": ["plot", "x**2 + y**2 == 1, y == x**2", "--x", "-1.5:1.5", "--y", "-1.5:1.5",
+                     "--at", "x=0.6,y=0.8", "--width", "46", "--height", "46"],
+    "contours.png": ["plot", "(1-x)**2 + (y-x**2)**2", "--x", "-2:2", "--y", "-1:3", "--descend", "0.1",
                  "--at", "x=-1.5,y=2"],
-    "surface": ["plot", "sin(x)*cos(y)", "--x", "-3:3", "--y", "-3:3", "--surface"],
-    "columns": ["plot", "y", "-", "--sigma", "0.1"],
-    "table": ["plot", "y == a*exp(-t/2)", "-", "--a", "3"],
-    "jacobian": ["jacobian", "tanh(A@x)", "--x", "linspace(0,1,20)", "--wrt", "x",
+    "surface.png": ["plot", "sin(x)*cos(y)", "--x", "-3:3", "--y", "-3:3", "--surface"],
+    "columns.png": ["plot", "y", "-", "--sigma", "0.1"],
+    "table.png": ["plot", "y == a*exp(-t/2)", "-", "--a", "3"],
+    "jacobian.png": ["jacobian", "tanh(A@x)", "--x", "linspace(0,1,20)", "--wrt", "x",
                  "--A", "sin(arange(400.)).reshape(20,20)"],
 }  # fmt: skip
 
@@ -583,11 +624,14 @@ def plots() -> None:
 
     (FOLDER / "plots").mkdir(exist_ok=True)
     for name, words in PLOTS.items():
-        path = FOLDER / "plots" / f"{name}.png"
+        path = FOLDER / "plots" / name
         command = [sys.executable, "-m", "gradcli", *words, "-o", str(path)]
         subprocess.run(command, input=DECAY, text=True, check=True)
+        if path.suffix == ".png":
+            pictures.pack(path)
     (FOLDER / "plots" / "repl.svg").write_text(pictures.session(), encoding="utf-8")
     pictures.notebook(FOLDER / "plots" / "notebook.png")
+    pictures.pack(FOLDER / "plots" / "notebook.png")
 
 
 if __name__ == "__main__":

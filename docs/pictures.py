@@ -59,6 +59,14 @@ def _style(char: Any) -> Style:
     return Style(color=known[0], bgcolor=known[1], bold=char.bold, reverse=char.reverse)
 
 
+def pack(path: Path) -> None:
+    """Write a picture anew with 96 colours: a third of its bytes, and the same to the eye."""
+    from PIL import Image
+
+    with Image.open(path) as picture:
+        picture.convert("RGB").quantize(96, dither=Image.Dither.NONE).save(path, optimize=True)
+
+
 def notebook(path: Path) -> None:
     """The example notebook as a picture."""
     browser = shutil.which("chromium") or shutil.which("google-chrome")

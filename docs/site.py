@@ -55,8 +55,17 @@ def function_pages() -> Iterator[tuple[str, str]]:
         links = ", ".join(f"[`{entry.name}`]({entry.name}.md)" for entry in found)
         index.append(f"## {family}\n\n{links}\n")
         for entry in found:
-            yield f"functions/{entry.name}.md", _page(entry, family)
+            menu = _menu(family, [one.name for one in found], entry.name)
+            yield f"functions/{entry.name}.md", f"{_page(entry, family)}\n{menu}"
     yield "functions/index.md", "\n".join(index)
+
+
+def _menu(family: str, names: list[str], own: str) -> str:
+    """The other functions of a family. The search leaves it out: it would find every page of the family."""
+    links = [f"**{name}**" if name == own else f"[{name}]({name}.md)" for name in names]
+    up = f"[All functions](index.md) › [{family}](index.md#{family.replace(' ', '-')})"
+    listed = "\n".join(f"- {link}" for link in links)
+    return f'<div class="family" data-search-exclude markdown>\n\n{up}\n\n{listed}\n\n</div>\n'
 
 
 def _page(entry: Any, family: str) -> str:
@@ -96,7 +105,6 @@ def _page(entry: Any, family: str) -> str:
     command = example(entry)
     if command:
         parts.append(f"## Example\n\n```sh\n{command}\n```\n")
-    parts.append(f"Family: [{family}](index.md#{family.replace(' ', '-')}).\n")
     return "\n".join(parts)
 
 

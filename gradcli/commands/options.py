@@ -580,7 +580,12 @@ def _request(
         shown = [n for n in names if n in shown or n in texts]
     alone = name_list(params["wrt"], "--wrt", None) if declaration.open_variables else None
     alone = alone if alone and not shown else []  # a constant differentiated by what is not in it
-    wrt = name_list(params.pop("wrt"), "--wrt", shown or alone)
+    assigned: Iterable[str] = ()
+    if params["wrt"] and "retain" in params:
+        from gradcli.language.scope_checks import assigned_names
+
+        assigned = assigned_names(program)
+    wrt = name_list(params.pop("wrt"), "--wrt", shown or alone, assigned=assigned)
     session = ctx.obj if ctx.obj is not None else SessionNames({})
     tensors = {n: t for n, t in session.tensors.items() if n in shown and n not in texts}
     texts |= {n: _text_in_session(n, tensor) for n, tensor in tensors.items()}

@@ -138,7 +138,10 @@ class Plot:
         if unsaid and len(self.runs) == 2:
             self.runs = {name: self.runs[name] for name in sorted(self.runs, key=_upward)}
         if not self.runs:
-            hint = f"as in --{[*request.names, 'x'][0]} -10:10"
+            name = [*request.names, "x"][0]
+            ends = request.texts.get(name, "").strip("[]() ").split(",")
+            ends = [end.strip() for end in ends] if len(ends) == 2 else ["-10", "10"]
+            hint = f"as in --{name} {':'.join(ends)}"
             raise usage("no variable has a range to draw over", hint=hint)
         if len(self.runs) > 2:
             raise usage(
@@ -268,6 +271,8 @@ class Plot:
 
         name, (low, high) = next(iter(self.runs.items()))
         points, view = self.points, self.view
+        if self.options.surface:
+            raise usage("--surface is of two variables", hint=f"as in --{name} 0:1 --y 0:1")
         order = self.options.order
         if order == 1 and (points is not None or self.equations is not None):
             order = 0
@@ -285,7 +290,11 @@ class Plot:
                 x, found = curves.sample(columns, low, high)
             for k, y in enumerate(found[: order + 1]):
                 lines.append(Line(x, y, _derivative(label, name, k), _DASHES[min(k, 3)]))
-            if self.options.at is not None:
+            if self.options.descend is not None:
+                path = self._descent(_at_first(columns), [name])
+                y = columns(path[:, 0])[0]
+                lines.append(Line(path[:, 0], y, "gradient descent", points=True))
+            elif self.options.at is not None:
                 lines.append(self._tangent(columns, name, (low, high), label))
         if not any(np.isfinite(line.y).any() for line in lines):
             raise LanguageError(
@@ -296,7 +305,9 @@ class Plot:
         if form in ("json", "csv", "plain"):
             self._write(name, lines, form)
             return
-        shown = [view.inside(line.x, line.y) for line in lines if len(line.x) > 2]
+        shown = [
+            view.inside(line.x, line.y) for line in lines if len(line.x) > 2 and not line.points
+        ]
         label = lines[0].label if len(lines) == 1 else ""
         if points is None:
             ends = curves.limits(shown, log=view.log("y"))
@@ -393,12 +404,17 @@ class Plot:
                 hint="gradcli map writes a grid's values",
             )
         across, up = np.linspace(*x, GRID), np.linspace(*y, GRID)
-        grid = self._grid(function, (first, second), across, up)
+        points = (part.ravel() for part in np.meshgrid(across, up))
+        grid = self._grid(function, (first, second), *points)
         values, *slopes = (part.reshape(GRID, GRID) for part in grid)
         if not np.isfinite(values).any():
             raise usage("there is no number to draw", hint=f"--{first} FROM:TO says where")
         descends = self.options.descend is not None
-        path = self._descent(function, (first, second)) if descends else None
+
+        def at(points: Any) -> list[Any]:
+            return self._grid(function, (first, second), points[:, 0], points[:, 1])
+
+        path = self._descent(at, [first, second]) if descends else None
         self.canvas.draw(
             Contours(
                 across,
@@ -414,12 +430,12 @@ class Plot:
         )
 
     def _grid(self, function: Any, names: tuple[str, str], across: Any, up: Any) -> list[Any]:
-        """The value and both derivatives at all points of a grid, row by row."""
+        """The value and both derivatives at points."""
         import numpy as np
 
         from gradcli.columns.streaming.mapped_program import Rows
 
-        x, y = (part.ravel() for part in np.meshgrid(across, up))
+        x, y = (np.array(part) for part in (across, up))
         with np.errstate(all="ignore"):
             result = Rows(function, self.shared, names)(
                 dict(zip(names, (x, y), strict=True)), len(x)
@@ -432,13 +448,14 @@ class Plot:
             part[list(result.refused)] = np.nan
         return found
 
-    def _descent(self, function: Any, names: tuple[str, str]) -> Any:
+    def _descent(self, slopes: Callable[[Any], list[Any]], names: list[str]) -> Any:
+        """The points of gradient descent, a row each. slopes: the value and the slopes at points."""
         import numpy as np
 
-        point = np.array(self._point(list(names)))
+        point = np.array(self._point(names))
         path = [point]
         for _ in range(self.options.steps):
-            _, *slope = self._grid(function, names, point[:1], point[1:])
+            slope = slopes(point[None])[1 : len(names) + 1]
             point = point - self.options.descend * np.concatenate(slope)
             if not np.isfinite(point).all() or np.abs(point).max() > 1e150:
                 output.note(
@@ -478,3 +495,8 @@ def _derivative(label: str, name: str, order: int) -> str:
         return label
     power = "" if order == 1 else str(order).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
     return f"d{power}/d{name}{power} {label}" if len(label) < 30 else f"d{power}/d{name}{power}"
+
+
+def _at_first(columns: Callable[[Any], list[Any]]) -> Callable[[Any], list[Any]]:
+    """A function of points with one coordinate, a row each."""
+    return lambda points: columns(points[:, 0])

@@ -171,10 +171,12 @@ def name_list(
     *,
     every: bool = False,
     what: str = "a variable of the expression",
+    assigned: Iterable[str] = (),
 ) -> list[str] | None:
     """The names in `a,b`, of an option that may be given several times; None if it is not given.
 
-    known: those that it may name, None for any. With `every`, `all` means all that are known.
+    known: those that it may name, None for any. assigned: those that the program makes. With `every`, `all`
+    means all that are known.
     """
     given = [word for text in texts or () for word in re.split(r"[,\s]+", text) if word]
     if not texts:
@@ -191,9 +193,12 @@ def name_list(
     for name in names:
         if name not in known:
             names_known = ", ".join(known) if known else "none"
+            hint = did_you_mean(suggest(name, known))
+            if name in assigned:
+                hint = f"the program makes it: --retain {name} prints its gradient"
             raise usage(
                 f"{option}: {name!r} is not {what} (there are: {names_known})",
-                hint=did_you_mean(suggest(name, known)),
+                hint=hint,
                 kind="name",
             )
     return names

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from gradcli.graphs import value_text, vjp_text
 from gradcli.graphs.layered_layout import Layout
 from gradcli.graphs.pictures import Picture
-from gradcli.graphs.svg import Frame, label_of, picture_to_svg
+from gradcli.graphs.svg import Frame, caption_width, label_of, picture_to_svg
 from gradcli.graphs.traversal import LEAF, Walk, class_name
 
 FLOW_WIDTH = 24
@@ -27,15 +27,19 @@ def frames(picture: Picture, graph: StepFrames) -> Iterator[str]:
     steps = [] if graph.recorder is None else list(graph.recorder.steps)
     steps = [step for step in steps if step.node in graph.skeleton.ids]
     flows = [_flows(step, picture.options.precision) for step in steps]
-    room = _room(picture, layout, steps, flows, graph.skeleton)
+    left, right = _room(picture, layout, steps, flows, graph.skeleton)
     count = len(steps)
-    yield picture_to_svg(picture, Frame(caption=f"0 / {count}", room=room), layout)
-    done: set[int] = set()
+    captions = [f"0 / {count}"]
     for number, (step, sent) in enumerate(zip(steps, flows, strict=True), 1):
-        i = graph.skeleton.ids[step.node]
-        name = picture.describer.label(i)
+        name = picture.describer.label(graph.skeleton.ids[step.node])
         words = f"{number} / {count}   {class_name(step.node)}{f' {name}' if name else ''}"
-        words = "   ".join([words, *_rules(step.node, sent)])
+        captions.append("   ".join([words, *_rules(step.node, sent)]))
+    wide = max(map(caption_width, captions))  # all pictures are as wide as the longest caption
+    room = left, max(right, wide - layout.width - left)
+    yield picture_to_svg(picture, Frame(caption=captions[0], room=room), layout)
+    done: set[int] = set()
+    for words, step, sent in zip(captions[1:], steps, flows, strict=True):
+        i = graph.skeleton.ids[step.node]
         yield picture_to_svg(picture, Frame(set(done), i, sent, words, room), layout)
         done.add(i)
 

@@ -57,6 +57,11 @@ class Frame:
     room: tuple[float, float] = (0.0, 0.0)  # at the left and right edges, for labels of any step
 
 
+def caption_width(text: str) -> float:
+    """How wide a caption is, in pixels."""
+    return columns(text) * 7.0
+
+
 KEY = "\0"  # stands for what tells a picture from others until its text is known
 
 
@@ -119,7 +124,7 @@ class _Svg:
         caption = self.frame.caption if self.frame else ""
         if caption:
             height += 30
-            width = max(width, columns(caption) * 7.0 + 2 * MARGIN)
+            width = max(width, caption_width(caption) + 2 * MARGIN)
         cards = self.picture.cards
         own = f' class="{KEY}"' if self.auto else ""
         text = "\n".join(

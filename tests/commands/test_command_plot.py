@@ -38,6 +38,13 @@ def test_pictures_on_a_terminal_are_as_they_were() -> None:
     assert drawn() == GOLDEN.read_text(encoding="utf-8")
 
 
+def test_gradient_descent_of_one_variable() -> None:
+    argv = ("plot", "x**2", "--x", "-2:2", "--descend", "0.5", "--at", "1", "--width", "40")
+    found = run(*argv)
+    assert "•• gradient descent" in found.stdout
+    assert found.stderr == "gradcli: note: after 50 steps of 0.5: x = 0\n"
+
+
 def test_poles_do_not_flatten_a_surface() -> None:
     shown = run(
         "plot", "1/(x*y)", "--x", "-1:1", "--y", "-1:1", "--surface", "--width", "60"

@@ -100,6 +100,14 @@ def test_what_is_said(argv: list[str], words: str) -> None:
          "plot 'sin(x), cos(x)' --x 0:6"),
         ("graph x**2 --x 2 -o a.svg -o b.dot", "-o is given twice: a.svg and b.dot",
          "graph x**2 --x 2 --format svg"),
+        ("plot sin(x) --x 0..2pi", "a range is written 0:2*pi", "plot sin(x) --x 0:2*pi"),
+        ("plot sin(x) --x 0:2pi", "here it is written 2*pi", "plot sin(x) --x 0:2*pi"),
+        ("plot sin(x) --x 0,6", "as in --x 0:6", "plot sin(x) --x 0:6"),
+        ("eval limit(sin(x)/x) --x 0", "there are no limits", "jacobian sin(x)/x --x 0"),
+        ("grad 'h = 2*w; h**2' --w 1 --wrt h", "--retain h prints its gradient",
+         "grad 'h = 2*w; h**2' --w 1 --retain h"),
+        ("plot x**2 --x 0:1 --surface", "--surface is of two variables",
+         "plot x**2+y**2 --x 0:1 --y 0:1 --surface"),
         ("eval 'x ± 0.1' --x 3", "with the value: --x 3±0.1", "eval x**2 --x 3±0.1"),
     ], parts=1)  # fmt: skip
 def test_what_is_advised_is_a_line_that_works(

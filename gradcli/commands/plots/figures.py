@@ -21,10 +21,12 @@ _INK = {"light": ("#ffffff", "#1f2933", "#d7dde4"), "dark": ("#14181d", "#d9e0e7
 
 
 @contextmanager
-def figure(theme: str, size: tuple[float, float], rows: int = 1) -> Iterator[Any]:
+def figure(
+    theme: str, size: tuple[float, float], rows: int = 1, layout: Any = "constrained"
+) -> Iterator[Any]:
     """A figure in the colours of a theme: (the figure, its axes, its colours). Raises ImportError.
 
-    size: width and height in inches. rows: two for a curve with its residuals below.
+    size: width and height in inches. rows: two for a curve with its residuals below. layout: matplotlib's.
     """
     import matplotlib
 
@@ -41,7 +43,7 @@ def figure(theme: str, size: tuple[float, float], rows: int = 1) -> Iterator[Any
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
-        found = Figure(figsize=size, layout="constrained")
+        found = Figure(figsize=size, layout=layout)
         FigureCanvasAgg(found)
         yield found, _COLOURS[theme]
 
@@ -56,7 +58,9 @@ def saved(found: Any, form: str) -> bytes:
 
 def curves(picture: Curves, form: str, theme: str, size: tuple[float, float]) -> bytes:
     """Curves over one variable; with residuals, these below."""
-    with figure(theme, size) as (found, colours):
+    # Axes with one scale are narrower than the room they have: "compressed" moves them together.
+    layout = "compressed" if picture.alike else "constrained"
+    with figure(theme, size, layout=layout) as (found, colours):
         many = bool(picture.residuals)
         axes = found.subplots(2 if many else 1, sharex=True, squeeze=False,
                               gridspec_kw={"height_ratios": [3, 1] if many else [1]})[:, 0]  # fmt: skip
@@ -67,7 +71,11 @@ def curves(picture: Curves, form: str, theme: str, size: tuple[float, float]) ->
         ]
         _scale(axes[0].yaxis, picture.y, max(int(size[1]), 3))
         _scale(axes[-1].xaxis, picture.x, max(int(size[0]), 3))
-        _legend(axes[0], handles, [line.label for line in picture.lines], picture.remark)
+        wide = size[0]
+        if picture.alike:  # the axes are narrower than the figure
+            spans = [axis.ends[1] - axis.ends[0] for axis in (picture.x, picture.y)]
+            wide = min(wide, size[1] * spans[0] / spans[1])
+        _legend(axes[0], handles, [line.label for line in picture.lines], picture.remark, wide)
         if any(line.blocks for line in picture.lines):
             axes[0].yaxis.get_major_locator().set_params(integer=True)
         if picture.alike:
@@ -121,8 +129,10 @@ def _scale(of: Any, axis: Axis, most: int) -> None:
         of.set_minor_formatter(NullFormatter())
 
 
-def _legend(axes: Any, handles: Sequence[Any], labels: Sequence[str], remark: str) -> None:
-    """The legend above the axes, where it hides nothing."""
+def _legend(
+    axes: Any, handles: Sequence[Any], labels: Sequence[str], remark: str, size: float
+) -> None:
+    """The legend above the axes, where it hides nothing. size: how wide they are, in inches."""
     from matplotlib.lines import Line2D
 
     said = [(h, t) for h, t in zip(handles, labels, strict=True) if t]
@@ -130,7 +140,7 @@ def _legend(axes: Any, handles: Sequence[Any], labels: Sequence[str], remark: st
     if remark:
         handles, labels = [*handles, Line2D([], [], linestyle="none")], [*labels, remark]
     wide = sum(map(len, labels)) + 6 * len(labels)
-    room = 14 * float(axes.figure.get_figwidth())  # letters of the legend's size beside each other
+    room = 14 * size  # letters of the legend's size beside each other
     axes.legend(
         handles, labels, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2, fontsize=9,
         ncols=len(labels) if wide <= room else max(int(len(labels) * room / wide), 1),

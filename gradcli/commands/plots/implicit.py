@@ -234,7 +234,7 @@ def _inside(points: Any, ends: Ends) -> bool:
 def _around(points: Any, span: float) -> Ends:
     """Round ends around points, with room; span: how long the longer of both axes is."""
     low, high = float(np.nanmin(points)), float(np.nanmax(points))
-    power = 10.0 ** np.floor(np.log10(span / 4))
-    step = power * next(n for n in (1, 2, 5, 10) if n * power >= span / 4 * (1 - 1e-6))
+    power = 10.0 ** np.floor(np.log10(span / 8))
+    step = power * next(n for n in (1, 2, 5, 10) if n * power >= span / 8 * (1 - 1e-6))
     first, last = np.floor((low - span / 8) / step), np.ceil((high + span / 8) / step)
     return float(f"{first * step:.12g}"), float(f"{last * step:.12g}")

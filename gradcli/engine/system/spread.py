@@ -68,8 +68,25 @@ ASYMMETRIC = (
 )
 
 
+# 0..5, [0...5], 0 to 5
+_ENDS = r"\s*[(\[]?\s*([^.,\s]+(?:\.\d+)?)\s*(?:\.\.+|…|\bto\b)\s*([^\s\])]+)[\])]?\s*"
+
+
+def _with_products(text: str) -> str:
+    """A text with 2*pi in place of 2pi."""
+    return re.sub(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(?:pi|π)(?!\w)", r"\1*pi", text, flags=re.A)
+
+
 def unit_hint(text: str) -> str | None:
-    """What to do about a number with a unit, `99.4cm`, `9.81 m/s**2`; None for any other text."""
+    """What to do about a number with a unit, `99.4cm`, `9.81 m/s**2`; None for any other text.
+
+    2pi is no number with a unit, and 0..2pi, in brackets or not, a range.
+    """
+    ends = re.fullmatch(_ENDS, text)
+    if ends is not None:
+        return f"a range is written {_with_products(ends[1])}:{_with_products(ends[2])}"
+    if (product := _with_products(text)) != text:
+        return f"here it is written {product}"
     pattern = rf"\s*\(?{_NUMBER}[^A-Za-zµΩ°%]*\s*([A-Za-zµΩ°]+)(?:[/*,].*)?"
     match = re.fullmatch(pattern, text, re.A)
     if match is None or re.fullmatch(r"[eEjJ]|inf|nan", match[1]):
