@@ -288,7 +288,7 @@ _LEFT_OUT = (
     (
         r"module 'torch\.nn' has no attribute '[A-Z]",
         "programs have no modules: write the function of nn.functional, as in linear(x, w, b); "
-        "in Python, gradcli.nn has them",
+        "in Python, gradcli.nn has them; gradcli graph --torch FILE.py runs it with PyTorch",
     ),
     (
         r"module 'torch' has no attribute 'optim'",
