@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gradcli import language
 from gradcli.columns.compiler import Untraceable, trace_numpy
 from gradcli.columns.compiler.compiled_function import CompiledProgram
+from gradcli.commands import output
 from gradcli.commands.question import GRADIENT
 from gradcli.commands.request_evaluation import Evaluation, cotangent_array, drawn
 from gradcli.engine.core.tensor import Tensor, wrap
@@ -51,6 +52,8 @@ def compiled(question: Question, variables: dict[str, Any], integers: list[str])
     before, gradients = drawn(), question.asked == GRADIENT
     trace = trace_numpy(function, arrays, wrt=wrt, cotangent=start, backward=gradients, fixed=True)
     made = CompiledProgram(trace, native=request.native)
+    if request.native and (calls := made.not_as_c()):
+        output.note(f"--native: NumPy runs {', '.join(calls)}")
     try:
         with uncollected():
             value, *grads = made.run(*arrays.values())

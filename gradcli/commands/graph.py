@@ -17,6 +17,7 @@ from gradcli.language.located_errors import OPERATION_ERRORS, did_you_mean, sugg
 if TYPE_CHECKING:
     from gradcli.commands.output import Style
     from gradcli.commands.request import Request
+    from gradcli.commands.torch_program import Ran
     from gradcli.engine.system.process import AnyContext
     from gradcli.graphs.inspection import Graph
     from gradcli.language.located_errors import LanguageError
@@ -191,6 +192,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         watched = {
             "values": stats_of if shown["values"] or anomalies else norm_of if norms else None,
             "gradients": shown["grads"] or anomalies,
+            "operands": options.forward,
             "norms": options.diagnose,
             "anomalies": anomalies,
             "timed": options.time,
@@ -317,13 +319,34 @@ def _torch_graph(
     graph = ran.graph(wanted)
     graph.program = ran.title(wanted)
     if watched["gradients"] or watched["norms"]:
-        try:
-            graph.backpropagate()
-        except RuntimeError as error:
-            if not watched["norms"]:
-                raise _not_backward(error) from error
-            graph.error = graph.error or str(error)
+        _measure(graph, ran, watched["norms"])
     return graph
+
+
+def _measure(graph: Graph, ran: Ran, norms: bool) -> None:
+    """Find what reaches the nodes. norms: for a diagnosis, which goes on where that cannot be found."""
+    try:
+        ran.watch.measure()
+    except RuntimeError as error:  # of a pass that has run: what it needs has changed since
+        refused = _not_again(error, ran.watch.facts.step)
+        if not norms:
+            raise refused from error
+        output.note(f"sizes of gradients are not judged: {refused.hint}")
+        return
+    try:
+        graph.backpropagate()
+    except RuntimeError as error:
+        if not norms:
+            raise _not_backward(error) from error
+        graph.error = graph.error or str(error)
+
+
+def _not_again(error: RuntimeError, steps: int) -> LanguageError:
+    from gradcli.language.located_errors import LanguageError
+
+    hint = "the program has changed since what its last backward pass needs: "
+    hint += f"--steps {steps} looks at that pass while it runs"
+    return LanguageError(str(error), kind="runtime", hint=hint, usage=False)
 
 
 def _choose_modules(graph: Graph, shown: dict[str, Any], form: str) -> None:

@@ -79,10 +79,20 @@ def raise_at_orders(ctx: AnyContext, request: Request, order: int, cotangent: An
                 continue
             start = resolve("ones_like")(tensor.detach()) if given is None else given
             graph = graph_of(evaluation, tensor, values)
-            with tracing(request.source, check=True) as passed:
+            with tracing(request.source, check=True, span_of=_spans(graph)) as passed:
                 found += grad(tensor, leaves, start, create_graph=True, allow_unused=True)
             raise_anomaly(evaluation, graph, values, passed.recorder)
         tensors, given = [t for t in found if t is not None], None
+
+
+def _spans(graph: Graph) -> Callable[[Any], tuple[int, int] | None]:
+    """The place in the source of each node of a graph."""
+
+    def of(node: Any) -> tuple[int, int] | None:
+        number = graph.describer.id_of(node)
+        return getattr(node, "span", None) if number is None else graph.describer.span(number)
+
+    return of
 
 
 def raise_on_anomalies(evaluation: Evaluation, values: Values | None) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 SOME = 3  # notes that are written; of more, how many there are
 FEW = 3  # numbers that are written out
 PORT = "jax"  # whose answer a note has besides PyTorch's
+NEWER = "torch-2.14"  # which takes another slope at some places than the reference
 
 
 class Note:
@@ -167,12 +168,15 @@ def notes(watched: Watched, source: str, order: int = 1) -> list[Note]:
     found = watched.findings()
     if not found:
         return []
-    from gradcli.transforms.other_systems import like
+    from gradcli.transforms.other_systems import has_rules_of_its_own, like
     from gradcli.transforms.recorded_answers import system
 
-    port = system(PORT)
-    assert port is not None
+    port, newer = system(PORT), system(NEWER)
+    assert port is not None and newer is not None
     theirs = None if watched.rows else like(watched, port, source)
+    later = None
+    if not watched.rows and has_rules_of_its_own(watched, newer):
+        later = like(watched, newer, source)
     by_place: dict[tuple[Place | None, str], dict[str, list[Side]]] = {}
     for one in found:
         for side in one.sides:
@@ -184,7 +188,7 @@ def notes(watched: Watched, source: str, order: int = 1) -> list[Note]:
             by_place.setdefault((place, kind), {}).setdefault(one.name, []).append(side)
     sizes = {one.name: one for one in found}
     return [
-        _note(place, kind, sides, sizes, source, theirs, order)
+        _note(place, kind, sides, sizes, source, (later, theirs), order)
         for (place, kind), sides in by_place.items()
     ]
 
@@ -195,7 +199,7 @@ def _note(
     by: Mapping[str, list[Side]],
     found: Mapping[str, Found],
     source: str,
-    theirs: Like | None,
+    theirs: tuple[Like | None, Like | None],
     order: int,
 ) -> Note:
     where = " of the gradient" if order > 1 else place_of(place, source)
@@ -275,17 +279,30 @@ def _subject(name: str, sides: list[Side], count: int, size: int) -> str:
     return f"{name}[{', '.join(map(str, index))}]" if index else name
 
 
-def _takes(every: list[Side], by: Mapping[str, list[Side]], theirs: Like | None) -> str:
-    """What PyTorch takes there, and JAX where that is something else."""
+def _takes(
+    every: list[Side], by: Mapping[str, list[Side]], theirs: tuple[Like | None, Like | None]
+) -> str:
+    """What PyTorch takes there, and its newer version and JAX where that is something else."""
+    later, port = (_others_slopes(every, by, one) for one in theirs)
+    text = f"PyTorch takes {_spread([s.taken for s in every])}"
+    if later is not None:
+        text = (
+            f"PyTorch 2.13 takes {_spread([s.taken for s in every])}, 2.14 takes {_spread(later)}"
+        )
+    return text if port is None else f"{text} (JAX {_spread(port)})"
+
+
+def _others_slopes(
+    every: list[Side], by: Mapping[str, list[Side]], theirs: Like | None
+) -> list[float] | None:
+    """The slopes of another system, if they are known and others."""
     import numpy as np
 
-    text = f"PyTorch takes {_spread([s.taken for s in every])}"
     if theirs is None or not theirs.known:
-        return text
+        return None
     other = [float(theirs.grads[n][s.index]) for n, sides in by.items() for s in sides]
-    if np.allclose(other, [s.taken for s in every], rtol=1e-9, atol=0, equal_nan=True):
-        return text
-    return f"{text} ({theirs.system.name} {_spread(other)})"
+    same = np.allclose(other, [s.taken for s in every], rtol=1e-9, atol=0, equal_nan=True)
+    return None if same else other
 
 
 def _spread(values: Sequence[float]) -> str:

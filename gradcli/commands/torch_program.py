@@ -186,7 +186,8 @@ def run_torch(
 
     if (remark := torch_versions.remark()) is not None:
         note(remark)
-    watch = Watch(program=True, **watched)
+    names = (wanted or "").replace(" ", "").split(",") if wanted else ()
+    watch = Watch(program=True, wanted=names, **watched)
     module = ModuleType("__main__")
     module.__dict__.update(__file__=full, __builtins__=__builtins__)
     before, argv = sys.modules["__main__"], sys.argv

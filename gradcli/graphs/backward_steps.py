@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from gradcli.graphs import nonfinite, value_text
+
+SpanOf = Callable[[Any], tuple[int, int] | None]
 
 
 @dataclass(slots=True)
@@ -40,8 +43,9 @@ class Pass:
 class StepListener:
     """What the engine calls with every event; keeps copies, for gradients are reused in place."""
 
-    def __init__(self, *, check: bool = False) -> None:
-        self.check = check
+    def __init__(self, *, check: bool = False, span_of: SpanOf | None = None) -> None:
+        """span_of: the place in the source of a node, which the nodes that its turn makes get as well."""
+        self.check, self.span_of = check, span_of
         self.anomaly: tuple[Step, dict[str, str]] | None = None  # the first, if `check`
         self.passes: list[Pass] = []
         self.reached: dict[Any, Any] = {}
@@ -73,6 +77,8 @@ class StepListener:
         if node in self._open:
             step = self._open[node]
             step.outgoing = _copies(grads)
+            if self.span_of is not None:
+                _give_span(grads, self.span_of(node))
             if self.check and self.anomaly is None:
                 self._look(step)
 
@@ -101,6 +107,19 @@ class StepListener:
     def _note(self, node: Any, note: Note) -> None:
         if node in self._open:
             self._open[node].notes.append(note)
+
+
+def _give_span(grads: tuple[Any, ...], span: tuple[int, int] | None) -> None:
+    """Nodes that made gradients, and have no place in the source yet, get one: that of their maker."""
+    if span is None:
+        return
+    waiting = [getattr(grad, "grad_fn", None) for grad in grads]
+    while waiting:
+        node = waiting.pop()
+        if node is None or getattr(node, "span", None) is not None or hasattr(node, "variable"):
+            continue
+        node.span = span
+        waiting += [child for child, _ in node.next_functions]
 
 
 def _copy(value: Any) -> Any:

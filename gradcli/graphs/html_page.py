@@ -48,6 +48,7 @@ class Graph(Protocol):
     @property
     def totals(self) -> Totals: ...
     def describer_of(self, *, forward: bool) -> Describer: ...
+    def modules_of(self, describer: Describer) -> Modules | None: ...
     def values_of(self, describer: Describer) -> dict[int, Any]: ...
     def backpropagate(self, seed: Any = None) -> Any: ...
     def tree(self, **options: Any) -> Any: ...
@@ -145,18 +146,19 @@ def page_data(graph: Graph, options: PictureOptions) -> dict[str, Any]:
             _node(record, forward.get(record.id), options, ids, numbers) for record in chosen
         ],
         "steps": _steps(graph, describer, ids),
-        **_groups(graph, options, ids),
+        **_groups(graph.modules_of(describer), describer.skeleton, options, ids),
     }
 
 
-def _groups(graph: Graph, options: PictureOptions, ids: Mapping[int, int]) -> dict[str, Any]:
+def _groups(
+    modules: Modules | None, skeleton: Walk, options: PictureOptions, ids: Mapping[int, int]
+) -> dict[str, Any]:
     """The calls of modules, to fold the nodes into: outermost first, those open that show others."""
-    modules = graph.modules
     if modules is None or not modules.parts or (options.collapse and options.by is None):
         return {}
     whole = options.only is None and options.depth is None
     by_module = options.by == "module" or (
-        options.by is None and whole and len(graph.skeleton) >= BY_MODULE
+        options.by is None and whole and len(skeleton) >= BY_MODULE
     )
     folded = set(modules.folded(options).values())
     chains = modules.chains()
@@ -169,8 +171,8 @@ def _groups(graph: Graph, options: PictureOptions, ids: Mapping[int, int]) -> di
     groups = []
     for call in numbers:
         kind, path = modules.title(call)
-        inner = [i for i in members[call] if graph.skeleton.edges[i]]
-        leaves = [i for i in members[call] if not graph.skeleton.edges[i]]
+        inner = [i for i in members[call] if skeleton.edges[i]]
+        leaves = [i for i in members[call] if not skeleton.edges[i]]
         lines = modules.lines(Fold(0, inner, leaves, call=call), False)
         groups.append(
             {

@@ -66,6 +66,7 @@ class Graph:
         self._records: list[Record] | None = None
         self._modules: Modules | None = None
         self._forward: Describer | None = None
+        self._forward_modules: Modules | None = None
 
     @property
     def records(self) -> list[Record]:
@@ -85,11 +86,8 @@ class Graph:
         return self.values_of(self.describer)
 
     def describer_of(self, *, forward: bool) -> Describer:
-        """Who describes the nodes: read forward, with the operands that need no gradient.
-
-        Nodes of modules are numbered without these: such a graph has none.
-        """
-        if not forward or self.modules is not None:
+        """Who describes the nodes: read forward, with the operands that need no gradient."""
+        if not forward:
             return self.describer
         if self._forward is None:
 
@@ -97,7 +95,7 @@ class Graph:
                 return self.probe.constants(node, self._operands)
 
             def name_of(tensor: Any) -> str | None:
-                return self.probe.name_of(tensor, self.names)
+                return self.probe.name_of_constant(tensor, self.names)
 
             roots = [self.skeleton.nodes[i] for i in self.skeleton.roots]
             skeleton = walk(roots, with_constants(constants, name_of))
@@ -117,6 +115,16 @@ class Graph:
 
             self._modules = Modules(self.calls, self.describer)
         return self._modules
+
+    def modules_of(self, describer: Describer) -> Modules | None:
+        """The modules, by the numbers that its describer gives the nodes."""
+        if describer is self.describer or self.calls is None:
+            return self.modules
+        if self._forward_modules is None:
+            from gradcli.graphs.of_torch.module_view import Modules
+
+            self._forward_modules = Modules(self.calls, describer)
+        return self._forward_modules
 
     def backpropagate(self, seed: Any = None) -> Graph:
         """Find the gradient that reaches each node; the graph is retained, no `.grad` changes.
@@ -149,7 +157,10 @@ class Graph:
         chosen = TreeOptions(**self._usual(options))
         describer = self.describer_of(forward=chosen.forward)
         return Tree(
-            describer, self.values_of(describer) if chosen.values else {}, chosen, self.modules
+            describer,
+            self.values_of(describer) if chosen.values else {},
+            chosen,
+            self.modules_of(describer),
         )
 
     def _usual(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -173,7 +184,10 @@ class Graph:
         chosen = PictureOptions(**{"title": self.source, **self._usual(options)})
         describer = self.describer_of(forward=chosen.forward)
         return Picture(
-            describer, self.values_of(describer) if chosen.values else {}, chosen, self.modules
+            describer,
+            self.values_of(describer) if chosen.values else {},
+            chosen,
+            self.modules_of(describer),
         )
 
     def to_json(
@@ -190,15 +204,16 @@ class Graph:
 
         describer = self.describer_of(forward=forward)
         labels = describer.labels() if only is not None else None
-        members = None if self.modules is None else self.modules.members
+        modules = self.modules_of(describer)
+        members = None if modules is None else modules.members
         view = View(
             describer.skeleton, Selection(only, depth, False, forward), labels, None, members
         )
         found = view_to_json(view, describer, self.values_of(describer) if values else None)
-        if self.modules is not None:
+        if modules is not None:
             from gradcli.graphs.of_torch import outline
 
-            found["modules"] = outline.to_json(self.modules, grads=self.describer.grads is not None)
+            found["modules"] = outline.to_json(modules, grads=self.describer.grads is not None)
         return found
 
     def to_dot(self, **options: Any) -> str:

@@ -46,6 +46,7 @@ class Constant:
 
     __slots__ = ("label", "tensor")
     next_functions: tuple[()] = ()
+    metadata: Mapping[str, Any] = {}  # as nodes of PyTorch's have it
 
     def __init__(self, tensor: Any, label: str | None) -> None:
         self.tensor, self.label = tensor, label
@@ -81,6 +82,10 @@ class Probe:
     def name_of(self, tensor: Any, names: Mapping[int, str]) -> str | None:
         """What the program calls a tensor."""
         return saved_fields.name_of(tensor, names)
+
+    def name_of_constant(self, tensor: Any, names: Mapping[int, str]) -> str | None:
+        """What the program calls an operand that needs no gradient."""
+        return self.name_of(tensor, names)
 
     def place(self, node: Any) -> Place | None:
         """The line of a program that made the node, if it is not known by a span of a source."""

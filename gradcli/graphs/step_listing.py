@@ -9,21 +9,24 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gradcli.graphs.backward_steps import Pass, StepListener
+from gradcli.graphs.backward_steps import Pass, SpanOf, StepListener
 from gradcli.graphs.step_table import pass_to_json, table
 from gradcli.graphs.styles import Line, segments
 from gradcli.graphs.traversal import Describer
 
 
 @contextmanager
-def tracing(source: str | None = None, *, check: bool = False) -> Iterator[Trace]:
+def tracing(
+    source: str | None = None, *, check: bool = False, span_of: SpanOf | None = None
+) -> Iterator[Trace]:
     """Inside, every step of every backward pass is kept, in the order in which the engine runs.
 
     check: also keep what did it where a gradient first becomes NaN or infinite (`find_anomaly`).
+    span_of: the place in the source of a node, which the nodes that its turn makes get as well.
     """
     from gradcli.engine.core.observers import observing
 
-    trace = Trace(StepListener(check=check), source)
+    trace = Trace(StepListener(check=check, span_of=span_of), source)
     with observing(trace.recorder):
         yield trace
 

@@ -149,6 +149,13 @@ def _span(writer: Writer, node: Node, index: Index, dim: int) -> str:
     return f"{begin}:{end}"
 
 
+def _moved_by(past: int) -> str:
+    """` + 2` of what is added to an index or a length; empty for 0."""
+    if not past:
+        return ""
+    return f" {'+' if past > 0 else '-'} {abs(past)}"
+
+
 def _permuted(value: Value, letters: list[str], rank: int = 0) -> Value:
     """A value with dimensions of these letters, sorted; of a letter that stands twice, the diagonal."""
     text = value.text
@@ -175,9 +182,7 @@ def _gathered(writer: Writer, node: Node, found: tuple[Index, ...]) -> Value:
         if not index.letter:
             places.append(Value(_span(writer, node, index, k)))
         elif axis is not None and axis.taken:
-            shift = (
-                f" {'+' if index.offset > 0 else '-'} {abs(index.offset)}" if index.offset else ""
-            )
+            shift = _moved_by(index.offset)
             level = SUM if shift else ATOM
             places.append(Value(f"{axis.taken}{shift}", level, 0, False, axis.axes))
         else:
@@ -211,7 +216,7 @@ def place(writer: Writer, node: Node) -> Value:
         stop = str(axis.high + 1)
     elif (length := writer.indices.lengths.get(letter)) is not None:
         past = first + axis.offset
-        stop = length if not past else f"{length} {'+' if past > 0 else '-'} {abs(past)}"
+        stop = length + _moved_by(past)
     else:
         raise writer.error(f"the sum over {letter} has no bounds that are numbers", node.token,
                            f"say the value: --{axis.symbol} 10" if axis.symbol else None)  # fmt: skip
@@ -645,7 +650,7 @@ def _repeated(writer: Writer, node: Node, value: Value, name: str) -> Value:
         known = _limit(writer, node.binder.high, node)
         assert isinstance(known, tuple)
         more = known[1] - (axis.low if axis.low is not None else 1) + 1
-        count = known[0] if not more else f"({known[0]} {'+' if more > 0 else '-'} {abs(more)})"
+        count = f"({known[0]}{_moved_by(more)})" if more else known[0]
     elif name in writer.indices.lengths:
         count = writer.indices.lengths[name]
     if not count:

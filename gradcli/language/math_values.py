@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -145,10 +146,8 @@ def contracted(factors: list[Value], over: Iterable[str]) -> Value:
     """The sum over some indices of a product of arrays of numbers: with `@` where matrices say it."""
     summed = set(over)
     factors = [f for f in factors if f.axes or f.text != "1"] or factors
-    alone = [
-        {a for a in f.axes if a in summed and sum(a in g.axes for g in factors) == 1}
-        for f in factors
-    ]
+    uses = Counter(a for f in factors for a in set(f.axes))
+    alone = [{a for a in f.axes if a in summed and uses[a] == 1} for f in factors]
     if len(factors) > 1 and any(alone):
         done = set().union(*alone)
         small = [reduced("sum", f, own) for f, own in zip(factors, alone, strict=True)]

@@ -138,8 +138,10 @@ def _keys_hint(values: dict[Any, Any], key: object) -> str:
     """What a dict has in place of a key that it has not."""
     if isinstance(key, str) and (near := suggest(key, [k for k in values if isinstance(k, str)])):
         return did_you_mean(near) or ""
+    if not values:
+        return "it is empty"
     some = ", ".join(repr(k) for k in list(values)[:8] if isinstance(k, (str, int, float)))
-    return f"its keys are {some}{', …' if len(values) > 8 else ''}" if values else "it is empty"
+    return f"its keys are {some}" + ", …" * (len(values) > 8)
 
 
 def called_from(

@@ -209,8 +209,11 @@ def mentioned(function: Any) -> list[Library]:
             roots.add(item.__name__.partition(".")[0])
             continue
         kinds = item.__mro__ if isinstance(item, type) else type(item).__mro__
-        own = {k.__module__.partition(".")[0] for k in kinds}
-        own.add(str(getattr(item, "__module__", "")).partition(".")[0])
+        own = {
+            module.partition(".")[0]
+            for one in (*kinds, item)
+            if isinstance(module := getattr(one, "__module__", None), str)  # or a slot of that name
+        }
         known = {root for library in DIFFERENTIATING for root in library.roots} & own
         if known:
             roots |= known

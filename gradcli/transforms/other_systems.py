@@ -74,6 +74,15 @@ class Like:
         return f"its rule for {', '.join(self.unknown) or 'this'} was not run"
 
 
+def has_rules_of_its_own(watched: Watched, which: System) -> bool:
+    """Whether a system takes something else than PyTorch 2.13 at a switch that a run has met."""
+    return any(
+        asked is not None and isinstance(rule_of(which, asked), Theirs)
+        for crossing in watched.crossings
+        for asked in crossing.point.questions(crossing.call).values()
+    )
+
+
 def like(watched: Watched, which: System, source: str = "") -> Like:
     """The gradients of a run with this system's rules on the switches.
 

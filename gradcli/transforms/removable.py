@@ -37,7 +37,7 @@ class Remarks:
 
     closed: not finite on the tape, and found. corrected: other numbers on the tape. proved: from the formula
     of `diff`. undecided: what could not be decided. none: there is no finite one. open: not finite, and
-    nothing better is known.
+    nothing better is known. unsure: finite, where rules are known to lose digits, and not looked at.
     """
 
     closed: dict[str, int] = field(default_factory=dict)
@@ -46,6 +46,7 @@ class Remarks:
     undecided: dict[str, int] = field(default_factory=dict)
     none: dict[str, int] = field(default_factory=dict)
     open: dict[str, int] = field(default_factory=dict)
+    unsure: dict[str, int] = field(default_factory=dict)
     why = ""  # there are no power series, where that is known
 
     def lines(self, command: bool = True) -> list[str]:
@@ -59,6 +60,7 @@ class Remarks:
             ),
             (self.none, "{} {} not finite: there is none along lines through the point" + says),
             (self.open, "{} {} not finite" + self.why + where),
+            (self.unsure, "{} {} by the rules alone, which may lose digits here" + self.why),
         ]
         if command:
             by = "{} {} by power series through the point: rule by rule "
@@ -173,10 +175,13 @@ def mended(tape: Array, found: Any, name: str, remarks: Remarks) -> Array:
     return np.where(closes | corrects, cast, tape)[()]
 
 
-def _note_open(results: Mapping[str, Array], remarks: Remarks) -> None:
+def _note_open(results: Mapping[str, Array], remarks: Remarks, critical: bool = False) -> None:
+    """Note what is not finite; of finite ones that rules may lose digits, where that is `critical`."""
     for name, array in results.items():
         if not is_finite(array):
             remarks.open[name] = 1
+        elif critical and remarks.why:
+            remarks.unsure[name] = 1
 
 
 def _wants_series(critical: bool, results: Mapping[str, Array], remarks: Remarks) -> bool:
@@ -291,7 +296,7 @@ def hessian(
 
     whole = _by_series(work, tensors, remarks, results.values())
     if whole is None:
-        _note_open(results, remarks)
+        _note_open(results, remarks, watch.critical)
         return found, remarks
     ends = np.cumsum([0, *(tensors[n].numel() for n in wrt)])
     for i, n in enumerate(wrt):
@@ -412,7 +417,7 @@ def jacobian(
 
     whole = _by_series(work, tensors, remarks, tape.values())
     if whole is None:
-        _note_open(tape, remarks)
+        _note_open(tape, remarks, watch.critical)
         return found, remarks
     ends = np.cumsum([0, *(tensors[n].numel() for n in wrt)])
     by = {

@@ -18,6 +18,9 @@ from tests.benchmarks import growth, limit, plot, table
 from tests.benchmarks.jobs import GROUPS, Wanted, measure
 from tests.benchmarks.machine import PEERS, STORED, file_name, find_peers, machine, processor
 from tests.benchmarks.records import Results, stored
+from tests.benchmarks.torch_programs import __main__ as torch_programs
+
+WATCHED = "torch_programs"
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -28,7 +31,11 @@ def arguments() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)} (default: all)"
+        "groups",
+        nargs="*",
+        metavar="GROUP",
+        help=f"of {', '.join(GROUPS)} (default: all); or {WATCHED} alone: PyTorch programs that "
+        "`graph --torch` watches",
     )
     parser.add_argument(
         "--peers",
@@ -150,10 +157,21 @@ def found(given: argparse.Namespace) -> list[Results]:
     return stored(STORED) if given.page else [measured]
 
 
+def watch(given: argparse.Namespace) -> None:
+    """Programs of PyTorch's, alone and watched."""
+    if importlib.util.find_spec("torch") is None:
+        sys.exit("error: torch_programs needs PyTorch: pip install torch")
+    for program in torch_programs.PROGRAMS:
+        if any(text in program for text in given.only.split(",")):
+            torch_programs.main([program], given.rounds)
+
+
 def main() -> None:
     """Measure or read, print, draw, write."""
     parser = arguments()
     given = parser.parse_args()
+    if given.groups == [WATCHED]:
+        return watch(given)
     wrong = set(given.groups) - set(GROUPS)
     if wrong:
         parser.error(f"unknown group {min(wrong)}: choose from {', '.join(GROUPS)}")

@@ -22,12 +22,12 @@ KINKS = {
     **dict.fromkeys(("Q1", "Q1b"), "kink of abs"),
     **dict.fromkeys(("Q3", "Q5"), "kink of maximum"),
     **dict.fromkeys(("Q4", "Q4b"), "kink of max "),
-    **dict.fromkeys(("Q12", "Q12b", "K2", "K2b", "K2g", "K2h"), "kink of clamp"),
+    **dict.fromkeys(("Q12b", "K2", "K2b", "K2g", "K2h"), "kink of clamp"),
     **{"Q5b": "kink of relu", "Q10": "kink of norm", "Q11": "jump of atan2", "Q13": "jump of sign"},
     **{"Q13b": "jump of floor", "Q13c": "jump of round", "Q17": "kink of median"},
     **{"Q17b": "kink of sort", "Q17c": "kink of min ", "Q22": "jump of remainder"},
     **{"Q22b": "jump of remainder", "Q23b": "kink of the gradient", "Q24": "kink of std"},
-    **{"Q27b": "kink of eigvalsh", "K1": "kink of fmax", "K1b": "kink of fmin"},
+    **{"Q27b": "kink of eigvalsh", "K1b": "kink of fmin"},
     **dict.fromkeys(("K4", "K4b"), "kink of hardtanh"),
     **dict.fromkeys(("K6", "K6b"), "kink of hardsigmoid"),
     **dict.fromkeys(("K7", "K7b"), "kink of hardswish"),
@@ -35,6 +35,8 @@ KINKS = {
     **{"K3": "kink of minimum", "K5": "kink of leaky_relu", "K9": "kink of elu"},
     **{"K10": "kink of amax", "K13": "kink of vector_norm", "K14": "jump of trunc"},
     **{"K14b": "jump of ceil", "K17": "kink of topk", "K18": "kink of cummax"},
+    "Q12": 'kink of clamp in "clamp(x, 0, 1)": slopes 0 and 1; PyTorch 2.13 takes 1, 2.14 takes 0 (JAX 0.5)',
+    "K1": "PyTorch 2.13 takes 1 and 0, 2.14 takes 0.5 (JAX 0 and 1)",
     "Q25": 'x is at a kink of asin in "asin(sin(x))": slopes 1 and -1; PyTorch takes inf',
 }
 EXPLAINED = {

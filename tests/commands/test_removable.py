@@ -35,7 +35,8 @@ SHARE = "1.43e-05, 1.43e-05"
         ),
         ("sum(nn.functional.avg_pool2d(x, 265))", "ones(1, 1, 265, 265)", "1.425e-05, 1.425e-05"),
     ],
-    parts=1,
+    parts=3,
+    often=1,
 )
 def test_half_precision_divides_by_counts_in_single(source: str, x: str, shown: str) -> None:
     code, out, _ = outcome("grad", source, "--x", x, "--dtype", "float16")
@@ -215,3 +216,26 @@ def test_higher_orders_of_arrays_and_of_values_out_of_range(
     shown = [float(v) for v in out.rpartition("= ")[2].replace("[", "").replace("]", "").split(",")]
     assert code == 0 and shown == pytest.approx(values, rel=1e-11, abs=1e-15), err
     assert "undecided" not in err
+
+
+@pytest.mark.parametrize(
+    ("argv", "piece"),
+    [
+        (["grad", "2*x**1.5 + sin(x)", "--order", "2"], "x**1.5"),
+        (["hessian", "x**1.5 + sqrt(4)"], "x**1.5"),
+        (["grad", "2*x**2.5 + sin(x)", "--order", "3"], "x**2.5"),
+    ],
+)
+def test_an_anomaly_of_a_pass_through_a_pass_has_its_place(argv: list[str], piece: str) -> None:
+    code, _, err = outcome(*argv, "--x", "0", "--detect-anomaly")
+    *_, source, carets, _ = err.splitlines()
+    assert code == 1 and "Function 'PowBackward0' returned inf" in err
+    assert source[carets.index("^") : carets.rindex("^") + 1] == piece
+
+
+@pytest.mark.long
+def test_tails_that_nothing_has_looked_at_are_said() -> None:
+    many = ["hessian", "sum(softplus(x))", "--sparse", "--x"]
+    assert "which may lose digits here (power series" in outcome(*many, "50*ones(401)")[2]
+    assert outcome(*many, "ones(401)")[2] == ""
+    assert "its digits are lost" in outcome(*many, "50*ones(3)")[2]

@@ -114,9 +114,8 @@ def test_a_value_at_a_single_point_is_kept(formula: str, expected: str) -> None:
     assert printed(formula, "x") == expected
 
 
-@pytest.mark.parametrize(
-    "lengths", [{"K": 19, "s": 21}, pytest.param({"r": 20, "T": 44}, marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("lengths", [{"K": 19, "s": 21}, {"r": 20, "T": 44}])
+@pytest.mark.long
 def test_the_greeks_of_an_option(lengths: dict[str, int]) -> None:
     d = "(log(S/K) + (r {} s**2/2)*T)/(s*sqrt(T))"
     price = f"S*special.ndtr({d.format('+')}) - K*exp(-r*T)*special.ndtr({d.format('-')})"

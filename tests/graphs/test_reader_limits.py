@@ -74,6 +74,7 @@ def test_tikz_says_what_tex_lacks() -> None:
     assert "pdflatex has memory for about 2,000 nodes, and this picture has 2,004" in deep.stderr
 
 
+@pytest.mark.long
 @pytest.mark.needs("cairosvg")
 def test_a_png_of_many_nodes_says_that_its_letters_are_small(tmp_path: Path) -> None:
     done = run(
@@ -83,6 +84,7 @@ def test_a_png_of_many_nodes_says_that_its_letters_are_small(tmp_path: Path) -> 
     assert reader_limits.letters(2.0) is None
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz's dot is not installed")
 def test_graphviz_draws_a_recurrent_net_of_sixty_steps(tmp_path: Path) -> None:
     """Its weights are one leaf, which leads to every step: without bounds that took over a minute."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import warnings
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import given
 
 from gradcli.language import LanguageError, Program, parse
 from gradcli.language import parser as driver
-from gradcli.language.compile_grammar import build, grammar_path, render
+from gradcli.language.compile_grammar import build, render
 from tests.language import ast_oracle, lark_oracle, strategies
 from tests.sweep import sweep
 
@@ -239,7 +240,7 @@ built = cache(build)
 
 
 def test_tables_are_fresh() -> None:
-    stored = grammar_path().parent.parent / "gradcli" / "language" / "parser_tables.py"
+    stored = Path(driver.__file__).with_name("parser_tables.py")
     assert stored.read_text(encoding="utf-8") == render(built())
 
 

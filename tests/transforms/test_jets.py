@@ -255,6 +255,7 @@ def numbers(text: str) -> Any:
         (["tanh(x)", "--x", "30"], "grad", "gives 0.: jacobian gives"),
     ],
     parts=2,
+    often=1,
 )
 def test_diff_and_the_commands_have_one_answer(argv: list[str], exact: str, note: str) -> None:
     """The formula's value is the command's; a note says where the formula itself has another one."""

@@ -94,7 +94,12 @@ class CompiledProgram:
         for name, g in found.gradients.items():
             if g is not None and g.function is not None:
                 roles[g.index] = f"{name}.grad"
-        return program_listing.executor_text(self.executor, roles)
+        lines = program_listing.executor_text(self.executor, roles)
+        return lines + [f"not as C: {', '.join(self.not_as_c())}"] * bool(self.not_as_c())
+
+    def not_as_c(self) -> list[str]:
+        """The calls of a program that is to run as C which have no C form, and why."""
+        return [] if self.executor is None else self.executor.foreign()
 
 
 def _owned(run: Callable[..., Any], outputs: Sequence[Operation]) -> Callable[..., Any]:

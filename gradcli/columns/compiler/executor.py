@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import os
 import warnings
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from gradcli.columns.compiler.block_sizes import BlockBounds, row_blocks, tree_b
 from gradcli.columns.compiler.fusion_schedule import Region, Schedule
 from gradcli.columns.compiler.region_code import RegionCode
 from gradcli.engine.system import c_compiler
+from gradcli.engine.system.array_memory import as_operands
 from gradcli.engine.system.blocked_products import (
     CUT,
     FOLDED,
@@ -31,7 +33,14 @@ from gradcli.engine.system.blocked_products import (
 from gradcli.engine.system.cascaded_sums import add_reduce, tree_sum
 from gradcli.engine.system.page_pool import room
 from gradcli.engine.system.threads import are_ours, multiplying_alone, share
-from gradcli.transforms.tracing.numpy_program import Operation, operands
+from gradcli.transforms.tracing.abstract_evaluation import repeat_to, written
+from gradcli.transforms.tracing.numpy_program import (
+    Operation,
+    call_name,
+    operands,
+    pieced,
+    scattered,
+)
 
 # Bytes of the widest array in a block. What a block touches is to stay in the memory of one core (some
 # of its operations take three times as long outside of it), but every call of NumPy's is a turn at the
@@ -261,6 +270,21 @@ class Executor:
         self.constants = {o.index: o.args[0] for o in self.schedule.order if o.kind == "constant"}
         kept = {*self.constants, *[o.index for o in self.outputs]}
         self.dying = _dying(self.steps, kept)
+        self.smallest, self.native = smallest, native
+
+    def foreign(self) -> list[str]:
+        """What of a program that is to run as C has no C form: names of NumPy's calls, and why.
+
+        Products of matrices, and what only moves elements, are as fast without; small arrays too.
+        """
+        found = []
+        for step in self.steps if self.native else ():
+            ops = [step.op] if isinstance(step, WholeStep) else step.kernel.foreign
+            for o in ops:
+                most = max([o.size, *[a.size for a in operands(o.args)]])
+                if o.function is not None and most >= self.smallest and (why := _why_not(o)):
+                    found.append(f"{call_name(o)} ({why})")
+        return list(dict.fromkeys(found))
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
         values: dict[int, Any] = dict(self.constants)
@@ -286,6 +310,27 @@ class Executor:
     def regions(self) -> list[RegionStep]:
         """The steps that are cut into blocks."""
         return [s for s in self.steps if isinstance(s, RegionStep)]
+
+
+_AS_FAST = frozenset(
+    [
+        *(np.matmul, np.dot, np.vdot, np.array, np.concatenate, operator.getitem, as_operands),
+        *(rows_dot, rows_product, vector_dot, written, pieced, scattered, repeat_to),
+    ]
+)
+
+
+def _why_not(o: Operation) -> str:
+    """Why a call is not run as C; "" where that is no loss."""
+    if o.kind in ("view", "fill") or o.function in _AS_FAST:
+        return ""
+    known = [a.dtype for a in (o, *operands(o.args)) if a.dtype.kind != "O"]
+    for dtype in known:
+        if native_code.c_type(dtype) is None:
+            return str(dtype)
+    if o.kind == "elementwise":
+        return "" if native_code.form(o) else "no C form"
+    return "" if native_code.has_form(o, True, True) else "no C form"
 
 
 def _dying(steps: Sequence[WholeStep | RegionStep], kept: set[int]) -> list[list[int]]:

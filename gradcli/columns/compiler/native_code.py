@@ -188,7 +188,9 @@ def literal(value: Any, dtype: Any) -> str:
     with np.errstate(all="ignore"):
         number = float(dtype.type(value))
     if not math.isfinite(number):
-        return "NAN" if number != number else "INFINITY" if number > 0 else "(-INFINITY)"
+        if number != number:
+            return "NAN"
+        return "INFINITY" if number > 0 else "(-INFINITY)"
     return f"({number.hex()}{'f' if dtype.itemsize == 4 else ''})"
 
 
@@ -344,7 +346,9 @@ class Kernel:
         if (a, by_row) not in self.inputs:
             self.inputs.append((a, by_row))
         number = self.inputs.index((a, by_row))
-        shape = self._shape(a) if by_row else a.shape if a.size > 1 else None
+        shape = a.shape if a.size > 1 else None
+        if by_row:
+            shape = self._shape(a)
         return _Argument(number, c_type(a.dtype), shape, by_row)
 
     def _add(self, o: Operation) -> None:

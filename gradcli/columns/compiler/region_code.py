@@ -64,6 +64,7 @@ class RegionCode:
         self.folds = [s for s in full if s.function in FOLDS]
         self.tree = self.flat and all(s.function is not vector_dot for s in self.sums)
         self.native = 0  # operations that run as C
+        self.foreign: list[Operation] = []  # those that have no C form, where C is asked for
         self.parts: list[
             Operation
         ] = []  # sums of which each row, or each fold of rows, gives a part
@@ -151,6 +152,7 @@ class RegionCode:
             if native:
                 self._write_native(ops, at)
             else:
+                self.foreign += ops if self.library is not None else []
                 self._write_one(ops[0], at)
             self._release(at, *ops)
         for s in self.results:

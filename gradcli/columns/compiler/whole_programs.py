@@ -24,6 +24,7 @@ from gradcli.engine.system.direct_calls import ARRAYS, NUMBERS, DirectCalls, Kin
 from gradcli.transforms.tracing.abstract_evaluation import repeat_to, written
 from gradcli.transforms.tracing.numpy_program import (
     Operation,
+    call_name,
     live,
     operands,
     pieced,
@@ -192,7 +193,7 @@ class WholeProgram:
         for o in (*self.inputs, *order):
             kind = c_type(o.dtype)
             if kind is None:
-                raise NoForm(f"{_word(o)} ({o.dtype})")
+                raise NoForm(f"{call_name(o)} ({o.dtype})")
             if not o.size:
                 raise NoForm("an array without elements")
             if o.kind not in ("view", "fill", "constant", "input"):
@@ -273,7 +274,7 @@ class WholeProgram:
         if o.kind == "reduce":
             word = _REDUCTIONS.get(f)
             if word is None or o.args[0].dtype != o.dtype or o.dtype.kind != "f" or o.axes is None:
-                raise NoForm(_word(o))
+                raise NoForm(call_name(o))
             return self._reduced(o, word, o.axes)
         if f is np.concatenate:
             return self._joined(o)
@@ -287,13 +288,13 @@ class WholeProgram:
             return self._product(o)
         if o.kind == "elementwise" and (made := form(o)) is not None:
             return self._elementwise(o, made)
-        raise NoForm(_word(o))
+        raise NoForm(call_name(o))
 
     def _elementwise(self, o: Operation, made: Form) -> _Value:
         kinds = list(map(c_type, made.kinds))
         kind = c_type(made.kind)
         if kind is None or None in kinds:
-            raise NoForm(_word(o))
+            raise NoForm(call_name(o))
         pairs = list(zip(o.args, made.kinds, strict=False))
         args = [self._operand(a, k) for a, k in pairs]
         suffix = "f" if made.kinds[-1] == np.float32 else ""
@@ -395,9 +396,9 @@ class WholeProgram:
         try:
             at = np.asarray(move(a.at))
         except (IndexError, ValueError, TypeError) as error:
-            raise NoForm(f"{_word(o)} ({error})") from None
+            raise NoForm(f"{call_name(o)} ({error})") from None
         if at.shape != o.shape:
-            raise NoForm(_word(o))
+            raise NoForm(call_name(o))
         if not o.shape:
             a.buffer.kept = True
             return _Scalar(f"{a.buffer.name}[{int(at)}]", a.type, a.block)
@@ -408,11 +409,11 @@ class WholeProgram:
         first, rest = o.args[0], (o.args[1:], tuple(v for _, v in o.options))
         known = all(q.kind == "constant" for q in operands(rest))
         if type(first) is not Operation or first.dtype != o.dtype:
-            raise NoForm(_word(o))
+            raise NoForm(call_name(o))
         if not known:
-            raise NoForm(f"{_word(o)} (by an index that is computed)")
+            raise NoForm(f"{call_name(o)} (by an index that is computed)")
         if o.function not in _MOVES and name not in _VIEWS:
-            raise NoForm(_word(o))
+            raise NoForm(call_name(o))
         more = replaced(o.args[1:], lambda q: q.args[0])
         options = {k: replaced(v, lambda q: q.args[0]) for k, v in o.options}
         return lambda at: o.function(at, *more, **options)
@@ -426,7 +427,7 @@ class WholeProgram:
     def _part(self, o: Operation, a: Any, shape: tuple[int, ...]) -> _Value:
         """An operand that is written into an array, as that shape."""
         if type(a) is Operation and a.dtype != o.dtype and {a.dtype.kind, o.dtype.kind} != {"f"}:
-            raise NoForm(f"{_word(o)} (of {a.dtype} into {o.dtype})")
+            raise NoForm(f"{call_name(o)} (of {a.dtype} into {o.dtype})")
         value = self._operand(a, o.dtype)
         if type(value) is _Scalar:
             return value
@@ -451,7 +452,7 @@ class WholeProgram:
         buffer, at = self._target(o)
         leaves = list(_leaves(o.args[0]))
         if len(leaves) != o.size or any(getattr(v, "shape", ()) for v in leaves):
-            raise NoForm(_word(o))
+            raise NoForm(call_name(o))
         for k, v in enumerate(leaves):
             self._assign(buffer, np.array(k), [self._part(o, v, ())])
         return _Elements(buffer, at)
@@ -542,7 +543,7 @@ class WholeProgram:
         same = len(given) == 2 and all(v.dtype == o.dtype for v in given) and o.dtype.kind == "f"
         ranks = [v.ndim for v in given]
         if not same or max(ranks) > 2 or not min(ranks):
-            raise NoForm(f"{_word(o)} of these shapes")
+            raise NoForm(f"{call_name(o)} of these shapes")
         left, right = (self._in_memory(v, q) for v, q in zip((a, b), given, strict=True))
         x, y = left.at, right.at
         if o.function is rows_product:
@@ -552,7 +553,7 @@ class WholeProgram:
         x = x.reshape(-1, x.shape[-1])
         terms, columns = x.shape[1], y.size // x.shape[1]
         if len(x) * terms * columns > _MULTIPLIED:
-            raise NoForm(f"{_word(o)}: a large product of matrices")
+            raise NoForm(f"{call_name(o)}: a large product of matrices")
         if columns == 1 or y.ndim == 1:
             y = y.reshape(1, terms)
             args: list[_Value] = [
@@ -762,11 +763,6 @@ def _leaves(value: Any) -> Iterable[Any]:
 
 def _code(dtype: Any) -> str:
     return f"{dtype.kind}{dtype.itemsize}"
-
-
-def _word(o: Operation) -> str:
-    name = getattr(o.function, "__name__", "") or str(o.function)
-    return f"{o.function.__self__.__name__} of rows" if name == "reduce" else name
 
 
 def compiled(outputs: Sequence[Operation], inputs: Sequence[Operation]) -> DirectCalls:

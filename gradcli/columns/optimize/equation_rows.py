@@ -443,10 +443,9 @@ def gathered(
 
     indices: the variables that count elements, whose numbers are whole. Raises LanguageError.
     """
-    made = {
-        n: np.stack([read[i] for i in found], 1) if n in vectors else read[found[0]]
-        for n, found in columns.items()
-    }
+    made = {n: read[found[0]] for n, found in columns.items()}
+    for n in vectors.intersection(columns):
+        made[n] = np.stack([read[i] for i in columns[n]], 1)
     for name in indices:
         if name in made:
             made[name] = whole_numbers(name, made[name])

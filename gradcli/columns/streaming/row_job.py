@@ -359,10 +359,10 @@ class RowJob:
         self.covariances = {
             n: moved[e] if isinstance(e, int) else e for n, e in self.covariances.items()
         }
-        self.directions = {
-            n: [moved[i] for i in d] if isinstance(d, list) else d
-            for n, d in self.directions.items()
-        }
+        directions = dict(self.directions)
+        for n, d in directions.items():
+            directions[n] = [moved[i] for i in d] if isinstance(d, list) else d
+        self.directions = directions
         self.keep = [moved[i] for i in self.keep]
         if self.where is not None:
             self.where = self.where[0], {n: moved[i] for n, i in self.where[1].items()}

@@ -249,7 +249,7 @@ def _number_of(base: Expression, exponent: Exponent) -> Number | None:
         return None
     n: Number = base.data
     value = n.power(exponent)
-    # inf and nan are no exact numbers, but a factor of inf is kept: 1/gamma(0) is exp(-inf).
+    # A number that is no fraction, as inf, is still a factor as it is.
     if value is None and not n.exact and exponent.whole == 1:
         return n
     return value
@@ -550,7 +550,9 @@ def _abs(u: Expression) -> Expression | None:
 def _sign(u: Expression) -> Expression | None:
     n = value_of(u)
     if n is not None and n.exact:
-        return zero if n.whole == 0 else (minus_one if n.negative else one)
+        if n.whole == 0:
+            return zero
+        return minus_one if n.negative else one
     return None
 
 

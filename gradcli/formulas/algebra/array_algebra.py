@@ -57,6 +57,9 @@ def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:
     return tuple(d % ndim for d in given) if ndim else ()
 
 
+# A reduction is written from the outside in: what does not depend on what is summed leaves first, then sums
+# that are known (of probabilities, of deviations, against a unit vector) are named, and only what is left
+# becomes `sum`. Of sum(3*u*softmax(x, 0)) with a number u the 3*u leave, and the rest is 1.
 def total(own: Expression, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Expression:
     """`sum(own, dim, keepdim)` of a value of the given shape.
 

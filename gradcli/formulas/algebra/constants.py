@@ -75,7 +75,7 @@ def known_number(value: Any) -> Expression:
             return alg.negate(named) if plain < 0 and not is_call(named, "exp") else named
     if current.get().exact and math.isfinite(plain):
         fraction = Number.of(value).value
-        # 1.5 is 3/2 in a program without decimals; 0.1234375 is rather a measured number, and stays.
+        # 1.5 is 3/2 in a program without decimals; 1234.5 stays, for 2469/2 is harder to read.
         if max(abs(fraction.numerator), fraction.denominator) <= 1000:
             return number(fraction)
     return number(value)

@@ -33,6 +33,7 @@ def pi() -> Decimal:
     return _machin(getcontext().prec + 20)
 
 
+# Machin's formula: pi is 16*atan(1/5) - 4*atan(1/239), two series that converge fast.
 @cache
 def _machin(digits: int) -> Decimal:
     with localcontext(Context(prec=digits)):
@@ -78,6 +79,7 @@ def _cosh(x: Decimal) -> Decimal:
 
 
 def _atan(x: Decimal) -> Decimal:
+    # Four halvings bring any argument below 0.1, where each term of the series brings two digits.
     for _ in range(4):  # atan(x) is 2*atan(x/(1 + sqrt(1 + x**2)))
         x = x / (1 + (1 + x * x).sqrt())
     return 16 * _atan_series(x)
@@ -88,6 +90,7 @@ def _asin(x: Decimal) -> Decimal:
 
 
 def _erf(x: Decimal) -> Decimal:
+    # 1 - erf(x) is below exp(-x**2), which has no digits left there.
     if abs(x) > getcontext().prec // 4:
         return Decimal(1).copy_sign(x)
     total = _series(x, lambda t, k: t * 2 * x * x / (2 * k + 1))
@@ -180,6 +183,8 @@ class Check:
         letters = [e for n in nodes if n.op == "product" for e in n.parts[len(n.args) :]]
         self.exponents = {n for n in order(letters, is_leaf) if _is_free(n)}
         self.known: list[tuple[Decimal, dict[Expression, Decimal]]] = []
+        # Of a large expression six points are enough: two different ones that agree at six would have to be
+        # made so.
         self.most = FEWEST if len(nodes) > LARGE else sum(n for _, _, n in RANGES[:3])
 
     def _points(self) -> Iterator[dict[Expression, Decimal]]:
@@ -211,6 +216,8 @@ class Check:
             return (
                 len(self.known) >= FEWEST
                 and all(
+                    # A form may cancel more digits than the decimals have; with twice as many it is seen to
+                    # be equal or not.
                     _agree(own, evaluated(other, values)) or self._agrees_finely(other, values)
                     for own, values in self.known
                 )
@@ -229,6 +236,7 @@ class Check:
 
         They are looked at if either has a jump or a power u**v, or the other one an edge of its own.
         """
+        # x**2/x equals x everywhere but at 0, and points drawn at random never hit 0.
         edges = _edges(order([other], is_leaf))
         new = edges - self.edges
         jumps = any(isinstance(e, str) for e in edges | self.edges)
@@ -246,6 +254,7 @@ class Check:
         Powers of what is negative have values where the exponent is an integer.
         """
         generic = next(self._points())
+        # (-2)**x has values at integers alone; u**v rewritten as exp(v*log(u)) would lose them.
         if self.exponents:
             free = [n for n in self.leaves if n not in self.exponents and self.sign(n) < 1]
             whole = {n: self._signed(n, Decimal(k)) for k, n in enumerate(self.exponents, 2)}
@@ -255,6 +264,8 @@ class Check:
             free = [leaf for leaf, sign in signs.items() if not sign or value * sign > 0]
             yield from ({**generic, leaf: value} for leaf in free)
             yield {**generic, **dict.fromkeys(free, value)}
+        # Where 1 - 2*x is below a line, the point x = 1/2 is found by two values: the zero of a line
+        # through them.
         for leaf, edge in product(self.leaves, edges):
             first, second = (evaluated(edge, {**generic, leaf: value}) for value in USED[:2])
             if first is not None and second is not None and first != second:

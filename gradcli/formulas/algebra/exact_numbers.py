@@ -54,6 +54,7 @@ class Number:
             return cls(Fraction(int(plain)))
         if not math.isfinite(plain):
             return cls(plain)
+        # float32's 0.1 is 0.10000000149 as a double; its own shortest text is what the user meant.
         text = str(value) if getattr(value, "itemsize", 8) < 8 else repr(plain)
         fraction = Fraction(Decimal(text))
         return cls(fraction, fraction.denominator != 1)
@@ -71,6 +72,7 @@ class Number:
         return Number(a + b, self.decimal or other.decimal)
 
     def __mul__(self, other: Number) -> Number:
+        # Most coefficients are 1, and Fractions multiply slowly.
         if self is ONE or other is ONE:
             return other if self is ONE else self
         a, b = _pair(self, other)
@@ -87,20 +89,24 @@ class Number:
         base, n = self.value, exponent.value
         if not isinstance(base, Fraction) or not isinstance(n, Fraction):
             return None
+        if base == 0 and n <= 0:
+            return ONE if n == 0 else None
         if base == 0:
-            return self if n > 0 else (ONE if n == 0 else None)
+            return self
         decimal = self.decimal
         if n.denominator != 1:
             root = _root(base, n.denominator)
             if root is None:
                 return None
             base, n = root, Fraction(n.numerator)
+        # 2**(10**9) as an exact number would take 125 MB.
         if abs(n.numerator) * max(base.numerator.bit_length(), base.denominator.bit_length()) > 200:
             return _far(_float(base), n.numerator) if decimal else None
         return Number(base**n.numerator, decimal)
 
     def unrounded(self) -> Number:
         """The number with rounding noise removed, as after 1.2 - 1 or 7/6 - 1; else itself."""
+        # A short denominator has no rounding noise: 0.2 stays.
         if not self.decimal or not self.exact or self.value.denominator < 10**13:
             return self
         short = Fraction(f"{float(self.value):.13g}")
@@ -166,6 +172,7 @@ def _fraction(value: float) -> Fraction:
 
 def is_decimal(value: Fraction) -> bool:
     """Whether it is no integer and has finitely many decimals."""
+    # Decimals end if the denominator has no primes but 2 and 5.
     rest = value.denominator
     for prime in (2, 5):
         while rest % prime == 0:
@@ -178,6 +185,7 @@ def _root(value: Fraction, degree: int) -> Fraction | None:
         return None
     parts = []
     for part in (value.numerator, value.denominator):
+        # The root of a double is right to 16 digits, and is checked by its power.
         found = round(part ** (1 / degree)) if part < 1 << 100 else 0
         if found**degree != part:
             return None

@@ -30,6 +30,8 @@ class Generic:
     def uniform(self, low: float, high: float, shape: tuple[int, ...]) -> Any:
         """float64 numbers in [low, high) of a shape."""
         count = math.prod(shape)
+        # SplitMix64: the same numbers with every release of NumPy, so that the same command prints the same
+        # text.
         bits = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         bits += np.uint64(self._state)
         self._state = (self._state + count * 0x9E3779B97F4A7C15) % 2**64
@@ -51,6 +53,8 @@ def sample(shape: tuple[int, ...], number: int = 0) -> Any:
     """Generic values of a shape: positive and distinct; square matrices are well conditioned."""
     values = Generic(number + 1).uniform(0.5, 1.5, shape)
     if len(shape) == 2 and shape[0] == shape[1]:
+        # Symmetric and with a heavy diagonal: then inv, cholesky and logdet have values without being asked
+        # for.
         values = (values + values.T) / 4 + np.eye(shape[0]) * (1 + shape[0] / 2)
     return np.asarray(values)
 
@@ -86,6 +90,7 @@ def _changed(arrays: Arrays, change: Callable[[Any], Any]) -> dict[str, Any]:
 
 def _drawn(numbers: Generic, low: float, high: float, like: Any) -> Any:
     values = numbers.uniform(low, high, like.shape)
+    # abs(x) is x at positive points: a formula without abs would pass.
     if low < 0 < high and not (values < 0).any():
         values = -values  # every variable gets negative elements for certain
     if like.dtype.kind == "c":
@@ -98,6 +103,7 @@ def near(arrays: Arrays, seed: int) -> Iterator[dict[str, Any]]:
     numbers = Generic(seed)
 
     def moved(own: Any) -> Any:
+        # Moved by a share and by a step: a share alone leaves 0 where it is.
         larger = own * numbers.uniform(1.01, 1.05, own.shape)
         return larger + numbers.uniform(0.001, 0.01, own.shape)
 
@@ -111,6 +117,7 @@ def shaken(arrays: Arrays, seed: int) -> dict[str, Any]:
 
     def moved(own: Any) -> Any:
         eps = float(np.finfo(own.dtype).eps)
+        # 64 last digits, for a single one may vanish in the first rounding.
         return own * (1 + 64 * eps * numbers.uniform(-1, 1, own.shape))
 
     return _changed(arrays, moved)
@@ -118,6 +125,7 @@ def shaken(arrays: Arrays, seed: int) -> dict[str, Any]:
 
 def labels(arrays: Arrays, wrt: Iterable[str]) -> set[str]:
     """The variables not in `wrt` whose values are labels, such as 1 and -1 for two classes."""
+    # A class that is moved to 0.93 is none: the loss of it would be another function.
     return {n for n, v in arrays.items() if n not in wrt and np.isin(v, (-1, 0, 1)).all()}
 
 

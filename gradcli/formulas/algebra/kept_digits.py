@@ -106,6 +106,10 @@ def _is_pi(node: Expression) -> bool:
     return node.op == "name" and node.data == "pi" and node.position == -1
 
 
+# How digits are judged. Every form is run in doubles over a grid: each variable alone, and all together, at
+# nine magnitudes and with both signs. Where two forms agree nothing was lost. Where they differ, decimals
+# of growing precision say which is right, but only at the worst eight groups of points, for decimals are
+# slow. A group is two points close together, so that one lucky rounding does not decide.
 class Digits:
     """The values of an expression in doubles at points of all magnitudes, and exact ones where asked.
 
@@ -146,6 +150,8 @@ class Digits:
                 (self.error(own, k), self.error(new, k)) for k in group if np.isfinite(own[k])
             ]
             worst, found = map(max, zip(*errors, strict=True)) if errors else (0.0, 0.0)
+            # An expression that has lost digits itself may be replaced by what loses some more, and not by
+            # noise.
             if found > (max(LOST / 2, ALIKE * worst) if worst <= LOST else WORSE * worst):
                 return False
         return True
@@ -175,6 +181,7 @@ class Digits:
             same |= ~np.isfinite(own) & ~np.isfinite(new)
         if same.all():
             return []
+        # A stable sort: the same groups are looked at on every machine.
         order = np.argsort(-np.nan_to_num(apart[~same], nan=np.inf), kind="stable")
         groups = dict.fromkeys(self.groups[~same][order].tolist())
         return [np.flatnonzero(self.groups == g).tolist() for g in list(groups)[:MOST_GROUPS]]
@@ -187,6 +194,7 @@ class Digits:
         found = float(values[k])
         if not math.isfinite(found):
             return math.inf
+        # What is smaller than doubles can say is right as 0, and wrong as anything larger.
         if true.adjusted() < SMALLEST:
             return 0.0 if abs(found) < LEAST * 1e5 else math.inf
         return float(abs(Decimal(found) - true) / abs(true))
@@ -200,6 +208,7 @@ class Digits:
     def _found(self, k: int) -> Decimal | None:
         point = {leaf: Decimal(float(self.known[leaf][k])) for leaf in self.leaves}
         before: Decimal | None = None
+        # 1 + exp(-300) needs 131 digits to differ from 1: fifty would agree with eighty on a wrong value.
         far = any(FAR < abs(v) < FAR**3 for v in point.values())
         for digits in FAR_DIGITS if far else DIGITS:
             with _context(digits):
@@ -220,6 +229,7 @@ class Digits:
 
 def _context(digits: int) -> AbstractContextManager[Context]:
     """Decimals with exponents of any size that matters: exp(1e8) has a value, exp(exp(700)) has none."""
+    # Overflow and underflow are no errors here: they are what doubles do, too.
     traps = [InvalidOperation, DivisionByZero]
     return localcontext(Context(prec=digits, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=traps))
 
@@ -258,6 +268,8 @@ def _grid(count: int) -> tuple[Any, Any]:
             first = len(rows)
             for factor in NEARBY:
                 turned = next(turns)
+                # The factors differ a little between variables: x - y of equal ones would be 0, where
+                # everything is lost.
                 rows.append(sign * size * factor * (1 + base / 50) * turned)
                 groups.append(first)
     return np.ascontiguousarray(np.array(rows).T), np.array(groups)
@@ -285,6 +297,7 @@ def _product(node: Expression, known: Mapping[Expression, Any]) -> Any:
     coefficient, exponents = node.data
     above, below = [], []
     if coefficient != ONE:
+        # A fraction 2/3 is printed as a product and a quotient, and rounds twice; so it does here.
         value = coefficient.value
         if type(value) is Fraction and not coefficient.decimal:
             above.append(float(value.numerator))

@@ -235,7 +235,9 @@ class AskedDerivative(NamedTuple):
     @property
     def command(self) -> str:
         """The command that has its value."""
-        return "jacobian" if self.rows else "hessian" if self.order == 2 else "grad"
+        if self.rows:
+            return "jacobian"
+        return "hessian" if self.order == 2 else "grad"
 
     @property
     def composed(self) -> bool:

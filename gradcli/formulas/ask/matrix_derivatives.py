@@ -199,6 +199,7 @@ def jacobian(
 def _rows(value: Expression, shape: tuple[int, ...], source: Source, word: str) -> Expression:
     """The Jacobian of an expression; that of `cat` or `stack` consists of those of its parts."""
     size = source.size(word)
+    # As one linear map the parts would become slices of u, each with rows of the identity.
     if is_call(value, "cat", "stack") and len(shape) == 1 and not value.data[1] and size:
         parts = value.args[0].args
         rows = [_rows(p, p.shape, source, word) for p in parts]
@@ -225,6 +226,7 @@ def matrix_of(
             f"a matrix of {' by '.join(map(str, shape + size))} numbers is too large to be proved: a "
             "smaller --shape has the same formula"
         )
+    # A matrix without elements has no factors to read off.
     if 0 in shape:
         whole = shape + size if first else size + shape
         return call("zeros", [], whole, [("", whole)])
@@ -233,6 +235,8 @@ def matrix_of(
         return canonicalise(found, symbol)
     if np.asarray(source.arrays[word]).dtype.kind == "c":
         raise NoExpression("the matrix of derivatives by complex numbers has no formula here")
+    # The gradient of sum(u*f(x)) by x is J.T@u, for any u: a formula linear in u, and its factor is J.T. If
+    # x is a number, deriving once more by u gives that factor at once.
     vector = name(SEED, shape, LAST)
     found, symbol = source.slope(alg.multiply(expression, vector), word, shape)
     if not size:  # linear in u: its gradient by u is the factor of u
@@ -275,6 +279,7 @@ class MatrixClaim(Claim):
 
     def size(self, arrays: Arrays) -> int:
         """About how many entries the matrix of all variables by all variables has."""
+        # The Hessian has an element for each pair of numbers, and it is what is compared.
         return super().size(arrays) ** 2
 
     def of_value(self, value: Any, leaves: Mapping[str, Tensor]) -> dict[str, Any]:

@@ -117,10 +117,12 @@ class _Leibniz:
             raise NoExpression(
                 f"the derivatives of {to_text(term)} are 0 from some order on: say a number"
             )
+        # The sum ends, since a polynomial's derivatives do: x**2*exp(x) has three terms, for any n.
         p, k, sum_ = alg.product(polynomials), 0, alg.zero
         choose = alg.one
         while not is_number(p, 0):
             sum_ = alg.add(sum_, alg.multiply(choose, p, self.of_function(*others[0], k)))
+            # comb(n, k + 1) from comb(n, k), so that n stays a letter.
             choose = alg.divide(
                 alg.multiply(choose, alg.subtract(self.n, number(k))), number(k + 1)
             )
@@ -149,6 +151,7 @@ class _Leibniz:
         rule = RULES.get(word)
         if word in ("", "log") and not isinstance(e, Expression) and not self.depends(a):
             return _power(u, m, a, None if word else e)
+        # exp(x**2) has no closed form: its polynomials follow no law that a letter could say.
         if self.depends(a) or rule is None:
             raise _unknown(alg.product([(base, e)]))
         factor = alg.one if is_number(a, 1) else alg.power(a, m)
@@ -182,6 +185,7 @@ def _power(u: Expression, m: Expression, a: Expression, e: Number | None) -> Exp
     q = Fraction(0) if e is None else -e.value
     if q <= -1:
         raise NoExpression(f"no closed form is known of the power {-q}: it must be below 1")
+    # (m + q - 1)!/(q - 1)! through lgamma, for the language has no factorial, and gamma overflows above 171.
     size = call("lgamma", [alg.add(m, number(q))], ())
     if q.denominator > 1:
         size = alg.subtract(size, call("lgamma", [call("float", [number(q)], ())], ()))

@@ -164,6 +164,8 @@ class Claim:
                 # The noise of the arithmetic: how far a change in the last digits moves the values.
                 kept = {n: arrays[n] for n in labels(arrays, self.wrt)}
                 around = [self.allowed({**shaken(arrays, seed), **kept}) for seed in (1, 2)]
+                # A change in the last digit of x moves 1/(x - 1.0000001) at 1 in the ninth: there the text
+                # may differ by as much, and not by more.
                 there = [(a, self.of_program(a, given)) for a in around]
                 moved = [self.pairs(a, e, given) for a, e in there if e is not None]
                 noise = _noise(pairs, moved)
@@ -347,6 +349,7 @@ def proved(
         return found, printed(found, form, cse), None
     kept: tuple[Derivatives, Printed, Difference | None] | None = None
     said: Exception | None = None
+    # Without the guards first: they make a text longer, and matter at single points alone.
     for nan_guards in (False, True):
         how = {"follow": given, "names": names, "nan_guards": nan_guards}
         found = _found(find, program, arrays, wrt, how)
@@ -431,6 +434,11 @@ def _where_finite(values: dict[str, Any], expected: dict[str, Any]) -> dict[str,
 
 # -- the verdict ------------------------------------------------------------------------------------
 @quiet()
+# What counts as a proof. Two points at which text and tape agree to nearly all digits: a wrong formula
+# would have to be right at both by chance. At the user's own point the text must agree as well; if it fails
+# there and holds around it, the point is singular (a hole such as sin(x)/x at 0), and the user is told.
+# Where nothing is finite, farther points around the program's own numbers are tried: sqrt(x - 100) has
+# values from 100 on.
 def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Difference | None:
     """Prove a claim; given: whether the point is the user's own.
 
@@ -447,12 +455,15 @@ def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Differ
             if large or not given:
                 raise
             singular = error
+    # The tape itself may have lost digits or be NaN there; power series know what both should give.
     if given and not large and (limits := claim.limits(arrays)) is not None:
         apart = claim.apart_from(limits, arrays)
         if not claim.is_gradient:
             claim.beside = None
         if apart is None:  # what the tape has lost, the text has
             singular = None
+    # Of more than MOST numbers the user's own point alone is compared, which costs as much as deriving
+    # them.
     if large or (branched and singular is None):  # farther away the program may take another branch
         return apart
     if given:
@@ -467,6 +478,7 @@ def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Differ
     if not (given or branched or held):
         far = intervals([claim.found.program]) * 3  # around the numbers in it: sqrt(x - 100)
         most = max(FEWEST, WORK // len(claim.found.program.kinds))
+        # A program without any finite value is compared as it is, NaN with NaN.
         if not _around(claim, points(arrays, seed, far[:: -(-len(far) // most)])):  # finite nowhere
             claim.compare_repeated(arrays)
             for point in points(arrays, seed) if claim.made.code else ():
@@ -508,6 +520,7 @@ class Elsewhere:
             self.free.append(base)
         self.conditions.is_new(base)
         self._add(base)
+        # A dimension of size 1 may be one that broadcasts, or one that happens to be 1: both are looked at.
         if (several := all_of_one(base, claim.runs, self.values)) is not None:
             self.free.append(self._labelled(several))
             self._add(several)
@@ -588,6 +601,7 @@ class Elsewhere:
         """
         made = claim.made
         held, wrong = self._tried(claim, self.free)
+        # A condition on sizes that only went one way may hide a formula for the other.
         open_ = not self.tried or self.conditions.open or wrong is not None
         made.general = not open_ and (held or not self.free)
         self.silent = not open_ and not made.general
@@ -711,6 +725,7 @@ def is_elementwise(found: Derivatives) -> bool:
     wanted = {n: leaves[n] for n in found.by}
     if any(leaf.shape != found.shape for leaf in wanted.values()):
         return False
+    # With another weight for each element: if the gradient is weighed alike, no element has met another.
     seed = Generic(0).uniform(1, 2, found.shape)
     plain, weighed = (
         tape_gradients(_evaluated([found.whole], leaves)[0], wanted, u) for u in (1, seed)
@@ -789,15 +804,14 @@ def _says_something(expected: Any) -> bool:
 
 def _noise(pairs: Pairs, moved: list[Pairs]) -> list[dict[str, float]]:
     """How far the claimed or the expected values move when the last digits of a point change."""
-    return [
-        {
-            n: max(
-                (_distance(m[k][i][n], pairs[k][i][n]) for m in moved for i in (0, 1)), default=0.0
-            )
-            for n in pair[1]
-        }
-        for k, pair in enumerate(pairs)
-    ]
+    found = []
+    for k, pair in enumerate(pairs):
+        by = dict.fromkeys(pair[1], 0.0)
+        for n in by:
+            apart = [_distance(m[k][i][n], pair[i][n]) for m in moved for i in (0, 1)]
+            by[n] = max(apart, default=0.0)
+        found.append(by)
+    return found
 
 
 def _jumps(pairs: Pairs, noise: list[dict[str, float]]) -> bool:

@@ -144,6 +144,8 @@ def taylor(
         steps = {x: name(f"{_STEP}{x}", (), places.get(x, -1)) for x in at}
         moved = {steps[x]: alg.subtract(symbols[x], a) for x, a in at.items()}
         found = Polynomial(program, values, first.value, {}, (), False)
+        # sin(x)/x**3 divides by a power, which takes terms away: as many more are computed until enough are
+        # left.
         for lost in LOST:
             known = {symbols[x]: Series(0, [a, steps[x]]) for x, a in at.items()}
             expansion = _Expansion(known, degree + 1 + lost)
@@ -155,6 +157,8 @@ def taylor(
             ]
             found.terms = [_with_factor(t) for t in terms if not is_number(t, 0)] or [alg.zero]
             found.by = {VALUE: alg.add(*found.terms)}
+            # Series are exact, but functions may jump or have a corner there: only numbers on both sides
+            # tell.
             if is_right(program, parse(found.text()), values, degree, texts, names):
                 return found
             if is_exactly_right(first.value, found.whole, at, symbols, degree):
@@ -235,6 +239,7 @@ class _Expansion:
             raise NoExpression(f"whether {to_text(node)} depends on what is no number")
         if lead is None:
             raise NoExpression("the value changes its formula there: there is no Taylor polynomial")
+        # An odd power changes its sign at the point, and the comparison its answer.
         if lead and apart.first % 2 and node.data[0] not in ("eq", "ne"):
             what = f"{to_text(node)} is true on one side of the point alone"
             raise NoExpression(f"{what}: there is no Taylor polynomial")
@@ -252,6 +257,7 @@ class _Expansion:
         """The series without leading zeros and without terms beyond the count."""
         terms = series.terms
         zeros = next((k for k, c in enumerate(terms) if not is_number(c, 0)), len(terms) - 1)
+        # What is exact needs no more terms: x**2 ends, and is multiplied without n**2 products of zeros.
         if len(terms) - zeros == 1:  # a constant, or one power
             return Series(series.first + zeros, terms[zeros:])
         self.has_lost |= zeros > 0
@@ -315,6 +321,7 @@ class _Expansion:
         lead = base.terms[0]
         if is_number(lead, 0) and (given is None or given.negative):
             raise NoExpression("the value is infinite there")
+        # The first term is taken out, as the recurrence is for series that begin with 1.
         rest = [alg.zero, *(alg.divide(c, lead) for c in base.terms[1:])]
         made = [alg.one]
         for n in range(1, self.count if len(rest) > 1 else 1):
@@ -330,6 +337,7 @@ class _Expansion:
     def function(self, which: tuple[str, Any], *parts: Series) -> Series:
         """A function, of this name and options, of series: the integral over t of its slopes times theirs."""
         word, options = which
+        # exp(1/x) has no series in powers of x at all.
         if any(p.first < 0 for p in parts):
             raise NoExpression(f"{word} of what is infinite there has no series")
         given = [Series(0, [alg.zero] * p.first + p.terms) for p in parts]
@@ -342,8 +350,11 @@ class _Expansion:
             raise NoExpression(f"{word} is not smooth there: there is no Taylor polynomial")
         if self.count == 1:
             return Series(0, [first])
+        # At 0 the rule of such a function divides 0 by 0, and its own series is known.
         if word in AT_ZERO and is_number(given[0].terms[0], 0):
             return self.at_zero(AT_ZERO[word], given[0])
+        # The slopes of a function come from its own VJP rule, so no function needs a series of its own:
+        # f(u)' = f'(u)*u', integrated term by term. It ends, as the inner expansion has one term less.
         arrays = {w: np.float64(0.7 + 0.1 * k) for k, w in enumerate(words)}
         places, pairs = dict.fromkeys(words, 0), []
         for word_of, rate, series in zip(words, rates, given, strict=True):

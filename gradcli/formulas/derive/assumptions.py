@@ -304,11 +304,13 @@ class Assumptions:
         a, b = node.args
         if len(a.shape) == 1 and len(b.shape) == 1:
             return self._dot(a, b)
+        # x@B and B@x are one vector for a symmetric B; as one text they are collected.
         if len(a.shape) == 1 and self.symmetric(b):
             a, b = b, a
         made: list[Expression] = []
         factors = chain(call("matmul", [a, b], node.shape))
         for factor in factors:
+            # A stack: Q.T@Q vanishes, and what stood on both sides of it meets and may cancel, too.
             if made and self._cancel(made[-1], factor):
                 made.pop()
             else:
@@ -360,7 +362,9 @@ class Assumptions:
         """1 if all elements are positive numbers, -1 if all are negative; 0 if that is not known."""
         n = value_of(node)
         if n is not None:
-            return (-1 if n.negative else 1) if n.exact and n != ZERO else 0
+            if not n.exact or n == ZERO:
+                return 0
+            return -1 if n.negative else 1
         if node.op == "name":
             return next((_SIGNS[k] for k in self.by.get(node.data, ()) if k in _SIGNS), 0)
         if node.op == "product":
@@ -369,6 +373,7 @@ class Assumptions:
                 own = self.sign(base)
                 whole = e.integer if isinstance(e, Number) else None
                 found *= own if whole is None or whole % 2 else own * own
+                # A negative number to a power that is no integer is no real number.
                 if own < 0 and whole is None:
                     return 0
             return found
@@ -376,6 +381,7 @@ class Assumptions:
             signs = [self.sign(t) * (-1 if c.negative else 1) for c, t in alg.terms_of(node)]
             return signs[0] if len(set(signs)) == 1 else 0
         if is_call(node, "sum", "mean", "T", "expand", "reshape", "select", "slice"):
+            # The sum of no elements is 0, which has no sign.
             return 0 if 0 in node.args[0].shape else self.sign(node.args[0])
         if is_call(node, "prod"):
             return int(self.sign(node.args[0]) > 0 and 0 not in node.args[0].shape)

@@ -182,6 +182,7 @@ def reading(
         n: np.asarray(v)[()] if np.ndim(v) == 0 else np.asarray(v) for n, v in variables.items()
     }
     single = {v.dtype for v in arrays.values() if v.dtype.kind == "f"} <= {np.dtype(np.float32)}
+    # A constant that was rounded to float32 would print as 0.10000000149011612.
     if single:  # numbers are written to all digits
         arrays = {n: v.astype(np.float64) if v.dtype.kind == "f" else v for n, v in arrays.items()}
     exact = not any(isinstance(c, (float, complex)) for c in program.constants)
@@ -326,6 +327,7 @@ def first_order(asked: Run) -> Derivatives:
         found, taken = _on_path(asked, path)
         paths.append((found, taken))
         waiting += _others(taken, len(path))
+        # A loop that ends by a condition has a path for each number of turns, without an end.
         if len(paths) > MOST_PATHS:
             raise LanguageError(
                 f"the program has more than {MOST_PATHS} paths, which depend on the variables' values",
@@ -333,6 +335,10 @@ def first_order(asked: Run) -> Derivatives:
                 source=asked.program.source,
                 hint="give each variable a value: the derivative is that of its path",
             )
+    # How branches become one formula, on an example: `x**2 if x > 0 else -x` is run once, x > 0 comes out
+    # as it is at the made-up point, and the condition is noted. Then it is run again on each other side of
+    # a noted condition, until every side was seen. The paths form a tree of conditions, which `where`
+    # writes: where(x > 0, 2*x, -1).
     found.value = _pieces([(made.value, own) for made, own in paths])
     for n, gradient in found.by.items():
         whole = _pieces([(made.by[n], own) for made, own in paths])
@@ -372,6 +378,7 @@ def _on_path(asked: Run, path: Sequence[bool] | None) -> tuple[Derivatives, Take
         forward = calls([value])
         given = {id(c) for c in forward}
         sized = any(c.primitive.index for c in forward) and are_square(forward)
+        # pinv of a matrix without full rank has no derivative, and the tape's number there means nothing.
         if (ranked := asks_for_rank(forward)) and (
             operand := singular(program, arrays, names)
         ) is not None:
@@ -390,9 +397,12 @@ def _on_path(asked: Run, path: Sequence[bool] | None) -> tuple[Derivatives, Take
             }
             by = {n: canonicalise(e, symbols[n]) for n, e in raw.items()}
             whole, *tests = lifter.read([value, *conditions])
+            # The program's own names may shorten a text; orders above the first, and paths, have other
+            # definitions.
             own = {} if more or conditions else own_names(trace, arrays, given)
             named = _over_names(own, trace, symbols, given, nan_guards, grads) if own else None
             real = current.get().real
+    # The next order must find a constant, not differentiate what `detach` has cut off.
     if more and not known and not alg.is_bare(whole):  # the whole value is held constant
         whole = call("detach", [whole], whole.shape)
     found = Derivatives(program, arrays, whole, by, tuple(value.shape), trace.followed)
@@ -420,6 +430,7 @@ def _traced(
             }
             run = traced_run(named, arrays, wanted, follow, names, more, path=path, numbers=values)
             return exactly, run
+        # Then constants are numbers again: a decimal in the text is better than none.
         except (LanguageError, RuntimeError):  # such as a size that has to be an int
             pass
     run = traced_run(program, arrays, wanted, follow, names, more, not nan_guards, path)
@@ -458,6 +469,7 @@ def positions(program: Program) -> dict[str, int]:
     for kind, word, _, (start, _) in program.walk():
         if kind == "name" and word not in found:
             found[word] = start
+    # People write a factor before the function of it, c*f(x): the derivative keeps c in front.
     order = _as_multiplied(program, sorted(found, key=found.__getitem__))
     ranks = {word: i for i, word in enumerate(order)}
     return {**ranks, **dict.fromkeys(CONSTANTS, -1)}
@@ -468,6 +480,8 @@ def _as_multiplied(program: Program, words: list[str]) -> list[str]:
     ranks = {word: k for k, word in enumerate(words)}
     before: dict[str, set[str]] = {}
     for x, y in _pairs(program):
+        # Two products may ask for opposite orders; the first one wins, and the graph of wishes stays
+        # without a circle.
         if ranks[x] > ranks[y] and len(words) <= MOST_MOVED and x not in _after(before, y):
             before.setdefault(y, set()).add(x)
     placed: list[str] = []

@@ -64,6 +64,11 @@ class _Trial(NamedTuple):
     calls: list[Call]
 
 
+# How shapes are found: by running the program. With numbers first, then vectors and matrices, by the habits
+# of names (capitals are matrices). `A@x - b` fails with a number for A, runs with A of 3 x 3 and an x of 3,
+# and b is then tried as a vector, too. At last, sizes are made different one after the other: what the
+# program refuses is tied. So `A@x` ends with A of 3 x 4 and an x of 4, and nothing here needs to know what
+# an operator does to shapes.
 class Inference:
     """The search for the shapes of a program's free variables.
 
@@ -106,6 +111,8 @@ class Inference:
             with quiet():
                 found, trace = traced_run(self.program, given, (), True, self.names)
         except LanguageError as error:
+            # The farther a run came before it failed, the nearer its shapes are: an error's place says how
+            # far.
             start, end = error.span or (0, -1)
             self._reached[self._key(shapes)] = end, -start  # the order in which nodes are evaluated
             return None
@@ -119,6 +126,7 @@ class Inference:
     def shapes(self) -> Shapes | None:
         """The inferred shapes; None if the program runs on none that were tried."""
         found = self._search()
+        # Square matrices are asked for where an operator's index says so, as long as that is possible.
         if found is None and self.square:
             self.square, self._tried = False, {}
             found = self._search()
@@ -132,6 +140,7 @@ class Inference:
 
     def _search(self) -> Shapes | None:
         sizes = self._known()
+        # `x.reshape(2, 6)` runs for twelve elements alone: its integers are sizes worth trying.
         given = {n for n in given_integers(self.program) if 1 < n <= MOST_GIVEN} - {SIZE, *sizes}
         every = [*sorted({SIZE, *sizes}), *sorted(given)]
         for group in (every if len(every) < 4 else [SIZE]), [EVEN]:
@@ -154,6 +163,7 @@ class Inference:
             return shapes
         scalars = [n for n, s in shapes.items() if not s and (beside or n[:1].isupper())]
         data = [n for n in scalars if _is_data(n)]
+        # Data first: once y is a vector, the b beside it may stay a number.
         for name in [*data, *(n for n in scalars if n not in data)]:
             every = [_array(name, size), *_met(result.calls, name)]
             tried = ((s, self.trial({**shapes, name: s})) for s in every)
@@ -168,6 +178,8 @@ class Inference:
                 fits = added or not any(gaps)
             else:
                 fits = added and not any(gaps)
+            # If the program also takes another size, the variable is no partner of the arrays but
+            # broadcasts with them.
             if fits and self.trial({**shapes, name: tuple(k + 1 for k in shape)}) is None:
                 shapes = {**shapes, name: shape}
         return shapes
@@ -190,6 +202,8 @@ class Inference:
             trial = self.trial(shapes)
             scalars = [n for n, s in shapes.items() if not s]
             asked = list(_asked(trial.calls if trial else [], set(scalars)))
+            # All that an operator asks for together, then all but one of them: `dot(a*x, y)` may have a
+            # number a.
             fewer = [[n for n in names if n != one] for names in asked for one in (None, *names)]
             if self.suits is None:  # last with another, which must have the same shape
                 fewer += [[*names, n] for names in asked for n in scalars if n not in names]
@@ -208,6 +222,7 @@ class Inference:
         size = max((*known, *(k for s in shapes.values() for k in s)), default=0)
         while left:
             group = self._together(left, current, size + 1)
+            # If all axes are tied there is one size only, and any will do.
             if group and (len(group) < len(axes) or known.intersection(_sizes(current, group))):
                 current, size = _moved(current, group, size + 1), size + 1
             left = [a for a in left[1:] if a not in group]
@@ -317,9 +332,10 @@ def larger(shapes: Mapping[str, Shape], guessed: Mapping[str, Shape]) -> Shapes:
 
     Empty if no size was inferred, or if the arrays would be too large.
     """
+    # What is given has its size; an inferred size equal to it may be tied to it, and stays.
     fixed = {n for name, s in shapes.items() if name not in guessed for n in s}
     free = {n for s in guessed.values() for n in s} - fixed
-    found = {n: tuple(k + 2 if k in free else k for k in s) for n, s in shapes.items()}
+    found = {n: tuple(k + 2 * (k in free) for k in s) for n, s in shapes.items()}
     return found if found != dict(shapes) and _count(found) <= MOST else {}
 
 
@@ -333,10 +349,14 @@ def _ranks(free: Sequence[str], said: Mapping[str, int]) -> list[tuple[int, ...]
     def all_of(rank: int) -> tuple[int, ...]:
         return tuple(said.get(n, rank) for n in free)
 
-    likely = [
-        (said[n],) if n in said else (2, 1, 0) if n[:1].isupper() else (0, 1, 2) for n in free
-    ]
+    # Capitals are matrices, as everywhere in linear algebra; other names are numbers before vectors.
+    likely: list[tuple[int, ...]] = []
+    for n in free:
+        habit = (2, 1, 0) if n[:1].isupper() else (0, 1, 2)
+        likely.append((said[n],) if n in said else habit)
+    # Numbers first: most formulas that people type are of numbers, and `x*y` shall not be of vectors.
     scalars = all_of(0)
+    # All combinations of three ranks of seven names are 2,187 runs of the program.
     if len(free) > 6:
         firsts = tuple(order[0] for order in likely)
         return [scalars, firsts, all_of(1), all_of(2)]
@@ -377,9 +397,10 @@ def _sizes(shapes: Shapes, axes: Sequence[Axis]) -> set[int]:
 
 def _moved(shapes: Shapes, axes: Sequence[Axis], size: int) -> Shapes:
     """The shapes with these axes changed to a size."""
-    return {
-        n: tuple(size if (n, i) in axes else k for i, k in enumerate(s)) for n, s in shapes.items()
-    }
+    made = {n: list(s) for n, s in shapes.items()}
+    for n, i in axes:
+        made[n][i] = size
+    return {n: tuple(s) for n, s in made.items()}
 
 
 # -- what a program requires ----------------------------------------------------------------------
@@ -392,6 +413,7 @@ def _asked(made: Sequence[Call], scalars: set[str]) -> Iterator[list[str]]:
         if _is_elementwise(call):
             continue
         operands = [v for v in operands_of(call) if not v.constant and v.ndim < 2]
+        # kron takes numbers as well as matrices: only the habit of capitals tells that A is a matrix.
         if not _takes_together(call):
             own = [v.name or "" for v in operands]
             names = [n for n in dict.fromkeys(own) if n in scalars and n[:1].isupper()]
@@ -410,6 +432,7 @@ def _is_elementwise(call: Call) -> bool:
 
 def _takes_together(call: Call) -> bool:
     """Whether an operator reduces a vector, works along its dimension, or changes its size."""
+    # Asked with numbers: what a vector in place of a scalar makes of its shape tells whether it is reduced.
     vector = sample((SIZE,))
 
     def larger(arg: Any) -> Any:
@@ -504,10 +527,13 @@ def made_up(
     read as an index (the k of `x[k]`) is 0, an integer. The other made-up values have the default dtype; if
     possible, the program's value is not NaN there.
     """
+    # An index must be an integer, and 0 is in every dimension.
     whole = {n: np.int64(0) for n in _indices(program) if n in names and n not in declared}
     arrays = {**arrays, **whole}
     names = [n for n in names if n not in whole]
     lettered = {n for n, s in declared.items() if any(isinstance(k, str) for k in s)}
+    # x[0]*x[1] says that x has two elements; a longer one would have derivatives of 0 that nobody asked
+    # for.
     listed = {n: s for n, s in by_elements(program).items() if n in names and n not in declared}
     if listed and _runs(program, arrays, {**declared, **listed}, names, known):
         declared, lettered = {**declared, **listed}, {*lettered, *listed}
@@ -516,6 +542,7 @@ def made_up(
     for shapes in _numbered(declared, arrays):
         guessed = infer(program, arrays, shapes, free, known, *suits)
         every = Inference(program, arrays, {**shapes, **guessed}, [], known)
+        # inv(A.T@A) of a wide A is singular at every point: letters get other sizes until it is not.
         if not lettered or every.has_full_rank({}):
             break
         if first is None and every.trial({}):
@@ -532,6 +559,7 @@ def made_up(
         if value is None and found.keys() == made.keys():
             continue
         found = made
+        # log(x - 2) is NaN near 1: the points go farther out until there is something to compare.
         if value is not None and not np.isnan(value).all():
             break
     order = [n for n in free_names(program) if n in found]
@@ -594,6 +622,7 @@ def by_elements(program: Program) -> Shapes:
     for name, rows in _reads(program).items() if places else ():
         taken = {places.get(row, ()) for row in rows}
         shape = tuple(max(ks) + 1 for ks in zip(*taken, strict=False))
+        # x[0] + x[5] skips some places: then x may have any size.
         if len(taken) > 1 and taken == set(product(*map(range, shape))):
             found[name] = shape
     return found
@@ -608,6 +637,7 @@ def _numbered(declared: Mapping[str, Sizes], arrays: Mapping[str, Any]) -> Itera
         : len(letters)
     ]
     choices = [(own, *sorted(there)) for own in new]
+    # In every order, as nobody knows which of the letters has to be the larger one.
     orders = permutations([*new, SIZE - 1], len(letters))  # for what must have full rank
     for sizes in islice(chain(product(*choices), orders), MOST_TRIES):
         number = dict(zip(letters, sizes, strict=True))
@@ -619,6 +649,7 @@ def _points(shapes: Mapping[str, Shape]) -> Iterator[dict[str, Any]]:
     base = {n: sample(s, k) for k, (n, s) in enumerate(shapes.items())}
     yield base
     yield {n: v - 0.5 for n, v in base.items()}
+    # Some programs are finite only where one variable is much larger than another: sqrt(x - 10*y).
     for spread in (2.0, 6.0, 30.0):
         for turn in range(4):  # which are the large ones
             factors = (spread ** ((3 * k + turn) % 4 - 1) for k in range(len(base)))

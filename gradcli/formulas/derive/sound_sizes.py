@@ -22,12 +22,13 @@ _NEGLIGIBLE = 1e-11  # a singular value, relative to the largest
 
 def are_square(made: Iterable[Call]) -> bool:
     """Whether dimensions with one letter in an operator's `index` are equal, as those of a trace."""
-    return all(
-        len({n for n, k in zip(v.shape, letters, strict=False) if k == letter}) <= 1
-        for call in made
-        for v, letters in zip(operands_of(call), call.primitive.index.split(","), strict=False)
-        for letter in letters
-    )
+    for call in made:
+        for v, letters in zip(operands_of(call), call.primitive.index.split(","), strict=False):
+            sizes: dict[str, int] = {}
+            for n, letter in zip(v.shape, letters, strict=False):
+                if sizes.setdefault(letter, n) != n:
+                    return False
+    return True
 
 
 def is_sound(

@@ -137,6 +137,7 @@ def _other_sizes(
     taken = {size for s in old.values() for size in s}
     tried = 0
     moves: list[Move] = []
+    # Five dimensions of 7 to 13 would be 10**5 elements; what is given may be large anyway.
     most = max(MOST, 2 * sum(map(prod, old.values())))
     while left:
         first, *others = left
@@ -147,12 +148,16 @@ def _other_sizes(
         groups = list(_groups(first, others, old))
         more = [(n, i) for n, s in old.items() for i, k in enumerate(s) if k > own and k % own == 0]
         trials = [
+            # First alone, then with its equals, from few to many: a program that multiplies A by x refuses
+            # a change of one side alone, and the smallest group that it takes is what the program ties
+            # together.
             *product([fresh], groups, [[]]),
             *product([fresh], groups, [more] if more else []),
             *product(alike | {_multiple(own, taken)}, groups, [[]]),
         ]
         for size, group, flat in trials:
             tried += 1
+            # Eight axes of one size have 255 groups, and each trial runs the program.
             if tried > MOST_TRIES:
                 return None
             move = Move(own, group, flat)
@@ -251,6 +256,8 @@ def landmarks(program: Program, arrays: Arrays) -> list[int]:
         found = {int(c) for c in reals if abs(c) < MOST}
     else:
         found = given_integers(program)
+    # `x[:3]` is all of x up to three elements, and a part of it from four on: the formula may hold on one
+    # side.
     beside = [n for c in sorted(map(abs, found)) if c > 1 for n in (c + 1, c, c - 1, 2 * c)]
     small = [2, 3, 4, 5] if reads else []
     return [n for n in dict.fromkeys([*beside, *small]) if n > 1][:MOST_NEARBY]
@@ -261,6 +268,7 @@ def fewer(arrays: Arrays, runs: Callable[[Arrays], bool], values: int) -> dict[s
     shapes = [np.shape(v) for v in arrays.values()]
     taken = {size for s in shapes for size in s}
     small = {size: size for size in taken}
+    # A proof at a large size costs as much at every point; equal sizes stay equal, or the program refuses.
     for size in sorted(taken):
         if size > LARGEST:
             small[size] = _next(4, taken, False)
@@ -272,6 +280,7 @@ def fewer(arrays: Arrays, runs: Callable[[Arrays], bool], values: int) -> dict[s
 
 def _next(size: int, taken: set[int], prime: bool) -> int:
     found = min(size, LARGEST) + 1
+    # A size that occurs already could not be told from the other one.
     while found in taken or (prime and any(found % k == 0 for k in range(2, found))):
         found += 1
     return found
@@ -291,6 +300,7 @@ def _groups(first: Any, others: list[Any], old: Shapes) -> Iterator[list[Any]]:
     for more in range(min(len(alike), most)):
         for chosen in combinations(alike, more):
             yield [first, *chosen]
+    # With many axes of one size the groups are too many to try; batches are the first dimension of each.
     alone = [a for a in alike if a[1] == first[1]]  # as the batches of several variables
     if most < 3 and len(alone) > 1:
         yield [first, *alone]
@@ -310,10 +320,13 @@ def resized(arrays: Arrays, shapes: Mapping[str, Any], values: int = GENERIC) ->
         own, shape = np.asarray(v), tuple(shapes[n])
         if own.shape == shape:
             made[n] = v
+        # Integers are indices or counts: drawn ones would point outside of what they index.
         elif own.dtype.kind not in "fc" or (values == REPEATED and own.size):
             made[n] = np.resize(own, shape)
         else:
             drawn = sample(shape, k)
+            # A probability must stay one, and an angle in its range: else the program is not finite
+            # anywhere.
             if values == WITHIN and own.size and own.dtype.kind == "f":
                 low, high = own.min(), own.max()
                 drawn = low + (high - low) * Generic(k + 1).uniform(0, 1, shape)
@@ -336,6 +349,7 @@ class Terms:
         self.products: list[Term] = [
             (int(np.prod(one[n])), int(np.prod(two[n])), f"{n}.numel()") for n in whole
         ]
+        # n - 1 is the divisor of an unbiased variance.
         self.less = [(a - 1, b - 1, f"{text} - 1") for a, b, text in self.single if a > 2]
         self.pairs = _products(self.single, 2)
         more = [p for p in _products([*self.single, *self.less], 2) if p not in self.pairs]
@@ -356,6 +370,7 @@ class Terms:
             for p, q, text in terms:
                 if (p, q) == (a, b):
                     return Size(a, text)
+        # A multiple of a size: the 2*n of a concatenation of x with itself.
         for p, q, text in (*self.single, *self.products):
             if a * q == b * p and a % p == b % q == 0:
                 return Size(a, f"{a // p}*{text}")
@@ -378,6 +393,8 @@ class Terms:
                     if one * below != two * above:
                         continue
                     c = a.value / Fraction(p) ** power
+                    # 3 of a vector of 3 may be n, and 6 of it may be 2*n or n*(n - 1): the simpler one, if
+                    # both fit both sizes.
                     simple = abs(c.numerator) + c.denominator + 2 * rank
                     found = (simple, c, _powered(text, power))
                     best = found if best is None or found[0] < best[0] else best
@@ -426,6 +443,7 @@ def unified(one: Expression, two: Expression, terms: Terms) -> Expression:
         if ready:
             made[key] = _unified(a, b, made, terms)
             continue
+        # One pair of sizes may make a sum of three terms, and another one of two that have merged.
         if a.op != b.op or len(a.args) != len(b.args) or len(a.shape) != len(b.shape):
             raise NoSymbolicShape
         stack.append((a, b, True))
@@ -510,6 +528,11 @@ def _shortest(expression: Expression) -> Expression:
     return min(expression, spread, key=length)
 
 
+# How a formula becomes right for any size. A derivative is found for numbers of rows and columns, say 3 and
+# 4, and may have a 12 in it: is that 3*4, or a 12 that the program wrote? So it is found again in other
+# sizes, say 5 and 7. Both are one formula but for their numbers, and where these are 12 and 35 the size is
+# x.numel(). Primes are taken, so that no number is the product of two sizes by chance. What differs in more
+# than numbers has no formula for any size here.
 def sized(
     found: Derivatives,
     one: Derivatives,

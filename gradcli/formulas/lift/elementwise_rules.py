@@ -41,8 +41,11 @@ def compare(word: str, a: Any, b: Any) -> Expression:
     x, y = value_of(left), value_of(right)
     if x is not None and y is not None:
         return number(_COMPARED[word](x.python(), y.python()))
+    # The number to the right, always: 0 < x and x > 0 are one condition then, and `where`s of both are
+    # merged.
     if x is not None:
         return compare(_MIRRORED[word], right, left)
+    # relu(x) > 0 is where x > 0: its rule asks the result, and so the x in two `where`s is the same.
     if is_call(left, "relu") and is_number(right, 0) and word in ("gt", "le"):
         left = left.args[0]
     if is_number(right, 0) and left.op == "sum" and len(left.args) == 1:  # 1 - x > 0 is x < 1
@@ -51,6 +54,7 @@ def compare(word: str, a: Any, b: Any) -> Expression:
             left, right = left.args[0], number(-constant * coefficient)
             word = _MIRRORED[word] if coefficient.negative else word
     coefficient, rest = alg.split(left)
+    # -2*x > 0 is x < 0.
     if is_number(right, 0) and coefficient != ONE and coefficient.exact and rest is not alg.one:
         left = rest
         word = _MIRRORED[word] if coefficient.negative else word
@@ -66,11 +70,14 @@ _MIRRORED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge", "eq": "eq", "ne": "
 def where(lifter: Lifter, made: Call, condition: Expression, a: Any, b: Any) -> Expression:
     """`where`, without the NaN guards of VJP rules: branches that count at single points only."""
     yes, no = as_exact(a), as_exact(b)
+    # The value is NaN on one side, where no derivative is asked for.
     if not lifter.nan_guards and _negative_determinant(condition):
         if is_number(yes, 0):  # the value is nan there
             return no
         if value_of(yes) is not None and is_call(no, "select"):
             return call("logdet", no.args[0].args, no.shape)
+    # A rule's `where(x == 0, 0, g)` keeps NaN off a single point. The text is longer with it, and the proof
+    # tells if the user's own point is that one: then the guards are kept.
     if not _is_given(lifter, made) and _single_points(condition):
         if is_number(yes, 0):
             return no
@@ -175,6 +182,7 @@ def _softplus_backward(lifter: Lifter, made: Call, args: list[Any]) -> Expressio
     g, u, beta, threshold = args
     scaled = alg.scale(Number.of(beta), u)
     slope = alg.multiply(g, function("sigmoid", scaled))
+    # Above 20 PyTorch takes x for softplus(x), whose slope differs by 2e-9 from a sigmoid.
     if threshold >= _ALIKE and not lifter.nan_guards:
         return slope
     return alg.where(compare("gt", scaled, threshold), g, slope)

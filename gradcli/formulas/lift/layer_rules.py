@@ -243,7 +243,7 @@ def _windows_slope(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
 # -- losses ---------------------------------------------------------------------------------------
 def _binary(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     given = [(a, g) for a, g in zip(args[:3], made.args[:3], strict=True) if g is not None]
-    options = [] if args[3] == 1 else [("reduction", "sum" if args[3] == 2 else "none")]
+    options = [] if args[3] == 1 else [("reduction", ("none", "mean", "sum")[args[3]])]
     operands = [full(a, shape_of(g)) for a, g in given]
     return call("nn.functional.binary_cross_entropy", operands, made.outputs[0].shape, options)
 

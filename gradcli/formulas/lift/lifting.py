@@ -59,6 +59,8 @@ class Lifter:
     def read(self, outputs: Sequence[Value]) -> list[Expression]:
         """The expressions of these values. Raises NoExpression with the span of the call."""
         order = calls(outputs)
+        # A sum of n terms is recorded as n - 1 additions. Lifted one by one, each would be sorted and
+        # collected again, n**2 steps; as one sum it takes n.
         inner = _inner([c for c in order if not self.says_nothing(c)], outputs)
         for made in order:
             if all(id(o) in self.made or id(o) in self.parts for o in made.outputs):
@@ -72,6 +74,7 @@ class Lifter:
                 continue
             whole = made.outputs[0].value.dtype.kind in "iu"
             try:
+                # Most calls give floats: the fact is set where it changes, and not for every call.
                 if whole is current.get().whole:
                     found = self.convert(made)
                 else:
@@ -132,6 +135,7 @@ class Lifter:
         """The expression of a call; a list if it has several outputs."""
         primitive = made.primitive
         if made.outputs[0].value.dtype.kind == "b":
+            # NumPy adds booleans by `or`; as numbers True + True would be 2, and no condition.
             of_truths = _OF_TRUTHS.get(table.public_name(primitive) or "")
             if of_truths is not None:
                 return function(of_truths, *map(self.operand, made.args[:2]))
@@ -165,6 +169,7 @@ class Lifter:
                 args.append(known_number(value))
             else:
                 args.append(None if id(value) in self.parts else self.operand(value))
+        # The trace has cast what this function does not take; the text has to say so as well.
         if "b" in primitive.refuses or primitive.types == "own":
             args = list(map(_of_floats, args, made.args))
         return args
@@ -174,6 +179,8 @@ class Lifter:
         primitive = made.primitive
         operands: list[Expression] = []
         options: list[tuple[str, Any]] = []
+        # Where options stand between operands, as in index_fill(x, dim, index, value), both must keep their
+        # places.
         last = -1  # the last operand: parameters up to it are passed by position
         for i, (kind, given) in enumerate(zip(primitive.kinds, made.args, strict=True)):
             if given is not None and (kind != "option" or is_tensor(given)):
@@ -211,6 +218,8 @@ class Lifter:
         if len(made.outputs) == 1 and primitive.returns_one:
             return call(word, operands, made.outputs[0].shape, options)
         whole = call(word, operands, (), options)
+        # A function with several results is one call, and each result selects its own, so that it is
+        # printed once.
         return [
             call("select", [whole], o.shape, [("", 0), ("", k)]) for k, o in enumerate(made.outputs)
         ]
@@ -221,6 +230,7 @@ class Lifter:
             return call("tensor", [call("float", [number(int(given))], ())], ())
         own = value if isinstance(value, Expression) else self.operand(given)
         made = in_full(own, given)
+        # exp(2) is an error in the language as it is in PyTorch: the operand must be a tensor.
         if not shape_of(given) and alg.is_bare(made):  # a tensor, as functions want one
             return call("tensor", [call("float", [own], ())], ())
         return made
@@ -234,6 +244,7 @@ class Lifter:
             AttributeError,
         ) as error:  # a traced array lacks most methods of NumPy's
             raise no_expression(made) from error
+        # The new values must live as long as the ids under which they are known.
         self.kept += results
         read = self.read(results)
         return read if len(made.outputs) > 1 else read[0]
@@ -258,6 +269,7 @@ def _decided(expression: Expression, value: Value) -> Expression:
         return expression
     fixed = expression.op == "call" and expression.position == -1 and not expression.shape
     known = set(value.value.flat) if fixed else set()
+    # Branches are decided by what was traced; a comparison of numbers says the same at every point.
     if len(known) == 1:
         return number(bool(known.pop()))
     return expression if alg.is_truth(expression) else function("ne", expression, alg.zero)
@@ -287,6 +299,7 @@ def _inner(order: Sequence[Call], outputs: Sequence[Value]) -> set[int]:
 
     The products that only another product reads, too.
     """
+    # An output is read by whoever asked for it: it must not be dissolved in a sum.
     uses: dict[int, int] = {id(o): 2 for o in outputs}
     terms: set[int] = set()
     factors: set[int] = set()
@@ -297,11 +310,12 @@ def _inner(order: Sequence[Call], outputs: Sequence[Value]) -> set[int]:
             terms.update(map(id, made.args[:2]))
         factors.update(map(id, _factors(made)))
     once = [c for c in order if uses.get(id(c.outputs[0])) == 1]
-    return {
-        id(c)
-        for c in once
-        if id(c.outputs[0]) in (terms if _is_sum(c) else factors if _factors(c) else ())
-    }
+    found = set()
+    for made in once:
+        own, is_sum = id(made.outputs[0]), _is_sum(made)
+        if (is_sum and own in terms) or (not is_sum and own in factors and _factors(made)):
+            found.add(id(made))
+    return found
 
 
 __all__ = ["Lifter", "NoExpression"]

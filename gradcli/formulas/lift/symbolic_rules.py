@@ -49,6 +49,7 @@ from gradcli.transforms.tracing.calls import Call, Value
 def _sum(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     shape = shape_of(made.args[0])
     dim, keepdim = (args[1], args[2]) if "dim" in made.primitive.names else (None, False)
+    # sum(x[x > 0]) as sum(where(x > 0, x, 0)): the first has as many terms as the values decide.
     masked = _masked(lifter, made.args[0], axes_of(dim, len(shape)))
     if masked is not None:
         return reshaped(total(*masked, False), made.outputs[0].shape)
@@ -99,6 +100,7 @@ def _moment(word: str) -> Handler:
         options: list[tuple[str, Any]] = []
         if dim is not None and shape_of(made.args[0]):
             options.append(("", dim))
+        # 1 is what `var` takes by itself, and a text says no defaults.
         if correction not in (None, 1):
             options.append(("correction", correction))
         if keepdim:
@@ -129,6 +131,7 @@ def _matmul(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
 
 def _dot(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     (a, b), shape = args, shape_of(made.args[0])
+    # An operand may be a number that stands for equal elements, of which there is no dot product.
     if a.shape == b.shape == shape != (0,):
         return matrix_product(a, b, ())
     return total(alg.multiply(a, b), shape, None, False)
@@ -153,6 +156,7 @@ def _reshape(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     own, shape, after = args[0], shape_of(made.args[0]), tuple(made.outputs[0].shape)
     if not own.shape or math.prod(own.shape) == 1:
         return own if not own.shape else reshaped(own, (1,) * len(after))
+    # A reshape that only adds or drops leading 1s is what broadcasting does without being asked.
     core = _core(shape)
     if core == _core(after):  # broadcasting adds leading dimensions
         return reshaped(own, own.shape[max(len(own.shape) - len(core), 0) :])
@@ -184,6 +188,8 @@ def _getitem(word: str) -> Handler:
 def _part(made: Call, own: Expression, output: Value, word: str, *where_: Any) -> Expression:
     """`select` or `slice` of the first operand of a call."""
     size = shape_of(made.args[0])[where_[0]] if own.shape else 0
+    # What is read where something was just written is what was written: a program that fills x[0] and reads
+    # it.
     if is_call(own, f"{word}_scatter") and [v for _, v in own.data[1]] == [*where_]:
         return unwrapped(own.args[1])  # what was written there
     if not own.shape or (word == "slice" and range(size)[slice(*where_[1:])] == range(size)):
@@ -206,6 +212,8 @@ def _scattered(word: str) -> Handler:
             return alg.zero
         outer, g = alg.scalars_out(g)
         kind = made.outputs[0].value.dtype
+        # The gradient of x[2] is g times a unit vector: sums of such terms and products with them are
+        # known.
         if word == "select_scatter" and kind.kind == "f":
             dim, place = where_
             units: list[Expression | None] = [None] * len(sizes)
@@ -266,6 +274,7 @@ def _index_put(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     own, indices, values, accumulate = args
     shape = shape_of(made.args[0])
     mask = made.args[1][0]
+    # A write by a mask is `where`, whose derivatives and text are known.
     chosen_ = len(indices) == 1 and indices[0] is not None and mask.value.dtype.kind == "b"
     if chosen_ and shape_of(mask) == shape:
         before, value = as_exact(own), as_exact(values)
@@ -275,6 +284,7 @@ def _index_put(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
             value = reshaped(value, ())
         if not value.shape:
             return alg.where(indices[0], alg.add(before, value) if accumulate else value, before)
+    # The gradient of x[k] with a k that is a variable: a unit vector at k.
     if accumulate and is_number(own, 0) and all(i is None or _is_place(i) for i in made.args[1]):
         places = zip(made.args[1], shape, strict=False)
         units = [None if i is None else unit(lifter.operand(i), n) for i, n in places]
@@ -328,6 +338,7 @@ def _dist(lifter: Lifter, made: Call, args: list[Any]) -> Any:
 
 def _cholesky(lifter: Lifter, made: Call, args: list[Any]) -> Any:
     """`linalg.cholesky`, or `cholesky_ex` where the former would raise."""
+    # The text must do what the program did, and linalg.cholesky raises where cholesky_ex only says so.
     if np.any(made.outputs[1].value):
         return lifter.general("linalg.cholesky_ex", made, args, "upper")
     return _first("linalg.cholesky", "upper -")(lifter, made, args)
@@ -354,6 +365,7 @@ def _targets(lifter: Lifter, made: Call, own: Any, at: int) -> tuple[Expression,
         raise no_expression(made)
     classes = np.asarray(target.value).astype(np.int64)
     counts = classes != ignored
+    # Classes that are a variable have no table of ones that could be written out.
     if not target.constant:
         if len(shape_of(own)) not in (1, 2) or not counts.all():
             raise no_expression(made)
@@ -364,6 +376,7 @@ def _targets(lifter: Lifter, made: Call, own: Any, at: int) -> tuple[Expression,
     if classes.size:
         wide = classes.reshape(1) if chosen_.ndim == 1 else np.expand_dims(classes, axis)
         ones = counts.reshape(1) if chosen_.ndim == 1 else np.expand_dims(counts, axis)
+        # An ignored class, as -100, is no place; its row of zeros leaves it out.
         np.put_along_axis(chosen_, np.where(ones, wide, 0), ones.astype(float), axis)
     return array(chosen_), int(counts.sum())
 
@@ -479,6 +492,7 @@ def _diag_embed(lifter: Lifter, made: Call, args: list[Any]) -> Any:
 def _solve(lifter: Lifter, made: Call, args: list[Any]) -> list[Any]:
     a, b = map(in_full, args[:2], made.args[:2])
     outer, b = alg.scalars_out_of_floats(b)
+    # solve(A, eye) is inv(A), as which it cancels against A.
     if is_call(b, "eye"):
         found = transposed(inverse(a.args[0])) if is_call(a, "T") else inverse(a)
     else:
@@ -521,6 +535,7 @@ def _index_fill(lifter: Lifter, made: Call, args: list[Any]) -> Any:
     spots = made.args[2]
     n = math.isqrt(shape[0]) if len(shape) == 1 else 0
     square = n and n * n == shape[0] and is_number(own, 0)
+    # Every (n + 1)-th element of a flattened n x n matrix is its diagonal, which the rule of trace fills.
     if square and np.array_equal(getattr(spots, "value", ()), np.arange(0, n * n, n + 1)):
         eye = call("reshape", [call("eye", [], (n, n))], shape, [("", shape)])
         return alg.multiply(as_exact(value), eye)  # the gradient of a trace
@@ -541,6 +556,7 @@ def _view_as_complex(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
 
 def _row_by_row(own: Expression) -> Expression:
     """The expression, made contiguous if its text may have another memory layout."""
+    # A text has other temporaries than the program, so that a view may appear where there was none.
     laid = any(is_call(node, *_LAID) for node in order([own]))
     return call("contiguous", [own], own.shape) if laid else own
 

@@ -40,6 +40,11 @@ _SIZES, _INDICES = "nmpqrtuvwabcdefg", "ijklohxyz"
 _SIZE = r"(\w+)\.(?:shape\[(\d+)\]|numel\(\))"  # how sizes are called in expressions
 
 
+# How arrays become loops. A text such as A.T@(A@x - b) has no loops in it, and C has nothing else. So an
+# expression is asked for one element, at indices that are names: (A@x - b)[i] is s - b[i], where s is a sum
+# over j that a loop before has made. Elementwise operations write no loop, as they only pass the indices
+# on; a reduction writes its loops, keeps its results in an array, and is read from there by whoever asks
+# again.
 class _Loops:
     """The body of a function: its lines, and the names of the arrays that they have filled."""
 
@@ -48,6 +53,7 @@ class _Loops:
         self.shapes, self.lines = shapes, list[str]()
         self.printer = CPrinter()
         self.known: dict[Expression, str] = {}
+        # Equal sizes share a name, for the formula may hold only as long as they are equal.
         numbers = dict.fromkeys(n for shape in shapes.values() for n in shape if n != 1)
         letters = [letter for letter in _SIZES if letter not in taken]
         self.sizes = dict(zip(numbers, letters, strict=False))
@@ -74,6 +80,7 @@ class _Loops:
         if not shape:
             return name
         text = ""
+        # Horner's scheme: X[i*m + j] for two dimensions, X[(i*m + j)*p + k] for three.
         for n, index in zip(shape, at, strict=True):
             if text and n != 1:
                 text = f"{_grouped(text)}*{self.size(n)}"
@@ -194,6 +201,7 @@ class _Loops:
                 self.cheap(term)
         pieces = {t: self.element(t, _aligned(at, own.shape, t.shape)) for t in terms}
         self.printer.names = {id(t): piece[0] for t, piece in pieces.items() if t in self.known}
+        # The printer knows precedences; it is given the texts of the operands, which it could not index.
         self.printer.pieces = pieces
         found = self.printer.make(own)
         self.printer.names, self.printer.pieces = {}, {}
@@ -201,6 +209,7 @@ class _Loops:
 
     def cheap(self, own: Expression) -> Expression:
         """The expression, its elements kept in an array unless they are there or cost nothing."""
+        # Read inside of a loop, an expression would be computed again at every turn.
         if own.op not in ("name", "number", "array") and not is_call(own, *_FREE):
             self.kept(own)
         elif is_call(own, "T"):
@@ -221,6 +230,7 @@ class _Loops:
         """The lines that get memory for all arrays at once."""
         if not self.work:
             return []
+        # One malloc, so that there is one thing to check and one to free; + 1, as malloc(0) may give NULL.
         total = " + ".join(f"(size_t){number}" for _, number in self.work)
         lines = [
             f"double *work = (double *)malloc(({total} + 1)*sizeof(double));",
@@ -340,6 +350,7 @@ def _contracted(loops: _Loops, own: Expression, at: Indices, places: str) -> Pie
     factors = list(zip(map(loops.cheap, own.args), given.split(","), strict=True))
     dims = [pair for factor, ks in factors for pair in zip(ks, factor.shape, strict=True)]
     sizes = dict(dims)
+    # A dimension that is broadcast to another one has no loop of its own.
     if any(sizes[k] != n for k, n in dims):
         raise NoExpression("C has no form for products that repeat a factor")
     over = [k for k in sizes if k not in kept]
@@ -461,6 +472,7 @@ def _filled(loops: _Loops, own: Expression, at: Indices) -> Piece:
 
 def _log_of_sum(inner: Expression, axes: Sequence[int]) -> Expression:
     """log(sum(exp(x))), the largest taken out."""
+    # exp(x) of x = 800 is inf; less the largest element, the largest exponential is 1.
     most = _along("amax", inner, axes)
     total = _along("sum", alg.function("exp", alg.add(inner, alg.negate(most))), axes)
     return alg.add(most, alg.function("log", total))
@@ -470,9 +482,10 @@ def _log_sum(loops: _Loops, own: Expression, at: Indices) -> Piece:
     inner, axes, keeps = _parts(loops, own)
     loops.cheap(inner)
     found = _log_of_sum(inner, axes)
+    if keeps or not found.shape:
+        return loops.element(found, at if found.shape else ())
     rest = iter(at)
-    place = at if keeps else tuple("0" if n == 1 else next(rest) for n in found.shape)
-    return loops.element(found, place if found.shape else ())
+    return loops.element(found, tuple("0" if n == 1 else next(rest) for n in found.shape))
 
 
 def _shares(function: str) -> Rule:
@@ -536,12 +549,11 @@ def to_c(found: Derivatives) -> str:
     loops = _Loops({*names.values(), *([] if in_one else results), *TAKEN}, shapes)
     loops.flat = not any(node.shape for node in order(roots))
     whole = {n for n, v in found.variables.items() if np.asarray(v).dtype.kind in "iu"}
-    parameters = [
-        _declared(f"const double {names[n]}", loops.sizes_of(s), len(s))
-        if s
-        else f"{'int' if n in whole and not in_one else 'double'} {names[n]}"
-        for n, s in shapes.items()
-    ]
+    parameters = []
+    for n, s in shapes.items():
+        kind = "int" if n in whole and not in_one else "double"
+        array = _declared(f"const double {names[n]}", loops.sizes_of(s), len(s))
+        parameters.append(array if s else f"{kind} {names[n]}")
     loops.known |= {node: names[node.data] for node in read}
     for _, part in shared_parts(roots, taken=loops.taken):
         if not is_call(part, "[]", "()", ":", "float", "tensor"):
@@ -563,6 +575,7 @@ def to_c(found: Derivatives) -> str:
     if loops.work:
         lines += [f"double value = {value};", "free(work);"]
         value = "value"
+    # A parameter that is not used is a warning of the compiler, which `(void)x;` answers.
     words = set(re.findall(r"\w+", "\n".join([*lines, value])))
     given = [re.sub(r"/\*.*|\[\]", "", one).split()[-1].lstrip("*") for one in signature]
     lines = [f"(void){word};" for word in given if word not in words] + lines
@@ -593,6 +606,8 @@ def run_c(code: str, values: Sequence[Any]) -> Any:
     head, _, body = code.rpartition("\n{\n")
     given = head.rpartition("(")[2].rstrip(")").split(", ")
     named = set(re.findall(r"\[(\w+)\]", " ".join(given)))
+    # The text is proved by running it as it stands. There may be no compiler, so its lines are read as
+    # Python: what is written is a small part of C, all of which has a line in Python.
     given = [p for p in given if not (p.startswith("int ") and p[4:] in named)]  # but sizes
     names = [re.sub(r"^(const )?(double|int) \*?(\w+).*", r"\3", one) for one in given]
     outs = dict(zip(names[len(values) :], given[len(values) :], strict=True))
@@ -608,10 +623,10 @@ def run_c(code: str, values: Sequence[Any]) -> Any:
     space |= {"__builtins__": {}, "_range_": range, "_zeros_": np.zeros, "_array_": np.array}
     space["where"] = lambda condition, a, b: a if condition else b
     exec("\n".join(python), space)
-    arguments = [
-        v if one.startswith("int ") else np.asarray(v, float).ravel() if np.ndim(v) else float(v)
-        for v, one in zip(values, given, strict=False)
-    ]
+    arguments = []
+    for v, one in zip(values, given, strict=False):
+        number = v if one.startswith("int ") or np.ndim(v) else float(v)
+        arguments.append(np.asarray(v, float).ravel() if np.ndim(v) else number)
     results = {name: np.zeros(shape or (1,)) for name, shape in shapes.items()}
     with np.errstate(all="ignore"):
         value = space["run"](*arguments, *(r.reshape(-1) for r in results.values()))

@@ -319,7 +319,9 @@ def _option(key: str, value: Any) -> str:
         shown = rf"\mathrm{{{value}}}"
     else:
         shown = {math.inf: r"\infty", -math.inf: r"-\infty"}.get(value, literal(value))
-    return word if word and value is True else f"{word}={shown}" if word else shown
+    if not word:
+        return shown
+    return word if value is True else f"{word}={shown}"
 
 
 def product_text(pieces: list[Piece], arrays: list[bool]) -> str:

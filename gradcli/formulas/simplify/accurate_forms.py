@@ -34,6 +34,7 @@ def _may_change(root: Expression) -> bool:
     nodes = order([root], is_leaf)
     words = {n.data[0] for n in nodes if n.op == "call"}
     beside = any(n.op == "sum" and n.data[1] != ZERO for n in nodes)
+    # A look at the functions saves a pass over every part.
     return bool(words & BOUNDED) or (beside and bool(words & CANCELLING))
 
 
@@ -46,6 +47,8 @@ def _accurate(node: Expression) -> Expression:
         return node
     coefficients, constant = node.data
     terms = list(zip(node.args, coefficients, strict=True))
+    # One number can meet one term alone: the sum is made again, and what is left of the number is tried
+    # again.
     for place, (term, coefficient) in enumerate(terms):
         found = _joined(term, coefficient, constant, len(terms) == 1)
         if found is not None:
@@ -68,6 +71,7 @@ def _bounded(node: Expression) -> Expression:
                 pairs[alg.function("expm1", alg.negate(base.args[0]))] = -ONE
                 coefficient = -coefficient
             continue
+        # Both overflow at 711, and inf/inf is not a number; tanh is 1 there.
         below = alg.function("cosh", *base.args) if is_call(base, "sinh") else base
         a, b = (x.integer if isinstance(x, Number) else None for x in (e, pairs.get(below)))
         if below is not base and a is not None and b is not None and a > 0 > b:

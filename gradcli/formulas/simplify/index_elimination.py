@@ -69,6 +69,11 @@ def _index_of(own: Expression) -> int | None:
 
 
 # -- one term -------------------------------------------------------------------------------------
+# How labels become products. Of sum over k of A[i, k]*v[k]*w[i] the label k is in two factors and not in
+# the result, so it is summed: A and v become A@v, with the label i. What is left has the label i alone, and
+# is multiplied elementwise: (A@v)*w. The steps are tried in the order in which they shorten: a unit vector
+# takes one element, equal labels multiply, a label of one factor is summed, then vectors, then matrices.
+# What no step removes is written as einsum.
 class _Elimination:
     """Factors merged wherever a product of arrays expresses the sum over a label."""
 
@@ -76,6 +81,7 @@ class _Elimination:
         self.rank = rank
         self.scale: list[tuple[Expression, Any]] = [(given.number, ONE)]
         self.waiting, self.factors = list(given.factors[::-1]), list[Factor]()
+        # Without this, A@v would be opened into A and v as soon as it was made, and made again, for ever.
         self.closed = set(closed)  # products that are not taken apart again
         self.fresh = count(1 + max((rank - 1, *(k for _, ks in given.factors for k in ks))))
 
@@ -106,6 +112,7 @@ class _Elimination:
             self.scale.append((alg.zero, ONE))
         elif is_call(own, "ones"):
             self.gone(labels, own.shape)
+        # The identity says that two labels are equal: one of them is renamed, and no factor is left.
         elif is_call(own, "eye"):
             self.identity(own, *labels)
         elif is_call(own, "T"):
@@ -115,6 +122,7 @@ class _Elimination:
             self.waiting.append((given[0], tuple(placed[d] for d in range(len(labels)))))
         elif is_call(own, "outer"):
             self.waiting += [(given[1], labels[1:]), (given[0], labels[:1])]
+        # diag(v) is v along a label that is the other one, too.
         elif (vector := diagonal_of(own)) is not None:
             self.waiting += [(vector, labels[:1]), (eye(own.shape[0]), labels)]
         elif len(labels) == 2 and labels[0] == labels[1]:
@@ -129,6 +137,8 @@ class _Elimination:
         ):
             k, left = next(self.fresh), len(given[0].shape) - 1
             self.waiting += [(given[1], (k, *labels[left:])), (given[0], (*labels[:left], k))]
+        # A product of matrices elementwise comes apart, for one of its factors may be a vector that is
+        # broadcast.
         elif own.op == "product" and len(given) > 1 and len(own.shape) > 1:
             self.scale.append((number(own.data[0]), ONE))
             for base, e in zip(given, own.data[1], strict=True):
@@ -146,6 +156,7 @@ class _Elimination:
             if n != wide
         ]
         self.waiting.append((own, labels))
+        # A dimension that only one of the factors had must not be lost: ones keep it until the end.
         for k, n in left:
             self.waiting.insert(0, (call("ones", [], (n,), [("", (n,))]), (k,)))
 
@@ -153,6 +164,7 @@ class _Elimination:
         """Count the elements of a summed dimension that no factor has any more."""
         left = {k for _, ks in (*self.factors, *self.waiting) for k in ks}
         sizes = {k: n for k, n in zip(labels, shape, strict=False) if k >= self.rank}
+        # sum over k of 1 is the number of k's, once no other factor depends on k.
         self.scale += [(number(n), ONE) for k, n in sizes.items() if k not in left]
 
     def identity(self, own: Expression, a: int, b: int) -> None:
@@ -168,6 +180,7 @@ class _Elimination:
         """Replace a label in all factors; those of the identity that it names stay."""
         if old != new:
             names = {old: new}
+            # They are opened again, as a renamed factor may have become a diagonal, or a vector squared.
             touched = [f for f in self.factors if old in f[1]]
             self.factors = [f for f in self.factors if old not in f[1]]
             named = [
@@ -214,6 +227,7 @@ class _Elimination:
                 or any(is_call(f, "eye") for f in (a, b))
             ):
                 continue
+            # sum over k of a[k]*b[k], with nothing else that has k, is a dot product.
             if len(ka) == 1 and ka[0] >= self.rank and self.uses(ka[0]) == 2:
                 self.factors = [f for k, f in enumerate(self.factors) if k not in (p, q)]
                 self.waiting.append((call("dot", [alg.floating(a), alg.floating(b)], ()), ()))
@@ -263,6 +277,8 @@ class _Elimination:
         k, places = min(pairs)
         (a, ka), (b, kb) = (self.factors[p] for p in places)
         left, right = (labels[labels[0] == k] for labels in (ka, kb))
+        # The result's rows come first: of A.T@B and B.T@A the one is the transpose of the other, and one is
+        # wanted.
         if max(left, right) < self.rank < 3:
             turned = left > right
         else:  # rather than the product of transposes
@@ -301,6 +317,8 @@ def eliminated(terms: Iterable[Product], shape: Shape, merge: bool = True) -> li
         made = waiting.pop()
         if is_number(made.number, 0):
             continue
+        # Each new term is tried beside those that are there; joined, it may join a third one, so it waits
+        # again.
         for at, other in enumerate(found):
             one = _joined(other, made, rank)
             if one is not None:
@@ -359,6 +377,7 @@ def _joined(one: Product, two: Product, rank: int) -> Product | None:
     """
     common, mine, other = _compared(one, two)
     apart = (*mine, *other)
+    # A + eye(n) is no shorter in brackets, and unit vectors are stacked by `_stacked`.
     if any(_index_of(f) is not None or (rank < 3 and is_call(f, "eye")) for f, _ in apart):
         return None
     outer, numbers = _outside(one, two)
@@ -373,12 +392,14 @@ def _joined(one: Product, two: Product, rank: int) -> Product | None:
         return None
     if not alone and (others or not common or not 0 < len(edge) <= 2):
         return None
+    # Then (A - B)@x - (A - B)@y is found to share it, and becomes (A - B)@(x - y).
     if len(edge) == 2 and alg.leads_negative(numbers[0]):  # A@x - B@x and B@y - A@y share A - B
         outer, numbers = alg.negate(outer), list(map(alg.negate, numbers))
-    both = _sum(
-        alg.multiply(n, *(f for f, _ in own)) if alone else _inside(n, own, edge)
-        for n, own in zip(numbers, (mine, other), strict=True)
-    )
+    both_sides = zip(numbers, (mine, other), strict=True)
+    if alone:
+        both = _sum(alg.multiply(n, *(f for f, _ in own)) for n, own in both_sides)
+    else:
+        both = _sum(_inside(n, own, edge) for n, own in both_sides)
     if not both.shape:
         return Product(alg.multiply(outer, both), common)
     return Product(outer, (*common, (both, edge)))
@@ -425,6 +446,8 @@ def gathered(length: Callable[[Expression], int]) -> Callable[[Expression], Expr
         parts = [_expression(_reduced(p, rank), node.shape) for p in found]
         rest = [t for t in terms if t not in chains]
         other = alg.add(*parts, *rest, number(node.data[1]))
+        # One product less is worth two brackets: a product is what costs time, and what a reader has to see
+        # through.
         return other if length(other) <= length(node) + BRACKETS else node
 
     return rule
@@ -455,6 +478,7 @@ def _sum(terms: Iterable[Expression]) -> Expression:
 def _stacked(terms: list[Product], shape: Shape, sparse: bool) -> Expression | None:
     """Terms with a row of the identity each, as the stack of rows or elements."""
     parts: list[list[Product]] = [[] for _ in range(shape[0])]
+    # A table of more rows would be longer than any einsum.
     if shape[0] > MOST_STACKED or not terms:
         return None
     for term in terms:
@@ -488,6 +512,7 @@ def _through_diagonals(factors: list[Factor], rank: int) -> list[Factor]:
     """Two matrices with a vector between them as one: A@diag(v)@B."""
     for k in {k for _, ks in factors for k in ks if k >= rank}:
         near = sorted((f for f in factors if k in f[1]), key=lambda f: len(f[1]))
+        # A vector between two matrices, and nothing else: sum over k of A[i, k]*v[k]*B[k, j].
         if [len(ks) for _, ks in near] != [1, 2, 2]:
             continue
         (v, _), *pair = near
@@ -514,10 +539,10 @@ def _as_matrix(factors: list[Factor], shape: Shape) -> Expression | None:
         len(ks) > 2 for _, ks in factors
     ):
         return None
-    vectors = [
-        alg.multiply(*given) if (given := [f for f, ks in factors if ks == (k,)]) else alg.one
-        for k in range(len(shape))
-    ]
+    vectors = [alg.one] * len(shape)
+    for f, ks in factors:
+        if len(ks) == 1:
+            vectors[ks[0]] = alg.multiply(vectors[ks[0]], f)
     if not shape:
         return alg.one
     if len(shape) == 1:
@@ -527,6 +552,7 @@ def _as_matrix(factors: list[Factor], shape: Shape) -> Expression | None:
     if not matrices:
         return _outer(row, column, shape)
     own, labels = matrices[0]
+    # Weights beside the identity are a diagonal, for all other elements are multiplied by 0.
     if is_call(own, "eye"):
         weights = alg.multiply(row, column)
         return call("diag", [alg.full(weights, (side,))], shape) if weights.shape else own
@@ -572,6 +598,8 @@ def _einsum(factors: list[Factor], shape: Shape) -> Expression:
     if len(factors) == 1 and sorted(factors[0][1]) == list(range(len(shape))):
         own, labels = factors[0]
         return permuted(own, own.shape, [labels.index(k) for k in range(len(shape))])
+    # The result's dimensions are i, j, … in order; a vector's is j, as the row of a matrix has it in
+    # textbooks.
     letters = iter(LETTERS)
     names = {k: next(letters) for k in range(len(shape))}
     if len(shape) == 1:

@@ -63,12 +63,18 @@ class Term(NamedTuple):
     out: Dims
 
 
+# How a matrix is read off. The gradient of sum(u*f(x)) is linear in u, so each of its terms is a product of
+# arrays, one of which is u. Every dimension gets a label, as in einsum, and u's labels become the rows of
+# the Jacobian. For f(x) = A@x the gradient is A.T@u: one term with the factor A, labelled (u's, x's), and
+# without sums; so the Jacobian is A. Dimensions of size 1, or along which all elements are equal, get no
+# label: nothing has to be multiplied or summed there.
 class IndexedFactors:
     """The terms of expressions that are linear in `variable`. Raises NoExpression where one is not known."""
 
     def __init__(self, variable: Expression) -> None:
         self.variable = variable
         self.fresh = count(len(variable.shape))
+        # The labels of u come first, so that they are the same in the terms of every expression.
         self.columns: Dims = tuple((k,) if n > 1 else () for k, n in enumerate(variable.shape))
         self.sizes = {k: n for k, n in enumerate(variable.shape) if n > 1}
         self.parts: dict[int, Labels] = {}  # a label as those of its parts, after a reshape
@@ -107,6 +113,7 @@ class IndexedFactors:
                 k for labels in ((*columns, *out) if first else (*out, *columns)) for k in labels
             ]
             flat = tuple(self.sizes[k] for k in wanted)
+            # Terms that a reshape has split in unlike ways have other sizes, and are added as whole arrays.
             found.setdefault(flat, []).append(self.placed(term, wanted))
         made = [reshaped(alg.full(written(own, flat), flat), sizes) for flat, own in found.items()]
         return alg.add(*made)
@@ -116,6 +123,8 @@ class IndexedFactors:
         names: dict[int, int] = {}
         ties: list[Factor] = []
         for at, k in enumerate(wanted):
+            # One label at two places of the result is a diagonal: d(x*y)/dx has x's label for its row and
+            # its column.
             if names.setdefault(k, at) != at:
                 ties.append((eye(self.sizes[k]), (names[k], at)))
         for k in (k for _, ks in term.factors for k in ks):
@@ -132,6 +141,8 @@ class IndexedFactors:
             for node in order([root]):
                 if node not in self.made and self.depends(node) and not is_call(node, "[]", "()"):
                     found = self.find(node)
+                    # A sum of many terms is multiplied out in everything that reads it; as one array it is
+                    # one term again.
                     self.made[node] = (
                         found if len(found) <= MOST_TERMS else self.closed(node, found)
                     )
@@ -171,6 +182,7 @@ class IndexedFactors:
         coefficient, exponents = node.data
         pairs = list(zip(node.args, exponents, strict=True))
         bound = [(b, e) for b, e in pairs if self.depends(b)]
+        # u squared, or a product of two parts with u, is not linear, and no gradient is so.
         if len(bound) != 1 or bound[0][1] != ONE:
             raise _no_formula(node)
         return alg.product([p for p in pairs if p != bound[0]], coefficient), bound[0][0]
@@ -181,6 +193,7 @@ class IndexedFactors:
             return []
         if not self.depends(node):
             raise _no_formula(node)
+        # Along a dimension that broadcasting adds, all elements are equal: it has no label.
         lead = ((),) * (len(shape) - len(node.shape))
         return [t._replace(out=(*lead, *t.out)) for t in self.terms(node)]
 
@@ -222,6 +235,8 @@ class IndexedFactors:
         """As `with_factor`, with the factor's own terms: what is merged in it comes apart."""
         other = self.constant(factor)
         for a, b in zip(self.of_parts(dims), self.of_parts(other.out), strict=True):
+            # A merged dimension is one label on one side and several on the other: the one is taken for its
+            # parts.
             if len(b) == 1:
                 self.parts[b[0]] = a
             elif len(a) == 1 and b:
@@ -282,6 +297,7 @@ class IndexedFactors:
             self.sizes[k] != self.sizes[m] for k, m in zip(a, b, strict=True)
         ):
             raise _through_reshape()
+        # u's labels name the result's dimensions and must stay; the other one is renamed.
         columns = {k for labels in self.of_parts(self.columns) for k in labels}
         for k, m in zip(a, b, strict=True):
             if k in columns and m in columns:
@@ -300,6 +316,7 @@ class IndexedFactors:
         inner, _, out = equation.partition("->")
         spelled = list(zip(operands, inner.split(","), strict=True))
         bound = [pair for pair in spelled if self.depends(pair[0])]
+        # The quotient of two parts with u, or their product, is not linear in u.
         if len(bound) > 1:
             raise NoExpression(
                 "the matrix of this derivative has no formula: it is not a linear map"
@@ -336,6 +353,7 @@ class IndexedFactors:
             term = self.with_factor(term, value, dims)
         named = {k for _, ks in term.factors for k in ks}
         named |= {k for labels in self.of_parts(self.columns) for k in labels}
+        # A summed letter that no factor has any more has summed equal elements: their number is left.
         equal = 1
         for c in set(word) - set(out):
             left = [self.sizes[k] for k in found[c] if k not in named]
@@ -358,6 +376,7 @@ def has_products(node: Expression) -> bool:
         return any(is_call(a, "diag", "diag_embed") for a in node.args)
     if not is_call(node, "sum", "diagonal") or len(node.args[0].shape) != 2:
         return False
+    # This is tried on every part of a derivative, and what it takes grows with the part.
     if node.weight > MOST_WEIGHT or len(node.data[1]) > 1:  # keepdim: a weighted mean of each row
         return False
     own = node.args[0]
@@ -379,6 +398,7 @@ def has_reshape(own: Expression) -> bool:
     if own.op != "call" or own.data[0] not in _REARRANGING or own.weight > MOST_WEIGHT:
         return False
     reshapes = [node for node in order([own]) if is_call(node, "reshape")]
+    # A symbolic size has no divisors by which a dimension could be told to be merged.
     return bool(reshapes) and all(type(n) is int for r in reshapes for n in r.shape)
 
 
@@ -390,6 +410,8 @@ def rearranged(
     def rule(node: Expression) -> Expression:
         if not applies(node) or alg.is_truth(node) or alg.is_integral(node):
             return node
+        # A variable that occurs nowhere: then every expression is a constant, whose factors are read the
+        # same way.
         maps = IndexedFactors(name("#none", (), 0))
         try:
             made = maps.whole([maps.constant(node)], node.shape)
@@ -442,6 +464,7 @@ def _solve(maps: IndexedFactors, node: Expression) -> list[Term]:
     a, b = node.args
     if node.data[1] or len(a.shape) != 2:
         raise _no_formula(node)
+    # inv(A).T rather than inv(A.T): the gradients of a solve have both, and as one text they are collected.
     found = transposed(inverse(a.args[0])) if is_call(a, "T") else inverse(a)
     return maps.contracted("ij,jk->ik"[: 9 if len(b.shape) > 1 else 0] or "ij,j->i", [found, b])
 
@@ -523,8 +546,11 @@ def _regrouped(maps: IndexedFactors, term: Term, old: Shape, new: Shape) -> Term
     for n in new:
         labels: list[int] = []
         size = 1
+        # Merging goes from the last dimension: a new one of size 6 takes labels until their sizes multiply
+        # to 6.
         while size < n:
             k = waiting.pop()
+            # x.reshape(2, 3) of six elements: the label of size 6 becomes two labels, wherever it occurs.
             if (n // size) % maps.sizes[k]:  # only a part of it
                 part = math.gcd(n // size, maps.sizes[k])
                 if part == 1 or n % size:
@@ -559,10 +585,13 @@ def _moved(maps: IndexedFactors, node: Expression) -> list[Term]:
     else:
         named = [v for k, v in options if k in ("", "dim", "dims")]
         dims = axes_of(named[0] if named else None, len(own.shape))
+    # Where the index depends on other dimensions, as in gather of a matrix, no matrix of rows says it.
     if len(dims) != 1 or any(map(maps.depends, given)) or (word == "gather" and own.shape[1:]):
         raise _no_formula(node)
     n, count_ = own.shape[dims[0]], len(node.shape) - len(own.shape) + 1
     shape = (*node.shape[dims[0] : dims[0] + count_], n)
+    # A sum from the end is a triangle of ones; by two permutations and a triangle it would be three
+    # matrices.
     if word == "flip" and is_call(own, "cumsum") and is_call(own.args[0], "flip"):  # cumsum's slope
         rows, own = call("triu", [_ones(n, n)], shape), own.args[0].args[0]
     elif word == "cumsum":
@@ -609,6 +638,7 @@ def _written(maps: IndexedFactors, node: Expression) -> list[Term]:
         letters = LETTERS[1 : 1 + len(node.shape)]
         inner = letters.replace(letters[dim], front)
         found += maps.contracted(f"{inner},{front}{letters[dim]}->{letters}", [own, rows])
+    # What stays is multiplied by zeros where something new was written, and by ones elsewhere.
     if not is_zero(base):
         mask = alg.full(alg.subtract(alg.one, chosen), (n,))
         wide = reshaped(mask, (n, *(1 for _ in node.shape[dim + 1 :])))

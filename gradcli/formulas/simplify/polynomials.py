@@ -105,6 +105,7 @@ def generators(p: Iterable[Monomial]) -> set[int]:
 
 def leading(p: Iterable[Monomial]) -> Monomial:
     """The monomial whose sign is that of the polynomial."""
+    # By degree, then by generators: any order will do that is the same for a polynomial and its negative.
     return max(p, key=lambda m: (sum(e for _, e in m), m))
 
 
@@ -127,6 +128,7 @@ def quotient(a: Polynomial, b: Polynomial) -> Polynomial | None:
     order = sorted(generators(a))
     if not generators(b) <= set(order):
         return None
+    # Exponents may be halves: x + sqrt(x) is divided as a polynomial in sqrt(x).
     scale = {g: lcm(*(Fraction(dict(m).get(g, 0)).denominator for m in (*a, *b))) for g in order}
 
     def dense(p: Polynomial) -> dict[tuple[int, ...], Rational]:
@@ -134,6 +136,7 @@ def quotient(a: Polynomial, b: Polynomial) -> Polynomial | None:
 
     rest, divisor = dense(a), dense(b)
     tops = zip(*rest, strict=True), zip(*divisor, strict=True)
+    # A divisor of a higher degree in any generator divides nothing: most trials end here.
     if any(max(x) < max(y) for x, y in zip(*tops, strict=True)):
         return None
     first = max(divisor)
@@ -172,6 +175,7 @@ def square_root(p: Polynomial) -> Polynomial | None:
     rest = p
     first, root = UNIT, Fraction(0)
     while rest:
+        # As by hand: the root of the leading term first, then what is missing from twice the product.
         top = max(rest, key=lambda m: tuple((-g, e) for g, e in m))
         if not found:
             c = Fraction(rest[top])
@@ -198,6 +202,7 @@ def factors(p: Polynomial) -> dict[Key, int]:
     waiting = [(p, 1)]
     while waiting:
         f, n = waiting.pop()
+        # (x + y)**2 has three terms; a polynomial of two is no square.
         root = square_root(f) if len(f) > 2 else None
         if root is not None:
             waiting.append((root, 2 * n))
@@ -228,6 +233,7 @@ def _divisors(f: Polynomial) -> Iterator[Polynomial]:
             if max(rows[g]) != 2 * step or not rows[g].keys() <= {0, step, 2 * step}:
                 continue
             a, b, c = (rows[g].get(k * step, {}) for k in (2, 1, 0))
+            # A quadratic in any generator has factors if its discriminant is a square.
             root = square_root(plus(times(b, b), times(a, c), -4))
             if root is not None:
                 whole = plus(plus(times({((g, step),): 2}, a), b), root)
@@ -248,6 +254,7 @@ def _linear(f: Polynomial, g: int) -> Iterator[Polynomial]:
     if any(Fraction(e).denominator > 1 or e < 0 for e in exponents):
         return
     low, high = (abs(int(f[m])) for m in (min(f, key=len), max(f, key=lambda m: dict(m).get(g, 0))))
+    # A rational root u/v has a u that divides the constant and a v that divides the leading coefficient.
     if not exponents.count(0) or max(low, high) > LARGEST_ROOT or max(exponents) < 3:
         return
     for u, v, sign, k in product(_whole(low), _whole(high), (1, -1), (1, 2)):

@@ -138,6 +138,8 @@ class Product:
         """Multiply by a factor to a power, in place."""
         if not isinstance(k, int) and k not in self.powers:
             other = minus(k)
+            # A polynomial and its negative are one factor: (x - 1)/(1 - x) is -1. A root keeps its own
+            # sign.
             if other in self.powers and Fraction(e).denominator == 1:
                 k, self.number = other, self.number * (-1) ** int(e % 2)
             elif other in self.powers and Fraction(self.powers[other]).denominator == 1:
@@ -147,6 +149,7 @@ class Product:
         e = e + self.powers.get(k, 0)
         e = e if type(e) is int else small(e)
         entry = entry_of(k)
+        # Whole powers of a prime join the number, so that sqrt(2)**3 is 2*sqrt(2) and equals sqrt(8).
         if entry[0] == "prime":
             self.number = small(self.number * Fraction(entry[1]) ** int(e // 1))
             e = 0 if type(e) is int else small(e % 1)
@@ -169,6 +172,8 @@ class Product:
             for k, e in self.powers.items():
                 found.put(k, e * n)
             return found
+        # A root of a product is not the product of roots: of -x only what is surely positive may leave, and
+        # the sign and the rest stay under one root together.
         found = surd(abs(Fraction(self.number)), n)
         loose: dict[Factor, Rational] = {}
         for k, e in self.powers.items():
@@ -183,11 +188,13 @@ class Product:
                 loose[k] = e
         inside = Product(-1 if self.number < 0 else 1, loose)
         odd = [k for k, e in loose.items() if e % 2 == 1 and not isinstance(k, int)]
+        # sqrt(-(x - y)) is sqrt(y - x): the sign goes into a difference, where it costs nothing.
         if self.number < 0 and odd:
             del inside.powers[odd[0]]
             inside = Product(1, {**inside.powers, minus(odd[0]): loose[odd[0]]})
         if inside.number < 0 and not loose:
             raise TooLarge  # not real
+        # A single factor to an odd power, sqrt(x**3): where it is real, x is positive, so it is x**(3/2).
         if inside.number > 0 and len(loose) == 1 and (e := next(iter(loose.values()))) % 2:
             found.put(next(iter(inside.powers)), e * n)
         elif loose:
@@ -208,6 +215,7 @@ def positive(k: Factor) -> bool:
 def sign(k: Factor) -> int:
     """1 or -1 if a factor has this sign wherever it is real and not zero; else 0."""
     if not isinstance(k, int):
+        # A sum has a sign if all its terms have the same one: x**2 + y**2 + 1 is positive.
         signs = {prod(sign(g) for g, e in m if e % 2) * (1 if c > 0 else -1) for m, c in k}
         return signs.pop() if len(signs) == 1 else 0
     kind, *rest = entry_of(k)
@@ -220,6 +228,7 @@ def absolute(k: Factor) -> Product:
     """The absolute value of a factor."""
     if own := sign(k):
         return Product(own, {k: 1})
+    # abs(x - y) and abs(y - x) become one factor.
     if not isinstance(k, int) and content(dict(k)) < 0:
         k = minus(k)
     return Product(1, {generator("call", "abs", (Product(1, {k: 1}).key,)): 1})
@@ -254,6 +263,8 @@ def surd(number: Rational, n: Rational) -> Product:
 
 
 # -- polynomials with relations -------------------------------------------------------------------
+# Relations keep polynomials small and make equal ones equal: sqrt(2)**2 is 2, sin(u)**2 is 1 - cos(u)**2,
+# abs(u)**2 is u**2. `reduced` replaces the highest power first, until none is left.
 def relation(g: int) -> tuple[int, Polynomial] | None:
     """(n, what the generator to the n is), if there is such a relation."""
     kind, *rest = entry_of(g)
@@ -297,6 +308,7 @@ def as_polynomial(k: Factor, e: Rational) -> Polynomial:
     if isinstance(k, int):
         return reduced({((k, e),): 1})
     whole, part = divmod(e, 1)
+    # (a + b + c)**31 has 528 terms; a formula that needs them is not made short this way.
     if whole * (len(k) - 1) > MOST_SQUARED:
         raise TooLarge
     found = reduced(raised(dict(k), int(whole)))
@@ -338,12 +350,17 @@ def collected(p: Polynomial) -> Product:
     return found
 
 
+# Of x**2/(x + 1) + x/(x + 1) the terms share x and 1/(x + 1). What is left, x + 1, is multiplied out, and
+# as it divides the denominator it cancels: the sum is x. What is shared is never expanded, so that sums of
+# long products stay cheap.
 def add(terms: Iterable[Product]) -> Product:
     """The sum: what the terms share is taken out, the rest multiplied out, and cancelled."""
     own = [t for t in terms if t.number]
     if len(own) < 2:
         return own[0] if own else Product(0)
     shared = {k: min(t.powers.get(k, 0) for t in own) for t in own for k in t.powers}
+    # Roots of one radicand differ by whole powers of it: sqrt(u)**3 is u*sqrt(u), so that both terms have
+    # sqrt(u).
     roots = [k for k in shared if entry_of(k)[0] == "root"]
     if roots:
         own = [_shifted(t, roots, shared) for t in own]
@@ -382,6 +399,7 @@ def cancelled(outer: Product, p: Polynomial) -> Product:
         return outer.times(whole)
     del whole.powers[inner]
     found, rest = outer.times(whole), dict(inner)
+    # Short denominators divide more often, and each division shortens what the next ones have to divide.
     for d in sorted((d for d in found.powers if not isinstance(d, int)), key=len):
         while found.powers.get(d, 0) < 0 and len(rest) > 1:
             made = quotient(rest, dict(d))
@@ -402,6 +420,8 @@ def factored(p: Product) -> Product:
         if k not in reading.factors:
             try:
                 reading.factors[k] = factors(dict(k))
+            # A polynomial that takes too long to factor stays as it is; the budget of the whole reading
+            # goes on.
             except TooLarge:
                 if budget.left < 0:
                     raise
@@ -410,6 +430,7 @@ def factored(p: Product) -> Product:
         whole: Polynomial = {UNIT: 1}
         for f, n in parts.items():
             whole = times(whole, raised(dict(f), n))
+        # Factors are found up to a number; one term of the product tells which number it is.
         m, c = next(iter(k))
         if m not in whole:
             found.put(k, e)
@@ -433,6 +454,8 @@ def exp(p: Product) -> Product:
     for t in terms_of(p) if p.number else ():
         if len(t.powers) == 1:
             ((k, e),) = t.powers.items()
+            # exp(3*log(u)) is u**3: what comes back from a power u**v whose exponent turned out to be a
+            # number.
             if word_of(k) == "log" and e == 1:
                 found = found.times(thawed(entry_of(k)[2][0]).power(t.number))
                 continue
@@ -442,6 +465,7 @@ def exp(p: Product) -> Product:
 
 def log(p: Product) -> Product:
     """log(p); that of a quotient or a power of numbers by those of integers."""
+    # log(8/9) is 3*log(2) - 2*log(3): only so do logarithms of numbers cancel.
     if not p.powers and p.number > 0:
         if p.number.denominator > 1:
             parts = [log(Product(p.number.numerator)), log(Product(p.number.denominator))]
@@ -456,6 +480,7 @@ def log(p: Product) -> Product:
         entry = entry_of(k)
         if entry[0] == "exp" and not _of_powers(entry[1]):
             return Product(e, entry[1])
+        # log(u**2) is 2*log(u) for positive u alone; a root says that its radicand is positive.
         if e.denominator > 1 or positive(k):
             inner = Product(1, {k: 1}).key
             return Product(e, {generator("call", "log", (inner,)): 1})
@@ -503,12 +528,15 @@ def applied(word: str, args: list[Product]) -> Product:
     if known is not None:
         return known
     if reading.multiples and word in ("sin", "cos", "sinh", "cosh"):
+        # Angles are measured in a common unit: of sin(2*u) and cos(3*u) the unit is u, and both are
+        # polynomials in sin(u) and cos(u). So identities of multiple angles need no table.
         own = word[3:], frozenset(p.powers.items())
         unit = reading.units.get(own, p.number)
         unit = reading.units[own] = Fraction(
             gcd(unit.numerator, p.number.numerator), lcm(unit.denominator, p.number.denominator)
         )
         k = p.number / unit
+        # Polynomials of higher degrees have large coefficients, and make the text longer.
         if k.denominator == 1 and 1 < k <= 8:
             key = ((small(unit), own[1]),)
             sine, cosine = (
@@ -544,6 +572,7 @@ def turned(word: str, p: Product) -> Product | None:
     turn = 2 * terms.pop(pi, 0) * p.number if pi is not None and pi[0][1] == 1 else 0
     if not turn or turn.denominator != 1:
         return None
+    # Four quarters of a turn: sin, cos, -sin, -cos. A cosine is a sine that is a quarter ahead.
     quarters = int(turn) + (word == "cos")
     rest = applied(("sin", "cos")[quarters % 2], [collected(terms).scaled(p.number)])
     return rest.scaled(1 if quarters % 4 < 2 else -1)
@@ -589,6 +618,7 @@ def _exponential(word: str, p: Product) -> Product:
 def _multiple(word: str, k: int, sine: Product, cosine: Product) -> Product:
     """sin(k*u) or cos(k*u) from sin(u) and cos(u), by Chebyshev's recurrence."""
     before, found = (Product(1), cosine) if word[:3] == "cos" else (Product(0), sine)
+    # cos(3*u) = 2*cos(u)*cos(2*u) - cos(u), and so on upwards.
     for _ in range(k - 1):
         before, found = found, add([cosine.times(found).scaled(2), before.scaled(-1)])
     return found
@@ -667,8 +697,11 @@ def conjugated(p: Product) -> Product:
                 continue
             step = 2 if word_of(g) else 1
             odd = {m: c for m, c in k if dict(m).get(g, 0) % step}
+            # 1/(1 + sqrt(2)) times (1 - sqrt(2)): the terms with an odd power of the root change their
+            # sign, so the product has only even ones, which are free of the root.
             conjugate = plus(dict(k), odd, -2)
             norm = reduced(times(dict(k), conjugate))
+            # The denominator must not grow: that of three roots would have eight terms before it loses one.
             if not 0 < len(norm) <= len(k):
                 continue
             p = Product(p.number, {f: x for f, x in p.powers.items() if f != k})
@@ -713,6 +746,8 @@ def multiplied(p: Product, below: bool) -> Product:
         total: Polynomial = {UNIT: 1}
         for k in keys:
             total = reduced(times(total, raised(dict(k), n)))
+        # (x - 1)*(x + 1) is x**2 - 1, two terms for four; (x + 1)*(y + 2) would be four for four, and says
+        # less.
         if len(total) > sum(map(len, keys)):
             continue
         for k in keys:

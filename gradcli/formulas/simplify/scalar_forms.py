@@ -105,6 +105,13 @@ OPENED = frozenset(
 )  # the functions whose arguments are factors as well
 
 
+# How the shortest form is found. One normal form is not always the shortest: sin(x)**2 may read better as 1
+# - cos(x)**2, tanh(x) as a quotient of exponentials. So the expression is read in several ways
+# (`READINGS`), each a choice of identities under which it becomes a product of factors to powers. Each
+# reading is written in several ways (factored, term by term, over one denominator, …). Whatever is shorter
+# is compared with the expression at many points, in exact arithmetic where that is possible, and for the
+# digits it keeps. For example 2*x*exp(-x) - x**2*exp(-x): the plain reading shares x*exp(-x), what is left
+# is 2 - x, and x*(2 - x)*exp(-x) is printed.
 def shortest(expression: Expression) -> Expression:
     """The shortest form found that has the same values; the expression itself if there is none."""
     return _shortest(expression, current.get().signs)
@@ -117,10 +124,13 @@ def _shortest(expression: Expression, assumed: frozenset[tuple[str, int]]) -> Ex
         return expression
     given, reading.signs = decimals(expression), dict(assumed)
     forms = candidates(expression, given)
+    # What has been written with expm1 and its like must not lose them: they were there for their digits.
     if any(n.op == "call" and is_call(n, *ACCURATE) for n in order([expression], is_leaf)):
         forms = map(accurate, forms)
     found = {c: cost(c, given) for c in forms if c.shape == expression.shape}
     shorter = [c for c, n in found.items() if n < least]
+    # exp(u)/(1 + exp(u)) is as short as other forms, and is inf/inf at 1000, where the expression was
+    # finite.
     if not _may_overflow(expression):
         shorter = [c for c in shorter if not _may_overflow(c)]
     shorter.sort(key=lambda c: (found[c], len(to_text(c))))
@@ -131,6 +141,7 @@ def _shortest(expression: Expression, assumed: frozenset[tuple[str, int]]) -> Ex
     if best is expression:
         found[best] = cost(best, given)
     best = _most_accurate(best, shorter, found, partial(cost, given=given), check, digits)
+    # What has become half as long allows readings that were too long before.
     return shortest(best) if 2 * operations(best) < least else best  # then more readings are tried
 
 
@@ -168,6 +179,7 @@ def keeps_digits(expression: Expression, given: Expression) -> bool:
     """Whether a form of `given` loses no digits that this has; True where it cannot be told."""
     check = Check(given, dict(current.get().signs))
     leaves = free(check.leaves)
+    # A variable that cancelled in the given expression has no value in its points.
     if not {*free([expression])} <= {*leaves}:
         return True
     return Digits(given, leaves, list(map(check.sign, leaves))).keeps(expression)
@@ -216,6 +228,7 @@ def candidates(expression: Expression, given: frozenset[Number]) -> Iterator[Exp
     words = {n.data[0] for n in nodes if n.op == "call"}
     if not all(n.exact for node in {*nodes, *within} for n in numbers(node)):
         return
+    # A reading is tried only where its functions occur; roots are written as powers.
     if any(e.integer is None for node in nodes for e in exponents(node)):
         words.add("sqrt")
     sums = (s for n in nodes for s in _powers(n) if s.op == "sum" and s.plain)
@@ -239,8 +252,10 @@ def candidates(expression: Expression, given: frozenset[Number]) -> Iterator[Exp
             return
         _set({**PLAIN, **changes})
         writer.begin()
+        # Such a reading lengthens first: if its first form is far too long, the others will be, too.
         long = best * max((LONGER.get(c, 0.0) for c in changes), default=0.0)
         with suppress(*LARGE):
+            # sin(2*u) may come before sin(u) is seen, and the unit of the angle is known only after all.
             if CIRCULAR & words:
                 read(nodes, whole, inside)  # the first reading collects the multiples of angles
             made = read(nodes[:-1], whole, inside)
@@ -260,6 +275,7 @@ def _forms(
     """The forms of the expression in one reading; made: of its parts."""
     terms = _summands(expression, made)
     new = writer.is_new(tuple(t.key for t in terms))
+    # A sum of two terms is written by `_written` anyway.
     if new and len(terms) > 2:
         yield _outside(terms, writer, _usual)
         if len(terms) <= MOST_NESTED and any(type(k) is not int for t in terms for k in t.powers):
@@ -268,6 +284,8 @@ def _forms(
         return
     if new and terms:
         yield _outside(terms, writer, _common)
+        # By the denominators alone, a/u + b/u + c/v is (a + b)/u + c/v; by all sums, only what shares every
+        # sum.
         for below in (True, False):
             with suppress(TooLarge):
                 groups = _grouped(terms, below)
@@ -354,6 +372,8 @@ def _grouped(terms: list[Product], below: bool) -> list[Product]:
     return [add(g) for g in groups.values()]
 
 
+# What most terms share may be taken out of all: the slopes of u*v*w add up to u*v + u*w + v*w, and that is
+# u*v*w*(1/u + 1/v + 1/w). Whether this or the sum is shorter, its length tells.
 def _outside(
     terms: list[Product], writer: Writer, power: Callable[[list[Rational]], Rational]
 ) -> Expression:
@@ -389,6 +409,7 @@ def _nested(terms: list[Product], writer: Writer) -> Expression:
 
 def _common(powers: list[Rational]) -> Rational:
     """What all numerators and all denominators share."""
+    # Of x**2 and x**3 that is x**2; of 1/x and 1/x**2 it is 1/x, for 1/x**2 would put an x into one term.
     return min(powers) if min(powers) > 0 else min(max(powers), 0)
 
 

@@ -85,7 +85,8 @@ def _count(node: Expression) -> int:
         return found + int(all(c.negative for c in (*coefficients, constant) if c.whole != 0))
     if node.op == "product":
         return _scaled(node, node.data[0]) + int(node.data[0].negative)
-    own = 0 if node.op != "call" else 2 if node.data[0] in GROWING else 1
+    # So that tanh(x) is preferred to a quotient of sinh and cosh, which overflows at 711.
+    own = 0 if node.op != "call" else 1 + (node.data[0] in GROWING)
     return sum(_counts[a] for a in node.args) + own
 
 
@@ -117,7 +118,10 @@ def _scaled(term: Expression, c: Number) -> int:
             above, found = above + 1, found + _counts[e] + 1
             continue
         size = abs_(e)
-        found += 0 if size.whole == 1 else 1 if size.value == HALF else 1 + _count_of(size)
+        if size.value == HALF:
+            found += 1
+        elif size.whole != 1:
+            found += 1 + _count_of(size)
         above, below = above + (not e.negative), below + e.negative
     return found + max(above - 1, 0) + below
 
@@ -147,6 +151,8 @@ def cost(expression: Expression, given: frozenset[Number]) -> int:
     found = operations(expression)
     if given:
         own = {abs_(n) for node in order([expression]) for n in numbers(node)} - given
+        # The product of two given decimals, computed, saves an operation, and is a number that nobody
+        # knows.
         found += sum(len(repr(n.python())) > LONG for n in own)
     return found
 
@@ -164,6 +170,7 @@ class Writer:
 
     def __init__(self, given: frozenset[Number], growing: bool) -> None:
         self.given, self.decimals, self.growing = given, bool(given), growing
+        # A piece is written alike in all readings that replace the same squares, for its key says all else.
         self._by_squares: dict[Any, dict[Any, Expression]] = {}
         self.seen: set[Any] = set()
         self.begin()
@@ -244,6 +251,7 @@ class Writer:
         a, b = p.powers[sine], p.powers.get(cosine, 0)
         tangent = generator("call", "tan" + word[3:], args)
         least = min(abs(Fraction(a)), abs(Fraction(b))) * (1 if a > 0 else -1)
+        # sin(u)**3/cos(u) is tan(u)*sin(u)**2, or tan(u)**3*cos(u)**2: each exchange is tried.
         for m in {least, a, -b} if a * b < 0 else ():
             made = {**p.powers, sine: a - m, cosine: b + m, tangent: m}
             yield self._plain(p.number, {k: e for k, e in made.items() if e})
@@ -300,6 +308,7 @@ class Writer:
             made = made.times(exp(u.scaled(HALF)))
             made.put(generator("call", "cosh" if sign > 0 else "sinh", (half.key,)), 1)
             found, changed = found.times(made.power(e)), True
+        # Only if no exponential is left over: exp(u/2)*cosh(u/2) overflows where exp(u) + 1 does.
         if changed and not any(entry_of(k)[0] == "exp" for k in found.powers):
             yield self.product(found)
 
@@ -308,6 +317,7 @@ class Writer:
         outer = {g: e for g, e in p.powers.items() if type(g) is int and entry_of(g)[0] == "exp"}
         if outer:
             rest = {g: e for g, e in p.powers.items() if g not in outer and g != k}
+            # What grows outside of the brackets meets what falls inside, and neither overflows.
             inner = times(dict(k), {tuple(sorted(outer.items())): 1})
             if not all(any(entry_of(g)[0] == "exp" for g, _ in m) for m in inner):
                 yield self._plain(p.number, rest, self.polynomial(inner))
@@ -322,6 +332,7 @@ class Writer:
         found = Product(p.number, {f: e for f, e in p.powers.items() if f != k})
         found = found.times(Product(a, first).power(-n))
         own = [found.powers.get(g, 0) / Fraction(e) for g, e in ratio.powers.items()]
+        # Powers of exp(u) above n, or below 0, cannot be shared by sigmoids of u and -u.
         j = min(max(min(own), Fraction(0)), n)
         if j.denominator > 1:
             return
@@ -353,6 +364,8 @@ class Writer:
                 number /= factor ** int(e)
                 k = frozenset((m, c * factor) for m, c in k)  # type: ignore[union-attr]
             base = self._factor(k)
+            # (x - 1)**2 is (1 - x)**2: without a reason the term that comes first in the program is
+            # positive.
             if not isinstance(k, int) and e.denominator == 1:  # the sign with fewer operations
                 other = self._factor(minus(k))
                 more = operations(other) - operations(base)
@@ -452,7 +465,8 @@ class Writer:
         powers: dict[Factor, Rational],
     ) -> None:
         """Move powers u**v into exp, in place, if its exponent has log(u): it may be a square."""
-        inside = {k for t in plain for f in t.powers for k in _parts(f) if word_of(k) == "log"}
+        every = {f for t in plain for f in t.powers}
+        inside = {k for f in every for k in _parts(f) if word_of(k) == "log"}
         for k in inside:
             more = [t.times(Product(1, {k: 1})) for t in by_base.get(k, [])]
             root = generator("root", entry_of(k)[2][0])
@@ -505,6 +519,8 @@ class Writer:
         """The terms, with common factors taken out of groups of them where that is shorter."""
         ordered = sorted(p.items(), key=lambda x: _place(x[0]))
         flat = [(self._term(m), self.number(c)) for m, c in ordered]
+        # Taking factors out of groups asks for the shortest form of each group, which asks for that of its
+        # own.
         if not 2 < len(p) <= MOST_GROUPED or self.pieces > MOST_MADE:
             return flat
         exponents: dict[int, list[Rational]] = {}
@@ -513,6 +529,7 @@ class Writer:
                 exponents.setdefault(g, []).append(e)
         often = [g for g, own in exponents.items() if 1 < len(own) < len(p)]
         best, least = flat, operations(alg.combine(flat))
+        # The most frequent generators first: of x*y + x*z + w the x is in two terms of three.
         for g in sorted(often, key=lambda g: -len(exponents[g]))[: 4 if len(p) < 12 else 1]:
             for e in sorted(set(exponents[g]))[:2]:
                 inside = {m: c for m, c in p.items() if dict(m).get(g, 0) >= e}
@@ -569,6 +586,7 @@ def _rank(g: int) -> tuple[int, int]:
 
 def _others(p: Polynomial) -> list[Polynomial]:
     """Other forms of a polynomial, which take nothing from the budget of its reading."""
+    # Trying other forms is worth little time; if it ran out here, the reading itself would end.
     left, budget.left = budget.left, MOST_TRIED
     try:
         return [*_doubled(p), *_completed(p)]
@@ -589,6 +607,7 @@ def _completed(p: Polynomial) -> Iterator[Polynomial]:
             continue
         m, a = next(iter(rows[n].items()))
         c = small(Fraction(rows.get(n - 1, {}).get(m, 0)) / (n * a))
+        # The two highest rows tell c: of (g + c)**n they are 1 and n*c. If they do not fit, no c does.
         if not c or plus(rows.get(n - 1, {}), rows[n], -n * c):
             continue
         whole = generator("base", frozenset({((g, 1),): 1, UNIT: c}.items()))

@@ -66,6 +66,8 @@ def canonicalise(expression: Expression, variable: Expression) -> Expression:
 
 def simplify(expression: Expression) -> Expression:
     """The expression after all passes; it may have a smaller shape, to be broadcast."""
+    # Elements come after the passes, which see whole vectors, and before the search, which takes each
+    # element for a variable of its own.
     expression = rewrite_by_all(expression, RULES)
     return rewrite(shortened(_by_elements(expression)), _last)
 
@@ -73,12 +75,15 @@ def simplify(expression: Expression) -> Expression:
 def shortened(expression: Expression) -> Expression:
     """The expression with every elementwise part of it in its shortest form."""
     assumed = current.get()
+    # Forms are searched by identities of real functions, as log(u**2) = 2*log(abs(u)); complex ones have
+    # cuts.
     if not (assumed.real and assumed.searching):
         return expression
     return _shortest(rewrite(expression, _with_short_operands))
 
 
 def _with_short_operands(node: Expression) -> Expression:
+    # The search takes a call such as sum(u) for a variable: its operands are searched by themselves here.
     if node.op != "call" or not is_leaf(node) or not any(a.parts for a in node.args):
         return node
     args = tuple(_shortest(a) for a in node.args)
@@ -96,6 +101,7 @@ def _last(node: Expression) -> Expression:
     node = without_sign(node)
     if node.op != "call" or node.data[0] not in FLOATING | WRITING:
         return node
+    # Indices must stay integers: floats index nothing.
     places = node.args[1:2] if node.data[0] in WRITING else ()
     given = [a if a in places else alg.floating(a) for a in node.args]
     if all(a is b for a, b in zip(given, node.args, strict=True)):
@@ -111,6 +117,7 @@ def _by_elements(own: Expression, row: bool = False) -> Expression:
     n = own.shape[0] if own.shape else 0
     units = (place_of(node) for node in order([own]) if node.shape == (n,))
     places = {p % n for p in units if isinstance(p, int)}
+    # Where some places have no unit vector, the vector is one of its size, and a stack would fix that size.
     if not 1 < n <= MOST_STACKED or len(places) < (1 if row else n):
         return own
     parts = (call("select", [own], own.shape[1:], [("", 0), ("", k)]) for k in range(n))
@@ -122,11 +129,13 @@ def shaped(expression: Expression, variable: Expression) -> Expression:
     shape = variable.shape
     if expression.shape == shape:
         return expression
+    # zeros_like says the shape and the dtype without naming a size.
     n = value_of(expression)
     if n is not None and n in (ZERO, ONE):
         return call("zeros_like" if n.whole == 0 else "ones_like", [variable], shape)
     if alg.is_bare(expression):
         return call("full_like", [variable, expression], shape)
+    # pi*2 has no tensor in it, and a number of Python has no `expand_as`.
     if not any(_is_variable(node) for node in order([expression])):
         return alg.multiply(expression, call("ones_like", [variable], shape))
     return call("expand_as", [expression, variable], shape)
@@ -153,6 +162,7 @@ def _branches(node: Expression) -> Expression:
             by.setdefault(t.args[0], []).append((c, t))
         else:
             rest.append((t, c))
+    # Only conditions that occur twice are worth it: where(c, a, b) + where(c, d, e) asks c once.
     if all(len(members) == 1 for members in by.values()):
         return node
     for condition, members in by.items():
@@ -223,6 +233,8 @@ def _is_positive(e: Any) -> bool:
 def _traces(node: Expression) -> Expression:
     """A sum of traces that are equal: trace(A@B) is trace(B@A), and trace(B.T@A.T)."""
     if node.op == "sum" and any(is_call(b, "trace") for t in node.args for b, _ in powers_of(t)):
+        # tr(A@B@C) has six equal forms with turns and transposes; sums of them cancel if all take the same
+        # one.
         made = rewrite(node, _least_turn)
         return made if made.op != "sum" or len(made.args) < len(node.args) else node
     return node
@@ -246,10 +258,13 @@ def _softmaxes(node: Expression) -> Expression:
     if node.op != "product":
         return node
     for below, e in powers_of(node):
+        # Only a sum below the line makes a softmax: exp(u)*sum(exp(u)) is none.
         over = isinstance(e, Number) and e.integer is not None and e.negative
         if not over or not is_call(below, "sum") or not is_call(below.args[0], "exp"):
             continue
         own, options = below.args[0], [v for _, v in below.data[1]]
+        # A sum that drops its dimension lines up with other elements when it is broadcast, so softmax would
+        # be wrong.
         if len(own.shape) != 1 and not (options[1:] and isinstance(options[0], int)):
             continue
         soft = call("softmax", own.args, own.shape, [("", options[0] if options else 0)])
@@ -299,6 +314,7 @@ def _moments(node: Expression) -> Expression:
             continue
         own, axes = found
         sizes = own.shape[-len(axes) :]
+        # layer_norm normalises over the last dimensions, and over no others.
         if axes != tuple(range(len(own.shape)))[-len(axes) :]:
             continue
         for below, power in pairs:
@@ -329,6 +345,7 @@ def _averages(node: Expression) -> Expression:
         if is_call(base, "sum") and not base.data[1] and e.whole == 1:
             own = base.args[0]
             size = math.prod(own.shape)
+            # sum(x)/6 of three elements is mean(x)/2; sum(x)/2 is no mean of theirs.
             if size > 1 and coefficient.value.denominator % size == 0:
                 rest = [p for p in powers_of(node) if p[0] is not base]
                 mean = call("mean", [alg.floating(own)], ())
@@ -347,6 +364,7 @@ def _units(node: Expression) -> Expression:
         return alg.multiply(*found)
     pairs = powers_of(node)
     for own, e in pairs:
+        # (u + e)*v, with a unit vector e, is u*v + v[i]*e: one element is computed in place of a vector.
         if e.whole == 1 and own.op == "sum" and any(at_unit(t) for _, t in terms_of(own)):
             rest = alg.product([p for p in pairs if p[0] is not own], node.data[0])
             spread = [(alg.multiply(t, rest), c) for c, t in terms_of(own)]
@@ -365,12 +383,14 @@ def _few(node: Expression) -> Expression:
     if len(own.shape) != 1 or not 1 < own.shape[0] <= MOST_SUMMED:
         return node
     parts = order([own])
+    # A variable of that shape may have any size; only constants fix how many terms there are.
     if any(n.shape and (n.op == "name" or n.shape != own.shape) for n in parts):
         return node
     if not any(n.op == "array" for n in parts):
         return node
     rows = [taken(call("select", [own], (), [("", 0), ("", k)])) for k in range(own.shape[0])]
     made = alg.combine((row, ONE) for row in rows)
+    # Written out, a sum may be cheaper to read or a row of noise: at most twice the length is accepted.
     if any(n.shape for n in order([made])) or length(made) > 2 * length(node):
         return node
     return made
@@ -403,6 +423,7 @@ _turned = Rules(("a @ b", _fewer_turned))
 
 def _leftmost(node: Expression, a: Expression, b: Expression, c: Expression) -> Expression | None:
     """(A@B)@C, if that takes no more multiplications."""
+    # The multiplications of both orders: (A@B)@C takes n*k*m + n*m*p, A@(B@C) takes k*m*p + n*k*p.
     n, k, m, p = *a.shape, *c.shape
     if n * k * m + n * m * p > k * m * p + n * k * p:
         return None
@@ -420,6 +441,7 @@ def without_sign(node: Expression) -> Expression:
         return node
     pairs, coefficient = powers_of(node), node.data[0]
     for place, (base, e) in enumerate(pairs):
+        # (x - y)**2 has no sign to give, and sqrt(x - y) would turn into the root of a negative number.
         if not isinstance(e, Number) or e.integer is None or e.integer % 2 == 0:
             continue
         found = _opposite(base)
@@ -435,6 +457,7 @@ def _opposite(own: Expression) -> Expression | None:
         numbers = [*own.data[0], own.data[1]]
         positive = [n for n in numbers if not n.negative and n.whole != 0]
         negative = [n for n in numbers if n.negative]
+        # -(x - y) is y - x, one sign less; -(x + y) stays, for -x - y has one more.
         return alg.negate(own) if len(negative) >= len(positive) > 0 else None
     if own.op == "product":
         turned = without_sign(alg.negate(own))
@@ -456,6 +479,7 @@ def length(expression: Expression) -> int:
     """The number of characters of the printed expression; an estimate for a large one."""
     from gradcli.formulas.algebra.expression_text import to_text
 
+    # To print a derivative of thousands of parts takes longer than to judge by its size.
     if expression.weight >= 2000:
         return expression.weight * 4
     found = _lengths.get(expression)
@@ -467,6 +491,8 @@ def length(expression: Expression) -> int:
 _products = gathered(length)
 _indices = rearranged(length, has_reshape)
 _outer = rearranged(length, is_outer)
+# Passes are tried in this order: one that makes something recognisable (softmax, var, layer_norm) comes
+# before one that would take it apart into einsum and sums.
 _summed = rearranged(length, has_products)  # after the moments, which are shorter
 RULES = (
     _few,

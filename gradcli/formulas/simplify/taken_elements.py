@@ -33,12 +33,14 @@ def _taken(node: Expression) -> Expression:
 
 def _part(own: Expression, shape: Shape, dim: int, word: str, places: list[Any]) -> Expression:
     """A part of an expression that is broadcast to a shape; dim: counted from the last."""
+    # It has no such dimension, so it is broadcast along it: each part is the whole.
     if len(own.shape) < -dim:
         return own
 
     def inner(operand: Expression) -> Expression:
         return _part(operand, shape, dim, word, places)
 
+    # All places of a broadcast dimension show its one element.
     if own.shape[dim] == 1 != shape[dim]:
         return own if word == "slice" else _call(own, dim, word, [("", 0)])
     if is_call(own, "expand", "expand_as"):

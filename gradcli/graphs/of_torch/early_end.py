@@ -29,6 +29,11 @@ class End:
         if self.steps and self.passes >= self.steps:
             raise Stopped
 
+    @property
+    def is_last(self) -> bool:
+        """Tell whether the pass that runs is the last one."""
+        return self.steps > 0 and self.passes + 1 >= self.steps
+
     def heard(self, out: Any, where: tuple[str | None, int]) -> None:
         """An operation has run. Raises Stopped where that is one too many."""
         made = is_torch_tensor(out) and node_of(out) is not None

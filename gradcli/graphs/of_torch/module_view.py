@@ -13,6 +13,7 @@ from typing import Any
 from gradcli.graphs import value_text
 from gradcli.graphs.labels import plural
 from gradcli.graphs.of_torch.module_calls import Calls
+from gradcli.graphs.probes import Constant
 from gradcli.graphs.traversal import Describer, class_name
 from gradcli.graphs.view import SHORTEST_FOLD, Fold
 
@@ -46,7 +47,7 @@ class Modules:
         self.of: dict[int, int] = {}  # node -> call
         probe: Any = describer.probe
         for i, node in enumerate(self.skeleton.nodes):
-            call = -1 if hasattr(node, "variable") else probe.call(node)
+            call = -1 if _is_input(node) else probe.call(node)
             if call >= 0:
                 self.of[i] = call
         self.runs: dict[int, list[int]] = {}
@@ -171,7 +172,7 @@ class Modules:
 
     @cached_property
     def _by_turn(self) -> list[int]:
-        inner = (i for i, node in enumerate(self.skeleton.nodes) if not hasattr(node, "variable"))
+        inner = (i for i, node in enumerate(self.skeleton.nodes) if not _is_input(node))
         return sorted(inner, key=self._turn)
 
     # -- boxes -------------------------------------------------------------------------------------
@@ -303,7 +304,8 @@ class Modules:
     def parameters(self, leaves: Iterable[int]) -> int:
         """The number of elements of the leaves."""
         nodes = self.skeleton.nodes
-        return sum(math.prod(nodes[i].variable.shape) for i in leaves)
+        variables = (getattr(nodes[i], "variable", None) for i in leaves)
+        return sum(math.prod(one.shape) for one in variables if one is not None)
 
     def kept(self, nodes: Iterable[int]) -> int:
         """The bytes that nodes keep alive, without parameters."""
@@ -337,6 +339,11 @@ class Modules:
         found = [grads.get(self.skeleton.nodes[i]) for i in part.leaves]
         norms = [value_text.stats_of(g).norm for g in found if g is not None]
         return math.hypot(*norms) if norms else None
+
+
+def _is_input(node: Any) -> bool:
+    """Tell whether nothing leads to a node: a leaf, or an operand without a gradient."""
+    return type(node) is Constant or hasattr(node, "variable")
 
 
 def names_of(text: str | None) -> list[str]:

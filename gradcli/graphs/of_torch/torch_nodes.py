@@ -11,6 +11,7 @@ from gradcli.engine.core.node import FREED
 from gradcli.graphs import value_text
 from gradcli.graphs.of_torch import torch_versions
 from gradcli.graphs.of_torch.module_calls import Calls
+from gradcli.graphs.of_torch.operands import behind
 from gradcli.graphs.of_torch.torch_notes import Note, note_of
 from gradcli.graphs.of_torch.torch_pass import TorchRecorder, once_more, recorded
 from gradcli.graphs.of_torch.torch_tensors import (
@@ -20,7 +21,7 @@ from gradcli.graphs.of_torch.torch_tensors import (
     node_of,
     readable,
 )
-from gradcli.graphs.probes import Output, Place, Probe
+from gradcli.graphs.probes import Constant, Output, Place, Probe
 from gradcli.graphs.traversal import LAST, Walk, class_name
 
 AGAIN = "Trying to backward through the graph a second time"
@@ -47,10 +48,17 @@ class TorchProbe(Probe):
             if node_of(tensor) is None and address_of(tensor):
                 self._named.setdefault(address_of(tensor), name)
         self._names = dict(names)
+        self._shapes = {
+            name: tensor.shape for name, tensor in (*calls.parameters(), *names.items())
+        }
 
     # -- what a node is --------------------------------------------------------------------------
     def outputs(self, node: Any) -> list[Output]:
         """Shapes, dtypes and devices, as the node expects gradients to have them."""
+        if type(node) is Constant:
+            tensor = node.tensor
+            name = value_text.dtype_name(tensor.dtype)
+            return [Output(tuple(tensor.shape), name, str(tensor.device))]
         found = []
         for meta in getattr(node, "_input_metadata", ()):
             try:
@@ -78,6 +86,13 @@ class TorchProbe(Probe):
     def name_of(self, tensor: Any, names: Mapping[int, str]) -> str | None:
         """The parameter's path, or the variable's name."""
         return names.get(id(tensor)) or self._named.get(address_of(tensor))
+
+    def name_of_constant(self, tensor: Any, names: Mapping[int, str]) -> str | None:
+        """The variable's name; of a view of one, that it is that."""
+        found = self.name_of(tensor, names)
+        if found is None or id(tensor) in names:
+            return found
+        return found if self._shapes.get(found) == tensor.shape else f"view of {found}"
 
     # -- what it saved ---------------------------------------------------------------------------
     def fields(self, node: Any) -> Iterator[tuple[str, Any]]:
@@ -225,11 +240,18 @@ class TorchProbe(Probe):
         found: dict[int, Any] = {}
         for i, node in enumerate(skeleton.nodes):
             variable = getattr(node, "variable", None)
+            if type(node) is Constant:
+                variable = node.tensor
             if variable is not None:
                 found[i] = variable
             elif (note := note_of(node)) is not None and note.value is not None:
                 found[i] = note.value
         return found
+
+    def constants(self, node: Any, watched: Any = None) -> list[Any]:
+        """The operand without a gradient behind each None among a node's edges; None if not known."""
+        note = note_of(node)
+        return behind(node.next_functions, [] if note is None else list(note.operands))
 
     def order(self, skeleton: Walk) -> list[Any]:
         """The order in which nodes run: by sequence number, leaves once all has arrived."""

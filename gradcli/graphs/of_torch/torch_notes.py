@@ -13,37 +13,21 @@ KEY = "gradcli"  # in `node.metadata`
 class Note:
     """What is known of a node from the time when it was made, and from the backward pass."""
 
-    __slots__ = (
-        *(
-            "call",
-            "calls",
-            "file",
-            "grads",
-            "line",
-            "order",
-            "packed",
-            "sent",
-            "spent",
-            "turn",
-            "value",
-        ),
-        "__weakref__",
-    )
     by_hand = False  # whether a program has packed a saved tensor of a node that is there already
+    # Most notes are never told any of these: what is in the class alone takes no time.
+    value: Any = None  # Stats of the result
+    grads: Any = None  # Stats of the gradients that came, by output
+    sent: Any = None  # and of those that went out, by input
+    operands: Any = ()  # see `operands.py`
+    turn = 0
+    packed = True  # what it saved may have been packed by a hook; PyTorch 2.10 says it itself
+    spent = False  # a backward pass has run that would have freed it
 
     def __init__(
         self, order: int, file: str | None, line: int, call: int, calls: Calls | None
     ) -> None:
         self.order, self.file, self.line = order, file, line
         self.call, self.calls = call, calls  # which call, of those of this watch
-        self.value: Any = None  # Stats of the result
-        self.grads: Any = None  # Stats of the gradients that came, by output
-        self.sent: Any = None  # and of those that went out, by input
-        self.turn = 0
-        self.packed = (
-            True  # what it saved may have been packed by a hook; PyTorch 2.10 says it itself
-        )
-        self.spent = False  # a backward pass has run that would have freed it
 
     @property
     def place(self) -> Place | None:

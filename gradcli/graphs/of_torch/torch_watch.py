@@ -23,7 +23,9 @@ from typing import Any
 from gradcli.graphs import nonfinite, value_text
 from gradcli.graphs.of_torch import torch_versions
 from gradcli.graphs.of_torch.early_end import End
+from gradcli.graphs.of_torch.last_pass import LastPass
 from gradcli.graphs.of_torch.module_calls import Calls
+from gradcli.graphs.of_torch.operands import Operands
 from gradcli.graphs.of_torch.torch_anomaly import Found, in_backward, in_forward
 from gradcli.graphs.of_torch.torch_facts import SECOND_TIME, Facts
 from gradcli.graphs.of_torch.torch_nodes import address_of
@@ -72,8 +74,10 @@ class Watch:
     models: their parts are named by paths below them. values: what is kept of the result of every
     operation, see `value_text`; None for nothing.
     program: backward passes that run meanwhile keep their graphs, and where they began is remembered.
-    gradients: what reaches the nodes in them is counted up; norms: no more than the norm; few: in passes
-    over so many nodes or fewer, unasked.
+    gradients: what reaches the nodes in the last of them is counted up, once `measure` is called; norms: no
+    more than the norm; few: in passes over so many nodes or fewer, unasked. wanted: names of roots; the
+    last pass of each counts, not the last of all.
+    operands: those that need no gradient are kept with the nodes.
     anomalies: the first NaN is found, and kept as `first` (`first_inf` for an infinity, which may be
     meant). timed: the seconds of every operation are added up by module. lines: "own" are those of
     the program, "library" those nearest to PyTorch. end: where the program is stopped.
@@ -87,6 +91,8 @@ class Watch:
         gradients: bool = False,
         norms: bool = False,
         few: int = 0,
+        wanted: Iterable[str] = (),
+        operands: bool = False,
         anomalies: bool = False,
         timed: bool = False,
         lines: str = "own",
@@ -99,6 +105,9 @@ class Watch:
         self.values, self.program, self.gradients = values, program, gradients or norms
         self._counted = value_text.norm_of if norms and not gradients else value_text.stats_of
         self.anomalies, self.timed, self.end, self.few = anomalies, timed, end, few
+        self._wanted = frozenset(wanted)
+        self._last_passes: dict[str, LastPass] = {}  # by the name that is wanted, or ""
+        self._strided = self.torch.strided
         self._torch_path = os.path.realpath(self.torch.__path__[0]) + os.sep
         self._own_lines = lines == "own"
         self.first: Found | None = None
@@ -116,6 +125,7 @@ class Watch:
         self.failure: Exception | None = None  # the first time
         self._tells = torch_versions.tells()
         self._ended = False
+        self._operands = Operands() if operands else None
         self._hears_nodes = hasattr(self.torch.autograd.graph, "node_creation_hook")
         self._stretches: list[tuple[int, int, str | None, int, int]] = []  # see `_later`
 
@@ -132,6 +142,8 @@ class Watch:
             ways.append(self._hear_packing)
         if self._hears_nodes:
             ways.append(self._hear_nodes)
+        if self._operands is not None:
+            ways.append(self._hear_operations)
         if self.program:
             ways += [self._hear_facts, self._hear_passes]
         with ExitStack() as undo:  # undone at once, should this be interrupted
@@ -183,7 +195,10 @@ class Watch:
         undo.callback(ends.remove)
 
     def _hear_functions(self, undo: ExitStack) -> None:
-        undo.enter_context(_among_modes(_mode(self)))
+        mode = _mode(self)
+        self.facts.training.pauses = _Pauses(mode)
+        undo.enter_context(_among_modes(mode))
+        undo.callback(self.facts.training.pauses.end)
 
     def _hear_custom(self, undo: ExitStack) -> None:
         function = self.torch.autograd.Function
@@ -209,6 +224,10 @@ class Watch:
     def _hear_nodes(self, undo: ExitStack) -> None:
         """From PyTorch 2.14 on every node is heard of as it is made, in transforms and passes too."""
         undo.enter_context(self.torch.autograd.graph.node_creation_hook(self._born))
+
+    def _hear_operations(self, undo: ExitStack) -> None:
+        assert self._operands is not None
+        undo.enter_context(self._operands.mode(self._heard_operation))
 
     def _hear_facts(self, undo: ExitStack) -> None:
         for end in self.facts.hooks():
@@ -254,7 +273,18 @@ class Watch:
         if not self._ended and not hasattr(node, "variable"):
             self._order += 1
             file, line = self._where(sys._getframe(2))
-            node.metadata[KEY] = Note(self._order, file, line, self.calls.current, self.calls)
+            node.metadata[KEY] = note = Note(
+                self._order, file, line, self.calls.current, self.calls
+            )
+            if self._operands is not None:
+                number = node._sequence_nr()
+                note.operands = self._operands.taken(number)
+                self._operands.newest = number, note
+
+    @_quietly
+    def _heard_operation(self, function: Any, args: Any, kwargs: Any) -> None:
+        if self._operands is not None and not self._in_pass:
+            self._operands.heard(function, args, kwargs)
 
     @_quietly
     def heard_call(
@@ -265,13 +295,20 @@ class Watch:
         if self.end is not None and not self._in_pass:
             self.end.heard(out, self._where(frame))
         # An assignment to a part returns nothing, and gives its tensor a new node.
-        self.made(given[0] if out is None and given else out, frame, given, begun)
+        self._made(given[0] if out is None and given else out, frame, given, begun)
+        if self._operands is not None:
+            self._operands.forget()
 
     @_quietly
     def made(
         self, out: Any, frame: FrameType | None, operands: tuple[Any, ...], begun: int
     ) -> None:
         """Make notes for the nodes that a call has made."""
+        self._made(out, frame, operands, begun)
+
+    def _made(
+        self, out: Any, frame: FrameType | None, operands: tuple[Any, ...], begun: int
+    ) -> None:
         tensor = self.torch.Tensor
         if isinstance(out, tensor):
             self._note(out, frame, operands, begun)
@@ -292,13 +329,8 @@ class Watch:
             if len(self._stretches) > MOST_STRETCHES:
                 del self._stretches[: MOST_STRETCHES // 2]
 
-    def _origin(
-        self, node: Any, frame: FrameType | None, begun: int
-    ) -> tuple[str | None, int, int]:
-        """File, line and module's call that made a node; no file where that was before the watch."""
-        number = node._sequence_nr()
-        if number >= begun:
-            return *self._where(frame), self.calls.current
+    def _earlier(self, number: int) -> tuple[str | None, int, int]:
+        """File, line and module's call that made an earlier node; no file: that was before the watch."""
         k = bisect_right(self._stretches, number, key=lambda stretch: stretch[0]) - 1
         if k >= 0 and number < self._stretches[k][1]:
             return self._stretches[k][2:]
@@ -316,19 +348,7 @@ class Watch:
             return
         notes = node.metadata
         if KEY not in notes:
-            stack = [node]
-            packed = not self._tells and self._hooks_are_set()
-            while stack:  # composite functions make several
-                new = stack.pop()
-                if new is None or hasattr(new, "variable"):
-                    continue
-                kept = new.metadata
-                if KEY not in kept:
-                    self._order += 1
-                    origin = self._origin(new, frame, begun)
-                    kept[KEY] = Note(self._order, *origin, self.calls)
-                    kept[KEY].packed = packed
-                    stack += [child for child, _ in new.next_functions]
+            self._note_new(node, self._where(frame), begun)
         if not readable(tensor):
             return
         if self.values is None:
@@ -338,6 +358,29 @@ class Watch:
             if self.program and found.bad and self.first is None:
                 self._odd(node, found, operands)
 
+    def _note_new(self, node: Any, where: tuple[str | None, int], begun: int) -> None:
+        """Make notes of what a call has made: composite functions make several nodes."""
+        calls, order = self.calls, self._order
+        here = *where, calls.current
+        packed = not self._tells and self._hooks_are_set()
+        stack = [node]
+        while stack:
+            new = stack.pop()
+            if new is None or hasattr(new, "variable"):
+                continue
+            kept = new.metadata
+            if KEY not in kept:
+                order += 1
+                number = new._sequence_nr()
+                file, line, call = here if number >= begun else self._earlier(number)
+                kept[KEY] = note = Note(order, file, line, call, calls)
+                if not packed:
+                    note.packed = False
+                if self._operands is not None:
+                    note.operands = self._operands.taken(number)
+                stack += [child for child, _ in new.next_functions]
+        self._order = order
+
     def _hooks_are_set(self) -> bool:
         top = self.torch._C._autograd._top_saved_tensors_default_hooks
         return top(False) is not None
@@ -346,7 +389,10 @@ class Watch:
         """Look whether a result is finite, by its sum, and count it up if it is not."""
         if self.first is not None or tensor._is_view() or not tensor.is_floating_point():
             return
-        total = sum(part.detach().sum().item() for part in dense_parts(tensor))
+        if tensor.layout is self._strided and not tensor._is_zerotensor():
+            total = tensor.detach().sum().item()
+        else:
+            total = sum(part.detach().sum().item() for part in dense_parts(tensor))
         if math.isinf(total) and class_name(node).startswith(MASKS):
             return
         if not math.isfinite(total) and (found := value_text.stats_of(tensor)).bad:
@@ -482,7 +528,7 @@ class Watch:
                 return self._inner_pass(run, tensors, roots, args, kwargs)
             if self.end is not None:
                 self.end.passing()
-            self._remember(roots, sys._getframe(1))
+            last = self._remember(roots, sys._getframe(1))
             place = 2 if run.__name__ == "grad" else 1  # of retain_graph among the rest
             keeps = args[place] if len(args) > place else kwargs.get("retain_graph")
             create = args[place + 1 :] or [kwargs.get("create_graph")]
@@ -502,6 +548,8 @@ class Watch:
                 if place == 1:
                     self._has_ended(nodes, frees)
                     self._look_at_leaves(roots, nodes, args)
+                if last is not None and nodes:
+                    self._keep(last, tensors, place, args, kwargs, nodes)
                 if self.end is not None:
                     self.end.passes += 1
                 return found
@@ -539,7 +587,7 @@ class Watch:
     @_quietly
     def _look_at_leaves(self, roots: list[Any], nodes: list[Any], seeds: tuple[Any, ...]) -> None:
         """Find the step that made a NaN, should a gradient have one: the pass once more, heard."""
-        if self.first is not None or self.gradients:
+        if self.first is not None or self._is_heard:
             return
         leaves = [node.variable for node in nodes if hasattr(node, "variable")]
         grads = [leaf.grad for leaf in leaves if leaf.grad is not None]
@@ -555,7 +603,7 @@ class Watch:
             try:
                 if self.timed:
                     stack.enter_context(self._timing(_nodes_below(roots)))
-                elif self.gradients or (graph is not None and len(graph) <= self.few):
+                elif self._is_heard or (graph is not None and len(graph) <= self.few):
                     recorder = TorchRecorder(
                         roots,
                         skeleton=graph,
@@ -567,6 +615,38 @@ class Watch:
             except Exception as error:  # of ours: the program goes on
                 self.failed(error)
             yield
+
+    @property
+    def _is_heard(self) -> bool:
+        """Whether every step of the pass that runs is heard: of a last one, or where any may be the first."""
+        last = self.end is not None and self.end.is_last
+        return self.anomalies or (self.gradients and last)
+
+    @_quietly
+    def _keep(
+        self, last: LastPass, tensors: Any, place: int, args: Any, kwargs: Any, nodes: list[Any]
+    ) -> None:
+        """Remember how a pass was run. place: of retain_graph among its arguments."""
+        seeds = args[place - 1] if len(args) >= place else None
+        if seeds is None:
+            seeds = kwargs.get("grad_tensors" if place == 1 else "grad_outputs")
+        inputs = args[0] if place == 2 and args else kwargs.get("inputs")
+        with self.torch._C.DisableTorchFunction():
+            last.ended(tensors, seeds, inputs, nodes)
+
+    def measure(self) -> None:
+        """Count up what reaches the nodes in the last pass, which is run once more for it.
+
+        Raises RuntimeError, in PyTorch's words, where something that it needs was written in place since.
+        """
+
+        def recorder(tensors: Any) -> TorchRecorder:
+            roots = list(self._tensors([tensors]))
+            return TorchRecorder(roots, counted=self._counted)
+
+        inner = [parameter for _, parameter in self.calls.parameters()]
+        for last in self._last_passes.values():
+            last.again(recorder, inner)
 
     @contextmanager
     def _timing(self, nodes: list[Any]) -> Iterator[None]:
@@ -599,16 +679,50 @@ class Watch:
         return time.perf_counter()
 
     @_quietly
-    def _remember(self, roots: list[Any], frame: FrameType | None) -> None:
+    def _remember(self, roots: list[Any], frame: FrameType | None) -> LastPass | None:
+        """Keep what a pass begins at, and its names; what is to know of it when it has ended."""
         self.last = roots[-1] if roots else None
         frame = self._users(frame)
+        found = []
         for name, value in {} if frame is None else frame.f_locals.items():
             if any(value is root for root in roots):
                 self.roots[name] = value
+                found.append(name)
+        key = next((name for name in found if name in self._wanted), None)
+        if not self.gradients or (self._wanted and key is None):
+            return None
+        if self._is_heard:  # as it runs: there is nothing to measure at the end
+            self._last_passes.pop(key or "", None)
+            return None
+        last = self._last_passes.setdefault(key or "", LastPass())
+        last.begins()
+        return last
 
 
 def _nodes_below(roots: Iterable[Any]) -> list[Any]:
     return walk(dict.fromkeys(filter(None, map(node_of, roots)))).nodes
+
+
+class _Pauses:
+    """Times when PyTorch need not tell the mode of its functions: an optimizer's step has very many."""
+
+    def __init__(self, mode: Any) -> None:
+        self._mode, self._is_off = mode, False
+        self._overrides: Any = import_module("torch.overrides")
+        self._torch_c: Any = sys.modules["torch"]._C
+
+    def begin(self) -> None:
+        """Take the mode away, if no other lies upon it."""
+        count = self._torch_c._len_torch_function_stack()
+        if count and self._torch_c._get_function_stack_at(count - 1) is self._mode:
+            self._overrides._pop_mode()
+            self._is_off = True
+
+    def end(self) -> None:
+        """Put it back."""
+        if self._is_off:
+            self._overrides._push_mode(self._mode)
+            self._is_off = False
 
 
 @contextmanager
@@ -630,15 +744,29 @@ def _among_modes(mode: Any) -> Iterator[None]:
             overrides._push_mode(one)
 
 
+# They make no tensor and end no graph.
+_SILENT = (
+    "dim ndimension numel nelement size stride is_complex is_floating_point is_contiguous".split()
+)
+_SILENT_FIELDS = "device dtype is_leaf is_sparse layout ndim requires_grad shape".split()
+
+
+def _silent(tensor: Any) -> frozenset[Any]:
+    methods = [getattr(tensor, name, None) for name in _SILENT]
+    fields = [getattr(tensor, name, None) for name in _SILENT_FIELDS]
+    return frozenset([*methods, *(getattr(field, "__get__", None) for field in fields)])
+
+
 def _mode(watch: Watch) -> Any:
     """PyTorch's own means of seeing every call of its functions."""
     overrides: Any = import_module("torch.overrides")
+    silent = _silent(sys.modules["torch"].Tensor)
 
     class Mode(overrides.TorchFunctionMode):  # type: ignore[misc]
         def __torch_function__(
             self, function: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
-            if watch.facts.training.stepping:
+            if function in silent or watch.facts.training.stepping:
                 return function(*args, **(kwargs or {}))
             number = watch.clock()
             begun = watch.now() if watch.timed else 0.0

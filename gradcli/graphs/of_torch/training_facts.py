@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 import weakref
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import FrameType
@@ -112,6 +113,7 @@ class Training:
         self.refused: tuple[str, list[tuple[str, str]]] | None = None
         self._order = 0
         self.stepping = False  # an optimizer steps: its own operations are nobody's lines
+        self.pauses: Any = None  # `begin()` and `end()` around such operations
         self._pairs: list[tuple[Any, Any]] = []
         self._unwatched: Any = self._torch._C.DisableTorchFunction
 
@@ -126,8 +128,8 @@ class Training:
         zeroed = looking(self._zeroed, self._failed)
         created = looking(self._optimizer_made, self._failed)
         ends += _around(optim.Optimizer, "__init__", after=created)
-        ends += _around(optim.Optimizer, "zero_grad", before=zeroed)
-        ends += _around(nn.Module, "zero_grad", before=zeroed)
+        ends += _around(optim.Optimizer, "zero_grad", before=zeroed, inside=self._pausing)
+        ends += _around(nn.Module, "zero_grad", before=zeroed, inside=self._pausing)
         ends += _around(nn.Module, "eval", before=looking(self._eval, self._failed))
         seen = looking(self._parameter_made, self._failed)
         make = nn.Parameter.__dict__["__new__"]
@@ -168,6 +170,22 @@ class Training:
         )
         self.optimizers.append(made)
 
+    @contextmanager
+    def _pausing(self) -> Iterator[None]:
+        """Inside, no function is heard."""
+        if self.pauses is not None:
+            self.pauses.begin()
+        try:
+            yield
+        finally:
+            self._goes_on()
+
+    def _goes_on(self) -> None:
+        """What runs is the program's again, be it that a step has failed."""
+        self.stepping = False
+        if self.pauses is not None:
+            self.pauses.end()
+
     def _known(self, optimizer: Any) -> Optimizer | None:
         return next((one for one in self.optimizers if one.ref() is optimizer), None)
 
@@ -190,6 +208,8 @@ class Training:
         if not self.stepping:
             known.clean = True
             return  # it runs backward itself
+        if self.pauses is not None:
+            self.pauses.begin()
         if not any(_has_grad(p) for p in known.parameters.values()):
             known.empty += 1
             known.early = known.early or (known.steps == 0 and known.backward[0] is None)
@@ -202,7 +222,7 @@ class Training:
 
     def _stepped(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         """A step has ended."""
-        self.stepping = False
+        self._goes_on()
         known = self._known(optimizer)
         if known is None:
             return
@@ -231,7 +251,7 @@ class Training:
             self._begins(roots, calls, self._where(frame))
 
     def _begins(self, roots: list[Any], calls: Iterable[int], where: Where) -> None:
-        self.stepping = False
+        self._goes_on()
         root = roots[0] if roots else None
         if root is not None and root.numel() == 1 and readable(root) and len(self.losses) < 100_000:
             self.losses.append(float(root.detach()))
@@ -264,7 +284,7 @@ class Training:
     # -- modes -------------------------------------------------------------------------------------
     def enters(self, module: Any, call: int, frame: FrameType | None) -> None:
         """A whole model is called."""
-        self.stepping = False
+        self._goes_on()
         mode = self._mode(module)
         if mode is None:
             return
@@ -411,14 +431,20 @@ def looking(look: Callable[..., None], failed: Callable[[Exception], None]) -> C
     return quiet
 
 
-def _around(owner: Any, name: str, *, before: Any = None, after: Any = None) -> list[Any]:
-    """Call something before or after a method, with its object and the caller's frame; what ends that."""
+def _around(
+    owner: Any, name: str, *, before: Any = None, after: Any = None, inside: Any = nullcontext
+) -> list[Any]:
+    """Call something before or after a method, with its object and the caller's frame; what ends that.
+
+    inside: what the method runs in.
+    """
     former = owner.__dict__[name]
 
     def around(self: Any, *args: Any, **kwargs: Any) -> Any:
         if before is not None:
             before(self, sys._getframe(1))
-        found = former(self, *args, **kwargs)
+        with inside():
+            found = former(self, *args, **kwargs)
         if after is not None:
             after(self, sys._getframe(1))
         return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from math import pi, sqrt
 from typing import Any
@@ -32,6 +31,7 @@ from gradcli.engine.registry.schema import Python
 from gradcli.engine.registry.table import Primitive, function, operator, primitive
 from gradcli.engine.system.array_memory import afresh
 from gradcli.engine.system.dtypes import scalar_name
+from gradcli.operators.nn.normal_distribution import distribution, erf
 from gradcli.operators.primitives import accurate_slopes
 from gradcli.operators.primitives.elementwise import relu as relu_p
 from gradcli.operators.primitives.elementwise import sigmoid, threshold_backward
@@ -464,29 +464,13 @@ overwriting("celu_(Tensor input, Scalar alpha=1.0)", celu_written, short=False)
 
 
 # -- smooth rectifiers ----------------------------------------------------------------------------
-def _erf(x: Array) -> Any:
-    try:
-        from scipy.special import erf
-    except ImportError:
-        return np.vectorize(math.erf, otypes=[x.dtype])(x)
-    return erf(x).astype(x.dtype, copy=False)
-
-
-def _erfc(x: Array) -> Any:
-    try:
-        from scipy.special import erfc
-    except ImportError:
-        return np.vectorize(math.erfc, otypes=[x.dtype])(x)
-    return erfc(x).astype(x.dtype, copy=False)
-
-
 @in_single
 def _gelu(self: Array, approximate: str = "none") -> Array:
     if approximate == "tanh":
         inner = sqrt(2 / pi) * (self + 0.044715 * self * self * self)
         return 0.5 * self * (1 + np.tanh(inner))
     refuse_if(approximate != "none", "approximate argument must be either none or tanh.")
-    return self * 0.5 * (1 + _erf(self * sqrt(0.5)))
+    return self * 0.5 * (1 + erf(self * sqrt(0.5)))
 
 
 def _gelu_backward(grad_output: Array, self: Array, approximate: str = "none") -> Array:
@@ -496,9 +480,9 @@ def _gelu_backward(grad_output: Array, self: Array, approximate: str = "none") -
         slope = sqrt(2 / pi) * (1 + 3 * 0.044715 * self * self)
         return grad_output * (0.5 * (1 + tanh) + 0.5 * self * (1 - tanh * tanh) * slope)
     if accurate_slopes.as_stated:
-        cdf = 0.5 * (1 + _erf(self * sqrt(0.5)))
+        cdf = 0.5 * (1 + erf(self * sqrt(0.5)))
     else:
-        cdf = 0.5 * _erfc(self * -sqrt(0.5))  # 1 + erf cancels in the tail
+        cdf = distribution(self)  # 1 + erf cancels in the tail
     pdf = np.exp(-0.5 * self * self) / sqrt(2 * pi)
     return grad_output * (cdf + self * pdf)
 
@@ -523,7 +507,7 @@ def _gelu_series(s: Any, self: Any, approximate: str) -> Any:
         inner = (self + self * self * self * 0.044715) * (2 * sqrt(2 / pi))
         return self * s.sigmoid(inner)
     density = s.exp(self * self * -0.5) / sqrt(2 * pi)
-    return self * s.integral(self, lambda x: 0.5 * _erfc(x * -sqrt(0.5)), density)
+    return self * s.integral(self, distribution, density)
 
 
 _CURVE = "tanh(sqrt(2 / pi) * (self + 0.044715 * self ** 3))"

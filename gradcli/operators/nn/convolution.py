@@ -105,7 +105,102 @@ def _rows(g: Array, groups: int) -> Array:
     return parts.transpose(1, 0, 3, 2).reshape(groups, batch * prod(places), channels // groups)
 
 
+class _Flat:
+    """Windows one step apart, of images that lie in one row, each with its border: [channel, place].
+
+    A window's elements lie at the same distances from its first one everywhere, so that windows are read and
+    added up by long runs. What begins on a border is no window, and left out in the end. whole: the sizes
+    with borders. outputs: how many windows there are along each dimension.
+    """
+
+    def __init__(self, how: Windows, size: Sizes, batch: int) -> None:
+        self.how, self.size, self.batch = how, size, batch
+        self.outputs = how.outputs(size)
+        self.whole = tuple(n + 2 * p for n, p in zip(size, how.padding, strict=True))
+        self.places = batch * prod(self.whole)
+        steps = [prod(self.whole[d + 1 :]) for d in range(len(size))]
+        inside = [s * d for s, d in zip(steps, how.dilation, strict=True)]
+        self.inside = inside
+        every = product(*map(range, how.kernel))
+        self.offsets = [sum(i * s for i, s in zip(e, inside, strict=True)) for e in every]
+
+    @classmethod
+    def of(cls, x: Array, how: Windows, size: Sizes, groups: int) -> _Flat | None:
+        """Where this is worth while: for one group, steps of one, and borders that are not most of it."""
+        if groups != 1 or set(how.stride) != {1} or not isinstance(x, np.ndarray) or not x.size:
+            return None
+        if x.dtype.char not in "fd":
+            return None
+        found = cls(how, size, len(x))
+        whole, some = prod(found.whole), prod(found.outputs)
+        return found if some > 0 and whole <= _BORDER * some else None
+
+    def image(self, x: Array | None, channels: int, dtype: Any) -> Array:
+        """(channels, places and what windows of the last ones reach over) of an image, or zeros."""
+        made: Array = np.zeros((channels, self.places + self.offsets[-1]), dtype)
+        if x is not None:
+            self._inner(made)[...] = x.swapaxes(0, 1)
+        return made
+
+    def _inner(self, flat: Array) -> Array:
+        """Of images in a row, what is inside of their borders."""
+        parts = flat[:, : self.places].reshape(-1, self.batch, *self.whole)
+        inner = (slice(p, p + m) for p, m in zip(self.how.padding, self.size, strict=True))
+        index: Any = (..., *inner)
+        return parts[index]
+
+    def windows(self, flat: Array) -> Array:
+        """Of results for every place, those of windows."""
+        index: Any = (..., *map(slice, self.outputs))
+        return flat.reshape(-1, self.batch, *self.whole)[index]
+
+    def blocks(self, elements: int, itemsize: int) -> Iterable[tuple[int, int]]:
+        """Runs of places, so short that the elements of their windows stay in the cache."""
+        step = max(_BLOCK // (elements * itemsize), 64)
+        return ((s, min(s + step, self.places)) for s in range(0, self.places, step))
+
+    def columns(self, flat: Array, start: int, stop: int) -> Array:
+        """(channels times elements of a window, windows), as a copy."""
+        shape = (len(flat), *self.how.kernel, stop - start)
+        step = flat.itemsize
+        strides = (flat.strides[0], *[s * step for s in self.inside], step)
+        view = np.lib.stride_tricks.as_strided(flat[:, start:], shape, strides, writeable=False)
+        return np.ascontiguousarray(view).reshape(-1, stop - start)
+
+    def forward(self, x: Array, w: Array) -> Array:
+        """The convolution: (batch, channels, *outputs)."""
+        flat, kernels = self.image(x, x.shape[1], x.dtype), w.reshape(len(w), -1)
+        made = np.empty((len(w), self.places), x.dtype)
+        for s, e in self.blocks(kernels.shape[1], x.itemsize):
+            np.matmul(kernels, self.columns(flat, s, e), out=made[:, s:e])
+        return np.ascontiguousarray(self.windows(made).swapaxes(0, 1))
+
+    def slopes(self, g: Array, w: Array, x: Array | None) -> tuple[Array, Array | None]:
+        """What the input receives, and (where there is x) what the weights do."""
+        kernels, channels = w.reshape(len(w), -1), w.shape[1]
+        spread = np.zeros((g.shape[1], self.places), g.dtype)
+        self.windows(spread)[...] = g.swapaxes(0, 1)
+        received = self.image(None, channels, g.dtype)
+        flat = None if x is None else self.image(x, channels, x.dtype)
+        of_weights = None if x is None else np.zeros_like(kernels)
+        for s, e in self.blocks(kernels.shape[1], g.itemsize):
+            part = spread[:, s:e]
+            if flat is not None:
+                of_weights += part @ self.columns(flat, s, e).T
+            parts = (kernels.T @ part).reshape(channels, -1, e - s)
+            for k, offset in enumerate(self.offsets):
+                received[:, s + offset : e + offset] += parts[:, k]
+        g_input = np.ascontiguousarray(self._inner(received).swapaxes(0, 1))
+        return g_input, None if of_weights is None else of_weights.reshape(w.shape)
+
+
+_BORDER = 1.6  # how many places there are for a window at most
+_BLOCK = 1 << 19  # bytes of the elements of the windows that are worked out at once
+
+
 def _forward(x: Array, w: Array, how: Windows, groups: int) -> Array:
+    if (flat := _Flat.of(x, how, x.shape[2:], groups)) is not None and x.dtype == w.dtype:
+        return flat.forward(x, w)
     n = len(how.kernel)
     view = how.of(padded(x, how.padding))
     batch, outputs = x.shape[0], view.shape[2 : 2 + n]
@@ -117,6 +212,9 @@ def _forward(x: Array, w: Array, how: Windows, groups: int) -> Array:
 
 def _input_gradient(g: Array, w: Array, size: Sizes, how: Windows, groups: int) -> Array:
     """What the convolution's input receives: also the transposed convolution of g."""
+    flat = _Flat.of(g, how, size, groups)
+    if flat is not None and g.dtype == w.dtype and g.shape[2:] == flat.outputs:
+        return flat.slopes(g, w, None)[0]
     n, per_in = len(how.kernel), w.shape[1]
     batch, outputs = g.shape[0], g.shape[2:]
     columns = _rows(g, groups) @ w.reshape(groups, w.shape[0] // groups, prod(w.shape[1:]))
@@ -148,6 +246,11 @@ def _gradients(
         g_input = _forward(grad_output, weight, how, groups)
         g_input = g_input[(slice(None), slice(None), *map(slice, input.shape[2:]))]
         return g_input, _weight_gradient(input, grad_output, how, groups)
+    flat = _Flat.of(grad_output, how, input.shape[2:], groups)
+    if flat is not None and grad_output.dtype == weight.dtype == input.dtype:
+        g_input, g_weight = flat.slopes(grad_output, weight, input)
+        assert g_weight is not None
+        return g_input, g_weight
     g_input = _input_gradient(grad_output, weight, input.shape[2:], how, groups)
     return g_input, _weight_gradient(grad_output, input, how, groups)
 
@@ -218,7 +321,9 @@ class convolution:
             out = _forward(input, weight, how, groups)
         if bias is not None:
             out += bias.reshape(-1, *[1] * len(stride))
-        found = out if transposed else out.copy()  # its elements in order, as PyTorch's
+        found = (
+            out if transposed or out.flags.c_contiguous else out.copy()
+        )  # in order, as PyTorch's
         if input.ndim == 4:
             return of_images(found, input, weight)
         if input.ndim == 3:

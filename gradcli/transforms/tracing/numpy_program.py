@@ -336,6 +336,15 @@ def is_one(value: Any) -> bool:
     return bool(value.kind == "constant" and not value.shape and value.args[0] == 1)
 
 
+def call_name(o: Operation) -> str:
+    """The name of the call, as people know it: `sort`, `add.accumulate`."""
+    name = getattr(o.function, "__name__", "") or str(o.function)
+    of = getattr(o.function, "__self__", None)
+    if isinstance(of, np.ufunc):
+        return f"{of.__name__}.{name}"
+    return name.removesuffix("_p")
+
+
 def live(roots: Iterable[Operation]) -> list[Operation]:
     """The operations that the roots depend on, in the order of the trace."""
     seen: set[int] = set()
@@ -355,6 +364,7 @@ __all__ = [
     "INFIX",
     "NumpyProgram",
     "Operation",
+    "call_name",
     "cast",
     "fill",
     "key_of",

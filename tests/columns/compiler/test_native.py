@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import gradcli
+from gradcli.cli import main
 from gradcli.engine.system import c_compiler
 from tests.fuzz import native
 from tests.sweep import sweep
@@ -143,3 +145,24 @@ def test_a_compiler_that_refuses_is_named(monkeypatch: Any) -> None:
     monkeypatch.setenv("CC", "false")
     with pytest.warns(UserWarning, match="false refuses"):
         gradcli.compile("sum(x*1.3125)", native=True)(x=vector())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("sum(cumsum(x, 0)*exp(x))", "add.accumulate (no C form)"),
+        ("sum(sort(x)[0]*exp(x))", "sort (no C form)"),
+        ("sum(lgamma(x) + x)", "gammaln (no C form)"),
+        ("sum(exp(x*1j).real)", "cast (complex128), multiply (complex128), exp (complex128)"),
+        ("sum(exp(x)*(x@x))", ""),
+        ("sum(x[1:]*x[:-1].flip(0))", ""),
+    ],
+)
+def test_a_note_names_the_calls_that_have_no_c_form(text: str, words: str, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", vector())
+    command = ["eval", text, "--x", f"@{tmp_path}/x.npy", "--native"]
+    found = CliRunner().invoke(main, command)
+    assert found.exit_code == 0, found.output
+    note = f"gradcli: note: --native: NumPy runs {words}\n" if words else ""
+    assert found.stderr == note

@@ -233,3 +233,56 @@ def test_antialiasing_beyond_the_input_is_nothing() -> None:
     x = gradcli.arange(16.0).reshape(1, 1, 4, 4)
     found = gradcli._upsample_bilinear2d_aa(x, (2, 2), False, 0.001, 0.001)
     assert found[0, 0].tolist() == [[pytest.approx(7.5124507), 0.0], [0.0, 0.0]]  # as torch's
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("size", "kernel", "how"),
+    [
+        ((9,), (3,), {}),
+        ((12,), (4,), {"padding": 2, "dilation": 2}),
+        ((7, 10), (3, 3), {"padding": 1}),
+        ((8, 9), (3, 2), {"padding": (1, 0), "dilation": (2, 1)}),
+        ((5, 6), (5, 6), {}),
+        ((4, 5, 6), (2, 3, 2), {"padding": 1}),
+    ],
+)
+def test_convolutions_by_long_runs_are_sums_over_windows(
+    size: Any, kernel: Any, how: Any, dtype: Any, monkeypatch: Any
+) -> None:
+    """Steps of one: images in one row, whose windows are read at fixed distances, block by block."""
+    from gradcli.operators.nn import convolution
+
+    g = np.random.default_rng(len(size))
+    x, w = g.standard_normal((3, 2, *size)), g.standard_normal((4, 2, *kernel))
+    convolve = getattr(gradcli.nn.functional, f"conv{len(size)}d")
+
+    def found() -> list[Any]:
+        leaves = [gradcli.tensor(a.astype(dtype), requires_grad=True) for a in (x, w)]
+        out = convolve(*leaves, **how)
+        (out * out).sum().backward()
+        return [out.detach().numpy(), *[t.grad.numpy() for t in leaves]]
+
+    with monkeypatch.context() as other:
+        other.setattr(convolution._Flat, "of", classmethod(lambda *args: None))
+        wanted = found()
+    monkeypatch.setattr(convolution, "_BLOCK", 1)
+    monkeypatch.setattr(convolution, "_BORDER", 100)
+    for a, b in zip(wanted, found(), strict=True):
+        assert b.flags.c_contiguous == a.flags.c_contiguous
+        np.testing.assert_allclose(b, a, rtol=1e-4 if dtype == np.float32 else 1e-12, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_choice_against_zero_has_numpys_bits(dtype: Any) -> None:
+    from gradcli.engine.registry.rule_helpers import where
+
+    g = np.random.default_rng(0)
+    x, a = g.standard_normal((2, 70, 64)).astype(dtype)
+    a[:3], a[3:6], a[6:9] = np.nan, -0.0, np.inf
+    for zero in (0, 0.0, -0.0, dtype(0), np.float64(0), np.float32(0), np.zeros((), dtype)):
+        for condition in (x > 0, x[:1] > 0, np.asfortranarray(x > 0)):
+            for both in ((a, zero), (zero, a)):
+                wanted, found = np.where(condition, *both), where(condition, *both)
+                assert (found.dtype, found.strides) == (wanted.dtype, wanted.strides)
+                assert found.tobytes() == wanted.tobytes()
