@@ -231,7 +231,8 @@ def _source(found: Split, lenient: bool, declaration: Command) -> str | None:
                 raise usage("the table comes after the expression", hint=f"write {command}")
             return path
     elif len(found.positionals) >= declaration.operands and not lenient:
-        _check_positionals(found, declaration.declared(), declaration)  # an option misspelt
+        if any(map(_DASHED.fullmatch, found.positionals)):  # an option that is misspelt
+            _check_positionals(found, declaration.declared(), declaration)
         raise usage(
             f"the expression is given twice: in {path} and as {found.positionals[0]!r}",
             hint="leave out one of them",

@@ -48,7 +48,7 @@ _PYTHON_SAYS: tuple[tuple[str, str], ...] = (
     ),
     (
         r"^only the constants of (math|numpy)",
-        "write functions without a module: exp(x), not math.exp(x)",
+        "write functions without a module: exp(x), not math.exp(x), tensor([1, 2]), not np.array([1, 2])",
     ),
     (
         r"(result out of range|math range error)$|int too (big|large) to convert",
