@@ -108,6 +108,8 @@ def exact_constants(program: Program) -> tuple[Program, dict[str, Expression]]:
     source, rows = program.source, program.walk()
     if "print" in program.uses:
         return program, known
+    # From the back, so that the places of what stands before stay right; a call inside of a replaced one is
+    # gone.
     end = len(source)
     varying = [0, *accumulate(not _is_constant(kind, word) for kind, word, *_ in rows)]
     for row in reversed(range(len(rows))):
