@@ -109,6 +109,7 @@ class FormulaQuestion:
 
         try:
             found, made, singular = prove(**how)
+        # A derivative of exp by a variable called exp fails by its name, which is better said than a fault.
         except Unproved as error:
             self._check_names(prove(**{**how, "verify": False})[1])
             raise self._fault(error) from error

@@ -145,7 +145,7 @@ def large(
         if free is None or size * _TIMES * _SHARE < free:
             return None
     rows = parts.count(used, request.missing)
-    if rows == 1:  # which of its axes is that of the rows nobody could say, nor want to know
+    if rows == 1:  # an axis of size 1 does not say that it is that of the rows
         return None
     return RowsTable(parts, columns, rows)
 

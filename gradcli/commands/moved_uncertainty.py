@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from gradcli.commands.request import Request
 
 Array = Any
+_TINY = 1e-24  # so that a root of squares has a slope where both are 0
 _ROUNDING = 1e-12  # of what the inputs change the value by, a change that is none
 
 
@@ -103,54 +104,46 @@ class MovedUncertainties:
         own = evidence.Problem(
             space.objective(self.request.program), bounds, space.relations(subject)
         )
-        rules = [joint.differences_of(text) for text in subject]
-        pieces = [piece for rule in rules for piece in rule]
-        held = evidence.held(own, x) if pieces else []
-        weights = np.concatenate([np.zeros(0), *(w[on] for _, _, w, on in held)])
+        pieces = [piece for text in subject for piece in joint.differences_of(text)]
+        held = evidence.multipliers(own, x) if pieces else []
+        weights = np.concatenate([np.zeros(0), *held])
         count = len(weights)
+        ends = np.cumsum([0, *map(len, held)]).tolist()
 
-        def split(z: Any) -> tuple[Any, Any, Any]:
-            return z[:size], z[size : size + count], cat([z[:size], z[size + count :]])
-
-        def parts(z: Any) -> tuple[Any, list[Any], list[Any]]:
-            """(multipliers, constraints that hold, what is not to be negative)."""
-            _, multipliers, point = split(z)
-            hold, rest, start = [], [], 0
-            for k, side, _, on in held:
-                here = side * pieces[k](point)
-                places = np.flatnonzero(on).tolist()
-                if places:
-                    hold.append(here[places])
-                    if own.constraints[k][0] != "eq":
-                        rest.append(multipliers[start : start + len(places)])
-                    start += len(places)
-                others = np.flatnonzero(~on).tolist()
-                if others:
-                    rest.append(here[others])
-            return multipliers, hold, rest
+        def parts(z: Any) -> tuple[Any, Any, list[Any]]:
+            """(multipliers, the variables with the inputs, each constraint's difference, positive inside)."""
+            point = cat([z[:size], z[size + count :]])
+            signs = [evidence.sign(relation) for relation, _ in own.constraints]
+            made = [side * piece(point) for side, piece in zip(signs, pieces, strict=True)]
+            return z[size : size + count], point, made
 
         def lagrangian(z: Any) -> Any:
-            made = scalar(split(z)[2])
-            multipliers, hold, _ = parts(z)
-            return made - (multipliers * cat(hold)).sum() if hold else made
+            multipliers, point, differences = parts(z)
+            value = scalar(point)
+            return value - (multipliers * cat(differences)).sum() if differences else value
 
         gradient = func.grad(lagrangian)
-        ends = [
+
+        def residuals(z: Any) -> Any:
+            """Of each inequality c >= 0 with multiplier m: m + c - √(m² + c²) is 0 where one of them is."""
+            multipliers, _, differences = parts(z)
+            made = [gradient(z)[:size]]
+            for k, c in enumerate(differences):
+                m = multipliers[ends[k] : ends[k + 1]]
+                equal = own.constraints[k][0] == "eq"
+                made.append(c if equal else m + c - (m * m + c * c + _TINY).sqrt())
+            return cat(made)
+
+        lower, upper = (
             np.concatenate([b, np.full(count, s * np.inf)])
             for b, s in zip(bounds, (-1, 1), strict=True)
-        ]
+        )
         near = 1e-7 * (1 + np.abs(x))
-        x = np.where(
-            x - bounds[0] <= near, bounds[0], np.where(bounds[1] - x <= near, bounds[1], x)
-        )
+        x = np.where(x - bounds[0] <= near, bounds[0], x)
+        x = np.where(bounds[1] - x <= near, bounds[1], x)
         y = np.concatenate([x, weights])
-        has_more = any(own.constraints[k][0] != "eq" for k, *_ in held)
-        moved = MovedPoint(
-            lambda z: gradient(z)[: size + count],
-            Point(y, self.numbers[0], *ends),
-            0 if pieces else size,
-            (lambda z: cat(parts(z)[2])) if has_more else None,
-        )
+        point = Point(y, self.numbers[0], lower, upper)
+        moved = MovedPoint(residuals, point, 0 if pieces else size)
         found = self._of_elements(space, moved, x)
         slope = Compiled(lagrangian, len(y) + len(self.numbers[0])).value_and_gradient(
             np.concatenate([y, self.numbers[0]])

@@ -65,6 +65,7 @@ ELSEWHERE = {
     "--order": "higher derivatives: gradcli diff EXPR --order N, or gradcli hessian EXPR",
     "--repeat": "write --passes N --retain-graph",
     "--tangent": "write --vector VALUE",
+    "--seed": "write --manual-seed N",
 }
 
 
@@ -230,6 +231,8 @@ def _source(found: Split, lenient: bool, declaration: Command) -> str | None:
                 raise usage("the table comes after the expression", hint=f"write {command}")
             return path
     elif len(found.positionals) >= declaration.operands and not lenient:
+        if any(map(_DASHED.fullmatch, found.positionals)):  # an option that is misspelt
+            _check_positionals(found, declaration.declared(), declaration)
         raise usage(
             f"the expression is given twice: in {path} and as {found.positionals[0]!r}",
             hint="leave out one of them",
@@ -266,6 +269,9 @@ def _check_file(text: str, found: Split, command: Command, declared: Declared) -
         hint = f"to run a program, write: gradcli run {word}"
         if "--torch" in declared:
             hint = f"for the graph of a program, write: gradcli {command.name} --torch {word}"
+    elif len(found.positionals) > 1 and os.path.isfile(found.positionals[1]):
+        table = quoted(found.positionals[1])
+        hint = f"a program in a file stands behind -f: gradcli {command.name} -f {word} {table}"
     elif command.operands > 1:
         what = "EQUATION" if command.name == "fit" else "EXPR"
         hint = f"the table comes after the expression: gradcli {command.name} {what} {word}"

@@ -61,7 +61,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     roots: list[Any]
     plateaus: list[tuple[float, float]] = []
     if interval is None:
-        for name in request.names:
+        for name in space.start:
             if ":" in request.texts.get(name, ""):
                 output.note(f"--{name} is a vector of starts; --all finds the roots in an interval")
         found = root(system, space.flat())

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.commands.verbs import Names, Values, VerbRequest, verb
+from gradcli.commands.verbs import Names, Values, VerbRequest, by_name, verb
 from gradcli.engine.core.tensor import wrap
 from gradcli.engine.system import dtypes
 from gradcli.language import as_tensor, parse
@@ -113,7 +113,7 @@ def fit(
             f"no variable of {source!r} is a column (there are: {', '.join(map(str, columns))})",
             kind="name",
         )
-    given = {**(values or {}), **start}
+    given = by_name(source, values, start)
     fixed = {n: np.asarray(as_tensor(v).detach().array) for n, v in (fix or {}).items()}
     for name in (*given, *fixed, *(bounds or {})):
         if name not in free or name in batch:

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.commands.verbs import Names, Values, VerbRequest, _warn, verb
+from gradcli.commands.verbs import Names, Values, VerbRequest, _warn, by_name, verb
 from gradcli.engine.core.tensor import wrap
 from gradcli.engine.system import dtypes
 from gradcli.language import as_tensor, parse
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
+from gradcli.language.rewritten_sources import are_relations
 
 __tracebackhide__ = True
 
@@ -53,7 +54,7 @@ def map(
         table = read_table(os.fspath(table))
     program = parse(source)
     columns = [str(n) for n in getattr(table, "column_names", None) or table]
-    given = {**(values or {}), **shared}
+    given = by_name(source, values, shared)
     batch = {
         n: np.asarray(table[n], np.float64)
         for n in free_names(program)
@@ -146,11 +147,12 @@ def plot(
     """A function and its derivatives as curves, or as contours: `plot("x*sin(x)", x=(-10, 10))`.
 
     A variable whose value is a tuple of two numbers runs from one to the other; of two such there are
-    contours, or a `surface`. order: the highest derivative drawn. at: where to draw the tangent.
-    `print(plot(…))` draws with characters, a notebook shows SVG, `.save("curve.svg")` writes a file.
+    contours, or a `surface`, and of an equation, `x**2 + y**2 == 1`, its curve. order: the highest derivative
+    drawn. at: where to draw the tangent. `print(plot(…))` draws with characters, a notebook shows SVG,
+    `.save("curve.svg")` writes a file.
     Raises LanguageError.
     """
-    given = {**(values or {}), **variables}
+    given = by_name(source, values, variables)
     call = VerbRequest(source, None, {n: v for n, v in given.items() if not _is_range(v)})
     words = [source, "--order", str(order)]
     for name, value in given.items():
@@ -159,6 +161,11 @@ def plot(
         if _is_range(value):
             words += [f"--{name}={value[0]!r}:{value[1]!r}"]
     running = {n: (-10, 10) for n in call.open if n not in given}
+    if any(are_relations(source)):  # the command finds the ranges of an equation, and says them
+        call.open, running = [], {}
+        if not any(_is_range(value) for value in given.values()):
+            words += [] if at is None else [f"--at={at}"]
+            return Drawing(words, {**call.loaded, **call.tensors})
     for name, (low, high) in running.items():
         warnings.warn(
             f"{name} goes from {low} to {high}; another range: {name}=(FROM, TO)", stacklevel=3

@@ -25,6 +25,7 @@ from gradcli.engine.system import dtypes
 from gradcli.language import as_tensor, parse, run
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError, did_you_mean, suggest
 from gradcli.language.option_values import in_python
+from gradcli.language.rewritten_sources import as_vector
 
 if TYPE_CHECKING:
     from gradcli.commands.formula_question import FormulaAnswer
@@ -65,6 +66,15 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
     return called
 
 
+def by_name(source: Any, values: Any, variables: Mapping[str, Any]) -> dict[str, Any]:
+    """All values that a call gives. Raises TypeError for values that have no names."""
+    if values is not None and not isinstance(values, Mapping):
+        name = [*(_free(parse(source)) if isinstance(source, str) else ()), "x"][0]
+        more = f", or wrt={values!r}" if isinstance(values, str) else ""
+        raise TypeError(f"values are given by name: {name}={values!r}{more}")
+    return {**(values or {}), **variables}
+
+
 class VerbRequest:
     """A verb's source and what was given with it: what `Request` is of a command line.
 
@@ -84,9 +94,10 @@ class VerbRequest:
         constant: bool = False,
     ) -> None:
         if not isinstance(source, str):
-            raise TypeError(f"the source must be a str, not {type(source).__name__}")
+            of = "; gradcli.func differentiates functions" if callable(source) else ""
+            raise TypeError(f"the source must be a str, not {type(source).__name__}{of}")
         self.program = parse(source)
-        given = {**(values or {}), **variables}
+        given = by_name(source, values, variables)
         self.loaded = {n: v for n, v in given.items() if callable(v) and not _is_tensor(v)}
         free = _free(self.program)
         for name in given:
@@ -384,7 +395,7 @@ def _read(
     from gradcli.formulas.algebra.unknown_functions import unknowns
     from gradcli.language.rewritten_sources import read
 
-    given = {**(values or {}), **variables}
+    given = by_name(source, values, variables)
     texts = {n: v for n, v in given.items() if isinstance(v, str)}
     listed = [wrt] if isinstance(wrt, str) else list(wrt or ())
     reading = read(source, texts, listed, of=of, along=along)
@@ -476,7 +487,7 @@ def taylor(
     from gradcli.formulas.lift.lifting import NoExpression
     from gradcli.formulas.print.printed_text import Formula
 
-    texts = {n: str(v) for n, v in {**(values or {}), **variables}.items()}
+    texts = {n: str(v) for n, v in by_name(source, values, variables).items()}
     call = VerbRequest(source, None, {})
     if not texts:
         texts = at_zero(call.open, "as in x=0")
@@ -518,6 +529,8 @@ def jacobian(
 
     if mode not in (None, "forward", "reverse"):
         raise ValueError(f'mode must be "forward", "reverse" or None, not {mode!r}')
+    if isinstance(source, str):
+        source = as_vector(source)  # a list of functions has a row for each
     call = VerbRequest(source, values, variables, wrt)
     call.leaves()
     start = traced_matrices.Start()
@@ -638,7 +651,7 @@ def check(
     if callable(source) or not (against is None or isinstance(against, str)):
         from gradcli.transforms.gradient_checks import checked_gradients
 
-        given = {**(values or {}), **variables}
+        given = by_name(source, values, variables)
         how: dict[str, Any] = {"atol": atol, "second_order": second_order}
         how["rtol"] = 1e-6 if rtol is None else rtol
         return Check(list(checked_gradients(source, given, against, wrt=wrt, **how)))

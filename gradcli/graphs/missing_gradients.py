@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from gradcli.graphs import value_text
@@ -51,7 +52,10 @@ class Known:
 def known_leaves(graph: Any, facts: Facts) -> Known:
     """Parameters of models that are trained, those of optimizers, and variables that require grad."""
     found = Known({}, {}, set(), set())
-    held = {key: p for one in facts.training.optimizers for key, p in one.parameters.items()}
+    every = facts.training.optimizers
+    # Where others step, an optimizer that never does is no sign: copies of networks have one too.
+    used = [one for one in every if one.steps] or every
+    held = {key: p for one in used for key, p in one.parameters.items()}
 
     def add(name: str, tensor: Any) -> None:
         found.names.setdefault(id(tensor), name)
@@ -233,8 +237,9 @@ def not_optimized(graph: Any, facts: Facts | None, error: str | None) -> Iterato
             continue  # or its step was still to come
         late = bool(training.optimizers) and order > min(one.order for one in training.optimizers)
         why = f"attribute {attribute}" if attribute else "late" if late else ""
-        if not why and id(leaf) not in registered:
-            why = "alone"
+        if id(leaf) not in registered:
+            holder = _holder(graph, leaf)
+            why = f"list {holder[0]}" if holder else why or "alone"
         groups.setdefault((Place.at(*where), why), []).append(i)
     for (place, why), ids in groups.items():
         yield _unstepped(graph, facts, place, why, ids, steps)
@@ -250,7 +255,12 @@ def _unstepped(
     measured = f", |grad| {value_text.number(max(norms), 3)}" if norms else ""
     if steps:
         measured += f", 0 of {plural(steps, 'step')} changed it"
-    if why.startswith("attribute "):
+    if why.startswith("list "):
+        found = (_holder(graph, graph.skeleton.nodes[i].variable) for i in ids)
+        names = [one[1] for one in found if one]
+        how = f"{why.removeprefix('list ')} is a plain list, whose modules are registered nowhere"
+        advice = "nn.ModuleList(…), nn.ParameterList(…) or nn.ModuleDict(…) instead of the list"
+    elif why.startswith("attribute "):
         names = [why.removeprefix("attribute ")]
         how = "registered nowhere, for the module holds the result of an operation on it"
         advice = (
@@ -302,6 +312,31 @@ def _attribute(graph: Any, leaf: int) -> str | None:
                     whole = (graph.calls.prefix(number), path, name)
                     return ".".join(piece for piece in whole if piece)
     return None
+
+
+def _holder(graph: Any, leaf: Any) -> tuple[str, str] | None:
+    """The list (or the like) of a module that holds a parameter, and the path of that."""
+    for number, root in enumerate(_roots(graph)):
+        for path, part in root.named_modules():
+            for name, value in vars(part).items():
+                if name[:1] == "_" or not isinstance(value, list | tuple | dict):
+                    continue
+                above = ".".join(
+                    piece for piece in (graph.calls.prefix(number), path, name) if piece
+                )
+                items = value.items() if isinstance(value, dict) else enumerate(value)
+                for key, one in islice(items, 1000):
+                    for below, parameter in _parameters_of(one):
+                        if parameter is leaf:
+                            return above, f"{above}.{key}{below and '.'}{below}"
+    return None
+
+
+def _parameters_of(one: Any) -> Iterable[tuple[str, Any]]:
+    if is_torch_tensor(one):
+        return [("", one)]
+    named = getattr(one, "named_parameters", None)
+    return list(named()) if callable(named) else ()
 
 
 def _left_behind(graph: Any, facts: Facts) -> int:

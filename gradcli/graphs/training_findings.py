@@ -19,6 +19,7 @@ MOVES = frozenset(
     "Expand Flatten".split()
 )
 BETWEEN = MOVES | frozenset("Pow Abs Mul Neg Sqrt Div Add SmoothL1Loss HuberLoss MseLoss".split())
+ROUNDED = 1e-3  # a logarithm of a probability so far above 0 is rounded
 SUMS = frozenset(("Mean", "Sum", "MseLoss", "SmoothL1Loss", "HuberLoss", "Abs"))
 
 
@@ -33,6 +34,12 @@ def steps(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Findin
         elif one.empty and (one.empty == one.steps or one.steps > 1):
             text = f"{every}: step() runs before backward()"
             yield Finding("step", text, Place.at(*one.stepped), "loss.backward(), then step()")
+        elif not one.steps and one.unused > 1:
+            norm = value_text.number(one.norm, 3)
+            text = f"{one.kind} has made no step: the gradients of {one.unused} backward passes "
+            text += f"(|grad| up to {norm}) were zeroed unused"
+            advice = "optimizer.step() after it; with its brackets"
+            yield Finding("step", text, Place.at(*one.last_pass), advice)
         elif one.stale:
             before, after = (value_text.number(n, 3) for n in one.sums)
             text = f"{one.stale} of {plural(one.steps, 'step')} of {one.kind} used gradients of earlier steps"
@@ -101,6 +108,11 @@ def losses(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Findi
             yield _softmax_twice(graph, i, j)
         elif name == BCE and (j := _before(graph, i, "Sigmoid")) is not None:
             yield _sigmoid_twice(graph, i, j)
+        elif name.startswith("NllLoss") and (high := _scores(graph, i)) is not None:
+            text = f"nll_loss is given scores (up to {value_text.number(high, 3)}) and wants logarithms of "
+            text += "probabilities, which are at most 0"
+            advice = "cross_entropy of the scores, or log_softmax before nll_loss"
+            yield Finding("loss", text, graph.probe.place(node), advice)
         elif name.startswith("NllLoss") and _before(graph, i, "Softmax") is not None:
             loss = value_text.number(value_text.stats_of(graph.tensors[0]).some[0], 3)
             text = (
@@ -130,6 +142,17 @@ def _before(graph: Any, i: int, wanted: str) -> int | None:
         if stem not in MOVES:
             return None
     return None
+
+
+def _scores(graph: Any, i: int) -> float | None:
+    """The largest of what nll_loss is given, where that is no logarithm of a probability."""
+    if _before(graph, i, "LogSoftmax") is not None or _before(graph, i, "Softmax") is not None:
+        return None
+    given = dict(graph.probe.fields(graph.skeleton.nodes[i])).get("self")
+    if not value_text.is_tensor(given):
+        return None
+    high = value_text.stats_of(given).high
+    return float(high) if high is not None and high > ROUNDED else None
 
 
 def _softmax_twice(graph: Any, i: int, j: int) -> Finding:

@@ -43,6 +43,7 @@ def _columns(blanks: str) -> tuple[int, int]:
     for blank in blanks:
         if blank == "\f":
             column = alternative = 0
+        # Tabs go to the next multiple of eight, as CPython reads them.
         elif blank == "\t":
             column = (column // 8 + 1) * 8
             alternative += 1
@@ -98,6 +99,7 @@ class Indenter:
         done = 0
         if self.comments:
             found = [text.lstrip(BLANKS) or text if "\\" in text else text for text in found]
+        # Only brackets, newlines and strings change the layout; what is between them passes in slices.
         special = [i for i, text in enumerate(found) if text[-1] in marks]
         if self.comments:
             special = [
@@ -127,6 +129,7 @@ class Indenter:
             self._pass(found, ends, done, i)
             done = i + 1
             final = last and i == len(found) - 1
+            # Inside of brackets a newline is a blank.
             if self.depth == 0 and not final and ("\n" in text or "\r" in text):
                 self._newline(text, ends[i])
         self._pass(found, ends, done, len(found))
@@ -178,6 +181,7 @@ class Indenter:
         self.line_open = False
         indents, alternatives = self.indents, self.alternatives
         if column > indents[-1]:
+            # Where tabs of another width would turn the indentation around, nobody can say what was meant.
             if alternative <= alternatives[-1]:
                 self._mixed(end)
             indents.append(column)
@@ -247,6 +251,7 @@ class Indenter:
                     self._text(i, close + 1, raw)
                     i = text_start = close + 1
                 else:
+                    # A backslash escapes no brace: `\{` is a backslash and the beginning of a field.
                     i += 1 if source[i + 1 : i + 2] in "{}" else 2
             elif character == "{" and (in_spec or source[i + 1 : i + 2] != "{"):
                 self._text(text_start, i, raw)

@@ -93,6 +93,7 @@ class Machine:
                 if not loaded:
                     from gradcli.engine.registry import table
 
+                    # Only if there is a tensor at all: a program of numbers starts without the table.
                     table.base()  # operators of tensors are primitives of the table
                     loaded = True
                 if value.label is None:
@@ -101,6 +102,7 @@ class Machine:
     def run(self, program: Program) -> Any:
         """Run a program on the machine's names; returns the value of its last expression."""
         self.value = None
+        # The tree is in postfix order, which is the order in which a stack computes it.
         if program.straight:  # its rows are instructions as they are
             code = program.code()
         else:
@@ -143,6 +145,7 @@ class Machine:
     def step(self) -> None:
         """Count one turn of a loop or one call, where they are counted."""
         assert self.steps is not None
+        # Turns and calls alone are counted: between two of them a program can only go forward, and ends.
         self.steps -= 1
         if self.steps < 0:
             raise StepLimit(
@@ -164,6 +167,7 @@ class Machine:
         """The frame of a comprehension over the iterator on the stack, or None: a generator is there now."""
         frame = Frame(spec.code, {}, self.closure(outer), row)
         frame.stack += (spec.begun(), outer.stack[-1])
+        # A list is made at once; a generator must not run before somebody asks for its first item.
         if frame.stack[0] is known.Generator.DONE:
             outer.stack[-1] = known.Generator(lambda: called_back(self, frame))
             return None
@@ -171,6 +175,7 @@ class Machine:
 
     def closure(self, frame: Frame) -> tuple[dict[str, Any], ...]:
         """The scopes of what is defined in a frame."""
+        # The program's own names are asked by everything, so they need not be a scope of a closure.
         return frame.closure if frame.scope is self.names else (frame.scope, *frame.closure)
 
     def mark(self, value: Any, span: tuple[int, int]) -> None:
@@ -180,6 +185,8 @@ class Machine:
             if node is not None and node is not self.lazy:
                 if type(node) is self.port:
                     node = node.node
+                # The innermost call that made the node is where it came from; calls around it only pass it
+                # on.
                 if node.span is None:
                     node.span = span
                     if value.label is not None:  # written in place: the name goes with the tensor
@@ -330,6 +337,7 @@ def execute(machine: Machine, first: Frame) -> Any:
                 top, calls = frames[-1], _calls(frames)
                 inner = isinstance(error, LanguageError)
                 cause = (error.__cause__ or error) if inner else error
+                # A program that catches everything could otherwise go on after its last step.
                 if not isinstance(cause, StepLimit) and _caught(machine, frames, cause):
                     continue
                 _unwind_all(frames, error)
@@ -382,6 +390,7 @@ def _caught(machine: Machine, frames: list[Frame], error: BaseException) -> bool
             if handler is None:
                 height.__exit__(type(error), error, error.__traceback__)
                 continue
+            # What was being computed when the exception came is of no use to the handler.
             del frame.stack[height:]
             frame.stack.append(error)
             frame.go(handler)
@@ -417,6 +426,8 @@ def _run(machine: Machine, frames: list[Frame]) -> Any:
     b: Any = None
     try:
         while True:
+            # A `for` over the instructions of a block costs less than an index that is counted; only jumps,
+            # which are few, pay for a new iterator. Kinds are asked in the order of how often they occur.
             # An instruction that jumps says where to and leaves this loop over those of a block.
             for operation, argument, row in frame.instructions:
                 if operation == _NAME:
@@ -427,6 +438,8 @@ def _run(machine: Machine, frames: list[Frame]) -> Any:
                 elif operation <= _LAST_BINARY:
                     b = pop()
                     a = stack[-1]
+                    # A tensor on either side computes by itself; plain values may grow without limit, and
+                    # are watched.
                     if type(a) is tensor or (type(b) is tensor and type(a) is not str):
                         value = stack[-1] = binary[operation](a, b)
                         if operation <= _LAST_ARITHMETIC and type(value) is tensor:
@@ -434,6 +447,8 @@ def _run(machine: Machine, frames: list[Frame]) -> Any:
                             if node is not None:
                                 if type(node) is port:
                                     node = node.node
+                                # Written out here, as `mark` would be a call for each operator of a
+                                # program.
                                 node.span = (rows[4 * row + 2], rows[4 * row + 3])
                     else:
                         stack[-1] = ops.plain(operation, a, b)
@@ -471,6 +486,8 @@ def _run(machine: Machine, frames: list[Frame]) -> Any:
                     a = pop_many(stack, argument)
                     b = stack[-1]
                     args, keywords = (a, {}) if operation == _CALL else split_arguments(a)
+                    # A call of the program's own function is a frame more in this loop, so depth costs no
+                    # stack of Python's.
                     if type(b) is UserFunction and b.machine is machine:
                         if machine.steps is not None:
                             machine.step()

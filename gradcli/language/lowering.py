@@ -81,6 +81,7 @@ class _Writer:
         self.own: frozenset[int] | None = None
         self.todo: list[Callable[[], None]] = []
         control = (kind >= tree_kinds.CONTROL or kind in _REWRITTEN for kind in self.kinds)
+        # Sums up to each row: whether a subtree has any control flow is then a difference of two of them.
         self.control = list(accumulate(control, initial=0))
 
     def module(self) -> Code:
@@ -142,6 +143,7 @@ class _Writer:
         return self.code
 
     def _run(self, first: Callable[[], None]) -> None:
+        # A list of things to do in place of recursion: how deep a program may nest is not Python's affair.
         todo = self.todo
         todo.append(first)
         while todo:
@@ -160,6 +162,7 @@ class _Writer:
     def place(self, label: Label) -> Callable[[], None]:
         def do() -> None:
             blocks = self.code.blocks
+            # Two labels at one place share a block; an empty block would cost a turn of the loop.
             if blocks[-1]:
                 blocks.append([])
             label.position = len(blocks) - 1
@@ -172,6 +175,7 @@ class _Writer:
     # -- rows -------------------------------------------------------------------------------------
     def row(self, row: int, context: Context) -> None:
         first = self.program.subtree(row)
+        # Nothing in it jumps, so its rows are instructions already.
         if self.control[row + 1] == self.control[first]:
             for i in range(first, row + 1):
                 self.copy(i)
@@ -194,6 +198,7 @@ class _Writer:
         kind, operand = self.kinds[row], self.operands[row]
         if kind == _NAME and self.own is not None:
             if operand in self.own:
+                # Which scope a name is in is known before anything runs, as in Python.
                 kind = tree_kinds.LOAD_LOCAL
             elif any(operand in names for names in self.enclosing):
                 kind = tree_kinds.LOAD_OUTER
@@ -203,12 +208,14 @@ class _Writer:
         self.then(*[self.visit(child, context) for child in children])
 
     def expression(self, row: int, children: list[int], context: Context) -> None:
+        # In a function an expression's value is dropped; at the top it may be the program's value.
         last = tree_kinds.POP if self.own is not None else _K["expression"]
         self.then(self.visit(children[0]), self.writes(last, 0, row))
 
     def assign(self, row: int, children: list[int], context: Context) -> None:
         *targets, value = children
         steps = [self.visit(value)]
+        # a = b = f(): the value is copied for all targets but the last, from left to right, as Python does.
         for i, target in enumerate(targets):
             if i < len(targets) - 1:
                 steps.append(self.writes(tree_kinds.DUPLICATE, 0, row))
@@ -270,6 +277,7 @@ class _Writer:
     def chain(self, row: int) -> None:
         """a < b < c: b is computed once, and c only if a < b."""
         links = []
+        # A chain leans to the left: (a < b) < c. It is written from its first operand on.
         while self.kinds[row] in _CHAINS:
             before, right = self.program.children(row)
             links.append((row, _CHAINS[self.kinds[row]], right))
@@ -367,6 +375,7 @@ class _Writer:
     def break_(self, row: int, children: list[int], context: Context) -> None:
         found = self.leave(row, context, loop=True)
         assert found is not None
+        # The iterator of a `for` is on the stack as long as the loop runs.
         if found[3]:
             self.emit(tree_kinds.POP, 0, row)
         self.emit(tree_kinds.JUMP, found[1], row)
@@ -416,6 +425,7 @@ class _Writer:
         """The function under its name, and then what the decorator makes of it."""
         decorator, inner = children
         definition = inner
+        # Several decorators stand around one function, whose name all of them keep.
         while self.kinds[definition] == _K["decorated"]:
             definition = self.program.children(definition)[1]
         name = self.program.children(definition)[0]
@@ -471,6 +481,7 @@ class _Writer:
             if len(parts) == 3:
                 steps.append(self.writes(tree_kinds.DELETE, self.operands[parts[1]], handler))
             steps += [self.writes(tree_kinds.JUMP, end, handler), self.place(following)]
+        # No handler matched: the exception goes on as if there had been no `try`.
         steps += [self.writes(tree_kinds.RAISE_AGAIN, 0, row), self.place(end)]
         self.then(*steps)
 

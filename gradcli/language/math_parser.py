@@ -162,6 +162,7 @@ class Parser:
         end = next(
             (t.start for t in self.tokens[self.at :] if t.text in (";", "\n")), len(self.source)
         )
+        # f(x) = x^2 defines f only if x stands on the right: else it is an equation about a call.
         found = re.compile(_DEFINITION).fullmatch(self.source, token.start, end)
         if found and set(re.split(r"[\s,]+", found[2].strip())) & set(
             re.findall(r"\w+|.", found[3])
@@ -189,6 +190,7 @@ class Parser:
         while self.next.text == "," and self.next.kind == "sign":
             comma = self.take()
             before, after = self.tokens[self.at - 2], self.next
+            # 3,5 may be 3.5, as half of the world writes it, or two values: it is asked.
             if before.kind == after.kind == "number" and not after.blank and before.text.isdigit():
                 hint = f"write {before.text}.{after.text}, or with a blank for two values"
                 raise self.asks("a comma between digits is not a decimal point", comma, hint)
@@ -279,6 +281,7 @@ class Parser:
             elif token.text in _PRODUCTS and token.kind == "sign":
                 self.take()
                 factor = self.signed()
+                # The dx of an integral is no factor: it says by what is integrated.
                 if factor.base == "differential" and token.text in ("*", "·"):
                     continue
                 value = Node("product", token, token.text, (value, factor))
@@ -301,6 +304,7 @@ class Parser:
     def check_product(self, before: Token, after: Token) -> None:
         """Refuse neighbours that are no product: `2 3`, `2½`, `0x`; but for --math, `print x`."""
         numbers = before.kind == "number" and (after.kind == "number" or fraction(after.text))
+        # `0x` is the beginning of a hexadecimal number, and `0 x` a product that nobody would write.
         zero = before.kind == "number" and before.text[0] == "0" and "." not in before.text
         words = before.kind == after.kind == "name" and not is_function(after.text)
         dotted = after.kind == "number" and after.text[0] == "."
@@ -337,6 +341,7 @@ class Parser:
                 and not (self.differentials and self.differentials[-1] and is_differential(token))
             )
         if token.kind == "sign":
+            # A bar that is open is closed by the next one; only where none is open does it begin a value.
             if token.text in ("|", "‖"):
                 return self.bars[-1:] != token.text
             opens = token.text in ("(", "[", "{", "⟨", "⌊", "⌈")
@@ -371,6 +376,7 @@ class Parser:
             exponent = self.sum()
             self.expect("}")
             return Node("power", token, "⊙", (base, exponent))
+        # A raised circle is often typed in place of the degree sign.
         if self.next.text == "⊙" or (self.next.text == "{" and self.peek(1).text == "⊙"):
             if self.take().text == "{":
                 self.take()

@@ -333,6 +333,8 @@ def einstein(writer: Writer, node: Node) -> Value:
     """A product in which what stands twice is summed, as Einstein wrote it."""
     above, below, minus = factors(node)
     summed = repeats(writer, node)
+    # Einstein sums over products of components. In sin(x_i)*x_i, or behind a line, the same letter may as
+    # well mean each element, and so it is asked.
     for factor in (*above, *below):
         plain = factor.kind in ("name", "group") or not _letters_of(writer, factor)
         if plain and factor.kind != "group":
@@ -373,6 +375,7 @@ def series(writer: Writer, node: Node) -> Value:
         return Value(f"{node.text}({inner.text})")
     if (counted := _counted(writer, node)) is not None:
         return counted
+    # An index hides one of the same letter outside, until its sum ends.
     outer = dict(writer.scope)
     conditional = [n for n in binder.names if binder.relation and n in outer]
     own = tuple(n for n in binder.names if n not in conditional)  # which hide those outside
@@ -451,6 +454,7 @@ def _merged(writer: Writer, node: Node) -> Node:
     whole = _reaches(writer, binder.low, name, "low") and _reaches(
         writer, binder.high, name, "high"
     )
+    # Pairs i < j are found whichever of both sums stands outside; the text is the same for both.
     if whole and inner.relation and len(inner.names) == 2 and name in inner.names:
         if inner.names[0] > inner.names[1]:
             turned = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(inner.relation, "!=")
@@ -472,6 +476,7 @@ def _reaches(writer: Writer, limit: Node | None, name: str, end: str) -> bool:
     except LanguageError:
         return False
     first = writer.indices.first
+    # In i < j the second index may begin one later, and people write either.
     if end == "low":
         return found in (first, first + 1)
     if isinstance(found, tuple):
@@ -593,6 +598,7 @@ def _counted(writer: Writer, node: Node) -> Value | None:
     if node.text in ("argmax", "argmin"):
         return None
     low, high = writer.value(binder.low), writer.value(binder.high)
+    # A sum of what does not depend on its index counts its terms, also where the limits are letters.
     if low.text.isdigit() and high.text.isdigit():
         count = str(max(int(high.text) - int(low.text) + 1, 0))
     elif low.text == "1":
@@ -681,6 +687,8 @@ def _contraction(writer: Writer, body: Node, names: tuple[str, ...]) -> Value | 
     above, below, minus = factors(body)
     if len(above) < 2:
         return None
+    # Tried first, and taken back where it is no contraction: what was said on the way must not be said
+    # twice.
     before = list(writer.remarks)
     values = [writer.value(factor) for factor in above]
     under = [writer.value(factor) for factor in below]
@@ -688,6 +696,7 @@ def _contraction(writer: Writer, body: Node, names: tuple[str, ...]) -> Value | 
     plain = all(not v.rank for v in values + under) and not any(
         set(v.axes) & set(names) for v in under
     )
+    # x_i*y_i has one index for all: a sum of the elementwise product says it, and no matrix is needed.
     different = len({v.axes for v in arrays}) > 1
     if not plain or not different or not set(names) <= set(union(arrays)):
         writer.remarks[:] = before
@@ -718,6 +727,7 @@ def _pairs(writer: Writer, node: Node) -> Value:
     length = _length(writer, names, node)
     if len(names) == 2:
         writer.say(f"the sum is over pairs of {names[0]} and {names[1]}")
+    # A triangle multiplies what is left out by 0, and 0 times an infinite element is not a number.
     if len(names) == 2 and node.text == "sum" and not _may_be_infinite(writer, node.only, names):
         for name in names:
             writer.scope[name] = Axis()
@@ -726,6 +736,8 @@ def _pairs(writer: Writer, node: Node) -> Value:
             if relation == "!=":
                 mask = Value(f"(1 - eye({length}))", ATOM, 0, False, body.axes)
                 return reduced("sum", multiplied([mask, body]), names)
+            # Axes are sorted by their letters, so whether i < j is the upper triangle depends on the
+            # letters.
             triangle = "triu" if names[0] < names[1] else "tril"
             shift = {"<": 1 if triangle == "triu" else -1, "<=": 0}[relation]
             inner = f"{triangle}({body.text}{f', {shift}' if shift else ''})"
@@ -761,6 +773,7 @@ def _beside(writer: Writer, node: Node, name: str, outer: str) -> Value:
     length = _length(writer, (name, outer), node)
     if relation == "!=":
         rows = f"arange({length})[:, None]"
+        # For each i the places 0 … n - 2, of which those from i on are moved by one: i itself is left out.
         taken = f"(arange({length} - 1) + (arange({length} - 1) >= {rows}))"
         if name < outer:
             taken += ".T"

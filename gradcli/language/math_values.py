@@ -77,11 +77,13 @@ def aligned(values: Sequence[Value]) -> tuple[list[Value], tuple[str, ...], int]
 
 def spread(value: Value, axes: tuple[str, ...], rank: int) -> Value:
     """A value with dimensions of size 1 for the indices that it does not depend on."""
+    # A number, or a value that has all dimensions already, broadcasts by itself.
     if not value.axes or (value.axes == axes and value.rank == rank):
         return value
     wanted = [axis in value.axes for axis in axes]
     own = [False] * (rank - value.rank) + [True] * value.rank
     present = [*wanted, *own]
+    # Leading dimensions of size 1 are what broadcasting adds, so nobody writes them.
     present = present[present.index(True) :]
     if all(present):
         return value
@@ -112,6 +114,7 @@ def reduced(kind: str, value: Value, over: Iterable[str]) -> Value:
         return value
     left = tuple(axis for i, axis in enumerate(value.axes) if i not in dims)
     after = Value("", ATOM, value.rank, value.row, left, value.sizes)
+    # The sum of the sums along the last dimension is the sum of all: `sum(sum(x, -1))` is `sum(x)`.
     if not left and not value.rank:
         inner = value.text
         if (
@@ -122,6 +125,7 @@ def reduced(kind: str, value: Value, over: Iterable[str]) -> Value:
         ):
             inner = inner[4:-5]
         return after.like(f"{kind}({inner})", ATOM)
+    # torch's prod takes one dimension. The last ones go first, so that the others keep their places.
     if kind == "prod":
         text = value.text
         for dim in reversed(dims):
@@ -146,6 +150,8 @@ def contracted(factors: list[Value], over: Iterable[str]) -> Value:
     """The sum over some indices of a product of arrays of numbers: with `@` where matrices say it."""
     summed = set(over)
     factors = [f for f in factors if f.axes or f.text != "1"] or factors
+    # An index that one factor alone has is summed in it before anything is multiplied: the arrays stay
+    # small.
     uses = Counter(a for f in factors for a in set(f.axes))
     alone = [{a for a in f.axes if a in summed and uses[a] == 1} for f in factors]
     if len(factors) > 1 and any(alone):

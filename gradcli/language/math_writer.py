@@ -92,6 +92,7 @@ class Writer:
     def statement(self, node: Node) -> str:
         """A statement as a line of the language."""
         text = self.line(node)
+        # A vector of ones gets its size from what stands beside it; where nothing did, it has none.
         if "\0" in text:
             raise self.error("the size of the vector of ones is not known", node.token,
                              "write ones(3), or 1^T x for a sum")  # fmt: skip
@@ -146,9 +147,11 @@ class Writer:
                 return found
         if not name:
             raise self.error("nothing binds the index here", node.token, "as \\sum_i does")
+        # Statistics writes n_x for the number of observations of x.
         if name[:2] == "n_" and name not in self.own and (size := self.size(name[2:])) is not None:
             self.say(f"{name} is len({name[2:]})")
             return Value(size)
+        # In mathematics e is Euler's number, unless somebody gives it a value.
         if name == "e" and "e" not in self.own:
             return Value("torch.e" if self.loose else "e")
         if name == "I" and name not in self.own and self.loose and self.of_matrices():
@@ -159,6 +162,7 @@ class Writer:
         """The conjugate of a number, the mean of a vector."""
         inner = self.value(node.only)
         plain = bare(inner.text)
+        # Both are written alike: the reading that is taken is said.
         if inner.rank and not inner.axes:
             self.say(f"the bar is the mean; the conjugate of {plain} is conj({plain})")
             return Value(f"mean({plain})")
@@ -233,6 +237,7 @@ class Writer:
         """The terms with the identity matrix at its size, which is that of another term."""
         if not any(re.search(r"(?<![\w.])I(?![\w.(])", t.text) and t.rank == 2 for t in terms):
             return terms
+        # A + I has one size, that of A.
         sizes = [t.sizes for t in terms if t.rank == 2 and t.sizes]
         if "I" in self.own or not sizes or self.known("I") is not None:
             return terms
@@ -244,6 +249,7 @@ class Writer:
     def units(self, terms: list[Value]) -> list[Value]:
         """The terms with unit vectors, e_1, of the length of another vector."""
         vector = next((t for t in terms if t.rank == 1 and not t.text.endswith("\0")), None)
+        # e_1 beside a vector is a unit vector of its length; alone it could be any name.
         if vector is None or not self.loose or "e" in self.own:
             return terms
         found = []
@@ -270,6 +276,8 @@ class Writer:
 
             if math_series.repeats(self, node):
                 return math_series.einstein(self, node)
+        # A product leans to the left; its first factor is looked for in a loop, as it may be thousands
+        # deep.
         chain = [node]
         while node.text in _CHAINED and chain[-1].parts[0].kind == "product":
             before = chain[-1].parts[0]
@@ -287,6 +295,7 @@ class Writer:
             return self.quotient(node, left, right)
         if left.text.endswith("\0") or right.text.endswith("\0"):
             return self.with_ones(left, right, node)
+        # The identity times what has a shape is that: its own size need not be known.
         for one, other in ((left, right), (right, left)):
             if self.is_identity(one) and other.rank and node.text in ("", "·", "*", "@"):
                 return other

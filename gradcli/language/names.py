@@ -127,6 +127,7 @@ class Generator:
     def __iter__(self) -> Generator:
         return self
 
+    # While it computes an item, asking it for another one is an error, as in Python: it would read itself.
     def __next__(self) -> Any:
         advance, self._advance = self._advance, _executing
         value = Generator.DONE
@@ -192,6 +193,7 @@ class _Zip(zip):  # type: ignore[type-arg]
     """`zip`, which knows how many items it will yield."""
 
     def __init__(self, *values: Any, strict: bool = False) -> None:
+        # `list(zip(range(10**12), …))` must be refused before it begins to fill the memory.
         self.size = min(map(budget.size_of, values), default=0)
 
     def __length_hint__(self) -> int:
@@ -325,11 +327,14 @@ _OWN = frozenset((*_HOMES, *_TRANSFORMS))
 
 def qualified(name: str) -> Any:
     """What a dotted name of torch's means; None if nothing."""
+    # Two underscores lead to what Python itself is made of: classes, globals, code.
     if name.startswith("__") or ".__" in name:
         return None
     if name in _registered:
         return _registered[name]
     if name in _HOMES:
+        # Imported when it is asked for: most programs use none of these, and each costs a part of the
+        # start.
         from importlib import import_module
 
         return getattr(import_module(_HOMES[name]), name.rpartition(".")[2])
@@ -490,6 +495,7 @@ def _allowed(value: Any, kind: type, name: str) -> bool:
                 return True
             if owner.__name__ == "Tensor":
                 return name in _tensor_methods()
+            # What a node saved is named by its rule, so it cannot stand in a list.
             return owner.__name__ == "Node" and name.startswith(("_saved_", "_raw_saved_"))
     if isinstance(value, tuple):
         return name in _TUPLES or name in getattr(kind, "_fields", ())
@@ -610,6 +616,7 @@ def _string_method(value: str, name: str) -> Builtin:
     def call(*args: Any, **kwargs: Any) -> Any:
         check_lazy(args)
         texts = [a for a in args if isinstance(a, str)]
+        # No method makes a text longer than each character replaced by its longest argument.
         size = len(value) * max(map(len, texts), default=1)
         if name == "join" and len(args) == 1 and not texts:
             parts = budget.collected(args[0])
@@ -684,6 +691,7 @@ def _format(template: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str
                 text = f"Replacement index {name} out of range for positional args tuple"
                 raise IndexError(text)
             return args[int(name)]
+        # `{0.__class__}` would reach attributes that are on no list.
         if not name.isidentifier():
             raise ValueError(f"format field {field!r}: only names and numbers can stand here")
         return kwargs[name]

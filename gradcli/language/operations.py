@@ -76,6 +76,7 @@ def guard(kind: int, a: Any, b: Any) -> None:
     """Refuse operations that would exhaust memory or run for hours: 9**9**9, 'a'*10**10."""
     if kind == _POW:
         if isinstance(a, int) and isinstance(b, int) and b > 1 and abs(a) > 1:
+            # The number of bits is known before the power is computed, which might take hours.
             bits = a.bit_length() * b if b < budget.MAX_BITS else budget.MAX_BITS + 1
             if bits > budget.MAX_BITS:
                 raise OverflowError(_too_large(f"{budget.spelt(a)}**{budget.spelt(b)}"))
@@ -84,6 +85,7 @@ def guard(kind: int, a: Any, b: Any) -> None:
             if a.bit_length() + b.bit_length() > budget.MAX_BITS:
                 raise OverflowError(_too_large("the product"))
         elif isinstance(a, _SEQUENCES) and isinstance(b, int):
+            # 'a'*10**10 would be made in memory before anybody could refuse it.
             budget.items(len(a) * max(b, 0), "a sequence")
         elif isinstance(b, _SEQUENCES) and isinstance(a, int):
             budget.items(len(b) * max(a, 0), "a sequence")
@@ -93,6 +95,7 @@ def guard(kind: int, a: Any, b: Any) -> None:
     elif kind == _BITOR:
         if isinstance(a, dict):
             budget.items(len(a) + budget.size_of(b), "a dict")
+    # `%` of a text: its widths and its arguments decide how long it gets.
     elif isinstance(a, str):
         names.check_specification(a)
         values = b if isinstance(b, tuple) else (b,)
@@ -125,14 +128,17 @@ def call(function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
     _check_arguments(args)
     if args and type(args[0]) in _ITERABLES:
         python = _OF_ITEMS.get(function.name)
+        # sum([a, b]) of two tensors is Python's, sum([1, 2]) is torch's of the list as a tensor.
         if python is not None and not _plain_numbers(args[0]):
             return python(*args, **keywords)
     elif len(args) == 2 and function.name == "round" and set(map(type, args)) <= _REAL:
         return round(*args)  # torch's takes no digits by place
+    # Which arguments are tensors follows from the signature, and is asked at every call.
     wanted = _wanted.get(function)
     if wanted is None:
         wanted = _wanted[function] = function.tensor_args
         _PAIRS[function] = function.one_tensor
+    # pow(2, 3) has no tensor: one of both becomes one, so that the operator has something to work on.
     if len(args) == 2 and _PAIRS[function] and all(type(a) in _NUMBERS for a in args):
         args = [lift(args[0]), args[1]]
     if wanted:
@@ -201,6 +207,7 @@ def _lifted(
     beside = None
     if not _all_numbers(args, keywords, wanted):
         if hasattr(function.target, "linearity"):
+            # A primitive takes numbers as they are, since they do not promote its result.
             kinds = (list,) if function.target.numbers else (list, bool)
         else:
             given = (*args, *keywords.values())
@@ -254,6 +261,7 @@ def as_tensor(value: Any, dtype: Any = None, *, where: tuple[str, Span] | None =
     if isinstance(value, Tensor):
         return value
     source, span = where or ("", None)
+    # A named tuple of results, as max(x, 0) gives, stands for its first, the values.
     if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
         if _holds_tensor(value):
             return _stacked(value, dtype, where)
@@ -314,6 +322,7 @@ def rectangular(values: Any, where: tuple[str, Span] | None) -> Any:
     def refused(message: str, kind: str = "shape", hint: str | None = None) -> LanguageError:
         return LanguageError(message, kind=kind, source=source, span=span, hint=hint)
 
+    # Level by level and not by recursion: so the first row that differs is found, and no depth is too deep.
     level = [values]
     depth = 0
     while isinstance(level[0], (list, tuple)):
@@ -349,6 +358,7 @@ def tensor_of(data: Any, dtype: Any) -> Tensor:
     if dtype is not None:
         real = dtype.dtype
         complex_ = real if real.kind == "c" else np.result_type(real, np.complex64)
+    # NumPy keeps integers beyond 64 bits as objects; as floats they are the numbers that were meant.
     if array.dtype.kind == "O":
         try:
             array = array.astype(np.float64)
@@ -361,6 +371,7 @@ def tensor_of(data: Any, dtype: Any) -> Tensor:
     elif array.dtype.kind != "b":
         raise LanguageError(f"a tensor holds numbers, not {array.dtype}", kind="type")
     if array.ndim == 0:
+        # A scalar of NumPy's computes faster than an array without dimensions.
         return wrap(array[()])
     return wrap(np.ascontiguousarray(array))
 
@@ -488,6 +499,8 @@ def bind(machine: Machine, scope: dict[str, Any], target: Any, value: Any) -> No
                 machine.name_value(value, target)
         else:
             values = unpack(value, len(target))
+            # Reversed on a stack: the targets are bound from left to right, so that the last of equal names
+            # wins.
             waiting.extend(zip(reversed(target), reversed(values), strict=True))
 
 

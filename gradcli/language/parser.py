@@ -108,6 +108,8 @@ class Tables:
         self._roots.clear()
 
     def _unpack_row(self, text: str, common: int) -> list[int]:
+        # Most entries of a row are alike; the text names the others alone, which keeps the module small to
+        # load.
         row = [common] * len(self.terminals)
         fields = text.split(" ") if text else []
         for value, tokens in zip(fields[::2], fields[1::2], strict=True):
@@ -157,6 +159,10 @@ JOINED = 8  # nothing is shifted yet: a rule goes on in the stack that was put a
 REFUSED = 16  # the token is an error in this state
 
 
+# How the driver reads. An LR parser pushes a state for each token, and pops some when a rule ends. In long
+# programs the same stacks come again and again: after `x = ` in every line. So a stack is an object with a
+# table of what each token does to it: how many rules end, and which stack follows. It is worked out once,
+# and from then on a token costs one look-up.
 class Stack:
     """The states of a stack, down to a bracket that is open, and what each token does to it.
 
@@ -213,12 +219,14 @@ class Stack:
 
     def _step(self, token: int) -> Step:
         table, stack = self.table, self
+        # A name in such a place becomes an atom whatever follows: both steps are done at once.
         if token in (tree_kinds.NAME, tree_kinds.CONSTANT) and table.operand[self.state]:
             self.operand = self.operand or Operand(self)
             return self.operand.steps, OPERAND, (), None
         found: list[Reduction] = []
         while (what := table.action[stack.state][token]) < 0:
             do, kind, number, length, values, nonterminal = table.rules[what]
+            # The rule began below the bracket: it goes on in the stack that was put aside there.
             if length >= stack.depth:
                 return stack.steps, JOINED, tuple(found), stack
             if do != tree_kinds.KEEP or values != 1:
@@ -230,10 +238,13 @@ class Stack:
         if not what:
             return stack.steps, REFUSED, tuple(found), None
         how = BEGINS | SHIFTED if what >= table.prefix else SHIFTED
+        # Without a limit, a text with n open brackets would have n stacks of its own, each remembered.
         if token in table.opening or stack.depth >= _DEEPEST:
             return table.root(what).steps, how | APART, tuple(found), stack
         after = stack.push(what).steps
         binary = all(one == (tree_kinds.EMIT, one[1], 0, 2) for one in found)
+        # x + y*z ends only rules of two operands at the next +: this is the common case, and has a short
+        # way.
         if how == SHIFTED and token >= _FIRST_WORD and binary:
             return after, PLAIN, tuple(kind for _, kind, _, _ in found), None
         return after, how, tuple(found), None
@@ -294,6 +305,7 @@ def _pieces(source: str, pattern: re.Pattern[str]) -> Iterator[tuple[list[str], 
     """(tokens, where they begin, whether they are the last) for as much text as is cut at a time."""
     base, size, length = 0, _CHUNK, len(source)
     while base + size < length:
+        # A list of all tokens of a text of megabytes would take many times its size.
         found = pattern.findall(source, base, base + size)
         if len(found) < 3:
             size *= 2
@@ -357,6 +369,7 @@ class _Lexicon:
         self._index: dict[str, int] = {}
         self._number = table.number
         # Of these no two may be alike.
+        # Remembering texts that never come again would keep all of them alive.
         self._unlike = {table.number[t] for t in ("STRING", "FORMAT_TEXT", "FORMAT_CONVERSION")}
         for text, constant in tk.WORDS.items():
             self.known[text] = tree_kinds.CONSTANT, self._constant(constant), len(text)
@@ -373,6 +386,7 @@ class _Lexicon:
         elif "0" <= bare[0] <= "9" or (bare[0] == "." and "0" <= bare[1:2] <= "9"):
             constants.append(tk.number(bare))
             kind, index = tree_kinds.CONSTANT, len(constants) - 1
+            # A program may hold a table of a million numbers, nearly all of them different.
             if len(text) > 4 and len(known) > _KNOWN:
                 return kind, index, size
         else:
@@ -556,6 +570,7 @@ def _refusal(source: str, table: Tables, *stopped: Any) -> LanguageError:
     from gradcli.language.syntax_errors import syntax_error
 
     refusal = syntax_error(source, table, *stopped)
+    # A text that is not finished is no other language's: the session waits for its next line.
     if not refusal.incomplete:
         refusal.hint = _translation(source) or refusal.hint
     return refusal

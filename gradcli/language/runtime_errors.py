@@ -48,7 +48,7 @@ _PYTHON_SAYS: tuple[tuple[str, str], ...] = (
     ),
     (
         r"^only the constants of (math|numpy)",
-        "write functions without a module: exp(x), not math.exp(x)",
+        "write functions without a module: exp(x), not math.exp(x), tensor([1, 2]), not np.array([1, 2])",
     ),
     (
         r"(result out of range|math range error)$|int too (big|large) to convert",
@@ -290,7 +290,7 @@ _LEFT_OUT = (
     (
         r"module 'torch\.nn' has no attribute '[A-Z]",
         "programs have no modules: write the function of nn.functional, as in linear(x, w, b); "
-        "in Python, gradcli.nn has them",
+        "in Python, gradcli.nn has them; gradcli graph --torch FILE.py runs it with PyTorch",
     ),
     (
         r"module 'torch' has no attribute 'optim'",

@@ -145,6 +145,7 @@ def free_names(program: Program) -> list[str]:
     """The names that are read before the program binds them, in order of first appearance."""
     words, rows = program.words, program.rows
     kinds = bytes(rows[0::4].tolist())
+    # Most expressions bind nothing: all their names are free, and one look at the kinds tells it.
     if any(kind in kinds for kind in (*_BINDERS, *_SCOPES)):
         return list(free_reads(program))
     pairs = zip(kinds, rows[1::4], strict=True)
@@ -164,6 +165,8 @@ def free_reads(program: Program) -> dict[str, int]:
     for row, kind in enumerate(kinds):
         if kind == name and row not in silent:
             word = rows[4 * row + 1]
+            # A function's body runs when it is called, by then everything that the program binds may be
+            # bound.
             known = everywhere if row in later else bound
             if word not in known and not any(word in scope for scope in local.get(row, ())):
                 free.setdefault(word, row)
@@ -236,6 +239,7 @@ def _own_rows(program: Program, row: int) -> tuple[range, ...]:
     children = program.children(row)
     if program.kinds[row] in _FUNCTIONS:
         return (range(program.subtree(children[-1]), children[-1] + 1),)
+    # What the first loop of a comprehension iterates over is computed outside of it, as in Python.
     values = program.children(children[1])[1]
     return range(program.subtree(row), program.subtree(values)), range(values + 1, row)
 
@@ -257,6 +261,7 @@ def local_names(program: Program, row: int) -> frozenset[int]:
     inner = program.subtree(body)
     skip: set[int] = set()
     for i in range(body, inner - 1, -1):
+        # What an inner scope binds is its own, but for the name of a function.
         if kinds[i] in _COMPREHENSIONS and i not in skip:
             for part in _own_rows(program, i):
                 skip.update(part)
@@ -293,6 +298,7 @@ def is_variable(program: Program, name: str) -> bool:
 
     if not names.is_known(name):
         return True
+    # People call their variables e and t, and write `pad` for a padding: only a call tells the function.
     if name in names.LETTERS or names.functional(name) is not None:
         return not is_only_called(program, name)
     return names.is_namespace(name) and is_bare(program, name)

@@ -107,8 +107,8 @@ def _seconds(work: Work, count: int) -> float:
     return (time.perf_counter() - start) / count
 
 
-def main() -> None:
-    """Measure and print."""
+def beside_torch(works: Callable[[Any], dict[str, Work]], wanted: list[str]) -> None:
+    """Measure the works whose names contain a wanted word, or all, and print."""
     import torch
 
     import gradcli
@@ -116,7 +116,7 @@ def main() -> None:
     torch.set_num_threads(1)
     found = []
     for name, mine in works(gradcli).items():
-        if sys.argv[1:] and not any(word in name for word in sys.argv[1:]):
+        if wanted and not any(word in name for word in wanted):
             continue
         other = works(torch)[name]
         pair = [
@@ -131,4 +131,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    main()
+    beside_torch(works, sys.argv[1:])

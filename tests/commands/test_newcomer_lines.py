@@ -100,6 +100,10 @@ def test_what_is_said(argv: list[str], words: str) -> None:
          "plot 'sin(x), cos(x)' --x 0:6"),
         ("graph x**2 --x 2 -o a.svg -o b.dot", "-o is given twice: a.svg and b.dot",
          "graph x**2 --x 2 --format svg"),
+        ("map call.txt decay.csv", "gradcli map -f call.txt decay.csv", "map -f call.txt decay.csv"),
+        ("map -f call.txt decay.csv --kep-columns none", "did you mean `--keep-columns`",
+         "map -f call.txt decay.csv --keep-columns none"),
+        ("eval randn(3) --seed 0", "write --manual-seed N", "eval randn(3) --manual-seed 0"),
         ("plot sin(x) --x 0..2pi", "a range is written 0:2*pi", "plot sin(x) --x 0:2*pi"),
         ("plot sin(x) --x 0:2pi", "here it is written 2*pi", "plot sin(x) --x 0:2*pi"),
         ("plot sin(x) --x 0,6", "as in --x 0:6", "plot sin(x) --x 0:6"),
@@ -115,11 +119,14 @@ def test_what_is_advised_is_a_line_that_works(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("decay.csv").write_text("t,y\n0,1\n1,2\n2,4\n3,9\n", "utf-8")
+    Path("call.txt").write_text("u = 2*t\nu*y\n", "utf-8")
     Path("net.py").write_text("x = tensor(2., requires_grad=True)\ny = x**2\n", "utf-8")
     refused = run(*shlex.split(argv))
     assert refused.exit_code == 2, refused.output
     assert words in refused.stderr
-    assert [path.name for path in sorted(tmp_path.iterdir())] == ["decay.csv", "net.py"]
+    assert [path.name for path in sorted(tmp_path.iterdir())] == [
+        "call.txt", "decay.csv", "net.py",
+    ]  # fmt: skip
     assert run(*shlex.split(works)).exit_code == 0
 
 

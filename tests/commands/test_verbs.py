@@ -148,6 +148,12 @@ def test_errors_speak_python(
 def test_a_source_is_a_text() -> None:
     with pytest.raises(TypeError, match="the source must be a str, not Tensor"):
         gradcli.grad(gradcli.tensor(1.0))
+    with pytest.raises(TypeError, match="values are given by name: x=3"):
+        gradcli.grad("x**2", 3)
+    with pytest.raises(TypeError, match="differentiates functions"):
+        gradcli.grad(abs)
+    rows = gradcli.jacobian("[x*y, x]", x=1.0, y=2.0)
+    assert [rows[name].tolist() for name in "xy"] == [[2.0, 1.0], [1.0, 0.0]]
     with pytest.raises(TypeError, match="the source must be a str, not int"):
         gradcli.check(1)
 

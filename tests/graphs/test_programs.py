@@ -104,6 +104,16 @@ def _inputs(kind: str) -> Callable[[Plain], tuple[float, ...]]:
     return proof
 
 
+def _scores(run: Plain) -> tuple[float, ...]:
+    """The largest score in the last pass: its step undone."""
+    import torch
+
+    with torch.no_grad():
+        for p in run["net"].parameters():
+            p += 0.1 * run.passes[-1][id(p)]
+        return (run["net"](run["x"]).max().item(),)
+
+
 def _steps(run: Plain) -> tuple[float, ...]:
     """How much larger than a weight its first steps are, at most; the losses."""
     import torch
@@ -214,6 +224,31 @@ FAULTS: dict[str, tuple[str, str, Callable[[Plain], tuple[float, ...]]]] = {
     "targets_of_whole_numbers": ("error", r"labels int64 \(16, 1\)", _refused("can't be cast")),
     "too_large_steps": ("learning rate", r"is (\S+) times as large .* from (\S+) to (\S+)", _steps),
     "too_large_steps_adam": ("learning rate", r"is (\S+) times as large .* from (\S+) to (\S+)", _steps),
+    "layers_in_a_list": (
+        *("not optimized", rf"and 2 more, {GRAD}\): layers is a plain list"),
+        lambda run: (max(run.norm(p) for one in run["net"].layers for p in one.parameters()), 5),
+    ),
+    "a_loss_made_anew": (
+        *("no gradient", r"(\d) parameters without a gradient \(weight, bias\): item\(\) makes a number"),
+        lambda run: (sum(p.grad is None for p in run["net"].parameters()),),
+    ),
+    "a_stage_cut_off": (
+        *("no gradient", r"(\d) parameters without a gradient \(encoder.weight, encoder.bias\): detach\(\)"),
+        lambda run: (sum(p.grad is None for p in run["encoder"].parameters()),),
+    ),
+    "a_last_relu": (
+        *("dead relu", r"(\d+)% of the units of a relu are 0"),
+        lambda run: (100 * (run["net"](run["x"]) == 0).float().mean().item(),),
+    ),
+    "never_stepped": (
+        *("step", r"gradients of (\d) backward passes \(\|grad\| up to (\S+)\) were zeroed unused"),
+        lambda run: (len(run.passes) - 1, max(map(run.norm, run["net"].parameters()))),
+    ),
+    "nll_of_scores": ("loss", r"given scores \(up to (\S+)\)", _scores),
+    "another_model": (
+        *("not optimized", rf"{GRAD}\): made after the optimizer, whose (\d) parameters"),
+        lambda run: (max(map(run.norm, run["model"].parameters())), 4, 4),
+    ),
 }  # fmt: skip
 AND_AN_ERROR = {"a_scaled_parameter"}  # which PyTorch raises in the second pass
 

@@ -58,6 +58,8 @@ class CompiledProgram:
             smallest = executor.SMALLEST_IN_C if native else executor.SMALLEST
         if self.direct is not None:
             run: Callable[..., Any] = self.direct.checked()
+        # For small arrays the calls cost more than the numbers: one line after the other, without blocks or
+        # threads.
         elif any(o.size >= smallest for o in live(outputs)):
             self.executor = executor.make(
                 *(outputs, inputs),
@@ -118,6 +120,7 @@ def _owned(run: Callable[..., Any], outputs: Sequence[Operation]) -> Callable[..
     if not shared:
         return run
 
+    # Who writes into a result must not change his own input, or the next call's constant.
     def copied(*arrays: Any) -> tuple[Any, ...]:
         values = list(run(*arrays))
         for k in shared:
@@ -291,6 +294,7 @@ class CompiledFunction:
                 value = _number(value, named)
             elif not isinstance(value, (np.ndarray, np.generic)):
                 value = as_array(value)
+            # A scalar of NumPy's computes faster than an array without dimensions.
             given.append(value if value.shape else value[()])
         return given, tensors
 
@@ -299,6 +303,7 @@ class CompiledFunction:
             gradients,
             dtypes.default.real,
             *[
+                # Strides count: the order of summation, and so the last digit, follows the memory.
                 (a.shape, a.dtype.char, not a.shape or a.flags.c_contiguous or a.strides)
                 for a in given
             ],
@@ -326,6 +331,7 @@ class CompiledFunction:
             there = [g is not None or None for g in found.gradients.values()]
             more = (tuple(found.gradients), *there)
             self._first("value_and_grad", made.direct, direct_calls.WITH_GRADIENTS, more)
+        # A result that is nested has to be put together in Python, so C cannot return it alone.
         elif made.direct is not None and found.spec is None:
             self.whole -= 1
             other = self._direct or self._called
@@ -340,6 +346,7 @@ class CompiledFunction:
         """Let calls of a method go to C first, which passes on what is not of the kinds that it takes."""
         self.whole -= 1
         other = getattr(self, method)
+        # A subclass with a method of its own wants every call.
         if getattr(type(self), method) is getattr(CompiledFunction, method):
             self.__dict__[method] = direct.function(form, other, self.names, more)
 
@@ -457,6 +464,7 @@ def compile(
     parsed = language.parse(program)
 
     def function(**variables: Any) -> Any:
+        # A traced program would print once, and then never again.
         if not _SPOKEN.isdisjoint(parsed.words) and any(
             type(v.array) not in (np.ndarray,) and not isinstance(v.array, np.generic)
             for v in variables.values()

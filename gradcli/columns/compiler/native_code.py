@@ -102,6 +102,8 @@ def form(o: Operation) -> Form | None:
     if f is np.where:
         first = given[0].dtype if type(given[0]) is Operation else np.dtype(bool)
         return Form("({0} != 0) ? {1} : {2}", [first, o.dtype, o.dtype], o.dtype)
+    # The language's ** takes squares and roots by other functions than pow, and the last digit shall be the
+    # same.
     if f is operator.pow:
         if o.dtype.kind != "f":
             return None
@@ -176,6 +178,7 @@ def _reduced(o: Operation, flat: bool, full: bool) -> tuple[int, int, int] | Non
     terms, inner = (
         math.prod(a.shape[k] for k in some) for some in (axes, range(axes[-1] + 1, a.ndim))
     )
+    # `cascaded_sums` adds long columns block by block; a plain loop would have other last digits.
     if inner > 1 and (terms > _FEW or word != "sum"):
         return None
     return math.prod(a.shape[1 : axes[0]]), terms, inner
@@ -191,6 +194,7 @@ def literal(value: Any, dtype: Any) -> str:
         if number != number:
             return "NAN"
         return "INFINITY" if number > 0 else "(-INFINITY)"
+    # Hexadecimal: no digit is rounded on the way to the compiler.
     return f"({number.hex()}{'f' if dtype.itemsize == 4 else ''})"
 
 
@@ -283,6 +287,11 @@ def _rounded(count: str, lanes: int) -> str:
     return f"(({count} + {lanes - 1}) & ~{lanes - 1}L)"
 
 
+# How a region becomes C. Elementwise work on rows of one width shares a loop, whose values stay in
+# registers: `a*x + b` writes a single array. A call of the library (exp, log) has a loop of its own over a
+# chunk, for then the compiler takes its vector version. What crosses from one loop to another lies in
+# scratch memory of a chunk, so small that the first-level cache keeps it. A reduction ends a loop, and what
+# needs its result comes in a later one (`stage`).
 class Kernel:
     """The C function of some operations of a region.
 
@@ -334,6 +343,7 @@ class Kernel:
         """An operand of an operation; a number is written in the type that it is used in."""
         if type(a) is not Operation:
             return _Argument(literal(a, kind), c_type(kind))
+        # What is repeated costs nothing as an operand: the loop reads its one element at every turn.
         while a.kind == "fill" or (
             a.function is np.broadcast_to and a.index not in self.schedule.virtual
         ):
@@ -353,6 +363,7 @@ class Kernel:
 
     def _add(self, o: Operation) -> None:
         shape = self._shape(o)
+        # Memory is the same, so only the shape under which it is read changes.
         if o.function is _RESHAPE and o not in self.leaving:
             found = self._argument(o, o.args[0], o.dtype)
             self._nodes[o.index] = _Argument(found.source, found.type, shape, found.is_row)
@@ -361,6 +372,7 @@ class Kernel:
             found = self._argument(o, o.args[0], o.dtype)
             args = [_Argument(found.source, found.type, shape, found.is_row)]
             node = self._loop(o, Form("{0}", [o.dtype], o.dtype), args, shape)
+        # The exponentials of a softmax are there already: dividing them by their sum saves the second exp.
         elif (parts := _softmax(o)) is not None and {x.index for x in parts[:2]} <= set(
             self._nodes
         ):
@@ -462,6 +474,8 @@ class Kernel:
         for n in reversed(self._made):
             if n.is_alone() or n.op in self.leaving or not n.users:
                 continue
+            # Worked out where it is read, a value needs no memory between loops; with two operands it would
+            # need more.
             wanted = min(u.stage - u.follows(n) for u in n.users)
             few = len({id(a.source) for a in n.args if type(a.source) is _Node}) < 2
             if wanted > n.stage and few and id(n) not in ends:
@@ -482,6 +496,7 @@ class Kernel:
                 continue
             kind = n.type or "", _size(n.shape), _LANES
             waiting = free.setdefault(kind, [])
+            # Memory whose readers are all done is taken again: fewer bytes of the cache.
             done = [k for k, (until, _) in enumerate(waiting) if until < n.stage]
             if done:
                 _, n.name = waiting.pop(done[0])

@@ -103,6 +103,11 @@ class _Wide:
         self.axis, self.times, self.modes, self.total = axis, times, modes, total
 
 
+# How a trace is cut, on an example: mean(log(1 + exp(-y*(X@w)))) with X and y in the table. X@w has a row
+# for each of the table's, as w is taken whole; so have y*(X@w), exp and log. The sum reduces along the
+# rows: each batch gives a part, and parts are added. The division by the count follows all batches. Its
+# gradient by w is X.T @ (…), which is a sum over the rows as well, so value and gradient are one pass. What
+# needs a finished sum in each row, as x - mean(x), waits for the next pass.
 class Partition:
     """How outputs are computed, pass by pass, from inputs of which some have `rows` rows.
 
@@ -166,6 +171,8 @@ class Partition:
             self.wide[o.index] = _Wide(0, 1, {})
             return
         if not any(a.index in self.wide for a in given):
+            # A constant that fills an array of the table's length has no rows of its own, but its sum
+            # counts the rows.
             sums = o.kind == "reduce" or o.function in _PRODUCTS or o.function in FOLDS
             if not (sums and any(self.candidate(a) is not None for a in given)):
                 return
@@ -174,6 +181,7 @@ class Partition:
             self.totals[o.index] = found
             self.level[o.index] = level + 1
         else:
+            # Broadcasting a row over something else gives more rows than the table has.
             if o.index not in self.picked and o.shape[found.axis] != self.rows * found.times:
                 raise Uncut(o, "it repeats the rows")
             self.wide[o.index] = found
@@ -232,6 +240,7 @@ class Partition:
 
     def candidate(self, o: Operation) -> tuple[int, int] | None:
         """The axis along which a small value that fills an array was repeated for every row."""
+        # With one row any axis of size 1 might be that of the rows.
         if o.index in self.wide or self.rows < 2:
             return None
         if o.kind == "fill":
@@ -254,6 +263,7 @@ class Partition:
             if own != (at, times):
                 raise Uncut(o, "the rows of its operands lie along different axes")
             return own
+        # It is broadcast along the rows, so each batch takes it whole.
         if at < 0 or a.shape[at] == 1:
             return None
         if a.shape[at] != self.rows * times:
@@ -271,10 +281,12 @@ class Partition:
         own = self.mode_of(a)
         assert own is not None and o.axes is not None
         if own[0] in o.axes:
+            # The parts of a variance or an argmax say too little to be put together.
             combine = _COMBINED.get(o.function)
             if combine is None:
                 raise Uncut(o, "its parts cannot be combined")
             return _Wide(*own, {a.index: own}, combine)
+        # Each axis that is reduced before that of the rows moves it forward.
         axis = own[0] if o.keepdims else own[0] - sum(x < own[0] for x in o.axes)
         return _Wide(axis, own[1], {a.index: own})
 
@@ -289,6 +301,7 @@ class Partition:
         for k, x in enumerate((a, b)):
             if (own := self.mode_of(x)) is not None:
                 axes[k], times = own[0] - x.ndim, own[1]
+        # The product sums over the rows: X.T @ y, whose parts are added.
         if inner[0] == axes[0] or inner[1] == axes[1]:
             modes: Modes = {}
             for k, x in enumerate((a, b)):
@@ -335,6 +348,8 @@ class Partition:
         before, after = _size(a.shape[:axis]), _size(a.shape[axis + 1 :])
         if self.rows < 2 and o.shape.count(1) > 1:
             raise Uncut(o, "one row alone does not say which axis is that of the rows")
+        # The rows must stay whole, and in order: a new axis of them has as much before it, and behind it,
+        # as the old.
         for at, n in enumerate(o.shape):
             if _size(o.shape[:at]) != before or n % self.rows:
                 continue
@@ -382,6 +397,7 @@ class Partition:
         a = o.args[0]
         axis, times = self._mode(a)
         shape = tuple(2 * times if i == axis else n for i, n in enumerate(a.shape))
+        # Numbers instead of shapes: where each element went says whether rows were mixed.
         trial = np.arange(_size(shape)).reshape(shape)
         try:
             found = f(trial, *o.args[1:], **dict(o.options))

@@ -14,6 +14,7 @@ from gradcli.columns.compiler.fusion_schedule import Region, Schedule
 from gradcli.engine.registry.dimensions import OVER_FEW
 from gradcli.engine.system.blocked_products import FOLDED, FOLDS, part_dots, vector_dot
 from gradcli.engine.system.cascaded_sums import add_reduce
+from gradcli.engine.system.generated_builtins import NO_BUILTINS
 from gradcli.engine.system.page_pool import aligned
 from gradcli.transforms.tracing.abstract_evaluation import at_each, method_call, put_along, put_less
 from gradcli.transforms.tracing.numpy_program import Operation, cast, operands
@@ -69,7 +70,7 @@ class RegionCode:
             Operation
         ] = []  # sums of which each row, or each fold of rows, gives a part
         self.buffers: list[Buffer] = []
-        self.space: dict[str, Any] = {"__builtins__": {}, "len": len}
+        self.space: dict[str, Any] = {"__builtins__": NO_BUILTINS, "len": len}
         self._names: dict[int, str] = {}
         self._constants: dict[Any, str] = {}
         self._lines: list[str] = []

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.registry.dimensions import OVER_FEW, is_short
+from gradcli.engine.system.generated_builtins import NO_BUILTINS
 from gradcli.transforms.tracing.numpy_program import INFIX, Operation, cast, live, operands
 
 _CHUNK = 4000  # assignments in one generated function; Python compiles longer ones slowly
@@ -31,7 +32,7 @@ def source_of(
     order: Sequence[Operation], outputs: Sequence[Operation], inputs: Sequence[Operation]
 ) -> tuple[str, dict[str, Any]]:
     """(the program's text, the values of its names)."""
-    space: dict[str, Any] = {"__builtins__": {}}
+    space: dict[str, Any] = {"__builtins__": NO_BUILTINS}
     known: dict[int, str] = {}
     names: dict[int, str] = {}
     last = {o.index: len(order) for o in outputs}

@@ -194,15 +194,10 @@ def _active(problem: Problem, x: Array, gradient: Array) -> tuple[_Active, Array
     return _Active(units[held], units[~held], weights), rest
 
 
-def held(problem: Problem, x: Array) -> list[tuple[int, float, Array, Array]]:
-    """Of each constraint: (its number, its sign, the multipliers of its elements, which of them hold)."""
+def multipliers(problem: Problem, x: Array) -> list[Array]:
+    """Of each constraint the multipliers of its elements; those of an inequality are not negative."""
     active, _ = _active(problem, x, problem.objective.value_and_gradient(x)[1])
-    made = []
-    for k, (side, _, weights) in enumerate(active.weights):
-        equal = problem.constraints[k][0] == "eq"
-        least = _HELD * float(np.abs(weights).max(initial=0))
-        made.append((k, side, weights, np.full(len(weights), equal) | (weights > least)))
-    return made
+    return [weights for _, _, weights in active.weights]
 
 
 def _multipliers(units: Array, always: Array, gradient: Array) -> Array:

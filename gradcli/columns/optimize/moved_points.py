@@ -46,18 +46,11 @@ class MovedPoint:
     """A solution of residuals(cat(y, inputs)) = 0 near a point, as a function of the inputs.
 
     residuals: of a tensor, as many as y has elements. least: how many elements are to be at a minimum, of
-    which the residuals are the gradient. positive: of a tensor, a vector of what is not to be negative there.
+    which the residuals are the gradient.
     """
 
-    def __init__(
-        self,
-        residuals: Callable[[Any], Any],
-        point: Point,
-        least: int = 0,
-        positive: Callable[[Any], Any] | None = None,
-    ) -> None:
+    def __init__(self, residuals: Callable[[Any], Any], point: Point, least: int = 0) -> None:
         self.point, self.least, self.size = point, least, len(point.y)
-        self._positive = None if positive is None else Rows(lambda z: positive(z).amin(), {}, [])
         cat = resolve("cat")
         jacobian = func.jacrev(residuals)
 
@@ -126,9 +119,6 @@ class MovedPoint:
         done &= np.isfinite(y).all(1)
         if self.least:
             done &= self._is_least(f, jac, y)
-        if self._positive is not None:
-            left = self._positive({"z": np.concatenate([y, inputs], axis=1)}, len(y)).values[""]
-            done &= left >= -_SMALL * (1 + np.abs(y).max(1))
         return np.where(done[:, None], y, np.nan)
 
     def _values(self, y: Array, inputs: Array) -> tuple[Array, Array]:

@@ -307,6 +307,7 @@ def implicit(
     if not wrt or any(np.ndim(arrays[x]) > len(size) for x in wrt):
         raise NoExpression(f"{of} is differentiated by other numbers or vectors: choose with --wrt")
     if order == 1:
+        # F(x, y(x)) stays 0, so F_x + F_y*y' is 0.
         solved = "-(_g_{x}/_g_{y})" if not size else "-linalg.solve(_J_{y}, _J_{x})"
     elif order == 2 and not size and not any(np.ndim(arrays[x]) for x in wrt):
         slope = "(-_g_{x}/_g_{y})"
@@ -354,6 +355,7 @@ def operator(
     if not vector and any(np.ndim(arrays[x]) for x in wrt):
         raise NoExpression(f"{word} is by numbers, or by one vector: choose with --wrt")
     wanted = (count,) if word in ("div", "curl") else ()
+    # A curl is a vector in three dimensions, and a number in two; in others there is none.
     if shape != wanted or (word == "curl" and count not in (2, 3)):
         needs = {"div": f"{count} components", "curl": "2 or 3 components, one a variable"}
         raise NoExpression(

@@ -158,6 +158,8 @@ def differentiate(
             for left in reversed(range(1, order)):
                 lower.append(by)
                 by = {n: canonicalise(*again(e, n, left > 1)) for n, e in by.items()}
+                # Beside the short form, the derivative is taken of the gradient as it was recorded: where
+                # shortening has lost digits, that one is printed.
                 made = {n: again(steady(e), n, left > 1) for n, e in raw.items() if _is_small(e)}
                 raw = {n: e for n, (e, _) in made.items()}
                 lost = [n for n, e in raw.items() if not keeps_digits(by[n], e)]

@@ -13,6 +13,7 @@ from itertools import accumulate
 from types import CodeType
 from typing import Any
 
+from gradcli.engine.system.generated_builtins import NO_BUILTINS
 from gradcli.formulas.algebra import algebra as alg
 from gradcli.formulas.algebra.algebra import function
 from gradcli.formulas.algebra.constants import as_exact
@@ -90,7 +91,7 @@ def read(formula: str, names: tuple[str, ...], args: list[Any]) -> Expression:
     known = {
         n: _Term(a) if isinstance(a, Expression) else a for n, a in zip(names, args, strict=True)
     }
-    return _expression(eval(_compiled(formula), {"__builtins__": {}}, _Names(known)))
+    return _expression(eval(_compiled(formula), {"__builtins__": NO_BUILTINS}, _Names(known)))
 
 
 CONSTANT = frozenset(
@@ -108,6 +109,8 @@ def exact_constants(program: Program) -> tuple[Program, dict[str, Expression]]:
     source, rows = program.source, program.walk()
     if "print" in program.uses:
         return program, known
+    # From the back, so that the places of what stands before stay right; a call inside of a replaced one is
+    # gone.
     end = len(source)
     varying = [0, *accumulate(not _is_constant(kind, word) for kind, word, *_ in rows)]
     for row in reversed(range(len(rows))):

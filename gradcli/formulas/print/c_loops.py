@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.system.generated_builtins import NO_BUILTINS
 from gradcli.formulas.algebra import algebra as alg
 from gradcli.formulas.algebra.algebra import is_truth
 from gradcli.formulas.algebra.array_algebra import axes_of, place_of
@@ -620,7 +621,12 @@ def run_c(code: str, values: Sequence[Any]) -> Any:
     python = [f"def run({', '.join(names)}):"]
     python += filter(None, map(_in_python, body.splitlines()))
     space = {**functions(), **sizes}
-    space |= {"__builtins__": {}, "_range_": range, "_zeros_": np.zeros, "_array_": np.array}
+    space |= {
+        "__builtins__": NO_BUILTINS,
+        "_range_": range,
+        "_zeros_": np.zeros,
+        "_array_": np.array,
+    }
     space["where"] = lambda condition, a, b: a if condition else b
     exec("\n".join(python), space)
     arguments = []

@@ -132,6 +132,7 @@ def matrix_text(rows: Sequence[Sequence[str]]) -> str:
     """Rows of entries in parentheses."""
     body = r" \\ ".join(map(" & ".join, rows))
     columns = max(map(len, rows), default=0)
+    # pmatrix stops at ten columns, with an error that does not say so.
     if columns <= MOST_COLUMNS:
         return rf"\begin{{pmatrix}}{body}\end{{pmatrix}}"
     return rf"\left(\begin{{array}}{{{'c' * columns}}}{body}\end{{array}}\right)"
@@ -150,10 +151,12 @@ class LatexPrinter(Printer):
 
     def number(self, value: Number) -> Piece:
         text, precedence = numeral(value)
+        # A fraction is written with a line, so its sign stands before it and binds as a sum does.
         if "/" in text:
             over, under = text.lstrip("-").split("/")
             sign = "-" if text.startswith("-") else ""
             return rf"{sign}\frac{{{over}}}{{{under}}}", SUM if sign else FRACTION
+        # 1e-5 is how programs write 10 to a power.
         if "e" in text and "inf" not in text:
             mantissa, exponent = text.split("e")
             ten = rf"10^{{{int(exponent)}}}"
@@ -194,6 +197,7 @@ class LatexPrinter(Printer):
             shown = self.number(exponent)[0]
         else:
             shown = self.of(exponent)[0]
+        # \sin^{2}(x) is how books write it; (\sin x)^2 would need brackets around every function.
         if base.op == "call" and base.data[0] in _POWERED and len(base.args) == 1:
             inner = self.of(base.args[0])[0]
             return rf"{FUNCTIONS[base.data[0]]}^{{{shown}}}\left({inner}\right)", POWER

@@ -89,6 +89,7 @@ def printed(found: Derivatives, form: str = "text", cse: bool | None = None) -> 
         from gradcli.formulas.print import printed_programs
 
         return Printed(form, {}, code=printed_programs.write(found, form))
+    # Both are printed, with the program's own names and without: which is shorter, only the texts tell.
     plain = _shown(found.by, {}, form, cse, found.variables)
     if found.named is None:
         return plain
@@ -110,6 +111,7 @@ def _shown(
     printer = kind()
     own: dict[str, Expression] = {}
     waiting = list(by.values())
+    # A name's definition may use other names: all that are reached have to be printed before.
     while waiting:
         used = {node.data for node in order(waiting) if node.op == "name"}
         new = {n: definitions[n] for n in used if n in definitions and n not in own}
@@ -122,6 +124,7 @@ def _shown(
     shared: list[tuple[str, str]] = []
     labels = [*(n for n in definitions if n in own), *[""] * len(by)]
     for label, root in zip(labels, roots, strict=True):
+        # Operands first, so that a shared part is named before the part that contains it.
         for node in order([root]):
             if node in words and id(node) not in printer.names:
                 shared.append((called(words[node]), printer.text(node)))

@@ -9,9 +9,12 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from gradcli.engine.system.generated_builtins import NO_BUILTINS
+
 _BUILTINS: dict[str, Any] = {
     **{"abs": abs, "max": max, "min": min, "float": float, "int": int, "slice": slice},
     **{"bool": bool, "round": round},
+    **NO_BUILTINS,
 }
 
 

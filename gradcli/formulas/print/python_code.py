@@ -75,6 +75,7 @@ def _ufunc(function: str) -> str | None:
     """NumPy's name of a function whose kernel is a ufunc, else None."""
     entry = _entry(function)
     kernels = {primitive.kernel for primitive in entry.primitives} if entry is not None else set()
+    # If it is NumPy's own function, the code that is printed gives the very same digits.
     kernel = kernels.pop() if len(kernels) == 1 else None
     return kernel.__name__ if isinstance(kernel, np.ufunc) else None
 
@@ -101,6 +102,7 @@ class NumpyPrinter(Printer):
     @property
     def dtype(self) -> str:
         """The argument that gives a new array the dtype of the parameters: float32 stays float32."""
+        # Asked by whoever prints a new array: so the line that finds the dtype is there only if it is used.
         self.typed = self.typed or bool(self.arrays)
         return ", dtype=dtype" if self.arrays else ""
 
@@ -153,12 +155,15 @@ class NumpyPrinter(Printer):
     ) -> Piece:
         given = list(options)
         parts = [a[0] for a in args]
+        # With a dimension torch gives values and indices, and NumPy the values alone.
         if function in ("max", "min") and given:
             function = f"{function}_with_index"
         if function in _REDUCTIONS:
+            # Given by place in the language, by name in NumPy, where the places differ.
             names = iter(("axis", "keepdims"))
             given = [(_RENAMED.get(k, k) if k else next(names), v) for k, v in given]
             shown = f"np.{function}"
+            # torch divides by n - 1 unless it is told otherwise, and NumPy by n.
             if function in ("std", "var"):
                 correction = dict(given).get("correction", 1)
                 given = [(k, v) for k, v in given if k != "correction"] + [("ddof", correction)]

@@ -9,7 +9,7 @@ denominators cancels them.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from math import gcd, lcm, prod
 from typing import Any
@@ -496,34 +496,18 @@ def _of_powers(exponent: Iterable[tuple[Factor, Rational]]) -> bool:
 def applied(word: str, args: list[Product]) -> Product:
     """A function of the language of products, by the identities that the reading uses."""
     p = args[0]
-    if word in ("exp", "log"):
-        return exp(p) if word == "exp" else log(p)
-    if word == "expm1":
-        return add([exp(p), Product(-1)])
-    if word == "log1p":
-        return log(add([p, Product(1)]))
-    if word == "erfc" and reading.tails:
-        return add([Product(1), applied("erf", [p]).scaled(-1)])
-    if word in ("abs", "sign") and not (word == "sign" and reading.jumps):
-        return _sized(p, word == "sign")
+    known = _read_as(DEFINED, word, p)
+    if known is not None:
+        return known
     if word in ODD | EVEN:
         if not p.number:
             return Product(0 if word in ODD else 1)
         if _leads_negative(p):
             found = applied(word, [p.scaled(-1)])
             return found.scaled(-1) if word in ODD else found
-    if word == "sigmoid" and not reading.apart and _leads_negative(p):
-        return add([Product(1), applied(word, [p.scaled(-1)]).scaled(-1)])
-    if reading.normal and word == "erf":
-        root = Product(1, {generator("prime", 2): HALF})
-        return add([applied("special.ndtr", [p.times(root)]).scaled(2), Product(-1)])
-    if reading.exponentials and word in ("sinh", "cosh", "tanh", "sigmoid"):
-        return _exponential(word, p)
-    if reading.halves and word == "tanh":  # tanh(u/2) is 2*sigmoid(u) - 1
-        return add([applied("sigmoid", [p.scaled(2)]).scaled(2), Product(-1)])
-    if reading.tangents and word in ("tan", "tanh"):
-        tail = word[3:]
-        return applied("sin" + tail, [p]).times(applied("cos" + tail, [p]).power(-1))
+    known = _read_as(READ, word, p)
+    if known is not None:
+        return known
     known = turned(word, p) or _of_inverse(word, p)
     if known is not None:
         return known
@@ -544,6 +528,65 @@ def applied(word: str, args: list[Product]) -> Product:
             )
             return _multiple(word, int(k), sine, cosine)
     return Product(1, {generator("call", word, tuple(a.key for a in args)): 1})
+
+
+def _read_as(table: Meanings, word: str, p: Product) -> Product | None:
+    """What the first entry of a table makes of a function of p whose option the reading has."""
+    for option, wanted, form in table.get(word, ()):
+        if not option or getattr(reading, option) is wanted:
+            found = form(p)
+            if found is not None:
+                return found
+    return None
+
+
+def _turned_sigmoid(p: Product) -> Product | None:
+    """1 - sigmoid(-p), if p leads with a minus."""
+    if not _leads_negative(p):
+        return None
+    return add([Product(1), applied("sigmoid", [p.scaled(-1)]).scaled(-1)])
+
+
+def _by_normal(p: Product) -> Product:
+    """erf(p) by the normal distribution function: 2*ndtr(sqrt(2)*p) - 1."""
+    root = Product(1, {generator("prime", 2): HALF})
+    return add([applied("special.ndtr", [p.times(root)]).scaled(2), Product(-1)])
+
+
+def _quotient(tail: str) -> Callable[[Product], Product]:
+    """The tangent as sine by cosine; tail: "h" of hyperbolic ones."""
+    return lambda p: applied("sin" + tail, [p]).times(applied("cos" + tail, [p]).power(-1))
+
+
+# What a function is by others: (the option of the reading, its value, the form), the first that applies.
+Meanings = dict[str, tuple[tuple[str, Any, Callable[[Product], Product | None]], ...]]
+# Before the sign of the argument is looked at …
+DEFINED: Meanings = {
+    "exp": (("", None, exp),),
+    "log": (("", None, log),),
+    "expm1": (("", None, lambda p: add([exp(p), Product(-1)])),),
+    "log1p": (("", None, lambda p: log(add([p, Product(1)]))),),
+    "erfc": (("tails", True, lambda p: add([Product(1), applied("erf", [p]).scaled(-1)])),),
+    "abs": (("", None, lambda p: _sized(p, False)),),
+    "sign": (("jumps", False, lambda p: _sized(p, True)),),
+}
+# … and behind it.
+READ: Meanings = {
+    "erf": (("normal", True, _by_normal),),
+    "sigmoid": (
+        ("apart", False, _turned_sigmoid),
+        ("exponentials", True, lambda p: _exponential("sigmoid", p)),
+    ),
+    "sinh": (("exponentials", True, lambda p: _exponential("sinh", p)),),
+    "cosh": (("exponentials", True, lambda p: _exponential("cosh", p)),),
+    "tanh": (
+        ("exponentials", True, lambda p: _exponential("tanh", p)),
+        # tanh(u/2) is 2*sigmoid(u) - 1
+        ("halves", True, lambda p: add([applied("sigmoid", [p.scaled(2)]).scaled(2), Product(-1)])),
+        ("tangents", True, _quotient("h")),
+    ),
+    "tan": (("tangents", True, _quotient("")),),
+}
 
 
 def _sized(p: Product, signed: bool) -> Product:

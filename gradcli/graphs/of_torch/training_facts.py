@@ -56,6 +56,9 @@ class Optimizer:
     empty: int = 0  # steps that found no gradient
     empty_after: Where = (None, 0)  # the zero_grad that took it away; none: no pass has run
     early: bool = False  # no pass had run before its first step
+    unused: int = 0  # passes whose gradients it has zeroed before its first step
+    last_pass: Where = (None, 0)  # the last of these
+    norm: float = 0.0  # of the largest of their gradients, of a few parameters
     stale: int = 0  # steps of gradients that an earlier step has used already
     sums: tuple[float, float] = (
         0.0,
@@ -193,8 +196,19 @@ class Training:
         where = self._where(frame)
         owned = set(map(id, owner.parameters())) if hasattr(owner, "parameters") else set()
         for one in self.optimizers:
+            if one.ref() is owner and not one.steps:
+                self._is_unused(one)
             if one.ref() is owner or owned & one.parameters.keys():
                 one.zeroed = where
+
+    def _is_unused(self, one: Optimizer) -> None:
+        """An optimizer that has made no step zeroes the gradients of a pass."""
+        if one.backward[0] is None or one.zeroed[0] is not None:
+            return
+        looked = [p.grad for p in one.parameters.values() if _has_grad(p)][:LOOKED_AT]
+        if looked:
+            one.unused, one.last_pass = one.unused + 1, one.backward
+            one.norm = max(one.norm, *(float(grad.norm()) for grad in looked))
 
     def _steps(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         """A step begins."""
@@ -211,6 +225,8 @@ class Training:
         if self.pauses is not None:
             self.pauses.begin()
         if not any(_has_grad(p) for p in known.parameters.values()):
+            if known.backward[0] is not None and known.zeroed[0] is None:
+                return  # the pass has found 0, or did not reach them: another finding
             known.empty += 1
             known.early = known.early or (known.steps == 0 and known.backward[0] is None)
             known.empty_after = known.zeroed if known.backward[0] is not None else (None, 0)
