@@ -7,6 +7,7 @@ tests/docs holds that nothing is out of date.
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -601,6 +602,10 @@ def pages() -> dict[str, str]:
 
 
 DECAY = "t,y\n" + "".join(f"{t},{3 * 0.6**t + 0.1 * (-1) ** t:.3f}\n" for t in range(1, 9))
+LOGGER = "timestamp,T\n" + "".join(
+    f"{1709632800 + 600 * k},{21 + 3 * math.sin(k / 9) + 0.1 * (k * 7 % 5):.2f}\n"
+    for k in range(60)
+)
 PLOTS = {  # by matplotlib, whose releases draw a little differently: written only when asked for
     "curve.svg": ["plot", "x*sin(x)", "--x", "-10:10", "--at", "2"],
     "implicit.svg": ["plot", "x**2 + y**2 == 1, y == x**2", "--x", "-1.5:1.5", "--y", "-1.5:1.5",
@@ -610,6 +615,7 @@ PLOTS = {  # by matplotlib, whose releases draw a little differently: written on
     "surface.png": ["plot", "sin(x)*cos(y)", "--x", "-3:3", "--y", "-3:3", "--surface"],
     "columns.png": ["plot", "y", "-", "--sigma", "0.1"],
     "table.png": ["plot", "y == a*exp(-t/2)", "-", "--a", "3"],
+    "logger.png": ["plot", "T", "-", "--over", "timestamp", "--sigma", "0.2"],
     "jacobian.png": ["jacobian", "tanh(A@x)", "--x", "linspace(0,1,20)", "--wrt", "x",
                  "--A", "sin(arange(400.)).reshape(20,20)"],
 }  # fmt: skip
@@ -626,7 +632,8 @@ def plots() -> None:
     for name, words in PLOTS.items():
         path = FOLDER / "plots" / name
         command = [sys.executable, "-m", "gradcli", *words, "-o", str(path)]
-        subprocess.run(command, input=DECAY, text=True, check=True)
+        rows = LOGGER if name == "logger.png" else DECAY
+        subprocess.run(command, input=rows, text=True, check=True)
         if path.suffix == ".png":
             pictures.pack(path)
     (FOLDER / "plots" / "repl.svg").write_text(pictures.session(), encoding="utf-8")

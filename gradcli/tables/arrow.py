@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -397,6 +397,7 @@ class TextTable(Table):
     """Text that Arrow has cut. `slowly` makes the same table cell by cell, for what is not a number.
 
     written: whether cells are text for want of types, as in CSV; in JSON a column may be of numbers.
+    columns: None for those that were not read; of CSV those that were read as numbers.
     """
 
     __slots__ = ("_slow", "columns", "dialect", "slowly", "written")
@@ -410,7 +411,8 @@ class TextTable(Table):
         written: bool,
         dialect: Dialect | None = None,
     ) -> None:
-        super().__init__(name, names, len(columns[0]), len(columns))
+        rows = next(len(column) for column in columns if column is not None)
+        super().__init__(name, names, rows, len(columns))
         self.columns, self.slowly, self.written = columns, slowly, written
         self.dialect = None if dialect is None or dialect.is_python else dialect
         self._slow: CellTable | None = None
@@ -424,7 +426,7 @@ class TextTable(Table):
 
     def cells(self, column: int) -> list[Any]:
         """The column as it is written."""
-        if pyarrow(self.name).types.is_floating(self.columns[column].type):
+        if self.columns[column] is None or self._are_numbers(column):
             return self.slow.cells(column)  # some of which may be integers
         data = self._plain(column)
         if data is None:
@@ -434,13 +436,18 @@ class TextTable(Table):
 
     def data(self, column: int) -> Any:
         """The column as Arrow has it."""
-        data = self._plain(column)
+        is_read = not self.written or not self._are_numbers(column)
+        data = self._plain(column) if is_read else None
         return self.slow.cells(column) if data is None else data
+
+    def _are_numbers(self, column: int) -> bool:
+        data = self.columns[column]
+        return data is not None and bool(pyarrow(self.name).types.is_floating(data.type))
 
     def _plain(self, column: int) -> Any:
         """The column with its numbers as Python writes them; None where that takes a look at each cell."""
         data, found = self.columns[column], self.dialect
-        if found is None or (found.decimal == "." and not found.thousands):
+        if data is None or found is None or (found.decimal == "." and not found.thousands):
             return data
         import pyarrow.compute as compute
 
@@ -475,11 +482,12 @@ class TextTable(Table):
         arrow, data = pyarrow(self.name), self._plain(column)
         if data is None or (self.dialect is not None and self.dialect.markers):
             return None
-        is_text = arrow.types.is_string(data.type)
-        try:
-            data = data.cast(arrow.float64(), safe=False)
-        except arrow.ArrowException:
-            return None
+        is_text = self.written or arrow.types.is_string(data.type)
+        if not self._are_numbers(column):
+            try:
+                data = data.cast(arrow.float64(), safe=False)
+            except arrow.ArrowException:
+                return None
         found = to_numpy(data)
         gone = np.isnan(found)
         if not gone.any():
@@ -491,6 +499,8 @@ class TextTable(Table):
         import pyarrow.compute as compute
 
         data = self.columns[column]
+        if data is None or self._are_numbers(column):
+            return self.slow.like(column, pattern)
         found = to_numpy(compute.match_substring_regex(data, f"^(?:{pattern.pattern})$"))
         return int(found.argmax()) if found.any() else None
 
@@ -510,11 +520,16 @@ def _around_fields(text: bytes, separator: str) -> bool:
 
 
 def text_batch(
-    text: str, dialect: Dialect, name: str, slowly: Callable[[], CellTable]
+    text: str,
+    dialect: Dialect,
+    name: str,
+    slowly: Callable[[], CellTable],
+    numbers: Collection[str] | None = None,
 ) -> TextTable | None:
     """Lines without remarks, cut by Arrow; None where it is not there or reads something else.
 
-    Quotes are for Arrow where they stand around whole fields.
+    Quotes are for Arrow where they stand around whole fields. numbers: the only columns that are wanted, as
+    numbers; None for all, as text.
     """
     if dialect.separator is None or dialect.trailing or not dialect.names:
         return None
@@ -530,6 +545,9 @@ def text_batch(
     except ImportError:
         return None
     names = [str(k) for k in range(dialect.width)]
+    kind, wanted = arrow.string(), names
+    if numbers is not None:
+        kind, wanted = arrow.float64(), [names[dialect.names.index(n)] for n in numbers]
     try:
         found = csv.read_csv(
             arrow.BufferReader(body),
@@ -542,15 +560,22 @@ def text_batch(
                 newlines_in_values=quotes,
             ),
             convert_options=csv.ConvertOptions(
-                column_types=dict.fromkeys(names, arrow.string()), strings_can_be_null=False
+                column_types=dict.fromkeys(wanted, kind),
+                include_columns=wanted,
+                null_values=[],
+                strings_can_be_null=False,
             ),
         )
-    except arrow.ArrowException:  # lines of another length: said line by line
+    except (
+        arrow.ArrowException
+    ):  # lines of another length: said line by line; cells that are no numbers
         return None
-    columns = [column.combine_chunks() for column in found.columns]
     if not found.num_rows:
         return None
-    if not text.isascii() or quotes or any(blank in text for blank in _BLANKS):
+    read = dict(zip(wanted, (column.combine_chunks() for column in found.columns), strict=True))
+    columns = [read.get(one) for one in names]
+    spaced = not text.isascii() or quotes or any(blank in text for blank in _BLANKS)
+    if numbers is None and spaced:
         columns = [compute.utf8_trim_whitespace(column) for column in columns]
     return TextTable(name, dialect.names, columns, slowly, True, dialect)
 

@@ -298,6 +298,7 @@ def text_table(text: Text, asked: Any, reading: Reading) -> Table:
         lines = lines[:end]
     if (found := _numbers_only(lines, text.name, dialect)) is not None:
         return found
+    dialect.quoted = dialect.quoted or any('"' in line for line in lines)
     rows = list(delimited.rows_of(lines, dialect, text.name))
     return cell_table(rows, dialect, text.name, lines, left_out=left_out)
 

@@ -70,7 +70,7 @@ class Part:
         elif self.kind == "npy":
             yield from npy_rows(self.path, self.first, self.rows or 0, ROWS)
         else:
-            yield from Stream(self.path, reading=self.reading)
+            yield from Stream(self.path, reading=self.reading, numbers=columns)
 
 
 class Parts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import IO, Any
 
 from gradcli.tables import delimited
@@ -35,17 +35,22 @@ class Stream:
     """The batches of one or more files of the same columns. names: of the columns.
 
     done, size: bytes read and bytes in all, as far as they are known. Rows of another length than the others
-    are in the tables' `bad`.
+    are in the tables' `bad`. numbers: of texts, the columns that will be asked for, as numbers; () for all.
     """
 
     def __init__(
-        self, pattern: str, stdin: IO[Any] | None = None, reading: Reading | None = None
+        self,
+        pattern: str,
+        stdin: IO[Any] | None = None,
+        reading: Reading | None = None,
+        numbers: Sequence[str] = (),
     ) -> None:
         self.reading = reading or Reading()
         self.paths = matching(pattern)
         self.keys = folder_keys(pattern, self.paths)
         self.stdin, self.done = stdin, 0
         self.columns: list[str] | None = None  # of Parquet files, those that are read
+        self.numbers = tuple(numbers)
         self.size = sum(map(_size, self.paths)) if all(map(_size, self.paths)) else None
         self._batches = self._all()
         self._first = next(self._batches, None)
@@ -140,7 +145,7 @@ class Stream:
                 continue
             text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
             end = text.rfind("\n") + 1
-            while quotes and end and text.count('"', 0, end) % 2:
+            while quotes and '"' in text and end and text.count('"', 0, end) % 2:
                 end = text.rfind("\n", 0, end - 1) + 1
             text, rest = text[:end], text[end:]
             if len(rest) > 64 * BLOCK:
@@ -233,7 +238,8 @@ class Stream:
             body, waiting = self._without_end(waiting, dialect)
             if body:
                 yield self._cut(body, dialect, file.name, start)
-                start += body.count("\n")
+                if waiting:  # else the next text says its first line
+                    start += body.count("\n")
         if dialect is None:
             if not waiting.strip():
                 raise TableError(f"{file.name} is empty")
@@ -301,7 +307,10 @@ class Stream:
             return self._named(cell_table(rows, dialect, name, lines, first, lenient=True))
 
         # Arrow's import pays from a megabyte on; what it does not read as `slowly` does is not for it.
-        if first >= dialect.first_row and dialect.names and self.done > BLOCK:
+        pays = self.done > BLOCK or (self.numbers and (self.size or 0) > 2 * BLOCK)
+        if pays and self.numbers and first < dialect.first_row:  # the header is known by now
+            text, first = text[_above(text, dialect.first_row - first) :], dialect.first_row
+        if first >= dialect.first_row and dialect.names and pays:
             marked = any(
                 sign in text if sign == "#" else f"\n{sign}" in text or text[0] == sign
                 for sign in dialect.remarks
@@ -309,6 +318,11 @@ class Stream:
             if not marked:
                 from gradcli.tables.arrow import text_batch
 
+                if self.numbers and _can_be_numbers(dialect, self.numbers):
+                    found = text_batch(text, dialect, name, slowly, self.numbers)
+                    if found is not None:
+                        return found
+                    self.numbers = ()  # some cell is none: as text from here on
                 found = text_batch(text, dialect, name, slowly)
                 if found is not None:
                     return found
@@ -319,6 +333,12 @@ class Stream:
         if not table.names:
             table.names = [str(k) for k in range(1, table.width + 1)]
         return table
+
+
+def _can_be_numbers(dialect: Dialect, wanted: Sequence[str]) -> bool:
+    """Whether columns are found by their names, and numbers are written as Python writes them."""
+    names = dialect.names or []
+    return dialect.is_python and len(set(names)) == len(names) and set(wanted) <= set(names)
 
 
 def _above(text: str, count: int) -> int:

@@ -347,8 +347,10 @@ def stated_end(text: str, begin: int = 0) -> int | None:
 
     begin: the place of the first row.
     """
-    signs = (">>>", "***", "===")  # looked for first: faster than the pattern
-    if not any(sign in text and ("\n" + sign in text or text.startswith(sign)) for sign in signs):
+    for sign in ">*=":  # far faster than the pattern: first a letter, then the beginning of a line
+        if sign in text and (f"\n{sign * 3}" in text or text.startswith(sign * 3)):
+            break
+    else:
         return None
     found = _END.search(text, begin)
     return None if found is None else found.start()

@@ -171,3 +171,49 @@ def test_times_count_from_the_first_of_all_whoever_reads_a_part(
         "eval", "sum(x)", "--by-rows", "--x", f"@{tmp_path}/b.{ending}:t", "--time-origin=epoch"
     )
     assert float(days.stdout) == sum(map(float, epoch.stdout.strip("[]\n").split(", ")))
+
+
+CELLS = ["2.5", "-7", "1e5", "12345678901234567890", "0.1", "1e400"]
+OTHERS = ["abc", "", "nan", "1.5D3", " 12 ", "+5", "1_000", "0x10", '"7"', "inf"]
+
+
+def test_numbers_that_are_read_at_once_are_those_of_the_text() -> None:
+    """Arrow's own numbers of the columns that are wanted, or none where a cell is not a number for it."""
+    from gradcli.tables.arrow import text_batch
+    from gradcli.tables.delimited import Dialect
+
+    dialect = Dialect(",", False, "#")
+    dialect.names, dialect.width = ["a", "x", "y"], 3
+
+    def slowly() -> Any:
+        raise AssertionError("cell by cell")
+
+    for cells in (CELLS, *([*CELLS, other] for other in OTHERS)):
+        text = "".join(f"w{k},{cell},{k}\n" for k, cell in enumerate(cells))
+        found = text_batch(text, dialect, "t.csv", slowly, ["y", "x"])
+        if found is None:
+            assert cells[-1] in OTHERS
+        elif cells[-1] == "nan":
+            assert found._quickly(1) is None
+        else:
+            numbers = [float(cell.strip(' "')) for cell in cells]
+            np.testing.assert_array_equal(found.readable(1).numbers, numbers)
+            np.testing.assert_array_equal(found.readable(2).numbers, np.arange(len(cells)))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("cell", OTHERS)
+def test_a_cell_far_below_is_read_as_where_the_table_is_read_at_once(
+    cell: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "t.csv"
+    lines = [f"w{k},{k * 0.5},{k % 7}\n" for k in range(300_000)]
+    lines[-2] = f"w,{cell},3\n"
+    path.write_text("a,x,y\n" + "".join(lines))
+    by_rows = run("eval", "sum(x)", "--x", f"@{path}:x", "--by-rows")
+    whole = run("eval", "sum(x)", "--x", f"@{path}:x", "--whole")
+    assert by_rows.exit_code == whole.exit_code
+    if by_rows.exit_code:
+        assert by_rows.stderr == whole.stderr and "line 300000" in by_rows.stderr
+    else:
+        assert float(by_rows.stdout) == pytest.approx(float(whole.stdout), rel=1e-15)
