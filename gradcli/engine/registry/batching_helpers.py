@@ -24,6 +24,7 @@ from gradcli.engine.core.batched_arrays import (
     is_diagonal,
     moveaxis,
 )
+from gradcli.engine.core.declaration import Array, Ints
 from gradcli.engine.core.primitive import Primitive, VjpRules
 from gradcli.engine.core.tensor import wrap_dim
 from gradcli.engine.core.views import as_strided_array
@@ -40,7 +41,7 @@ def _as(way: str, primitive: Primitive, operands: list[Any], level: BatchLevel) 
     return BATCHING_WAYS[way](primitive, operands, level)
 
 
-def _in_order(every: Any, level: BatchLevel) -> Any:
+def _in_order(every: Array, level: BatchLevel) -> Any:
     """The results, copied if their entries are not contiguous, so that `view` works on them.
 
     Gradients and tangents (linear levels) are left as they are.
@@ -75,7 +76,7 @@ def of(rule: Callable[..., Any], *primitives: Callable[[], VjpRules]) -> Rule:
     return call
 
 
-def whole(one: Callable[[], VjpRules], dim: Any = 1) -> Rule:
+def whole(one: Callable[[], VjpRules], dim: Ints | int = 1) -> Rule:
     """Batching rule of a reduction of all elements, by the primitive `one()` that reduces a dimension."""
 
     def rule(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
@@ -309,12 +310,12 @@ def slope_of_shares(shares: Callable[[Any], Any], weighted: bool) -> Rule:
 
 
 # -- products -----------------------------------------------------------------------------------------
-def _of_rows(primitive: Primitive, rows: Any, other: Any) -> Any:
+def _of_rows(primitive: Primitive, rows: Array, other: Array) -> Any:
     """The product of the rows of all entries, stacked, with an operand that is not batched."""
     return rows_dot(rows, other) if suits(rows, other) else primitive.in_batch([rows, other])
 
 
-def _swapped(every: Any) -> Any:
+def _swapped(every: Array) -> Any:
     return moveaxis(every, every.ndim - 1, every.ndim - 2) if every.ndim > 1 else every
 
 
@@ -582,7 +583,7 @@ def embedded_back(primitive: Primitive, operands: list[Any], level: BatchLevel) 
     return made
 
 
-def _writable(x: Any, source: Any, level: BatchLevel) -> Any:
+def _writable(x: Array, source: Any, level: BatchLevel) -> Any:
     """`x` broadcast to the batches of the source that is written into it."""
     for more in sorted(batched_arrays.batch_of(source) - {level}, key=lambda each: each.number):
         x = batched_arrays.lifted(x, more)
@@ -661,18 +662,18 @@ def _channels_merged(value: Any, level: BatchLevel) -> Any:
     return every.reshape((items, level.size * channels, *rest))
 
 
-def _channels_apart(merged: Any, level: BatchLevel) -> Any:
+def _channels_apart(merged: Array, level: BatchLevel) -> Any:
     """The inverse of `_channels_merged`."""
     items, channels, *rest = merged.shape
     return moveaxis(merged.reshape((items, level.size, channels // level.size, *rest)), 1, 0)
 
 
-def _first_merged(value: Any, level: BatchLevel) -> Any:
+def _first_merged(value: Array, level: BatchLevel) -> Any:
     """All entries, the batch merged with the first dimension."""
     return full(value, level).reshape((level.size * value.shape[0], *value.shape[1:]))
 
 
-def _first_apart(merged: Any, level: BatchLevel) -> Any:
+def _first_apart(merged: Array, level: BatchLevel) -> Any:
     return merged.reshape((level.size, merged.shape[0] // level.size, *merged.shape[1:]))
 
 
@@ -809,7 +810,7 @@ def classes(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any
     return [found / weights if reduction == 1 else found, weights]
 
 
-def _own_weights(weight: Any, target: Any, ignored: int, level: BatchLevel) -> tuple[Any, Any]:
+def _own_weights(weight: Any, target: Array, ignored: int, level: BatchLevel) -> tuple[Any, Any]:
     """(the targets' weights if class weights are batched, else None; weights to pass to the primitive)."""
     if not is_batched(weight):
         return 1, weight
@@ -820,7 +821,7 @@ def _own_weights(weight: Any, target: Any, ignored: int, level: BatchLevel) -> t
     return chosen.reshape((level.size, *target.shape)), None
 
 
-def _items(x: Any, target: Any, level: BatchLevel) -> tuple[Any, Any]:
+def _items(x: Array, target: Array, level: BatchLevel) -> tuple[Any, Any]:
     """(scores, targets) of the items of all entries, stacked."""
     rest = x.shape if x.ndim == 1 else x.shape[1:]
     count = level.size if x.ndim == 1 else level.size * x.shape[0]
@@ -842,7 +843,7 @@ def classes_backward(primitive: Primitive, operands: list[Any], level: BatchLeve
     return primitive.in_batch(parts).reshape((level.size, *x.shape))
 
 
-def _to_items(each: Any, g: Any, shape: tuple[int, ...], level: BatchLevel) -> Any:
+def _to_items(each: Array, g: Array, shape: tuple[int, ...], level: BatchLevel) -> Any:
     """The gradient of each entry's loss, repeated for its items."""
     lead = (level.size, *(1,) * (len(shape) - g.ndim), *g.shape)
     return batched_arrays.broadcast_to(each.reshape(lead), (level.size, *shape))

@@ -456,7 +456,7 @@ def _ordered(primitive: Primitive, signature: Signature) -> bool:
     return ["input" if n == "self" else n for n in primitive.names] == _names(signature)
 
 
-def _in_order(target: Any, signature: Signature, by_name: bool) -> Target:
+def _in_order(target: Callable[..., Any], signature: Signature, by_name: bool) -> Target:
     """The target as a function of the signature's values in order."""
     names = _names(signature)
     if isinstance(target, Primitive):

@@ -22,8 +22,8 @@ PIECEWISE: dict[str, Any] = {"grad_output": itself, "self": zeros_like}
 def pair(
     name: str,
     node: str,
-    kernel: Any,
-    kernel_backward: Any,
+    kernel: Callable[..., Any],
+    kernel_backward: Callable[..., Any],
     backward: dict[str, Any],
     *,
     saves: str = "",
@@ -65,7 +65,7 @@ def passing(rule: VjpRules, names: str) -> VjpRules:
     return compiled(called, given, [f"return rule({given})"], {"rule": rule})
 
 
-def last(name: str, kernel: Any, arguments: str, **facts: Any) -> Primitive:
+def last(name: str, kernel: Callable[..., Any], arguments: str, **facts: Any) -> Primitive:
     """Define a derivative that cannot be differentiated again by these arguments."""
     rules = dict.fromkeys(arguments.split(), lambda g: g)
     return operator(kernel=kernel, node="NotImplemented", public=False, **facts)(
@@ -73,7 +73,7 @@ def last(name: str, kernel: Any, arguments: str, **facts: Any) -> Primitive:
     )
 
 
-def _rules(name: str, kernel: Any, rules: dict[str, Any]) -> type:
+def _rules(name: str, kernel: Callable[..., Any], rules: dict[str, Any]) -> type:
     """A class of VJP rules in its kernel's module, as `operator` decorates."""
     return type(name, (), rules | {"__module__": kernel.__module__})
 

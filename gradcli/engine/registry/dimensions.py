@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from gradcli.engine.core.basic_primitives import axes as axes
 from gradcli.engine.core.basic_primitives import numpy_dtype as numpy_dtype
+from gradcli.engine.core.declaration import Array, Ints
 from gradcli.engine.system.cascaded_sums import add_reduce
 
 
@@ -27,12 +29,12 @@ _SMALL = 4096  # elements that NumPy's own order is fast enough for
 multiply_reduce: Any = np.multiply.reduce
 
 
-def are_few(array: Any, axis: Any, small: int = _SMALL) -> bool:
+def are_few(array: Array, axis: Ints | int | None, small: int = _SMALL) -> bool:
     """Whether `axis` is the last one of a large array and has 2 to 16 elements."""
     return array.__class__ is np.ndarray and is_short(array.shape, axis, small)
 
 
-def is_short(shape: tuple[int, ...], axis: Any, small: int = _SMALL) -> bool:
+def is_short(shape: tuple[int, ...], axis: Ints | int | None, small: int = _SMALL) -> bool:
     """The same of an array's shape."""
     last = len(shape) - 1
     if prod(shape) <= small or last < 1:
@@ -40,12 +42,12 @@ def is_short(shape: tuple[int, ...], axis: Any, small: int = _SMALL) -> bool:
     return 1 < shape[-1] <= 16 and axis in (last, -1, (last,), (-1,))
 
 
-def _over_few(ufunc: Any) -> Any:
+def _over_few(ufunc: np.ufunc) -> Any:
     """A `ufunc.reduce` that transposes many short rows block by block: ten times faster on them."""
     reduce = add_reduce if ufunc is np.add else ufunc.reduce
     small = _SMALL if ufunc is np.add else _SMALL // 4  # NumPy's extrema are slower than its sums
 
-    def own(columns: Any, out: Any) -> None:
+    def own(columns: Array, out: Array) -> None:
         """Reduce over axis 0 in the order in which NumPy sums the elements of a row."""
         if ufunc is not np.add or len(columns) < 8:
             reduce(columns, axis=0, out=out)
@@ -56,7 +58,7 @@ def _over_few(ufunc: Any) -> Any:
         for rest in columns[8:] if len(columns) < 16 else ():
             np.add(out, rest, out=out)
 
-    def call(array: Any, axis: Any = None, **options: Any) -> Any:
+    def call(array: Array, axis: Ints | int | None = None, **options: Any) -> Any:
         if array.size <= small:
             return reduce(array, axis=axis, **options)
         out = options.get("out")
@@ -89,7 +91,7 @@ OVER_FEW: dict[Any, Any] = {
 }
 
 
-def as_dims(dim: Any) -> Any:
+def as_dims(dim: Ints | int | None) -> Any:
     """A parameter `int[1] dim` as PyTorch saves it: a tuple, or None."""
     return (dim,) if isinstance(dim, int) else dim
 
@@ -101,7 +103,7 @@ def count(shape: tuple[int, ...], dim: tuple[int, ...] | None) -> int:
     return prod([shape[d] for d in dim])
 
 
-def integers(value: Any) -> bool:
+def integers(value: Array) -> bool:
     """True for bool and integer arrays, which are summed in int64."""
     return value.dtype.kind in "biu"
 
@@ -110,12 +112,12 @@ class _Signed(int):
     """An integer that PyTorch saves as a Scalar, and shows with its sign."""
 
 
-def signed(number: Any) -> Any:
+def signed(number: float | None) -> Any:
     """`number` as an option that a node shows as it is."""
     return _Signed(number) if type(number) is int and number < 0 else number
 
 
-def describe(function: Any, name: str, doc: str, module: str) -> None:
+def describe(function: Callable[..., Any], name: str, doc: str, module: str) -> None:
     """Set the name, docstring and module of a function that another one made."""
     function.__name__ = function.__qualname__ = name
     function.__doc__, function.__module__ = doc, module

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gradcli.engine.core import modes
+from gradcli.engine.core.declaration import Array, Number
 from gradcli.engine.core.device import used
 from gradcli.engine.core.tensor import ONLY_FLOATING, Tensor, wrap
 from gradcli.engine.registry.argument_errors import type_name
@@ -46,7 +47,13 @@ def makes(*signatures: str, method: bool = False, **facts: Any) -> Callable[[F],
             return finish(public, array, requires_grad, device, layout, pin_memory)
 
         def make_by_name(
-            *, dtype: Any, layout: Any, device: Any, pin_memory: Any, requires_grad: Any, **own: Any
+            *,
+            dtype: dtypes.dtype | None,
+            layout: Any,
+            device: Any,
+            pin_memory: bool,
+            requires_grad: bool,
+            **own: Any,
         ) -> Tensor:
             if "input" in own:
                 tensor_argument(public, own["input"])
@@ -60,7 +67,7 @@ def makes(*signatures: str, method: bool = False, **facts: Any) -> Callable[[F],
     return decorate
 
 
-def kind_of(name: str, dtype: Any, default: Kind | None = None) -> Any:
+def kind_of(name: str, dtype: dtypes.dtype | None, default: Kind | None = None) -> Any:
     """The NumPy dtype for a `dtype` argument; `default` for None."""
     if dtype is None:
         return default
@@ -72,11 +79,11 @@ def kind_of(name: str, dtype: Any, default: Kind | None = None) -> Any:
 
 def finish(
     name: str,
-    array: Any,
-    requires_grad: Any = False,
+    array: Array,
+    requires_grad: bool = False,
     device: Any = None,
     layout: Any = None,
-    pin_memory: Any = False,
+    pin_memory: bool = False,
 ) -> Tensor:
     """The tensor over a new array, after checks of the options that all factory functions have."""
     if device is not None:
@@ -119,7 +126,7 @@ def tensor_argument(name: str, value: Any, argument: str = "input", position: in
     return value
 
 
-def number(name: str, value: Any, argument: str, position: int) -> Any:
+def number(name: str, value: Tensor | Number, argument: str, position: int) -> Any:
     """A Python number from a number, a NumPy scalar or a 0-d tensor without a graph."""
     if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
         return value
@@ -132,7 +139,7 @@ def number(name: str, value: Any, argument: str, position: int) -> Any:
     )
 
 
-def real(name: str, value: Any, argument: str, position: int | None = None) -> float:
+def real(name: str, value: float, argument: str, position: int | None = None) -> float:
     """A Python float from what `number` accepts; TypeError for complex numbers."""
     if isinstance(value, Tensor) and value.array.ndim == 0 and not value.requires_grad:
         value = value.array.item()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from gradcli.engine.core.declaration import Ints
+from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.schema import said
 from gradcli.engine.registry.table import VjpRules, overloads
 
@@ -16,7 +18,7 @@ class ReturnType(tuple[Any, ...]):
     __slots__ = ()
     fields: tuple[str, ...] = ()
 
-    def __new__(cls, items: Any) -> Any:
+    def __new__(cls, items: Ints | Sequence[Tensor]) -> Any:
         """Make it from a sequence with one item for each name."""
         if not hasattr(items, "__iter__"):
             raise TypeError("constructor requires a sequence")

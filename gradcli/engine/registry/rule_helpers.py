@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from operator import matmul as matmul
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from gradcli.engine.core.basic_primitives import expand as expand
 from gradcli.engine.core.basic_primitives import is_complex as is_complex
 from gradcli.engine.core.basic_primitives import unsqueeze_dims as unsqueeze_dims
 from gradcli.engine.core.batched_arrays import BatchedArray, anywhere, zeros_of
+from gradcli.engine.core.declaration import Array, DType, Ints, Number, Shape, Value
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry.table import resolve
 from gradcli.engine.system import dtypes
@@ -25,13 +26,16 @@ from gradcli.engine.system.array_memory import ARRAYS, Numberless, in_order, lai
 from gradcli.engine.system.cascaded_sums import add_reduce
 from gradcli.engine.system.dtypes import scalar_name
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs  # in typing from Python 3.13 on
 
-def is_array(value: Any) -> bool:
+
+def is_array(value: Value) -> TypeIs[Array]:
     """True for NumPy arrays and scalars, on which rules run without a graph."""
     return isinstance(value, ARRAYS)
 
 
-def unrecorded(value: Any) -> bool:
+def unrecorded(value: Value) -> TypeIs[Array]:
     """Whether a rule that gets this value runs on plain arrays: no graph, batch or trace.
 
     It may then use saved values where PyTorch would record an operation, write in place, or compute the
@@ -40,7 +44,7 @@ def unrecorded(value: Any) -> bool:
     return isinstance(value, ARRAYS)
 
 
-def is_python_number(value: Any) -> bool:
+def is_python_number(value: object) -> bool:
     """True for Python numbers, which are weak in promotion; False for NumPy's."""
     return isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
 
@@ -50,7 +54,7 @@ def dtype_of(value: Any) -> Any:
     return value.array.dtype if isinstance(value, Tensor) else value.dtype
 
 
-def raise_on_second(message: str, when: Any, value: Any) -> Any:
+def raise_on_second(message: str, when: Any, value: Value) -> Any:
     """The gradient `value`; differentiating it again raises `message` if `when` holds anywhere."""
     from gradcli.engine.core.custom_function import delayed_error
 
@@ -68,7 +72,7 @@ def zeros_like(value: Any) -> Any:
     return value.zeros_like()
 
 
-def new_zeros(value: Any, shape: tuple[int, ...]) -> Any:
+def new_zeros(value: Value, shape: Shape) -> Any:
     """Zeros of a shape, of the dtype of an array or tensor; never part of a graph."""
     if isinstance(value, Tensor):
         return wrap(zeros_of(value.array, shape))
@@ -77,7 +81,7 @@ def new_zeros(value: Any, shape: tuple[int, ...]) -> Any:
     return np.zeros(shape, value.dtype)
 
 
-def masked_fill(value: Any, mask: Any, number: Any) -> Any:
+def masked_fill(value: Any, mask: Value, number: Number) -> Any:
     """`number` where the mask is true, else `value`."""
     if is_array(value):
         return np.where(mask, value.dtype.type(number), value)[()]
@@ -110,7 +114,7 @@ def _by_bits(condition: Any, value: Any, there: bool) -> Any:
     return np.bitwise_and(mask, value.view(word), out=mask).view(value.dtype)
 
 
-def where(condition: Any, a: Any, b: Any) -> Any:
+def where(condition: Any, a: Value | Number, b: Value | Number) -> Any:
     """`a` where the condition is true, else `b`; 0-d results are NumPy scalars."""
     if type(condition) is np.ndarray and condition.size >= _MANY:
         for kept, other, above in ((a, b, True), (b, a, False)):
@@ -120,7 +124,9 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     return found[()] if type(found) is np.ndarray and not found.ndim else found
 
 
-def refuse_if(wrong: Any, words: str, *values: Any, error: type[Exception] = RuntimeError) -> None:
+def refuse_if(
+    wrong: object, words: str, *values: Any, error: type[Exception] = RuntimeError
+) -> None:
     """Raise an error in PyTorch's words if something is wrong; `{}` in them stand for the values."""
     if wrong:
         raise error(words.format(*values) if values else words)
@@ -134,7 +140,7 @@ def check_numbers(check: Callable[..., None], array: Any, *facts: Any) -> None:
         check(array, *facts)
 
 
-def implemented(name: str, array: Any, chars: str) -> None:
+def implemented(name: str, array: Array | DType, chars: str) -> None:
     """Raise PyTorch's NotImplementedError for an array (or dtype) that a kernel does not support.
 
     chars: NumPy's characters of the dtypes it supports, as "efd" for floats and "l" for int64.
@@ -152,7 +158,7 @@ def expect_alike(first: Any, *others: Any) -> None:
             raise RuntimeError(f"expected scalar type {wanted} but found {found}")
 
 
-def expect_long(targets: Any) -> None:
+def expect_long(targets: Array) -> None:
     """Raise PyTorch's RuntimeError unless class targets are int64."""
     expect_alike(np.int64(0), targets)
 
@@ -173,14 +179,14 @@ MINUS_BOOL = (
 )
 
 
-def minus(value: Any) -> Any:
+def minus(value: Value) -> Any:
     """`-value`; RuntimeError, in PyTorch's words, for bools."""
     if is_array(value) and value.dtype.kind == "b":
         raise RuntimeError(MINUS_BOOL)
     return -value
 
 
-def unsqueeze(value: Any, dim: int) -> Any:
+def unsqueeze(value: Value, dim: int) -> Any:
     """`value` with a dimension of size 1 at `dim`."""
     if is_array(value):
         shape = list(value.shape)
@@ -189,14 +195,14 @@ def unsqueeze(value: Any, dim: int) -> Any:
     return value.unsqueeze(dim)
 
 
-def narrow(value: Any, dim: int, start: int, length: int) -> Any:
+def narrow(value: Value, dim: int, start: int, length: int) -> Any:
     """`length` positions of a dimension, from `start`."""
     if is_array(value):
         return value[(slice(None),) * (dim % value.ndim) + (slice(start, start + length),)]
     return value.narrow(dim, start, length)
 
 
-def flip(value: Any, dim: int) -> Any:
+def flip(value: Value, dim: int) -> Any:
     """`value` with one dimension reversed."""
     if not is_array(value):
         return value.flip(dim)
@@ -212,14 +218,14 @@ def cat(values: list[Any], dim: int) -> Any:
     return resolve("cat")(values, dim)
 
 
-def cast(value: Any, dtype: Any) -> Any:
+def cast(value: Value, dtype: DType) -> Any:
     """`value` cast to a NumPy dtype; itself if it has that dtype."""
     if is_array(value):
         return value if value.dtype == dtype else value.astype(dtype)
     return value if data(value).dtype == dtype else value.to(dtypes.of(dtype))
 
 
-def is_traced(value: Any) -> bool:
+def is_traced(value: Value) -> bool:
     """Whether it is recorded in a trace, whose formula holds for other numbers as well."""
     return hasattr(data(value), "cell")
 
@@ -229,7 +235,7 @@ def data(value: Any) -> Any:
     return getattr(value, "array", value)
 
 
-def numbers(value: Any) -> Any:
+def numbers(value: Value) -> Any:
     """The values of an array or tensor, for checks in a rule that no trace records.
 
     For an array of a trace, these are the values in the run that is traced.
@@ -238,18 +244,18 @@ def numbers(value: Any) -> Any:
     return array if isinstance(array, BatchedArray) else laid_out(array)
 
 
-def scale_by_count(g: Any, mask: Any, dim: tuple[int, ...]) -> Any:
+def scale_by_count(g: Value, mask: Value, dim: Ints) -> Any:
     """The gradient, divided evenly among the elements of the mask."""
     return (g / _count_true(mask, dim)) * mask
 
 
-def _count_true(mask: Any, dim: tuple[int, ...]) -> Any:
+def _count_true(mask: Value, dim: Ints) -> Any:
     if is_array(mask):
         return add_reduce(mask, (dim or None) if mask.ndim else None, np.int64, True)
     return mask.sum(dim, True)
 
 
-def zeros_in(value: Any) -> int:
+def zeros_in(value: Value) -> int:
     """The number of zero elements; at most 1 is reported for a batch."""
     if isinstance(data(value), BatchedArray):
         return int(anywhere(data(value) == 0))
@@ -257,7 +263,7 @@ def zeros_in(value: Any) -> int:
     return int(found.size - np.count_nonzero(found)) if is_array(found) else 0
 
 
-def over(g: Any, divisor: Any, by: Any) -> Any:
+def over(g: Value, divisor: Value, by: Value) -> Any:
     """`g / divisor`, and zero where `by` is zero, because the divisor is zero there.
 
     Forward mode transposes this and divides first, so known zeros in the divisor are replaced by ones.
@@ -268,7 +274,7 @@ def over(g: Any, divisor: Any, by: Any) -> Any:
     return masked_fill(g / divisor, zero, 0)
 
 
-def by_zeros(value: Any, without: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
+def by_zeros(value: Value, without: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
     """`without()` if no element is zero, else `otherwise()`; in a trace, by the values of the traced run."""
     array: Any = data(value)
     recorded = isinstance(array, Numberless)
@@ -278,12 +284,12 @@ def by_zeros(value: Any, without: Callable[[], Any], otherwise: Callable[[], Any
     return otherwise() if zeros_in(value) else without()
 
 
-def constant(array: Any, beside: Any) -> Any:
+def constant(array: Array | np.generic, beside: Value) -> Any:
     """An array that a rule computed, as an operand beside an array or a tensor."""
     return wrap(array) if isinstance(beside, Tensor) else array
 
 
-def _places(value: Any, dim: int, index: Any) -> Any:
+def _places(value: Array, dim: int, index: Any) -> Any:
     """Where in memory the elements lie that `index` names along the last dim; None if that is not all."""
     last = (
         type(value) is type(index) is np.ndarray and dim in (-1, value.ndim - 1) and value.ndim > 0
@@ -294,7 +300,7 @@ def _places(value: Any, dim: int, index: Any) -> Any:
     return index + np.arange(0, value.size, size).reshape(*rest, 1) if rest else index
 
 
-def gather(value: Any, dim: int, index: Any) -> Any:
+def gather(value: Value, dim: int, index: Any) -> Any:
     """The elements that `index` names along a dimension."""
     if is_array(value):
         # `take_along_axis` has NumPy make an index of each axis
@@ -303,7 +309,7 @@ def gather(value: Any, dim: int, index: Any) -> Any:
     return value.gather(dim, index)
 
 
-def scatter(value: Any, shape: tuple[int, ...], dim: int, index: Any) -> Any:
+def scatter(value: Value, shape: Shape, dim: int, index: Any) -> Any:
     """Zeros of a shape, with the elements of `value` at the positions `index` along a dimension."""
     if is_array(value):
         if not shape:
@@ -318,7 +324,7 @@ def scatter(value: Any, shape: tuple[int, ...], dim: int, index: Any) -> Any:
     return wrap(np.zeros(shape, data(value).dtype)).scatter(dim, index, value)
 
 
-def scatter_add(value: Any, shape: tuple[int, ...], dim: int, index: Any) -> Any:
+def scatter_add(value: Value, shape: Shape, dim: int, index: Any) -> Any:
     """As `scatter`; elements at the same position are summed."""
     if is_array(value):
         if not value.ndim:
@@ -333,19 +339,19 @@ def scatter_add(value: Any, shape: tuple[int, ...], dim: int, index: Any) -> Any
     return wrap(np.zeros(shape, data(value).dtype)).scatter_add(dim, index, value)
 
 
-def total(value: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def total(value: Any, dim: Ints | int | None = None, keepdim: bool = False) -> Any:
     """The sum along dimensions; None: of all elements."""
     if is_array(value):
         return add_reduce(value, dim, None, keepdim)
     return value.sum() if dim is None else value.sum(dim, keepdim)
 
 
-def running_sum(value: Any, dim: int) -> Any:
+def running_sum(value: Value, dim: int) -> Any:
     """The cumulative sum along a dimension."""
     return np.add.accumulate(value, axis=dim) if is_array(value) else value.cumsum(dim)
 
 
-def mean(value: Any, dim: Any) -> Any:
+def mean(value: Value, dim: Ints | int) -> Any:
     """The mean along dimensions, which are kept with size 1."""
     if not is_array(value):
         return value.mean(dim, True)
@@ -355,19 +361,19 @@ def mean(value: Any, dim: Any) -> Any:
     return found if wide is None else found.astype(value.dtype)
 
 
-def transposed(value: Any, dim0: int, dim1: int) -> Any:
+def transposed(value: Value, dim0: int, dim1: int) -> Any:
     """`value` with two dimensions exchanged."""
     return value.swapaxes(dim0, dim1) if is_array(value) else value.transpose(dim0, dim1)
 
 
-def contiguous(value: Any) -> Any:
+def contiguous(value: Value) -> Any:
     """`value`, copied if it is not contiguous."""
     if not is_array(value):
         return value.contiguous()
     return in_order(value)
 
 
-def turned(value: Any) -> Any:
+def turned(value: Value) -> Any:
     """`value` with its last two dimensions exchanged; a tensor becomes contiguous, as in PyTorch."""
     return value.swapaxes(-1, -2) if is_array(value) else value.mT.contiguous()
 
@@ -386,7 +392,7 @@ def in_single(kernel: Callable[..., Any]) -> Callable[..., Any]:
     """A kernel that computes float16 in float32 and rounds the result once, as PyTorch's kernels do."""
 
     @wraps(kernel)
-    def call(self: Any, *options: Any, **named: Any) -> Any:
+    def call(self: Value, *options: Any, **named: Any) -> Any:
         if self.dtype != np.float16:
             return kernel(self, *options, **named)
         return kernel(self.astype(np.float32), *options, **named).astype(np.float16)
@@ -394,14 +400,14 @@ def in_single(kernel: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def shared(value: Any, n: Any) -> Any:
+def shared(value: Value, n: Any) -> Any:
     """value / n, n a count: half precision, which has no numbers above 65504, divides in single."""
     if getattr(value, "dtype", None) == np.float16 and is_array(value):
         return (value.astype(np.float32) / np.float32(n)).astype(np.float16)
     return value / n
 
 
-def above(value: Any, low: Any) -> Any:
+def above(value: Value, low: Any) -> Any:
     """`maximum(value, low)`; of equal operands the element of `value`, since zeros have signs.
 
     NumPy returns the second of equal operands, but the first for float16.
@@ -409,17 +415,17 @@ def above(value: Any, low: Any) -> Any:
     return np.maximum(value, low) if value.dtype == np.float16 else np.maximum(low, value)
 
 
-def below(value: Any, high: Any) -> Any:
+def below(value: Value, high: Any) -> Any:
     """`minimum(value, high)`; of equal operands the element of `value`."""
     return np.minimum(value, high) if value.dtype == np.float16 else np.minimum(high, value)
 
 
-def at_least(value: Any, low: float) -> Any:
+def at_least(value: Value, low: float) -> Any:
     """`maximum(value, low)`."""
     return np.maximum(value, low) if is_array(value) else value.clamp_min(low)
 
 
-def diag_embed(value: Any) -> Any:
+def diag_embed(value: Value) -> Any:
     """Matrices with the last dimension of `value` on their diagonals."""
     if not is_array(value):
         return value.diag_embed()

@@ -41,11 +41,12 @@ for the usual classes of arguments, `Parser.general` for all others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from gradcli.engine.core.declaration import Ints
 from gradcli.engine.core.device import device, layout
 from gradcli.engine.core.generated_calls import MISSING
 from gradcli.engine.core.tensor import Tensor
@@ -105,7 +106,7 @@ def _is_scalar(value: Any) -> bool:
     return isinstance(value, (complex, np.complexfloating)) or _is_float(value)
 
 
-def _is_bool(value: Any) -> bool:
+def _is_bool(value: float | str | None) -> bool:
     return isinstance(value, (bool, np.bool_))
 
 
@@ -151,7 +152,7 @@ _QUICK = {  # the usual classes, as an expression over a value
 }
 
 
-def _ints(values: Any) -> bool:
+def _ints(values: Ints | Sequence[Tensor]) -> bool:
     return all(v.__class__ is int for v in values)
 
 

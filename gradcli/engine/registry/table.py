@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.engine.core import OfEngine, declaration, generated_calls, tensor
-from gradcli.engine.core.declaration import said, sample_calls
+from gradcli.engine.core.declaration import Number, Value, said, sample_calls
 from gradcli.engine.core.primitive import PRIMITIVES as PRIMITIVES
 from gradcli.engine.core.primitive import Primitive as Primitive
 from gradcli.engine.core.primitive import VjpRules as VjpRules
@@ -339,7 +339,7 @@ def overloads(
 def _parsed(
     public: str,
     parser: Parser,
-    target: Any,
+    target: Callable[..., Any],
     module: str,
     primitives: tuple[Primitive, ...],
     *,
@@ -578,7 +578,7 @@ def _attach() -> None:
 _attach()
 
 
-def lift(number: Any) -> Tensor:
+def lift(number: float) -> Tensor:
     """A 0-d tensor of a number, in the default dtype (or its complex dtype); a bool stays bool."""
     if isinstance(number, bool):
         return wrap(np.bool_(number))
@@ -608,7 +608,7 @@ def is_analytic(primitive: Primitive) -> bool:
 _OPERANDS = (Tensor, bool, int, float, complex, np.ndarray, np.generic)
 
 
-def is_operand(value: Any) -> bool:
+def is_operand(value: Value | Number | str) -> bool:
     """True for a value that can be an operand beside a tensor."""
     return isinstance(value, _OPERANDS) or hasattr(value, "__operator__")
 

@@ -496,8 +496,7 @@ def _of_powers(exponent: Iterable[tuple[Factor, Rational]]) -> bool:
 def applied(word: str, args: list[Product]) -> Product:
     """A function of the language of products, by the identities that the reading uses."""
     p = args[0]
-    known = _read_as(DEFINED, word, p)
-    if known is not None:
+    if word in DEFINED and (known := _read_as(DEFINED[word], p)) is not None:
         return known
     if word in ODD | EVEN:
         if not p.number:
@@ -505,8 +504,7 @@ def applied(word: str, args: list[Product]) -> Product:
         if _leads_negative(p):
             found = applied(word, [p.scaled(-1)])
             return found.scaled(-1) if word in ODD else found
-    known = _read_as(READ, word, p)
-    if known is not None:
+    if word in READ and (known := _read_as(READ[word], p)) is not None:
         return known
     known = turned(word, p) or _of_inverse(word, p)
     if known is not None:
@@ -530,9 +528,9 @@ def applied(word: str, args: list[Product]) -> Product:
     return Product(1, {generator("call", word, tuple(a.key for a in args)): 1})
 
 
-def _read_as(table: Meanings, word: str, p: Product) -> Product | None:
-    """What the first entry of a table makes of a function of p whose option the reading has."""
-    for option, wanted, form in table.get(word, ()):
+def _read_as(entries: Entries, p: Product) -> Product | None:
+    """What the first entry makes of a function of p whose option the reading has."""
+    for option, wanted, form in entries:
         if not option or getattr(reading, option) is wanted:
             found = form(p)
             if found is not None:
@@ -559,7 +557,8 @@ def _quotient(tail: str) -> Callable[[Product], Product]:
 
 
 # What a function is by others: (the option of the reading, its value, the form), the first that applies.
-Meanings = dict[str, tuple[tuple[str, Any, Callable[[Product], Product | None]], ...]]
+Entries = tuple[tuple[str, Any, Callable[[Product], Product | None]], ...]
+Meanings = dict[str, Entries]
 # Before the sign of the argument is looked at …
 DEFINED: Meanings = {
     "exp": (("", None, exp),),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.declaration import Number
+from gradcli.engine.core.declaration import Ints, Number
 from gradcli.engine.core.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.registry.dimensions import as_dims, axes
 from gradcli.engine.registry.rule_helpers import data, refuse_if
@@ -195,7 +195,7 @@ def _by_step(y: Tensor, step: float, dim: int, edge_order: int) -> Any:
     return div_scalar(first, step), div_scalar(center, 2), div_scalar(last, step)
 
 
-def _spacings(input: Tensor, spacing: Any, dims: tuple[int, ...], given: bool) -> list[Any]:
+def _spacings(input: Tensor, spacing: Any, dims: Ints, given: bool) -> list[Any]:
     """The spacing of each dimension: numbers, or tensors of abscissas."""
     if spacing is None:
         spacing = 1.0

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.declaration import Array, DType, Ints, Value
+from gradcli.engine.core.declaration import Array, DType, Ints, Shape, Value
 from gradcli.engine.core.tensor import Tensor, sized_dim, wrap_dim
 from gradcli.engine.registry.factory_arguments import OPTIONS, makes, nonnegative
 from gradcli.engine.registry.rule_helpers import constant, data, refuse_if
@@ -148,7 +148,7 @@ def _promoted(x: Tensor, to_complex: bool) -> Any:
     return x if kind == _kind(x) else x.to(dtypes.of(kind))
 
 
-def _resized(x: Tensor, dims: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
+def _resized(x: Tensor, dims: Ints, sizes: Shape) -> Any:
     """Dimensions cut or padded with zeros to sizes (-1: as they are)."""
     pad = [0] * (2 * x.ndim)
     needed = False
@@ -414,7 +414,7 @@ _FREQUENCIES = f"int n, float d=1.0, *, Tensor out=None, {OPTIONS})"
 
 
 @makes(f"fft_fftfreq({_FREQUENCIES}", name="fft.fftfreq", samples="(5)")
-def fftfreq(n: int, d: float, kind: np.dtype[Any] | None) -> Array:
+def fftfreq(n: int, d: float, kind: DType | None) -> Array:
     """The frequencies of fft's coefficients."""
     (count,) = nonnegative("fft_fftfreq", (n,))
     values = np.fft.fftfreq(count, d) if count else np.zeros(0)
@@ -422,6 +422,6 @@ def fftfreq(n: int, d: float, kind: np.dtype[Any] | None) -> Array:
 
 
 @makes(f"fft_rfftfreq({_FREQUENCIES}", name="fft.rfftfreq", samples="(5)")
-def rfftfreq(n: int, d: float, kind: np.dtype[Any] | None) -> Array:
+def rfftfreq(n: int, d: float, kind: DType | None) -> Array:
     """The frequencies of rfft's coefficients."""
     return (np.arange(n // 2 + 1) / (n * d)).astype(kind or dtypes.default.real)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.declaration import Array
+from gradcli.engine.core.declaration import Array, DType
 from gradcli.engine.core.tensor import wrap
 from gradcli.engine.registry.factory_arguments import OPTIONS, makes
 from gradcli.engine.registry.rule_helpers import refuse_if
@@ -17,11 +16,9 @@ from gradcli.engine.system import dtypes
 
 FAMILY = "new"  # as `ops` calls it
 
-Kind = np.dtype[Any]
-
 
 def _window(
-    name: str, size: int, periodic: bool, kind: Kind | None, of: Callable[[Array, int], Array]
+    name: str, size: int, periodic: bool, kind: DType | None, of: Callable[[Array, int], Array]
 ) -> Array:
     """A window of a size: of the numbers 0, 1, … and how many there are; one more, if periodic, is cut."""
     kind = kind or dtypes.default.real
@@ -53,7 +50,7 @@ _LENGTH = "int window_length, bool periodic=True"
 
 
 @makes(f"hann_window({_LENGTH}, *, {OPTIONS})", samples="(5); (4, False)")
-def hann_window(window_length: int, periodic: bool, kind: Kind | None) -> Array:
+def hann_window(window_length: int, periodic: bool, kind: DType | None) -> Array:
     """0.5 - 0.5 cos(2 pi n/N)."""
     return _window(
         "hann_window", window_length, periodic, kind, lambda n, c: _cosines(n, c, (0.5, -0.5))
@@ -65,7 +62,7 @@ def hann_window(window_length: int, periodic: bool, kind: Kind | None) -> Array:
     samples="(5); (4, False)",
 )
 def hamming_window(
-    window_length: int, periodic: bool, alpha: float, beta: float, kind: Kind | None
+    window_length: int, periodic: bool, alpha: float, beta: float, kind: DType | None
 ) -> Array:
     """alpha - beta cos(2 pi n/N)."""
     return _window(
@@ -74,7 +71,7 @@ def hamming_window(
 
 
 @makes(f"blackman_window({_LENGTH}, *, {OPTIONS})", samples="(5); (4, False)")
-def blackman_window(window_length: int, periodic: bool, kind: Kind | None) -> Array:
+def blackman_window(window_length: int, periodic: bool, kind: DType | None) -> Array:
     """0.42 - 0.5 cos(2 pi n/N) + 0.08 cos(4 pi n/N)."""
     return _window(
         "blackman_window",
@@ -86,7 +83,7 @@ def blackman_window(window_length: int, periodic: bool, kind: Kind | None) -> Ar
 
 
 @makes(f"bartlett_window({_LENGTH}, *, {OPTIONS})", samples="(5); (4, False)")
-def bartlett_window(window_length: int, periodic: bool, kind: Kind | None) -> Array:
+def bartlett_window(window_length: int, periodic: bool, kind: DType | None) -> Array:
     """A triangle: 1 - |2 n/N - 1|."""
 
     def triangle(numbers: Array, count: int) -> Array:
@@ -98,7 +95,7 @@ def bartlett_window(window_length: int, periodic: bool, kind: Kind | None) -> Ar
 
 
 @makes(f"kaiser_window({_LENGTH}, float beta=12.0, *, {OPTIONS})", samples="(5); (4, False, 6.0)")
-def kaiser_window(window_length: int, periodic: bool, beta: float, kind: Kind | None) -> Array:
+def kaiser_window(window_length: int, periodic: bool, beta: float, kind: DType | None) -> Array:
     """i0(beta sqrt(1 - (2 n/N - 1)**2)) / i0(beta)."""
 
     def bessel(numbers: Array, count: int) -> Array:

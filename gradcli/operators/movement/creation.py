@@ -11,7 +11,7 @@ import numpy as np
 
 import gradcli.engine.system.budget as budget
 from gradcli.engine.core.batched_arrays import is_batched, zeros_of
-from gradcli.engine.core.declaration import Array, DType, Number, Shape
+from gradcli.engine.core.declaration import Array, DType, Ints, Number, Shape
 from gradcli.engine.core.device import used
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry.factory_arguments import (
@@ -30,8 +30,6 @@ from gradcli.engine.system.dtypes import scalar_name
 from gradcli.engine.system.fma import fma32, fma64
 from gradcli.operators.movement import legacy_constructors, nested_data
 from gradcli.operators.movement.strides import empty_as
-
-Kind = np.dtype[Any]
 
 _COPY = (
     "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
@@ -177,19 +175,19 @@ def _forward(array: Array) -> Array:
 
 # -- filled ---------------------------------------------------------------------------------------
 @makes(f"scalar_tensor(Scalar s, *, {OPTIONS})", samples="(3)")
-def scalar_tensor(s: Number, kind: Kind | None) -> Array:
+def scalar_tensor(s: Number, kind: DType | None) -> Array:
     """A 0-d tensor of a number; of the default dtype, whatever the number."""
     return np.asarray(dtypes.checked(s, kind or dtypes.default.real))
 
 
 @makes(f"zeros(int[] size, *, Tensor out=None, {OPTIONS})", samples="(2, 3)")
-def zeros(size: tuple[int, ...], kind: Kind | None) -> Array:
+def zeros(size: Shape, kind: DType | None) -> Array:
     """Zeros; the size is given as ints or as one sequence."""
     return np.zeros(nonnegative("zeros", size), kind or dtypes.default.real)
 
 
 @makes(f"ones(int[] size, *, Tensor out=None, {OPTIONS})", samples="(2, 3)")
-def ones(size: tuple[int, ...], kind: Kind | None) -> Array:
+def ones(size: Shape, kind: DType | None) -> Array:
     """Ones; the size is given as ints or as one sequence."""
     return np.ones(nonnegative("ones", size), kind or dtypes.default.real)
 
@@ -198,18 +196,18 @@ def ones(size: tuple[int, ...], kind: Kind | None) -> Array:
     f"empty(int[] size, *, MemoryFormat? memory_format=None, Tensor out=None, {OPTIONS})",
     samples="(2, 3)",
 )
-def empty(size: tuple[int, ...], memory_format: Any, kind: Kind | None) -> Array:
+def empty(size: Shape, memory_format: Any, kind: DType | None) -> Array:
     """A tensor to be filled; here it starts with zeros, so that runs repeat."""
     return np.zeros(nonnegative("empty", size), kind or dtypes.default.real)
 
 
 @makes(f"empty_strided(int[] size, int[] stride, *, {OPTIONS})")
-def empty_strided(size: tuple[int, ...], stride: tuple[int, ...], kind: Kind | None) -> Array:
+def empty_strided(size: Shape, stride: Ints, kind: DType | None) -> Array:
     """A tensor to be filled, with the strides given in elements."""
     return _strided(size, stride, kind or dtypes.default.real)
 
 
-def _strided(size: tuple[int, ...], stride: tuple[int, ...], kind: Kind) -> Array:
+def _strided(size: Shape, stride: Ints, kind: DType) -> Array:
     shape = nonnegative("empty_strided", size)
     if len(shape) != len(stride):
         raise RuntimeError(
@@ -229,7 +227,7 @@ def _strided(size: tuple[int, ...], stride: tuple[int, ...], kind: Kind) -> Arra
 @makes(
     f"full(int[] size, Scalar fill_value, *, Tensor out=None, {OPTIONS})", samples="((2, 3), 1.5)"
 )
-def full(size: tuple[int, ...], fill_value: Number, kind: Kind | None) -> Array:
+def full(size: Shape, fill_value: Number, kind: DType | None) -> Array:
     """A tensor of one number, whose type decides the dtype unless given."""
     kind = kind or dtypes.number_dtype(fill_value)
     return np.full(nonnegative("full", size), dtypes.checked(fill_value, kind), kind)
@@ -239,7 +237,7 @@ _LIKE = f"MemoryFormat? memory_format=None, {OPTIONS})"
 
 
 def _like(name: str, value: int, doc: str, numpy: Any = None) -> Any:
-    def filled(input: Tensor, memory_format: Any, kind: Kind | None) -> Array:
+    def filled(input: Tensor, memory_format: Any, kind: DType | None) -> Array:
         return _filled_like(input, value, kind)
 
     filled.__doc__ = doc
@@ -259,12 +257,12 @@ empty_like = _like(
 
 
 @makes(f"full_like(Tensor input, Scalar fill_value, *, {_LIKE}", samples="(randn(2, 3), 1.5)")
-def full_like(input: Tensor, fill_value: Number, memory_format: Any, kind: Kind | None) -> Array:
+def full_like(input: Tensor, fill_value: Number, memory_format: Any, kind: DType | None) -> Array:
     """One number in the shape, dtype and layout of `input`."""
     return _filled_like(input, fill_value, kind)
 
 
-def _filled_like(like: Tensor, value: Number, kind: Kind | None) -> Array:
+def _filled_like(like: Tensor, value: Number, kind: DType | None) -> Array:
     source = like.array
     kind = kind or source.dtype
     array = zeros_of(source, source.shape, kind) if is_batched(source) else empty_as(source, kind)
@@ -280,20 +278,20 @@ def _zeros(like: Tensor, shape: Shape, kind: DType) -> Any:
 
 # -- as methods -----------------------------------------------------------------------------------
 @makes(f"new_zeros(Tensor input, int[] size, *, {OPTIONS})|method", method=True)
-def new_zeros(input: Tensor, size: tuple[int, ...], kind: Kind | None) -> Array:
+def new_zeros(input: Tensor, size: Shape, kind: DType | None) -> Array:
     """Zeros of another size, of this tensor's dtype unless given."""
     return _zeros(input, nonnegative("new_zeros", size), kind or _dtype(input))
 
 
 @makes(f"new_ones(Tensor input, int[] size, *, {OPTIONS})|method", method=True)
-def new_ones(input: Tensor, size: tuple[int, ...], kind: Kind | None) -> Array:
+def new_ones(input: Tensor, size: Shape, kind: DType | None) -> Array:
     """Ones of another size, of this tensor's dtype unless given."""
     kind = kind or _dtype(input)
     return _zeros(input, nonnegative("new_ones", size), kind) + kind.type(1)
 
 
 @makes(f"new_empty(Tensor input, int[] size, *, {OPTIONS})|method", method=True)
-def new_empty(input: Tensor, size: tuple[int, ...], kind: Kind | None) -> Array:
+def new_empty(input: Tensor, size: Shape, kind: DType | None) -> Array:
     """A tensor to be filled, of this tensor's dtype unless given; it starts with zeros."""
     return _zeros(input, nonnegative("new_empty", size), kind or _dtype(input))
 
@@ -301,16 +299,14 @@ def new_empty(input: Tensor, size: tuple[int, ...], kind: Kind | None) -> Array:
 @makes(
     f"new_empty_strided(Tensor input, int[] size, int[] stride, *, {OPTIONS})|method", method=True
 )
-def new_empty_strided(
-    input: Tensor, size: tuple[int, ...], stride: tuple[int, ...], kind: Kind | None
-) -> Array:
+def new_empty_strided(input: Tensor, size: Shape, stride: Ints, kind: DType | None) -> Array:
     """A tensor to be filled, with the strides given in elements, of this tensor's dtype unless given."""
     found: Array = _strided(size, stride, kind or _dtype(input))
     return found
 
 
 @makes(f"new_full(Tensor input, int[] size, Scalar fill_value, *, {OPTIONS})|method", method=True)
-def new_full(input: Tensor, size: tuple[int, ...], fill_value: float, kind: Kind | None) -> Array:
+def new_full(input: Tensor, size: Shape, fill_value: float, kind: DType | None) -> Array:
     """One number in another size, of this tensor's dtype unless given."""
     kind = kind or _dtype(input)
     return np.full(nonnegative("new_full", size), dtypes.checked(fill_value, kind), kind)
@@ -335,7 +331,7 @@ def _new(input: Tensor, *data: Any, **named: Any) -> Tensor:
 enter(Function("new", _new, module=__name__, doc=_new.__doc__ or ""))
 
 
-def _dtype(value: Tensor) -> Kind:
+def _dtype(value: Tensor) -> DType:
     return tensor_argument("new", value, "self").array.dtype
 
 
@@ -346,7 +342,7 @@ def _dtype(value: Tensor) -> Kind:
     f"arange(Scalar start, Scalar end, Scalar step=1, *, Tensor out=None, {OPTIONS})",
     samples="(5); (0, 1, 0.25)",
 )
-def arange(*, end: float, kind: Kind | None, start: float = 0, step: float = 1) -> Array:
+def arange(*, end: float, kind: DType | None, start: float = 0, step: float = 1) -> Array:
     """Numbers from `start` (0) to before `end` by `step` (1): `arange([start,] end[, step])`."""
     if any(isinstance(n, complex) for n in (start, end, step)):
         raise RuntimeError("value cannot be converted to type double without overflow")
@@ -366,7 +362,7 @@ def _check_range(start: float, end: float, step: float) -> None:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
 
 
-def _arange(start: float, end: float, step: float, kind: Kind) -> Array:
+def _arange(start: float, end: float, step: float, kind: DType) -> Array:
     _check_range(start, end, step)
     if kind.kind == "f":
         count = _count(math.ceil((float(end) - float(start)) / float(step)), kind)
@@ -382,7 +378,7 @@ def _arange(start: float, end: float, step: float, kind: Kind) -> Array:
         return (np.arange(_count(count, kind)) * by + first).astype(kind)
 
 
-def _count(count: int, kind: Kind) -> int:
+def _count(count: int, kind: DType) -> int:
     refuse_if(not 0 <= count <= 2**53, "invalid size, possible overflow?")
     if count * max(kind.itemsize, 8) > 2**42:
         raise RuntimeError(
@@ -392,7 +388,7 @@ def _count(count: int, kind: Kind) -> int:
     return count
 
 
-def _stepped(start: float, step: float, count: int, kind: Kind) -> Array:
+def _stepped(start: float, step: float, count: int, kind: DType) -> Array:
     """start + step * i, rounded as PyTorch's vector kernel does.
 
     It computes 32 bytes at a time, from a first value that is rounded to the dtype; what does not fill
@@ -410,7 +406,7 @@ def _stepped(start: float, step: float, count: int, kind: Kind) -> Array:
 @makes(
     f"range(Scalar start, Scalar end, Scalar step=1, *, Tensor out=None, {OPTIONS})", name="range"
 )
-def range_(start: float, end: float, step: float, kind: Kind | None) -> Array:
+def range_(start: float, end: float, step: float, kind: DType | None) -> Array:
     """Numbers from `start` to `end`, that included; deprecated in PyTorch: use `arange`."""
     warnings.warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is "
@@ -439,14 +435,14 @@ def _spaces(name: str, more: str = "") -> list[str]:
 
 
 @makes(*_spaces("linspace"), samples="(0, 1, 5)")
-def linspace(start: Any, end: Any, steps: int, kind: Kind | None) -> Array:
+def linspace(start: Any, end: Any, steps: int, kind: DType | None) -> Array:
     """`steps` numbers from `start` to `end`, both included: `linspace(start, end, steps)`."""
     start, end = _spaced("linspace", start, end, steps)
     return _linear(start, end, steps, _spaced_kind("linspace", start, end, kind))
 
 
 @makes(*_spaces("logspace", "float base=10.0, "), samples="(0, 2, 3)")
-def logspace(start: Any, end: Any, steps: int, base: float, kind: Kind | None) -> Array:
+def logspace(start: Any, end: Any, steps: int, base: float, kind: DType | None) -> Array:
     """Powers of `base` (10): `base ** linspace(start, end, steps)`."""
     start, end = _spaced("logspace", start, end, steps)
     base = float(base)
@@ -491,11 +487,11 @@ def _spaced(name: str, start: Tensor | Number, end: Tensor | Number, steps: int)
     return values
 
 
-def _spaced_kind(name: str, start: float, end: Number, given: Kind | None) -> Kind:
+def _spaced_kind(name: str, start: float, end: Number, given: DType | None) -> DType:
     default = dtypes.default.real
     if isinstance(start, complex) or isinstance(end, complex):
         default = dtypes.default.complex
-    kind: Kind = given or default
+    kind: DType = given or default
     if default.kind == "c" and kind.kind != "c":
         word = {"complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
         raise RuntimeError(
@@ -507,7 +503,7 @@ def _spaced_kind(name: str, start: float, end: Number, given: Kind | None) -> Ki
     return kind
 
 
-def _linear(start: float, end: Number, steps: int, kind: Kind) -> Array:
+def _linear(start: float, end: Number, steps: int, kind: DType) -> Array:
     """Evenly spaced numbers; the second half is counted back from the end, as in PyTorch."""
     if kind.kind == "c":
         part = np.dtype(np.float32 if kind.itemsize == 8 else np.float64)
@@ -541,7 +537,7 @@ def _linear(start: float, end: Number, steps: int, kind: Kind) -> Array:
     f"eye(int n, int m, *, Tensor out=None, {OPTIONS})",
     samples="(3); (2, 3)",
 )
-def eye(*, n: int, kind: Kind | None, m: int | None = None) -> Array:
+def eye(*, n: int, kind: DType | None, m: int | None = None) -> Array:
     """Ones on the diagonal of an n x m (default: n x n) matrix, zeros elsewhere."""
     rows, columns = n, n if m is None else m
     for name, value in (("n", rows), ("m", columns)):
@@ -550,7 +546,7 @@ def eye(*, n: int, kind: Kind | None, m: int | None = None) -> Array:
 
 
 def _triangle(name: str, indices: Callable[..., Any], doc: str) -> Any:
-    def triangle(rows: int, columns: int, offset: int, kind: Kind | None) -> Array:
+    def triangle(rows: int, columns: int, offset: int, kind: DType | None) -> Array:
         for what, value in (("row", rows), ("col", columns)):
             refuse_if(value < 0, "{} must be non-negative, got{}", what, value)
         kind = kind or np.dtype(np.int64)

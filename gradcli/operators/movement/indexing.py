@@ -172,7 +172,7 @@ REPEATED = (
 )
 
 
-def _staying(key: Sequence[Array], shape: tuple[int, ...], name: str) -> Any:
+def _staying(key: Sequence[Array], shape: Shape, name: str) -> Any:
     """Which writes to places of an array stay, in the form of the places; None where all do.
 
     Looked at only where somebody is told.
@@ -616,7 +616,7 @@ def _scatter_check(
     return made, _places(where, at), part
 
 
-def _to_source(found: Value, sizes: tuple[int, ...]) -> Any:
+def _to_source(found: Value, sizes: Shape) -> Any:
     """A gradient by an index, of the source's shape: what no index reads of it has none."""
     for d, (have, want) in enumerate(zip(found.shape, sizes, strict=True)):
         if have != want:
@@ -625,7 +625,7 @@ def _to_source(found: Value, sizes: tuple[int, ...]) -> Any:
     return found
 
 
-def _scattered_back(g: Value, dim: int, index: Value, sizes: tuple[int, ...]) -> Any:
+def _scattered_back(g: Value, dim: int, index: Value, sizes: Shape) -> Any:
     found = gather(g, dim, index, False)
     if told.get() is not None and index.ndim and not is_traced(index):
         where = numbers(index)

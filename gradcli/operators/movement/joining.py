@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core.batched_arrays import BatchLevel, batch_of, full, lifted
-from gradcli.engine.core.declaration import Array, Arrays, Ints, Value, itself
+from gradcli.engine.core.declaration import Array, Arrays, Ints, Shape, Value, itself
 from gradcli.engine.core.tensor import Tensor, sized_dim, wrap, wrap_dim
 from gradcli.engine.registry.factory_arguments import nonnegative
 from gradcli.engine.registry.rule_helpers import (
@@ -254,7 +254,7 @@ class repeat:
             nonnegative("repeat", tuple(n * size for n, size in zip(repeats, shape, strict=True)))
         return np.tile(self, repeats) if repeats else self.copy()
 
-    def self(g: Value, repeats: tuple[int, ...], self_sym_sizes: tuple[int, ...]) -> Any:
+    def self(g: Value, repeats: Ints, self_sym_sizes: Shape) -> Any:
         if 0 in repeats:
             return new_zeros(g, self_sym_sizes)
         lead = g.ndim - len(self_sym_sizes)

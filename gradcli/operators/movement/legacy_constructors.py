@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.core.declaration import DType, Shape
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry.binder import Parser
 from gradcli.engine.registry.factory_arguments import finish, nonnegative
@@ -33,14 +34,14 @@ _DEVICE = "*, Device? device=None)"
 
 
 @cache
-def constructor(kind: np.dtype[Any]) -> Callable[..., Tensor]:
+def constructor(kind: DType) -> Callable[..., Tensor]:
     """What makes a tensor of the dtype: of sizes (ints or a Size), a sequence, a tensor of that dtype."""
 
     def make(
         *,
         device: str | None = None,
         other: Tensor | None = None,
-        size: tuple[int, ...] = (0,),
+        size: Shape = (0,),
         data: Any = _NOTHING,
     ) -> Tensor:
         if other is not None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.declaration import Array
+from gradcli.engine.core.declaration import Array, DType
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.rule_helpers import refuse_if
 from gradcli.engine.system import dtypes
@@ -22,7 +22,7 @@ _PYTHON = frozenset([bool, int, float, complex])
 _LEVELS = 64  # as many dimensions as NumPy has
 
 
-def array_of(data: Any, kind: np.dtype[Any] | None) -> Array:
+def array_of(data: Any, kind: DType | None) -> Array:
     """A new array of the data, in the dtype `linearity`, or in the one that the data says."""
     if isinstance(data, (np.ndarray, np.generic)):
         return of_array(np.asarray(data), kind, copy=True)
@@ -44,7 +44,7 @@ def array_of(data: Any, kind: np.dtype[Any] | None) -> Array:
     return _leaves(leaves, kind).reshape(shape)
 
 
-def of_array(array: Array, kind: np.dtype[Any] | None, *, copy: bool) -> Array:
+def of_array(array: Array, kind: DType | None, *, copy: bool) -> Array:
     """An array of one of PyTorch's dtypes from any NumPy array."""
     if array.dtype.kind in "biufc" and not array.dtype.isnative:
         raise ValueError(
@@ -55,7 +55,7 @@ def of_array(array: Array, kind: np.dtype[Any] | None, *, copy: bool) -> Array:
     return cast(array, kind or array.dtype, copy=copy)
 
 
-def cast(array: Array, kind: np.dtype[Any], *, copy: bool = False) -> Array:
+def cast(array: Array, kind: DType, *, copy: bool = False) -> Array:
     """An array in another dtype, converted as in C."""
     with np.errstate(all="ignore"):
         if array.dtype.kind == "c" and kind.kind not in "cb":
@@ -140,7 +140,7 @@ def _inferred(data: Any) -> np.dtype[Any]:
     return found
 
 
-def _walk(data: Any, shape: list[int], kind: np.dtype[Any] | None) -> Array:
+def _walk(data: Any, shape: list[int], kind: DType | None) -> Array:
     """Store item by item, in order; irregular data raises where PyTorch meets it first."""
     kind = kind or _inferred(data)
     if 0 in shape:
@@ -161,7 +161,7 @@ def _walk(data: Any, shape: list[int], kind: np.dtype[Any] | None) -> Array:
     return np.array(values, kind).reshape(shape)
 
 
-def _leaves(items: list[Any], kind: np.dtype[Any] | None) -> Array:
+def _leaves(items: list[Any], kind: DType | None) -> Array:
     """A flat array of numbers."""
     types = set(map(type, items))
     if not types <= _PYTHON:
@@ -189,7 +189,7 @@ def _leaves(items: list[Any], kind: np.dtype[Any] | None) -> Array:
     return np.array([stored(item, kind) for item in items], kind)
 
 
-def stored(value: Any, kind: np.dtype[Any]) -> Any:
+def stored(value: Any, kind: DType) -> Any:
     """One item in the dtype `linearity`; TypeError, ValueError or RuntimeError where it does not fit."""
     if isinstance(value, Tensor):
         if value.array.size != 1:
@@ -215,7 +215,7 @@ def stored(value: Any, kind: np.dtype[Any]) -> Any:
         return kind.type(np.float32(number)) if kind.itemsize == 2 else kind.type(number)
 
 
-def _stored_integer(value: Any, kind: np.dtype[Any]) -> Any:
+def _stored_integer(value: Any, kind: DType) -> Any:
     if isinstance(value, float):
         fits = math.isfinite(value)
         whole = int(value) if fits else 0

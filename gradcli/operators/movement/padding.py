@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.declaration import Array, Ints
+from gradcli.engine.core.declaration import Array, Ints, Shape
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.derivative_pairs import NOTHING, pair
 from gradcli.engine.registry.rule_helpers import implemented, refuse_if
@@ -37,9 +37,7 @@ def _gathered(x: Array, padding: Ints, positions: Callable[..., Any]) -> Any:
     return x
 
 
-def _returned(
-    g: Array, shape: tuple[int, ...], padding: Ints, positions: Callable[..., Any]
-) -> Any:
+def _returned(g: Array, shape: Shape, padding: Ints, positions: Callable[..., Any]) -> Any:
     """The gradient summed where elements were taken more than once."""
     for i in range(len(padding) // 2):
         dim = g.ndim - 1 - i
@@ -102,7 +100,7 @@ _REPLICATE = {n: _border_rows("Replication", _replicated, n) for n in (1, 2, 3)}
 
 
 # -- around the circle ----------------------------------------------------------------------------
-def _circular(input: Tensor, pad: tuple[int, ...]) -> Any:
+def _circular(input: Tensor, pad: Ints) -> Any:
     """Written piece by piece into an empty tensor, as PyTorch does."""
     n = len(pad) // 2
     shape = list(input.shape)

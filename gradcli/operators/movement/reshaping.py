@@ -242,7 +242,7 @@ def _squeezed(array: Array, gone: Any) -> Any:
     return strided(array, [shape[i] for i in keep], [array.strides[i] for i in keep])
 
 
-def _unsqueeze_to(g: Value, sizes: tuple[int, ...], dims: Ints | None = None) -> Any:
+def _unsqueeze_to(g: Value, sizes: Shape, dims: Ints | None = None) -> Any:
     """The gradient of a squeeze: the dims of size 1 back where they were."""
     ndim = len(sizes)
     wanted = range(ndim) if dims is None else sorted(d % max(ndim, 1) for d in dims)
@@ -358,7 +358,7 @@ class permute:
             raise RuntimeError("permute(): duplicate dims are not allowed.")
         return self.transpose(order) if order else self[...]
 
-    def self(g: Value, dims: tuple[int, ...]) -> Any:
+    def self(g: Value, dims: Ints) -> Any:
         ndim = len(dims)
         back = [0] * ndim
         for i, d in enumerate(dims):
@@ -792,7 +792,7 @@ def _split_sizes(split_size: int, n: int) -> list[int]:
 
 
 def _joined(
-    grads: Sequence[Value | None], self_sym_sizes: tuple[int, ...], split_sizes: Any, dim: int
+    grads: Sequence[Value | None], self_sym_sizes: Shape, split_sizes: Any, dim: int
 ) -> Any:
     """The gradients of parts, zeros for the missing ones, along a dim."""
     at = dim % len(self_sym_sizes)
@@ -804,9 +804,7 @@ def _joined(
     return cat(parts, at)
 
 
-def _split_back(
-    g: Sequence[Value | None], self_sym_sizes: tuple[int, ...], split_size: int, dim: int
-) -> Any:
+def _split_back(g: Sequence[Value | None], self_sym_sizes: Shape, split_size: int, dim: int) -> Any:
     return _joined(g, self_sym_sizes, _split_sizes(split_size, self_sym_sizes[dim]), dim)
 
 

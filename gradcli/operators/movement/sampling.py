@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core import random
-from gradcli.engine.core.declaration import Array, Number, Shape
+from gradcli.engine.core.declaration import Array, DType, Number, Shape
 from gradcli.engine.core.random import Generator
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.core.views import inplace
@@ -22,8 +22,6 @@ from gradcli.engine.registry.table import function, primitive
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.dtypes import scalar_name
 from gradcli.operators.movement.strides import axes_of, from_memory
-
-Kind = np.dtype[Any]
 
 _SOURCE = "Generator? generator=None"
 
@@ -79,14 +77,14 @@ def fork_rng(devices: Any, enabled: bool) -> Iterator[None]:
 
 # -- by size --------------------------------------------------------------------------------------
 @makes(*_drawn("rand(int[] size, *, Tensor out=None"), samples="(2, 3)")
-def rand(*, size: Shape, kind: Kind | None, generator: Generator | None = None) -> Array:
+def rand(*, size: Shape, kind: DType | None, generator: Generator | None = None) -> Array:
     """Numbers uniform in [0, 1); the size is given as ints or as one sequence."""
     kind = kind or dtypes.default.real
     return random.uniform(nonnegative("rand", size), kind, generator=generator)
 
 
 @makes(*_drawn("randn(int[] size, *, Tensor out=None"), samples="(2, 3)")
-def randn(*, size: Shape, kind: Kind | None, generator: Generator | None = None) -> Array:
+def randn(*, size: Shape, kind: DType | None, generator: Generator | None = None) -> Array:
     """Standard normal numbers; the size is given as ints or as one sequence."""
     kind = kind or dtypes.default.real
     return random.normal(nonnegative("randn", size), kind, generator=generator)
@@ -98,7 +96,7 @@ def randn(*, size: Shape, kind: Kind | None, generator: Generator | None = None)
     samples="(0, 10, (3,))",
 )
 def randint(
-    *, high: int, size: Shape, kind: Kind | None, low: int = 0, generator: Generator | None = None
+    *, high: int, size: Shape, kind: DType | None, low: int = 0, generator: Generator | None = None
 ) -> Array:
     """Integers uniform in [low, high): `randint([low,] high, size)`."""
     kind = kind or np.dtype(np.int64)
@@ -106,20 +104,20 @@ def randint(
 
 
 @makes(*_drawn("randperm(int n, *, Tensor out=None"), samples="(5)")
-def randperm(*, n: int, kind: Kind | None, generator: Generator | None = None) -> Array:
+def randperm(*, n: int, kind: DType | None, generator: Generator | None = None) -> Array:
     """The integers below n in random order."""
     return random.randperm(n, kind or np.dtype(np.int64), generator)
 
 
 # -- like another tensor --------------------------------------------------------------------------
-def _drawn_like(array: Array, kind: Kind, draw: Callable[..., Array], *args: Any) -> Array:
+def _drawn_like(array: Array, kind: DType, draw: Callable[..., Array], *args: Any) -> Array:
     """Draw values in the order of the memory of an array."""
     axes = axes_of(array)
     return from_memory(draw((array.size,), kind, *args), axes, array.shape)
 
 
 def _normal_like(
-    array: Array, kind: Kind, mean: float, std: float, generator: Generator | None
+    array: Array, kind: DType, mean: float, std: float, generator: Generator | None
 ) -> Array:
     axes = axes_of(array)
     values = random.normal((array.size,), kind, mean, std, generator, contiguous=axes is None)
@@ -131,7 +129,7 @@ _LIKE = "*, MemoryFormat? memory_format=None"
 
 @makes(*_drawn(f"rand_like(Tensor input, {_LIKE}"), samples="(randn(2, 3))")
 def rand_like(
-    *, input: Tensor, memory_format: Any, kind: Kind | None, generator: Generator | None = None
+    *, input: Tensor, memory_format: Any, kind: DType | None, generator: Generator | None = None
 ) -> Array:
     """Numbers uniform in [0, 1) in the shape and dtype of `input`."""
     return _drawn_like(input.array, kind or input.array.dtype, random.uniform, 0.0, 1.0, generator)
@@ -139,7 +137,7 @@ def rand_like(
 
 @makes(*_drawn(f"randn_like(Tensor input, {_LIKE}"), samples="(randn(2, 3))")
 def randn_like(
-    *, input: Tensor, memory_format: Any, kind: Kind | None, generator: Generator | None = None
+    *, input: Tensor, memory_format: Any, kind: DType | None, generator: Generator | None = None
 ) -> Array:
     """Standard normal numbers in the shape and dtype of `input`."""
     return _normal_like(input.array, kind or input.array.dtype, 0.0, 1.0, generator)
@@ -156,7 +154,7 @@ def randint_like(
     input: Tensor,
     high: int,
     memory_format: Any,
-    kind: Kind | None,
+    kind: DType | None,
     low: int = 0,
     generator: Generator | None = None,
 ) -> Array:
@@ -166,7 +164,7 @@ def randint_like(
 
 
 # -- with parameters that are tensors -------------------------------------------------------------
-def _standard(mean: Array | Number, std: Array, kind: Kind, generator: Generator | None) -> Array:
+def _standard(mean: Array | Number, std: Array, kind: DType, generator: Generator | None) -> Array:
     shape = np.broadcast_shapes(np.shape(mean), np.shape(std))
     if not bool(np.all(np.asarray(std) >= 0)):
         raise RuntimeError(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.declaration import Array, DType
+from gradcli.engine.core.declaration import Array, DType, Ints, Shape
 from gradcli.engine.core.tensor import wrap_dim
 from gradcli.engine.registry.rule_helpers import refuse_if
 from gradcli.engine.system import array_memory
@@ -91,7 +91,7 @@ def axes_of(array: Array) -> tuple[int, ...] | None:
     return tuple(sorted(range(array.ndim), key=lambda axis: -abs(steps[axis])))
 
 
-def from_memory(values: Array, axes: tuple[int, ...] | None, shape: tuple[int, ...]) -> Any:
+def from_memory(values: Array, axes: Ints | None, shape: Shape) -> Any:
     """Values in the order of memory as an array of the shape."""
     if axes is None:
         return values.reshape(shape)
@@ -99,6 +99,6 @@ def from_memory(values: Array, axes: tuple[int, ...] | None, shape: tuple[int, .
     return values.reshape([shape[axis] for axis in axes]).transpose(back)
 
 
-def empty_as(array: Array, kind: np.dtype[Any]) -> Any:
+def empty_as(array: Array, kind: DType) -> Any:
     """An unfilled array of the shape and layout of another."""
     return from_memory(np.empty(array.size, kind), axes_of(array), array.shape)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.declaration import Array, DType, Shape, Value
+from gradcli.engine.core.declaration import Array, DType, Ints, Shape, Value
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.derivative_pairs import last, passing
 from gradcli.engine.registry.rule_helpers import (
@@ -128,7 +128,7 @@ def _all_taps(input: Array, grid: Array, mode: int, padding: int, align: bool) -
     ]
 
 
-def _corner(taps: list[Taps], choice: tuple[int, ...], sizes: tuple[int, ...]) -> tuple[Any, Any]:
+def _corner(taps: list[Taps], choice: Ints, sizes: Shape) -> tuple[Any, Any]:
     """(flat index, where it lies in the image) of one pixel of every place."""
     index: Any = 0
     inside: Any = True
@@ -252,9 +252,7 @@ def _grid_sampler_double(
     for choice in product(*(range(len(t)) for t in taps)):
         index, inside = _corner(taps, choice, sizes)
 
-        def factor(
-            orders: list[int], choice: tuple[int, ...] = choice, inside: Array = inside
-        ) -> Any:
+        def factor(orders: list[int], choice: Ints = choice, inside: Array = inside) -> Any:
             """The product of the weights, differentiated so often in each dimension."""
             weights = (taps[d][k][1 + orders[d]] for d, k in enumerate(choice))
             return np.where(inside, prod(weights), 0)

@@ -57,8 +57,8 @@ NONE, MEAN, SUM = 0, 1, 2
 
 def reduction_number(
     reduction: str,
-    size_average: float | str | None = None,
-    reduce: float | str | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     refusal: str = "",
 ) -> int:
     """The number that PyTorch's kernels take for a reduction's name.
@@ -1025,7 +1025,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, number: int) -> Any:
     samples="(randn(2,4), round(rand(2,4)))",
 )
 def multilabel_soft_margin_loss(
-    input: Tensor, target: Array, weight: float | str | None, number: int
+    input: Tensor, target: Tensor, weight: Tensor | None, number: int
 ) -> Any:
     """Binary cross entropy with logits, averaged over classes."""
     loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.declaration import Array, Shape, Value
+from gradcli.engine.core.declaration import Array, Ints, Shape, Value
 from gradcli.engine.core.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.registry.rule_helpers import (
     expect_alike,
@@ -27,13 +27,13 @@ from gradcli.operators.primitives.arithmetic import add_scalar
 FAMILY = "nn"
 
 
-def _sum(x: Value, dims: tuple[int, ...]) -> Any:
+def _sum(x: Value, dims: Ints) -> Any:
     if not dims:
         return x
     return total(x, dims)
 
 
-def _statistics(x: Value, mean: Any, rstd: Any, dims: tuple[int, ...]) -> tuple[Any, Any]:
+def _statistics(x: Value, mean: Any, rstd: Any, dims: Ints) -> tuple[Any, Any]:
     """(x - mean) and 1 / std: as saved on arrays, worked out again (and recorded) on tensors."""
     if unrecorded(x):
         return x - mean, rstd
@@ -43,7 +43,7 @@ def _statistics(x: Value, mean: Any, rstd: Any, dims: tuple[int, ...]) -> tuple[
     return centered, (variance + wrap(eps)).rsqrt()
 
 
-def _moments(x: Array, dims: tuple[int, ...], eps: float) -> tuple[Any, Any]:
+def _moments(x: Array, dims: Ints, eps: float) -> tuple[Any, Any]:
     if x.size == 0:
         nothing = np.full([1 if d in dims else n for d, n in enumerate(x.shape)], np.nan, x.dtype)
         return nothing, nothing.copy()
@@ -53,7 +53,7 @@ def _moments(x: Array, dims: tuple[int, ...], eps: float) -> tuple[Any, Any]:
     return mean, 1 / np.sqrt(variance + x.dtype.type(eps))
 
 
-def _normal_backward(g: Value, centered: Value, rstd: Value, dims: tuple[int, ...]) -> Any:
+def _normal_backward(g: Value, centered: Value, rstd: Value, dims: Ints) -> Any:
     """The gradient of what was normalised, from that of the result."""
     normal = centered * rstd
     return rstd * (g - mean_along(g, dims) - normal * mean_along(g * normal, dims))
@@ -379,7 +379,7 @@ def _channels(x: Value, ndim: int) -> Any:
 
 
 def _update(
-    mean: Array | None, variance: Array | None, input: Array, dims: tuple[int, ...], momentum: float
+    mean: Array | None, variance: Array | None, input: Array, dims: Ints, momentum: float
 ) -> None:
     """Move the running statistics towards the batch's, in place."""
     middle = mean_along(input, dims)

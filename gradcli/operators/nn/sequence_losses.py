@@ -153,9 +153,7 @@ def ctc_loss(
     return _parsed(log_probs, targets, input_lengths, target_lengths, blank, number, zero_infinity)
 
 
-def _check_ctc(
-    lp: Tensor, targets: Tensor, steps: tuple[int, ...], counts: tuple[int, ...], blank: int
-) -> None:
+def _check_ctc(lp: Tensor, targets: Tensor, steps: Ints, counts: Ints, blank: int) -> None:
     """RuntimeError, in PyTorch's words, for lengths and targets that do not fit the probabilities."""
     checked = "(while checking arguments for ctc_loss_allocate_outputs)"
     refuse_if(not prod(lp.shape), "log_probs tensor must not be empty")

@@ -525,7 +525,7 @@ def rsub(input: Tensor, other: Tensor | Number, alpha: float) -> Any:
     numpy=np.divide,
     samples=f"{_PAIRS}; (randn(3), 2, rounding_mode='floor')",
 )
-def div(input: Tensor | int, other: Tensor | float, rounding_mode: str | None = None) -> Any:
+def div(input: Tensor | Number, other: Tensor | Number, rounding_mode: str | None = None) -> Any:
     """Quotient; rounding_mode "trunc" or "floor" rounds it."""
     if rounding_mode is None:
         return div_true(input, other)
@@ -542,7 +542,7 @@ def div(input: Tensor | int, other: Tensor | float, rounding_mode: str | None = 
     numpy=np.power,
     samples="(randn(3), 2); (rand(3) + 0.5, randn(3)); (2, randn(3))",
 )
-def pow(input: Tensor | int, exponent: Tensor | Number) -> Any:
+def pow(input: Tensor | Number, exponent: Tensor | Number) -> Any:
     """`input ** exponent`."""
     if _is_number(exponent):
         if not _is_number(input):

@@ -1062,7 +1062,7 @@ def _div_trunc(a: Value, b: Value) -> Any:
     "fmod(Tensor input, Scalar other, *, Tensor? out=None)|inplace",
     samples="(randn(3), 2); (randn(3), rand(3) + 0.5)",
 )
-def fmod(input: Tensor, other: Tensor | float) -> Any:
+def fmod(input: Tensor, other: Tensor | Number) -> Any:
     """The remainder of C: has the sign of `input`."""
     if isinstance(other, (bool, int, float)) and (other or input.array.dtype.kind in "fc"):
         return fmod_number(_meeting(input, other), other)
@@ -1560,7 +1560,7 @@ class xlogy_by:
     aliases="special.xlogy",
     samples="(rand(3), rand(3) + 0.5); (2, rand(3) + 0.5); (rand(3), 2)",
 )
-def xlogy(input: Tensor | int, other: Tensor | float) -> Any:
+def xlogy(input: Tensor | Number, other: Tensor | Number) -> Any:
     """input * log(other), 0 where input is 0."""
     if isinstance(input, (int, float)):
         return xlogy_of(input, other)

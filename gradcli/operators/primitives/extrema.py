@@ -39,7 +39,7 @@ def _check_order(name: str, self: Array, kernel: str) -> None:
         raise dtypes.not_implemented(kernel, self)
 
 
-def _check_some(name: str, self: Array, dims: tuple[int, ...] | None, error: Any) -> None:
+def _check_some(name: str, self: Array, dims: Ints | None, error: Any) -> None:
     """Raise PyTorch's error if there are no elements to reduce."""
     if self.size:
         return
@@ -63,7 +63,7 @@ def _extreme(ufunc: np.ufunc, name: str) -> Any:
     return kernel
 
 
-def _restore(value: Value, dim: tuple[int, ...], keepdim: bool) -> Any:
+def _restore(value: Value, dim: Ints, keepdim: bool) -> Any:
     """`value` with the reduced dimensions put back, of size 1, recorded as one view."""
     if keepdim:
         return value

@@ -53,11 +53,11 @@ def mH(x: Value) -> Any:
     return conj(x.mT)
 
 
-def _column(x: Value | None) -> Any:
+def _column(x: Any) -> Any:
     return unsqueeze(x, -1)
 
 
-def _row(x: Value | None) -> Any:
+def _row(x: Any) -> Any:
     return unsqueeze(x, -2)
 
 

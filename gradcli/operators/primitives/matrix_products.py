@@ -148,7 +148,7 @@ def _refuse_bmm(batch1: Array, batch2: Array) -> None:
     _no_bool("bmm", batch1)
 
 
-def expanded(value: Array, shape: tuple[int, ...]) -> Any:
+def expanded(value: Array, shape: Shape) -> Any:
     """An array broadcast to a shape; RuntimeError, in PyTorch's words, if it does not fit."""
     if value.shape == shape:
         return value
@@ -190,7 +190,7 @@ def _scaled(g: Value, beta: int) -> Any:
     return g if beta == 1 else g * conj(beta)
 
 
-def _column_major(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+def _column_major(sizes: Shape, strides: Ints) -> bool:
     return strides[0] == 1 and strides[1] == sizes[0]
 
 
@@ -644,7 +644,7 @@ def _folded(a: Tensor, b: Tensor) -> Any:
     return out.mT.contiguous() if turned else out
 
 
-def _broadcast_shapes(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+def _broadcast_shapes(a: Ints, b: Ints) -> tuple[int, ...]:
     if a == b:
         return a
     refusal = mismatch([a, b])
@@ -653,7 +653,7 @@ def _broadcast_shapes(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]
     return np.broadcast_shapes(a, b)
 
 
-def _merged(x: Tensor, batch: tuple[int, ...], tail: tuple[int, ...]) -> Any:
+def _merged(x: Tensor, batch: Ints, tail: Ints) -> Any:
     """An operand expanded to a batch of all shapes, whose dims become one."""
     from gradcli.engine.core.views import is_plain  # which a gradient of vectors need not import
 
@@ -932,7 +932,7 @@ class trace:
         _no_bool("trace", self)
         return self.trace(dtype=np.int64 if self.dtype.kind in "biu" else self.dtype)
 
-    def self(g: Value, self_sym_sizes: tuple[int, ...]) -> Any:
+    def self(g: Value, self_sym_sizes: Shape) -> Any:
         """`g * eye(*self_sym_sizes)`."""
         n, m = self_sym_sizes
         diagonal = constant(np.arange(min(n, m)) * (m + 1), g)

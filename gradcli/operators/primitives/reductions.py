@@ -11,7 +11,7 @@ import numpy as np
 
 from gradcli.engine.core import basic_primitives
 from gradcli.engine.core.basic_primitives import sum_backward as sum_backward
-from gradcli.engine.core.declaration import Array, DType, Ints, Value
+from gradcli.engine.core.declaration import Array, DType, Ints, Shape, Value
 from gradcli.engine.core.switch import Zeros
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry import batching_helpers
@@ -97,7 +97,7 @@ def _mean(self: Array, *, dtype: Any = None) -> Array:
 
 
 def mean_backward(
-    g: Value, self_sym_sizes: tuple[int, ...], dim: Ints, self_sym_numel: int, keepdim: bool
+    g: Value, self_sym_sizes: Shape, dim: Ints, self_sym_numel: int, keepdim: bool
 ) -> Any:
     """The gradient of a mean along dimensions:
     `(g if keepdim else g.unsqueeze(dim)).expand(self_sym_sizes) * g.numel() / self_sym_numel`.

@@ -67,7 +67,7 @@ def _rows(self: Array, axis: int) -> Any:
     return moved.reshape(-1, moved.shape[-1])
 
 
-def _back(rows: Array, shape: tuple[int, ...], axis: int) -> Any:
+def _back(rows: Array, shape: Shape, axis: int) -> Any:
     """The inverse of `_rows`; the last dimension may have another size."""
     rest = shape[:axis] + shape[axis + 1 :]
     return np.moveaxis(rows.reshape(*rest, rows.shape[-1]), -1, axis).copy()
@@ -193,7 +193,7 @@ _sort_type = return_type("sort", "values indices")
     samples=f"(randn(2,3)); {ALONG}; (randn(4), descending=True)",
     out="exact",
 )
-def sort(input: Tensor, dim: int, descending: bool, stable: Array | bool = ABSENT) -> Any:
+def sort(input: Tensor, dim: int, descending: bool, stable: Any = ABSENT) -> Any:
     """The elements in order along a dimension, and where they were; NaN counts as the largest."""
     if stable is ABSENT:
         return _sort_type(sort_p(input, dim, descending))
