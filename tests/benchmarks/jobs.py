@@ -9,7 +9,7 @@ import time
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tests.benchmarks import native
+from tests.benchmarks import native, small_c
 from tests.benchmarks.cold import COMMANDS, cold
 from tests.benchmarks.interleave import FEWEST, Facts, interleaved
 from tests.benchmarks.problems import PROBLEMS
@@ -17,7 +17,18 @@ from tests.benchmarks.records import Measure, Record, ratio, spread
 from tests.benchmarks.rows import COMPILED, FORMULAS
 from tests.benchmarks.tables import tables
 
-GROUPS = ("cold", "parse", "tape", "replay", "large", "rows", "native", "sizes", "tables")
+GROUPS = (
+    "cold",
+    "parse",
+    "tape",
+    "replay",
+    "large",
+    "rows",
+    "native",
+    "formulas",
+    "sizes",
+    "tables",
+)
 PEAK = 1.25  # × (inputs + gradients), where these have
 LARGE = 16_000_000  # bytes
 SMALL_GRAPHS = ("chain", "dag")
@@ -81,6 +92,8 @@ def jobs() -> Iterator[Job]:
     for name, size, dtype, count, marks, peers in native.works():
         most = dict.fromkeys(peers, ever)
         yield Job("native", name, size, dtype, marks, most, threads=count, slow=100_000_000)
+    for name, size, marks, peers in small_c.works():
+        yield Job("formulas", name, size, marks=marks, peers=dict.fromkeys(peers, ever))
     for n in (1000, 10_000, 100_000, 1_000_000, 10_000_000):
         yield large("sizes", "exp_sin", n, "float64", {})
     for n in (10, 100, 10_000, 100_000):

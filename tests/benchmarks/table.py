@@ -13,6 +13,7 @@ from tests.benchmarks.machine import short_name
 from tests.benchmarks.native import ALONE, WORKS
 from tests.benchmarks.records import Measure, Record, Results, Worse, worse
 from tests.benchmarks.rows import COMPILED, FORMULAS
+from tests.benchmarks.small_c import WORKS as SMALL_C
 
 ROOT = Path(__file__).parents[2]
 PAGE, README = ROOT / "docs" / "speed.md", ROOT / "README.md"
@@ -177,6 +178,7 @@ ROWS += [
     for name in WORKS
     for how in ("", ALONE)
 ]
+ROWS += [Row(f"one C function: {name}, {{sizes}}", "formulas", name) for name in SMALL_C]
 COLUMNS = ("work", "mark", "torch", "JAX", "others", "peak memory")
 
 

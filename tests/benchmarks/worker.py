@@ -128,6 +128,15 @@ def native(peer: str, name: str, size: int, dtype: str) -> Work:
     return Work(call, repeat=max(1, 400_000 // inputs), inputs=inputs, least=2 * inputs)
 
 
+def small_c(peer: str, name: str, size: int) -> Work:
+    """A program of numbers and small arrays as C, checked."""
+    from tests.benchmarks import small_c
+
+    call = small_c.make(peer, name, size)
+    _check(small_c.told(peer, name, call()), small_c.wanted(name, size), "the result", 1e-9)
+    return Work(call, repeat=max(1, 300_000 // size))
+
+
 def rows(peer: str, work: str, size: int) -> Work:
     """Gradients of every row; checked on a small size first."""
     from tests.benchmarks import rows
@@ -155,6 +164,8 @@ def prepare(peer: str, group: str, name: str, size: int, dtype: str) -> Work:
         return large(peer, name, size, dtype)
     if group == "native":
         return native(peer, name, size, dtype)
+    if group == "formulas":
+        return small_c(peer, name, size)
     if group == "rows":
         return rows(peer, name, size)
     return text(peer, size) if group == "parse" else small(peer, f"{group}.{name}", size)

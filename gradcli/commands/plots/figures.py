@@ -139,12 +139,17 @@ def _legend(
     handles, labels = [h for h, _ in said], [t for _, t in said]
     if remark:
         handles, labels = [*handles, Line2D([], [], linestyle="none")], [*labels, remark]
-    wide = sum(map(len, labels)) + 6 * len(labels)
     room = 14 * size  # letters of the legend's size beside each other
     axes.legend(
         handles, labels, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2, fontsize=9,
-        ncols=len(labels) if wide <= room else max(int(len(labels) * room / wide), 1),
+        ncols=next((n for n in range(len(labels), 1, -1) if _width(labels, n) <= room), 1),
     )  # fmt: skip
+
+
+def _width(labels: Sequence[str], columns: int) -> int:
+    """How many letters wide a legend of so many columns is, which are filled one after the other."""
+    rows = -(-len(labels) // columns)
+    return sum(max(map(len, labels[at : at + rows])) + 6 for at in range(0, len(labels), rows))
 
 
 def contours(picture: Contours, form: str, theme: str, size: tuple[float, float]) -> bytes:
