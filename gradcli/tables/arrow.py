@@ -248,22 +248,25 @@ def settle_times(file: Opened) -> None:
     """
     arrow = pyarrow(file.name)
     kinds, errors = arrow.types, (arrow.ArrowException, OSError, ValueError)
-    import pyarrow.dataset as dataset
-
-    form = "parquet" if file.kind == "parquet" else "ipc"
+    is_parquet = file.kind == "parquet"
     try:
-        found = dataset.dataset(file.path, format=form)
-        for field in found.schema:
+        # not a dataset of Arrow's, whose module imports pandas
+        reader = _parquet(file, arrow) if is_parquet else _feather(file, arrow)
+        for field in reader.schema_arrow if is_parquet else reader.schema:
             kind, reading = field.type, file.reading
             times = kinds.is_timestamp(kind) or kinds.is_date(kind) or kinds.is_time(kind)
             if not times or field.name in reading.origins:
                 continue
-            there = dataset.field(field.name).is_valid()
-            first = found.head(1, columns=[field.name], filter=there, use_threads=False)
-            if first.num_rows:
-                data = first.column(0)
-                data = data.cast(arrow.timestamp("s")) if kinds.is_date(kind) else data
-                reading.origin(field.name, _instant(data, 0, kind), "ymd")
+            if is_parquet:
+                batches = reader.iter_batches(columns=[field.name])
+                columns = (batch.column(0) for batch in batches)
+            else:
+                batches = map(reader.get_batch, range(reader.num_record_batches))
+                columns = (batch.column(field.name) for batch in batches)
+            first = next((there for column in columns if len(there := column.drop_null())), None)
+            if first is not None:
+                first = first.cast(arrow.timestamp("s")) if kinds.is_date(kind) else first
+                reading.origin(field.name, _instant(first, 0, kind), "ymd")
     except errors as error:
         raise _worded(file.name, file.kind, error, file.path) from None
 

@@ -1245,6 +1245,7 @@ UNREACHED = {
         "gives other numbers each time that it runs",
     ),
     **dict.fromkeys(("set_p", "unique_dim"), "its rule refuses, as PyTorch's"),
+    "lstm_layer": "a layer calls it, and no function of the language",
 }
 
 

@@ -85,7 +85,8 @@ FAULTS = {
     ),
     "slope of sqrt": (
         *("not finite", "in the backward pass of step 1"),
-        "for _ in range(2):\n    loss = F.relu(net(x)).sqrt().sum()  # FAULT\n    loss.backward()\n",
+        "for _ in range(2):\n    loss = (net(x) - net(x).detach()).pow(2).sum().sqrt()  # FAULT\n"
+        "    loss.backward()\n",
     ),
     "vanishing": (
         *("vanishing", "SigmoidBackward0: |grad| falls to 0"),

@@ -28,7 +28,7 @@ _GATHERED = {
 
 
 def home(name: str) -> str:
-    """The module here that has the names of PyTorch's: `optim` for `optim.adam`."""
+    """The module here that has the names of one of PyTorch's, by their dotted names below torch."""
     parent, _, own = name.rpartition(".")
     return parent if own in _GATHERED.get(parent, "").split() else name
 

@@ -374,7 +374,9 @@ def _i1_in_range(x: Array) -> Array:
     """i1, also where exp(x) is infinite and i1 is not."""
     found = i1.kernel(x)
     far = np.isinf(found) & np.isfinite(x)
-    return where(far, _bessel_i(x)[1], found) if far.any() else found
+    if isinstance(far, np.ndarray | np.generic) and not far.any():
+        return found  # a trace computes both, for other numbers may come
+    return where(far, _bessel_i(x)[1], found)
 
 
 def _bessel_j(x: Array) -> tuple[Array, Array]:
