@@ -32,8 +32,10 @@ def is_module(value: Any) -> bool:
     return isinstance(value, module) or (isinstance(value, type) and issubclass(value, module))
 
 
-def call_module(name: str, value: Any, shapes: dict[str, str], dtypes: dict[str, str]) -> Any:
-    """The outputs of a module on inputs of these shapes: floats normal, whole numbers 0 or 1."""
+def call_module(
+    name: str, value: Any, shapes: dict[str, str], dtypes: dict[str, str]
+) -> tuple[Any, dict[str, Any]]:
+    """The outputs of a module on inputs of these shapes: floats normal, whole numbers 0 or 1; the inputs."""
     torch: Any = sys.modules["torch"]
     torch.manual_seed(0)
     model = _built(name, value) if isinstance(value, type) else value
@@ -53,7 +55,7 @@ def call_module(name: str, value: Any, shapes: dict[str, str], dtypes: dict[str,
         raise usage(f"--dtype {key}=…: {key} has no --shape", hint=f"say --shape {key}=5,3 too")
     told = ", ".join(f"{key} {tuple(one.shape)}" for key, one in inputs.items())
     note(f"{name} is called once on random numbers ({told})")
-    return model(**inputs)
+    return model(**inputs), inputs
 
 
 def _built(name: str, kind: Any) -> Any:

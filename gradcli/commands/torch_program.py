@@ -32,6 +32,7 @@ class Ran:
     def __init__(self, path: str, names: dict[str, Any], watch: Watch, error: str | None) -> None:
         self.path, self.names, self.watch, self.error = path, names, watch, error
         self.returned: list[Any] | None = None  # by a module that was called alone
+        self.inputs: dict[str, Any] = {}  # of that module
         self.code = 0  # what the program itself would have ended with
 
     def title(self, wanted: str | None) -> str:
@@ -47,7 +48,7 @@ class Ran:
         names = roots | {n: v for n, v in self.names.items() if not n.startswith("__")}
         # a function's `loss` beside the program's own
         names |= {n: t for n, t in roots.items() if any(t is one for one in found)}
-        names = names if self.returned is None else {}
+        names = names if self.returned is None else self.inputs
         graph = torch_graph(tuple(found), names=names, calls=self.watch.calls)
         graph.facts, graph.error = self.watch.facts, self.error
         last, end = self.watch.last, self.watch.end
@@ -194,17 +195,17 @@ def run_torch(
     sys.modules["__main__"], sys.argv = module, [full, *arguments]
     sys.path.insert(0, os.path.dirname(full))
     try:
-        returned = None
+        returned, inputs = None, dict[str, Any]()
         with redirect_stdout(sys.stderr):
             error_text, code = run_program(source, full, path, module, watch)
             if error_text is None:
-                returned = _called(module, wanted, shapes, dtypes, watch)
+                returned, inputs = _called(module, wanted, shapes, dtypes, watch)
     finally:
         sys.modules["__main__"], sys.argv = before, argv
     if watch.failure is not None:
         _tell_failure(watch)
     ran = Ran(path, dict(module.__dict__), watch, error_text)
-    ran.returned, ran.code = returned, code
+    ran.returned, ran.inputs, ran.code = returned, inputs, code
     return ran, wanted
 
 
@@ -214,8 +215,8 @@ def _called(
     shapes: list[str] | None,
     dtypes: list[str] | None,
     watch: Watch,
-) -> list[Any] | None:
-    """What a module of the file gives, where NAME is one; None where it is not."""
+) -> tuple[list[Any] | None, dict[str, Any]]:
+    """What a module of the file gives, where NAME is one, and its inputs; None where it is not."""
     from gradcli.commands import torch_module
 
     value = module.__dict__.get(wanted or "")
@@ -223,12 +224,12 @@ def _called(
         if shapes:
             hint = "name a module: --torch FILE.py:Net"
             raise usage("--shape is for a module that is called alone", hint=hint)
-        return None
+        return None, {}
     given = torch_module.read_pairs(shapes or [], "--shape")
     kinds = torch_module.read_pairs(dtypes or [], "--dtype")
     with watch:
-        found = torch_module.call_module(str(wanted), value, given, kinds)
-    return torch_module.tensors_with_graphs(found)
+        found, inputs = torch_module.call_module(str(wanted), value, given, kinds)
+    return torch_module.tensors_with_graphs(found), inputs
 
 
 def _tell_failure(watch: Watch) -> None:

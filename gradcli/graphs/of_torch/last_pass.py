@@ -32,7 +32,6 @@ class LastPass:
 
     def ended(self, tensors: Any, seeds: Any, inputs: Any, nodes: list[Any]) -> None:
         """A pass has ended, over these nodes. seeds: its cotangents; inputs: as `autograd.grad` has them."""
-        self._given, self._nodes = (tensors, seeds, inputs), nodes
         former, self._copies = self._copies, {}
         self._versions.clear()
         with sys.modules["torch"].no_grad():
@@ -46,6 +45,10 @@ class LastPass:
                     copy.copy_(leaf)
                 self._copies[id(leaf)] = leaf, copy
                 self._versions[id(leaf)] = leaf._version
+        self._given, self._nodes = (
+            (tensors, seeds, inputs),
+            nodes,
+        )  # last, should this be interrupted
 
     def again(self, recorder: Any, inner: Iterable[Any]) -> None:
         """Run the pass, heard by what `recorder` makes of the roots; no `.grad` changes. Then forget it.

@@ -71,7 +71,7 @@ function showInputs(node) {
 }
 
 function showOverview() {
-  panel.replaceChildren(html("h2", "Backward graph"), html("p", data.totals));
+  panel.replaceChildren(html("h2", data.forward ? "Forward graph" : "Backward graph"), html("p", data.totals));
   let heading = "";
   for (const { text, place, code, advice, fault } of data.diagnosis) {
     const kind = fault ? "what is wrong" : "worth knowing";
@@ -81,16 +81,16 @@ function showOverview() {
     if (advice) panel.append(html("p", advice));
   }
   const keys = document.createElement("ul");
-  const samples = [["", "a step of the backward pass"], ["named", "the program gave its result a name"], ["leaf", "a leaf: gradients accumulate here"], ["far", "None, a reference, or a folded chain"], ["active", "the step that runs now"]];
+  const samples = [["", data.forward ? "an operation" : "a step of the backward pass"], ["named", "the program gave its result a name"], ["leaf", data.forward ? "an input: a leaf, or a constant without a gradient" : "a leaf: gradients accumulate here"], ["far", "None, a reference, or a folded chain"], ["active", "the step that runs now"]];
   if (data.groups) samples.push(["module", "a module; the colour says of which kind"]);
   for (const [kind, meaning] of samples) {
     const item = html("li", html("span", "", `sample ${kind}`));
     item.append(meaning);
     keys.append(item);
   }
-  panel.append(keys, html("h3", "leaves"));
+  panel.append(keys, html("h3", data.forward ? "inputs" : "leaves"));
   const leaves = document.createElement("ul");
-  nodes.forEach((node, i) => node.leaf && leaves.childElementCount < 200 && leaves.append(jump(i, node.variable || `#${i}`)));
+  nodes.forEach((node, i) => node.leaf && leaves.childElementCount < 200 && leaves.append(jump(i, node.variable || node.label || `#${i}`)));
   panel.append(leaves);
   showSource(null);
 }

@@ -45,7 +45,6 @@ found = [
     F.binary_cross_entropy(x.sigmoid(), chance, row.abs()),  # chance
     F.kl_div(x.log_softmax(1), chance, reduction="sum"),  # chance None
     F.conv1d(s, kernel),  # kernel
-    F.scaled_dot_product_attention(s, batch, batch),  # batch None
     torch.einsum("bij,jk->bik", s, square),  # view_square
     torch.outer(v, row),  # row
     torch.dot(row, v),  # row
