@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -132,12 +131,8 @@ def _finish(
         finite = (output.is_finite(getattr(v, "array", v)) for v in answer.values.values())
         if answer.singular is None and not all(finite):
             output.note("at this point the formula is not finite")
-    if form == "text" and not (options.at or unknown) and _is_given_numbers(answer.where):
-        if is_terminal(sys.stdout):
-            _note_values(request, answer)
-        elif _is_asked_at(request, answer):  # a program reads the formula alone
-            given = ",".join(f"{n}={request.texts.get(n, '…')}" for n in answer.where.arrays)
-            output.note(f"the formula is printed; for its value write --at {given}")
+    if form == "text" and not (options.at or unknown) and _has_a_value_to_show(answer.where):
+        _note_values(request, answer)
     if matrix := _as_one_matrix(request, answer.question, options):
         answer.lines = [visible(matrix)]
     elif not made.code:
@@ -196,17 +191,10 @@ def _values(answer: FormulaAnswer) -> dict[str, Any]:
     return found
 
 
-def _is_given_numbers(where: Point) -> bool:
-    """Whether each variable is given a number."""
+def _has_a_value_to_show(where: Point) -> bool:
+    """Whether each variable is given a number, and somebody reads: a program asks for a value by --at."""
     numbers = (n in where.given and not v.ndim for n, v in where.arrays.items())
-    return bool(where.arrays) and all(numbers)
-
-
-def _is_asked_at(request: Request, answer: FormulaAnswer) -> bool:
-    """Whether the numbers came with the question, not from a session, and the formula depends on one."""
-    names = "|".join(map(re.escape, answer.where.arrays))
-    depends = any(re.search(rf"\b({names})\b", text) for text in answer.made.by.values())
-    return depends and all(map(request.options.get, answer.where.arrays))
+    return bool(where.arrays) and all(numbers) and is_terminal(sys.stdout)
 
 
 def _note_values(request: Request, answer: FormulaAnswer) -> None:

@@ -84,7 +84,7 @@ ELSEWHERE = {
         ("--explain", "--steps"),
         "each step: gradcli grad EXPR --trace; pictures of each: gradcli graph EXPR --frames FOLDER",
     ),
-    "--derivative": 'gradcli diff EXPR prints the derivative; gradcli plot "EXPR, DERIVATIVE" draws both',
+    "--derivative": "gradcli plot EXPR draws the derivative as well; gradcli diff EXPR prints it",
 }
 
 

@@ -114,7 +114,7 @@ def test_the_operators_that_contributing_shows_work(tmp_path: Path) -> None:
         ("composite", "grad", "rms(x)", "--x", "1,1", "x.grad = [0.5, 0.5]\n"),
         ("composite", "diff", "rms(x)", "--x", "3,4", "x/(x.shape[0]*sqrt(mean(x**2)))\n"),
         ("primitive", "grad", "cbrt(x)", "--x", "8", "x.grad = 0.08333333333333333\n"),
-        ("primitive", "diff", "cbrt(x)", "1/(3*cbrt(x)**2)\n"),
+        ("primitive", "diff", "cbrt(x)", "--x", "8", "1/(3*cbrt(x)**2)\n"),
         (
             *("primitive", "diff", "cbrt(x)", "--x", "8", "--format", "numpy"),
             "    v1 = np.cbrt(x)\n    value = v1\n    return value, 1/(3*v1**2)\n",
