@@ -70,10 +70,10 @@ def fit(
     The equation is that of one row; a side may be a list, an array or complex. table: columns by name, as a
     dict, a frame or a table of Arrow's, or a file's path (see `read_table`); names that are no columns are
     parameters, which start where `values` and keywords say, or at 1. sigma: the standard uncertainty of the
-    response, or a dict of those of columns. fix: parameters that stay. bounds: (low, high) by name. robust:
-    "soft_l1", "huber" or "arctan". where: the rows that count, as a condition of columns (`"T > 0"`, `"site
-    == 'A'"`) or truth values. by: the column whose values are data sets; `set` is the number of one, so
-    that `a[set]` is a parameter for each. Raises LanguageError.
+    response, the column that has it, or a dict of those of columns. fix: parameters that stay. bounds:
+    (low, high) by name. robust: "soft_l1", "huber" or "arctan". where: the rows that count, as a condition
+    of columns (`"T > 0"`, `"site == 'A'"`) or truth values. by: the column whose values are data sets;
+    `set` is the number of one, so that `a[set]` is a parameter for each. Raises LanguageError.
     """
     from gradcli.columns.optimize.data_sets import numbered, spread_over
     from gradcli.columns.optimize.equation_rows import EquationRows
@@ -124,6 +124,11 @@ def fit(
     for name in picked:
         if name in batch and len(batch[name]):
             spread_over(begin, picked, name, batch[name])
+    if isinstance(sigma, str):
+        if sigma not in columns:
+            shown = ", ".join(map(str, columns))
+            raise LanguageError(f"sigma: {sigma!r} is no column (there are: {shown})", kind="name")
+        sigma = _column(table[sigma])
     if not isinstance(sigma, Mapping):
         sigma = {} if sigma is None else {"": np.asarray(sigma, np.float64)}
     if there is not None:

@@ -118,6 +118,10 @@ TEXTS = [
     ("site != 'A'", 2, ""),
     ("site == A", 0, "a text stands in quotes, as in site == 'A'"),
     ("site == 'C'", 0, "no row"),
+    ("site == 'A' or 'B'", 0, "a text is compared with a column by == or !="),
+    ("site in ['A', 'B']", 0, "a text is compared with a column by == or !="),
+    ("site == 'A' & t < 3", 0, "each comparison stands in parentheses: (COLUMN == 'A')"),
+    ("site < 'B'", 0, "a text is compared with a column by == or !="),
     ("sight == 'A'", 0, "sight is not a column of sites.csv"),
 ]
 

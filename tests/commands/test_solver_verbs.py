@@ -36,6 +36,9 @@ def test_tables_of_others_are_read() -> None:
     assert found.names == ["b1"] and found.dof == 13
     both = gradcli.fit(MODEL, frame, b1=500, b2=1e-4, sigma={"x": np.ones(14), "y": np.ones(14)})
     assert both.converged
+    frame["dy"] = 0.1
+    named = gradcli.fit(MODEL, frame, {"b1": 500}, fix={"b2": 5.5e-4}, sigma="dy")
+    assert named.errors == pytest.approx(found.errors)
 
 
 SITES = {"site": ["A", "B", "A", "A", "B"], "t": [0.0, 1, 2, 3, 4], "y": [1.0, 5, 3, 4.1, 9]}
@@ -67,6 +70,10 @@ def test_rows_that_count_and_data_sets(tmp_path: Path) -> None:
         ({"where": [1, 0]}, "truth values"),
         ({"where": [True, False]}, "where has 2 rows, and y 5"),
         ({"by": "x"}, "'x' is no column"),
+        ({"sigma": "dy"}, "sigma: 'dy' is no column"),
+        ({"sigma": [0.1, 0.1]}, "an uncertainty has 2 rows, and the equation 5"),
+        ({"sigma": [0.1, np.nan, 0.1, 0.1, 0.1]}, "an uncertainty of the response is nan"),
+        ({"sigma": -0.5}, "an uncertainty of the response is -0.5"),
     ],
 )
 def test_rows_that_cannot_be_chosen(wrong: Any, words: str) -> None:
@@ -79,6 +86,7 @@ def test_what_is_wrong_says_so() -> None:
         ("no variable of", {"q": [1.0]}, {}),
         ("c is not a parameter", ROW["columns"], {"c": 1}),
         ("at the start the residual", ROW["columns"], {"b1": np.nan}),
+        ("in row 2, x is nan", {"x": [1.0, np.nan, 3.0], "y": [1.0, 2.0, 3.0]}, {}),
     ]:
         with pytest.raises(LanguageError, match=words):
             gradcli.fit(MODEL, table, **start)

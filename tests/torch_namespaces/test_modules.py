@@ -248,3 +248,9 @@ def test_training_learns() -> None:
                 nn.utils.clip_grad_norm_(net.parameters(), 1.0)
                 optimizer.step()
     assert criterion(net(x), y).item() < 0.03  # and PyTorch 2.13 is there, too; a line has 0.029
+
+
+@pytest.mark.parametrize("name", ["LSTM", "GRU", "RNN"])
+def test_no_step_at_all_is_refused_in_pytorchs_words(name: str) -> None:
+    with pytest.raises(RuntimeError, match="Expected sequence length to be larger than 0 in RNN"):
+        getattr(nn, name)(3, 4)(torch.zeros(0, 2, 3))

@@ -241,6 +241,11 @@ class EquationRows(Space):
         many = len(self.components)
         if array.shape in ((), (rows,)):
             return np.repeat(np.broadcast_to(array, (rows,)), many)
+        if len(array) != rows:
+            raise self._refused(
+                f"an uncertainty has {len(array)} rows, and the equation {rows}",
+                "give one number, or one for each row",
+            )
         array = array.reshape(rows, -1)
         if array.shape[1] * (2 if self.is_complex else 1) != many:
             raise self._refused(

@@ -87,9 +87,11 @@ def fit_rows(
         *inputs.items(),
         *([] if deviation is None else [("the response", deviation)]),
     ]:
-        if not np.all(np.asarray(spread) > 0):
+        wrong = np.asarray(spread)[~(np.asarray(spread) > 0)]
+        if wrong.size:  # NaN, too
+            why = "a weight would be infinite" if wrong[0] == 0 else "it is a number above 0"
             raise _usage(
-                f"an uncertainty of {name} is 0", "a weight would be infinite: leave out such rows"
+                f"an uncertainty of {name} is {wrong[0]:.6g}", f"{why}: leave out such rows"
             )
     data = InMemory(rows, batch, deviation, inputs)
     blocks = None
@@ -98,7 +100,7 @@ def fit_rows(
     if blocks is None or not np.isfinite(blocks.at(start)[0]).all():
         blocks = None
         whole = least_squares.by_differences(lambda x: rows.residuals(x, batch)[:2], start)
-        check_start(*whole, rows)
+        check_start(*whole, rows, batch)
     lower, upper = limits(rows.start, bounds or {})
     options: dict[str, Any] = {
         "lower": lower,
@@ -177,10 +179,18 @@ def check_apart(rows: EquationRows, slopes: Mapping[str, Array]) -> None:
             )
 
 
-def check_start(r: Array, jac: Array, rows: EquationRows) -> None:
-    """Raise LanguageError where a fit cannot start."""
+def check_start(
+    r: Array, jac: Array, rows: EquationRows, batch: Mapping[str, Array] | None = None
+) -> None:
+    """Raise LanguageError where a fit cannot start. batch: the columns of these residuals' rows."""
     if not np.isfinite(r).all():
         row = int(np.flatnonzero(~np.isfinite(r))[0]) // len(rows.components)
+        for name, column in (batch or {}).items():
+            if not np.isfinite(column[row]).all():  # no other start would help
+                raise _failed(
+                    f"in row {row + 1}, {name} is {column[row]}",
+                    "a fit needs finite numbers: leave out such rows",
+                )
         raise _failed(
             f"at the start the residual of row {row + 1} is {r[~np.isfinite(r)][0]}",
             f"start elsewhere, as in --{next(iter(rows.start))} VALUE",
@@ -236,7 +246,8 @@ def fit_in_passes(
         where = None if sums.where is None else f"--where {sums.where.typed}: no row is left"
         raise _usage(where or "there are no rows")
     rows.look({n: a[0] for n, a in first.items()})
-    check_start(*least_squares.by_differences(lambda x: rows.residuals(x, first)[:2], start), rows)
+    whole = least_squares.by_differences(lambda x: rows.residuals(x, first)[:2], start)
+    check_start(*whole, rows, first)
     lower, upper = limits(rows.start, bounds)
     at = ByPasses(sums, parts, runner, told)
     at(start)  # which counts the rows

@@ -5,12 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gradcli.language.located_errors import LanguageError
 from gradcli.language.parser import parse
 from gradcli.language.tree_kinds import KIND
 
 if TYPE_CHECKING:
     from gradcli.language.program import Program
     from gradcli.tables.named_columns import Table
+
+# Where a text would be taken for a number or a truth value, as in `site == 'A' or 'B'`.
+_NO_PLACE_OF_TEXTS = frozenset(
+    KIND[name]
+    for name in (
+        *("eq", "ne", "lt", "le", "gt", "ge", "in", "not_in", "bitand", "bitor"),
+        *("and", "or", "not", "list", "tuple", "expression", "conditional"),
+        *("chain_eq", "chain_ne", "chain_lt", "chain_le", "chain_gt", "chain_ge", "chain_in"),
+        "chain_not_in",
+    )
+)
 
 
 class Test(NamedTuple):
@@ -28,7 +40,8 @@ class Test(NamedTuple):
 def without_texts(source: str) -> tuple[str, dict[str, Test]]:
     """A condition in which no text is compared, and the tests whose answers it reads, by variable.
 
-    A test and its opposite (`!=`) read the same answers. Raises LanguageError for what is no expression.
+    A test and its opposite (`!=`) read the same answers. Raises LanguageError for what is no expression, and
+    for a text that is compared in another way.
     """
     if "'" not in source and '"' not in source:
         return source, {}
@@ -36,9 +49,13 @@ def without_texts(source: str) -> tuple[str, dict[str, Test]]:
     tests: dict[Test, str] = {}
     pieces: list[tuple[int, int, str]] = []
     for row, kind in enumerate(program.kinds):
-        if kind not in (KIND["eq"], KIND["ne"]):
+        if kind not in _NO_PLACE_OF_TEXTS:
             continue
-        if (test := _test(program, program.children(row))) is not None:
+        sides = program.children(row)
+        test = _test(program, sides) if kind in (KIND["eq"], KIND["ne"]) else None
+        if test is None:
+            _refuse_texts(program, sides)
+        else:
             name = tests.setdefault(test, f"text_{len(tests)}_")
             start, end = program.span(row)
             pieces.append((start, end, f"({name} == {int(kind == KIND['eq'])})"))
@@ -48,13 +65,30 @@ def without_texts(source: str) -> tuple[str, dict[str, Test]]:
     return made, {name: test for test, name in tests.items()}
 
 
+def _refuse_texts(program: Program, sides: list[int]) -> None:
+    """Raise LanguageError where one of these parts is a text."""
+    for side in sides:
+        text = program.constants[program.operands[side]] if _is_constant(program, side) else None
+        if isinstance(text, str):
+            raise LanguageError(
+                "a text is compared with a column by == or !=, and with nothing else",
+                source=program.source,
+                span=program.span(side),
+                hint=f"each comparison stands in parentheses: (COLUMN == {text!r}) | (COLUMN == 'other')",
+            )
+
+
+def _is_constant(program: Program, row: int) -> bool:
+    return program.kinds[row] == KIND["constant"]
+
+
 def _test(program: Program, sides: list[int]) -> Test | None:
     found: dict[int, Any] = {}
     for side in sides:
-        kind, operand = program.kinds[side], program.operands[side]
-        if kind == KIND["name"]:
+        operand = program.operands[side]
+        if program.kinds[side] == KIND["name"]:
             found[0] = program.words[operand]
-        elif kind == KIND["constant"] and isinstance(program.constants[operand], str):
+        elif _is_constant(program, side) and isinstance(program.constants[operand], str):
             found[1] = program.constants[operand]
     return Test(found[0], found[1]) if len(found) == 2 else None
 

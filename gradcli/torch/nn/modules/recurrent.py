@@ -136,6 +136,8 @@ class RNNBase(Module):
             )
         alone = input.ndim == 2
         x = input.unsqueeze(1) if alone else input.transpose(0, 1) if self.batch_first else input
+        if not x.shape[0]:
+            raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
         x, stacked = self._layers(x, self._states(hx, x.shape[1], x, alone))
         if alone:
             stacked, x = tuple(s.squeeze(1) for s in stacked), x.squeeze(1)
