@@ -141,11 +141,24 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+# What commands and other libraries call what has another name here, or stands elsewhere.
+_ELSEWHERE = {
+    "eval": "gradcli.evaluate(source, x=1) is the value of an expression",
+    "lambdify": "gradcli.compile(source) is a function",
+    "value_and_grad": "gradcli.func.grad_and_value(f) takes a function",
+    "solve": "gradcli.root(source, x=1) solves an equation, gradcli.linalg.solve(A, b) a linear system",
+    "derivative": "gradcli.diff(source) is the formula, gradcli.grad(source, x=1) its value",
+    "maximize": 'gradcli.minimize("-(…)", x=1) finds where an expression is largest',
+    "integrate": "gradcli.trapezoid(y, x) integrates samples",
+}
+
+
 def _table(name: str) -> Any:
     table = _complete()
     found = table.resolve(name)
     if found is None:
-        raise AttributeError(f"module 'gradcli' has no attribute {name!r}")
+        said = f"; {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+        raise AttributeError(f"module 'gradcli' has no attribute {name!r}{said}")
     return found.call if isinstance(found, table.Function) else found
 
 

@@ -241,4 +241,6 @@ def _nearest_choice(error: click.ClickException) -> str | None:
     if found is None:
         return None
     meant = _CHOICES_ELSEWHERE.get(found[1])
+    if found[1] in ("latex", "tex") and "tikz" in choices:
+        meant = "tikz"
     return did_you_mean([meant] if meant in choices else suggest(found[1], choices))

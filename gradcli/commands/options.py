@@ -55,6 +55,9 @@ MEANT = {
     "--keep": ("--keep-columns", "write --keep-columns NAMES, or --keep-columns none"),
     "--cross": ("--second", "write --second x,y for the second derivative by x and y"),
     "--error": ("--sigma", "write --sigma COLUMN or --sigma VALUE"),
+    "--answer": ("--against", "write --against FORMULA"),
+    "--steps": ("--show-steps", "write --show-steps"),
+    "--optimizer": ("--method", "write --method NAME; gradcli minimize --help-all has the names"),
     **{f"--{form}": ("--format", f"write --format {form}") for form in ("tsv", "jsonl", "latex")},
 }
 # The same where it has none, or what is a command here.
@@ -64,8 +67,24 @@ ELSEWHERE = {
     "--check": "the command `gradcli check EXPR` compares with numerical gradients",
     "--order": "higher derivatives: gradcli diff EXPR --order N, or gradcli hessian EXPR",
     "--repeat": "write --passes N --retain-graph",
-    "--tangent": "write --vector VALUE",
+    "--tangent": "write --vector VALUE; in a plot --at VALUE draws the tangent",
     "--seed": "write --manual-seed N",
+    "--degree": "write --order N",
+    **dict.fromkeys(
+        ("--greeks", "--delta", "--vega", "--theta", "--rho"),
+        "the first derivatives are NAME.grad: --wrt NAMES chooses; --second S,S adds a second one to map",
+    ),
+    "--gamma": "a second derivative: gradcli map EXPR FILE --second S,S, or gradcli diff EXPR --order 2",
+    "--sort": "rows keep the order of the table: gradcli map EXPR FILE | sort -t, -g -k N",
+    "--data": "a table follows the expression: gradcli fit EXPR FILE, gradcli map EXPR FILE",
+    "--of": 'an equation says it: gradcli fit "COLUMN == EXPR" FILE, gradcli diff "EQUATION" --of NAME',
+    "--lr": "the step is found by line searches or a trust region; gradcli plot EXPR --descend RATE "
+    "draws gradient descent",
+    **dict.fromkeys(
+        ("--explain", "--steps"),
+        "each step: gradcli grad EXPR --trace; pictures of each: gradcli graph EXPR --frames FOLDER",
+    ),
+    "--derivative": "gradcli plot EXPR draws the derivative as well; gradcli diff EXPR prints it",
 }
 
 
@@ -492,6 +511,9 @@ def _check_positionals(found: Split, declared: Declared, declaration: Command) -
         hint = (
             f"to differentiate by {extra}, write --wrt {extra}; to give it a value, --{extra} VALUE"
         )
+    if "--over" in declared and not any(map(os.path.exists, found.positionals)):
+        curves = ", ".join(found.positionals)
+        hint = f'several curves are one expression: gradcli plot "{curves}"'
     if allowed > 1 and os.path.exists(extra):
         hint = (
             "several files are one table by a pattern in quotes, as in 'data/*.csv', or by a folder"

@@ -52,6 +52,12 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        if not args and "source" not in kwargs:
+            name = function.__name__
+            raise TypeError(
+                f"{name}() missing 1 required positional argument: 'source'; the expression comes "
+                f'first: gradcli.{name}("x**2", …)'
+            )
         try:
             return function(*args, **kwargs)
         except LanguageError as error:

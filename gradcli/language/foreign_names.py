@@ -35,7 +35,16 @@ FUNCTIONS = {
     "reduce_mean": "mean({*})", "reduce_prod": "prod({*})", "average": "mean({*})",
     "avg": "mean({*})", "product": "prod({*})", "inv": "linalg.inv({0})",
     "power": "{a}**{b}", "mod": "remainder({*})", "nanmax": "amax({*})", "nanmin": "amin({*})",
-    "trapezium": "trapezoid({*})", }  # fmt: skip
+    "trapezium": "trapezoid({*})",
+    **dict.fromkeys(
+        ("norm.cdf", "stats.norm.cdf", "normcdf", "norm_cdf", "normal_cdf"), "special.ndtr({0})"
+    ),
+    **dict.fromkeys(
+        ("norm.ppf", "stats.norm.ppf", "norminv", "norm_ppf"), "special.ndtri({0})"
+    ),
+    **dict.fromkeys(
+        ("norm.pdf", "stats.norm.pdf", "normpdf", "norm_pdf"), "exp(-{a}**2/2)/sqrt(2*pi)"
+    ), }  # fmt: skip
 # Subjects that people look for, by the functions that have to do with them.
 SUBJECTS = {
     "gauss": "randn normal erf nn.functional.gelu nn.functional.gaussian_nll_loss",

@@ -797,6 +797,9 @@ class Parser:
         if name not in self.own and self.dotted(name):
             return self.function(name, token, ())
         if name and name not in self.own and self.takes_argument(name):
+            if name == "int" and self.loose:
+                hint = "write ∫ x^2 dx, or floor(x^2)"
+                raise self.asks("`int` is an integral, or the integer part?", token, hint)
             return self.function(name, token)
         variable, _, attribute = name.rpartition(".")
         if variable and not names.is_known(name):
@@ -879,7 +882,7 @@ class Parser:
         if (
             name in names.LETTERS
             or name in CONSTANTS
-            or (root != name and not names.is_namespace(root))
+            or (root != name and not names.is_namespace(root) and name not in FUNCTIONS)
         ):
             return False
         following = self.next

@@ -57,7 +57,7 @@ def of_matrices(found: list[Token], own: Collection[str]) -> tuple[list[Token], 
     """The tokens where capitals are matrices, `Ax` as A x; and the names of vectors: small Latin letters
     that are transposed, alone or in brackets, or that follow a matrix. (The tokens, None) elsewhere.
     """
-    if not any(_speaks_of_matrices(token) for token in found):
+    if not any(map(_speaks_of_matrices, found)) and not _is_norm_of_product(found):
         return [part for token in found for part in _letters(token, own, True)], None
     parts = [part for token in found for part in _letters(token, own)]
     bold = {
@@ -96,6 +96,21 @@ def _speaks_of_matrices(token: Token) -> bool:
         or token.text in _MATRICES
         or (token.font in BOLD and token.kind in ("name", "command"))
     )
+
+
+def _is_norm_of_product(found: list[Token]) -> bool:
+    """Whether a capital stands before a letter in a norm: `norm(A x - b)`, which is no norm of numbers."""
+    starts = [i for i, t in enumerate(found) if t.text == "norm" and t.kind == "name"]
+    for start in starts:
+        depth = 0
+        for token, after in zip(found[start + 1 :], found[start + 2 :], strict=False):
+            depth += (token.text == "(") - (token.text == ")")
+            if depth <= 0:
+                break
+            small = after.kind == "name" and len(after.text) == 1 and not is_matrix(after.text)
+            if token.kind == "name" and is_matrix(token.text) and small:
+                return True
+    return False
 
 
 def _base(parts: list[Token], i: int) -> Token:

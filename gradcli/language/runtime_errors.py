@@ -43,6 +43,10 @@ _PYTHON_SAYS: tuple[tuple[str, str], ...] = (
         "add a case in which the function does not call itself, or write a loop",
     ),
     (
+        r"^No module named 'gradcli'",
+        "programs have PyTorch's functions without it: leave the import out, or run the file with python",
+    ),
+    (
         r"^No module named",
         "only torch and numpy can be imported; for a Python file use --load FILE.py",
     ),
@@ -78,6 +82,9 @@ def explained(
     if (place := _function_in_place(program, row, error, visible)) is not None:
         name = program.words[program.rows[4 * place + 1]]
         message, hint, span = f"{name} is a function", f"give --{name} VALUE", program.span(place)
+        hint = _translation(program, visible) or hint
+        if re.fullmatch(r"[\w/]+\.(csv|tsv|txt|dat|json|npy|npz|parquet)", program.source):
+            hint = f"a file is read by @: write @{program.source}"
         return LanguageError(message, kind="name", source=program.source, span=span, hint=hint)
     if isinstance(error, UnknownName):
         usage = "local variable" not in message and "free variable" not in message
@@ -95,6 +102,8 @@ def explained(
         said = (text for pattern, text in _PYTHON_SAYS if re.search(pattern, message))
         hint = error_remedies.remedy(error, "program") or next(said, None)
     if isinstance(error, NameError | AttributeError | TypeError | IndexError) and program.source:
+        if isinstance(error, AttributeError):  # no tensor has a `cdf`: `norm.cdf(x)` is a function
+            visible = {n: v for n, v in visible.items() if n not in ("norm", "stats")}
         hint = _translation(program, visible, bool(_PAIRS.search(message))) or hint
     if isinstance(error, errors.DimensionRangeError):
         hint = _extremum_hint(program, row) or hint
@@ -254,6 +263,8 @@ def no_tensor(program: Program, value: Any, purpose: str) -> LanguageError:
                 hint += (
                     ", or make one tensor of them: stack(…); gradcli jacobian has a row for each"
                 )
+                if "==" in program.source:
+                    hint += "; one equation is differentiated by gradcli diff EQUATION --of NAME"
             bound = dict.fromkeys(program.free_variables())
             hint = _translation(program, bound, True) or hint
     message = f"{what}: there is no {purpose}"

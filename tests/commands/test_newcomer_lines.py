@@ -46,6 +46,18 @@ def test_one_step(line: str, works: str, first: str) -> None:
         (["eval", "embedding(y, z)", "--y", "0", "--z", "1"], "nn.functional.embedding(y, z)"),
         (["eval", "torch.gelu(x)", "--x", "1"], "here it is written gelu(x)"),
         (["eval", "gellu(x)", "--x", "1"], "did you mean `gelu` or"),
+        # Distributions and options of other tools.
+        (["eval", "norm.cdf(x)", "--x", "1"], "here it is written special.ndtr(x)"),
+        (["diff", "norm.cdf(x)"], "here it is written special.ndtr(x)"),
+        (["eval", "scipy.stats.norm.ppf(0.3)"], "here it is written special.ndtri(0.3)"),
+        (["grad", "w@C@w", "--w", "1,2", "--C", "cov.csv"], "a file is read by @: write @cov.csv"),
+        (["grad", "S*K", "--S", "1", "--K", "2", "--greeks"], "--second S,S"),
+        (["diff", "x**2", "--steps"], "write --show-steps"),
+        (["taylor", "x**2", "--degree", "4"], "write --order N"),
+        (["check", "x**2", "--answer", "2*x"], "write --against FORMULA"),
+        (["plot", "sin(x)", "cos(x)", "x", "--x", "0:3"], 'gradcli plot "sin(x), cos(x), x"'),
+        (["diff", "int(x^2)", "--math"], "`int` is an integral, or the integer part?"),
+        (["diff", "x == 1, y == 2"], "gradcli diff EQUATION --of NAME"),
         # Where integers are wanted.
         (["eval", "nll_loss(z, y)", "--z", "1,2;3,4", "--y", "0,1"], "--y 'tensor([0,1])'"),
         (["eval", "x[y]", "--x", "1,2", "--y", "0,1"], "--y 'tensor([0,1])'"),

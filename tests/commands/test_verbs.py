@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -188,3 +189,20 @@ def test_pytest_shows_the_test_and_what_is_wrong(tmp_path: Path) -> None:
         shown = shown[: next(i for i, line in enumerate(shown) if line.startswith("test_page.py:"))]
         assert len(shown) <= 10, part
         assert "site-packages" not in part and "gradcli/" not in part
+
+
+@sweep(("name", "remedy"), [
+        ("eval", "gradcli.evaluate(source, x=1)"),
+        ("lambdify", "gradcli.compile(source)"),
+        ("value_and_grad", "gradcli.func.grad_and_value(f)"),
+        ("solve", "gradcli.root(source, x=1)"),
+        ("derivative", "gradcli.diff(source)"),
+])  # fmt: skip
+def test_what_has_another_name_here_is_named(name: str, remedy: str) -> None:
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}'; {re.escape(remedy)}"):
+        getattr(gradcli, name)
+
+
+def test_a_call_without_an_expression_says_where_it_stands() -> None:
+    with pytest.raises(TypeError, match=r'comes first: gradcli\.plot\("x\*\*2", …\)'):
+        gradcli.plot(x=(0, 6))
