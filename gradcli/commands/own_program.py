@@ -43,14 +43,9 @@ def graph_of(
         option = {"places": "--lines"}.get(asked[0], f"--{asked[0].replace('_', '-')}")
         raise usage(f"{option} watches PyTorch, which is not installed", hint="pip install torch")
     from gradcli.commands.own_program_watch import Watch
-    from gradcli.commands.torch_program import run_program
+    from gradcli.commands.torch_program import read_program, run_program
 
-    full = os.path.abspath(os.path.expanduser(path))
-    try:
-        with open(full, "rb") as stream:
-            source = stream.read()
-    except OSError as error:
-        raise usage(f"--torch: cannot read {path}: {error.strerror}", kind="file") from None
+    full, source = read_program(path)
     note("PyTorch is not installed: the program runs on gradcli, which speaks its language")
     watch, module = Watch(gradients), ModuleType("__main__")
     module.__dict__.update(__file__=full, __builtins__=__builtins__)

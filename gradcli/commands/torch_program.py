@@ -166,12 +166,7 @@ def run_torch(
     on the way, see `Watch`.
     """
     path, wanted = split_target(target)
-    full = os.path.abspath(os.path.expanduser(path))
-    try:
-        with open(full, "rb") as stream:
-            source = stream.read()
-    except OSError as error:
-        raise usage(f"--torch: cannot read {path}: {error.strerror}", kind="file") from None
+    full, source = read_program(path)
     # What is compiled away has no nodes; this is how PyTorch is told before it is imported.
     os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
     try:
@@ -247,6 +242,16 @@ def split_target(target: str) -> tuple[str, str | None]:
     if colon and all(part.strip().isidentifier() for part in name.split(",")):
         return path, name
     return target, None
+
+
+def read_program(path: str) -> tuple[str, bytes]:
+    """The whole path of a program, and its text. Raises LanguageError where it cannot be read."""
+    full = os.path.abspath(os.path.expanduser(path))
+    try:
+        with open(full, "rb") as stream:
+            return full, stream.read()
+    except OSError as error:
+        raise usage(f"--torch: cannot read {path}: {error.strerror}", kind="file") from None
 
 
 def run_program(
