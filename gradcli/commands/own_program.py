@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from contextlib import redirect_stdout
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands.command_errors import usage
@@ -43,21 +40,16 @@ def graph_of(
         option = {"places": "--lines"}.get(asked[0], f"--{asked[0].replace('_', '-')}")
         raise usage(f"{option} watches PyTorch, which is not installed", hint="pip install torch")
     from gradcli.commands.own_program_watch import Watch
-    from gradcli.commands.torch_program import read_program, run_program
+    from gradcli.commands.torch_program import as_main, read_program, run_program
 
     full, source = read_program(path)
     note("PyTorch is not installed: the program runs on gradcli, which speaks its language")
-    watch, module = Watch(gradients), ModuleType("__main__")
-    module.__dict__.update(__file__=full, __builtins__=__builtins__)
-    before, argv, torch = sys.modules["__main__"], sys.argv, sys.modules.get("torch")
-    sys.modules["__main__"], sys.argv = module, [full, *arguments]
+    watch, torch = Watch(gradients), sys.modules.get("torch")
     sys.modules["torch"] = torch_namespaces.torch
-    sys.path.insert(0, os.path.dirname(full))
     try:
-        with redirect_stdout(sys.stderr):
+        with as_main(full, arguments) as module:
             ended, code = run_program(source, full, path, module, watch)
     finally:
-        sys.modules["__main__"], sys.argv = before, argv
         del sys.modules["torch"]
         if torch is not None:
             sys.modules["torch"] = torch

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -184,19 +185,11 @@ def run_torch(
         note(remark)
     names = (wanted or "").replace(" ", "").split(",") if wanted else ()
     watch = Watch(program=True, wanted=names, **watched)
-    module = ModuleType("__main__")
-    module.__dict__.update(__file__=full, __builtins__=__builtins__)
-    before, argv = sys.modules["__main__"], sys.argv
-    sys.modules["__main__"], sys.argv = module, [full, *arguments]
-    sys.path.insert(0, os.path.dirname(full))
-    try:
+    with as_main(full, arguments) as module:
         returned, inputs = None, dict[str, Any]()
-        with redirect_stdout(sys.stderr):
-            error_text, code = run_program(source, full, path, module, watch)
-            if error_text is None:
-                returned, inputs = _called(module, wanted, shapes, dtypes, watch)
-    finally:
-        sys.modules["__main__"], sys.argv = before, argv
+        error_text, code = run_program(source, full, path, module, watch)
+        if error_text is None:
+            returned, inputs = _called(module, wanted, shapes, dtypes, watch)
     if watch.failure is not None:
         _tell_failure(watch)
     ran = Ran(path, dict(module.__dict__), watch, error_text)
@@ -252,6 +245,21 @@ def read_program(path: str) -> tuple[str, bytes]:
             return full, stream.read()
     except OSError as error:
         raise usage(f"--torch: cannot read {path}: {error.strerror}", kind="file") from None
+
+
+@contextmanager
+def as_main(full: str, arguments: list[str]) -> Iterator[ModuleType]:
+    """Inside, a new module is Python's `__main__`, with these arguments; it prints to standard error."""
+    module = ModuleType("__main__")
+    module.__dict__.update(__file__=full, __builtins__=__builtins__)
+    before, argv = sys.modules["__main__"], sys.argv
+    sys.modules["__main__"], sys.argv = module, [full, *arguments]
+    sys.path.insert(0, os.path.dirname(full))
+    try:
+        with redirect_stdout(sys.stderr):
+            yield module
+    finally:
+        sys.modules["__main__"], sys.argv = before, argv
 
 
 def run_program(

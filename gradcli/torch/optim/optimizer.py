@@ -133,7 +133,8 @@ class Optimizer:
 
     def _begin(self, parameter: Any, state: State, group: Group) -> int:
         """Count a step in what is remembered of a parameter, and fill that at the first; the number of it."""
-        state.setdefault("step", resolve("tensor")(0.0))
+        if "step" not in state:
+            state["step"] = resolve("tensor")(0.0)
         for name in self._remembered(group):
             if name not in state:
                 state[name] = resolve("zeros_like")(parameter)

@@ -209,8 +209,9 @@ class NAdam(Optimizer):
     """Dozat (2016): Adam with Nesterov's momentum, which grows from half of beta1 to the whole of it."""
 
     def _begin(self, parameter: Any, state: State, group: Group) -> int:
-        state.setdefault("step", resolve("tensor")(0.0))
-        state.setdefault("mu_product", resolve("tensor")(1.0))
+        if "step" not in state:
+            state["step"] = resolve("tensor")(0.0)
+            state["mu_product"] = resolve("tensor")(1.0)
         return super()._begin(parameter, state, group)
 
     def _remembered(self, group: Group) -> tuple[str, ...]:
