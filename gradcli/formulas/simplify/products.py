@@ -65,6 +65,7 @@ class ReadingState(threading.local):
     units: the largest common measure of the multiples of each argument of a sine or cosine.
     beats: products of two sines or cosines as sums.
     signs: those of variables, where they are assumed.
+    squared: whether a square of a function of `SQUARES` was met, replaced or not.
     """
 
     squares: tuple[str, ...] = ("cos", "cosh")
@@ -81,7 +82,7 @@ class ReadingState(threading.local):
         self.places: dict[tuple[Any, ...], int] = {}
         self.units: dict[Any, Rational] = {}
         self.beats: dict[tuple[int, int], Polynomial] = {}
-        self.halves = self.tails = False
+        self.halves = self.tails = self.squared = False
         self.factors: dict[Key, dict[Key, int]] = {}
 
 
@@ -290,6 +291,8 @@ def reduced(p: Polynomial) -> Polynomial:
         for m, c in p.items():
             for g, e in m:
                 rule = relation(g) if e >= 1 else None
+                if e >= 2 and word_of(g) in SQUARES:
+                    reading.squared = True
                 if rule is not None and e >= rule[0]:
                     k = int(e // rule[0])
                     rest = joined(m, ((g, -k * rule[0]),))
