@@ -269,7 +269,7 @@ def test_rules_tell_arrays_and_tensors_apart_in_one_place() -> None:
 
 
 def test_the_parameters_of_operators_and_of_the_engine_have_types() -> None:
-    """What is `Any` to a reader is at most a fifth of a folder's parameters; `array_types` has names."""
+    """What is `Any` to a reader is at most a fifth of a folder's parameters; `dtypes` has names."""
     operators = [f"operators/{folder}" for folder in ("primitives", "composites", "movement", "nn")]
     for folder in (*operators, "engine/core", "engine/system", "engine/registry"):
         found = [
@@ -280,7 +280,7 @@ def test_the_parameters_of_operators_and_of_the_engine_have_types() -> None:
         ]
         assert len(found) > 300
         assert found.count("Any") <= 0.2 * len(found), folder
-    for file in ("core/declaration.py", "system/array_types.py"):
+    for file in ("core/declaration.py", "system/dtypes.py"):
         assert not re.search(r"= \"?Any\b", text(PACKAGE / "engine" / file))
 
 

@@ -25,7 +25,7 @@ from gradcli.engine.system.dtypes import tensor_name
 from gradcli.engine.system.threads import applied
 
 if TYPE_CHECKING:
-    from gradcli.engine.system.array_types import DType, Number, Shape
+    from gradcli.engine.system.dtypes import DType, Number, Shape
 
 # Up to this many elements, computing with a filled array is faster than with a broadcast one.
 _SMALL = 4096

@@ -27,7 +27,7 @@ from gradcli.engine.system.threads import applied
 if TYPE_CHECKING:
     from typing import TypeVar
 
-    from gradcli.engine.system.array_types import Array, DType, Shape
+    from gradcli.engine.system.dtypes import Array, DType, Shape
 
     F = TypeVar("F", bound=Callable[..., Any])
 _numbers = itertools.count(1).__next__

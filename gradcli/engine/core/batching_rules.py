@@ -37,7 +37,7 @@ from gradcli.engine.system.threads import applied
 
 if TYPE_CHECKING:
     from gradcli.engine.core.declaration import Declaration
-    from gradcli.engine.system.array_types import Array
+    from gradcli.engine.system.dtypes import Array
 
 
 def _sparse(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from gradcli.engine.system.array_types import Array as Array
-from gradcli.engine.system.array_types import Arrays as Arrays
-from gradcli.engine.system.array_types import DType as DType
-from gradcli.engine.system.array_types import Number as Number
-from gradcli.engine.system.array_types import Shape as Shape
+from gradcli.engine.system.dtypes import Array as Array
+from gradcli.engine.system.dtypes import Arrays as Arrays
+from gradcli.engine.system.dtypes import DType as DType
+from gradcli.engine.system.dtypes import Number as Number
+from gradcli.engine.system.dtypes import Shape as Shape
 
 if TYPE_CHECKING:
     from gradcli.engine.core.tensor import Tensor

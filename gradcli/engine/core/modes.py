@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from typing import TypeVar
 
-    from gradcli.engine.system.array_types import Array
+    from gradcli.engine.system.dtypes import Array
 
     F = TypeVar("F", bound=Callable[..., Any])
 

@@ -14,7 +14,7 @@ from gradcli.engine.system.array_memory import resized
 from gradcli.engine.system.dtypes import c_type, scalar_name, tensor_name
 
 if TYPE_CHECKING:
-    from gradcli.engine.system.array_types import DType
+    from gradcli.engine.system.dtypes import DType
 
 _RESIZED = (
     "An output with one or more elements was resized since it had shape {}, which does not match the "

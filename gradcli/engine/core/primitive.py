@@ -52,7 +52,7 @@ from gradcli.engine.system.threads import applied
 
 if TYPE_CHECKING:
     from gradcli.engine.core.declaration import Value
-    from gradcli.engine.system.array_types import DType
+    from gradcli.engine.system.dtypes import DType
 
 _NUMBERS = frozenset([int, float, complex, bool])
 _REQUIRED: Any = object()

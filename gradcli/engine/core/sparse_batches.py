@@ -23,7 +23,7 @@ from gradcli.engine.core.batched_arrays import (
 
 if TYPE_CHECKING:
     from gradcli.engine.core.declaration import Declaration, Value
-    from gradcli.engine.system.array_types import DType
+    from gradcli.engine.system.dtypes import DType
 
 SMALL = 1 << 14  # up to this many elements, dense is faster
 MOST = 64  # nonzero elements of an entry

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from gradcli.engine.system.array_types import Array
+    from gradcli.engine.system.dtypes import Array
 
 # Who is told of calls of operators that have a switch, or points where their rules fail: functions of
 # (primitive, operands, results), which are arrays and options. The last one tells the one before.

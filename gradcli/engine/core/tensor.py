@@ -35,7 +35,7 @@ from gradcli.engine.system.array_memory import (
 from gradcli.engine.system.dtypes import scalar_name
 
 if TYPE_CHECKING:
-    from gradcli.engine.system.array_types import Array, DType
+    from gradcli.engine.system.dtypes import Array, DType
 
 _tuple: Any = tuple.__new__
 _DLPACK_CPU = (1, 0)  # the type of the device, as DLPack numbers them, and its index

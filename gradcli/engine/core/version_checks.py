@@ -13,7 +13,7 @@ from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.system.dtypes import scalar_name, tensor_name
 
 if TYPE_CHECKING:
-    from gradcli.engine.system.array_types import DType
+    from gradcli.engine.system.dtypes import DType
 
 
 class _Reading(threading.local):

@@ -23,7 +23,7 @@ from gradcli.engine.system.array_memory import ARRAYS, address, buffer_of, copie
 from gradcli.engine.system.dtypes import scalar_name
 
 if TYPE_CHECKING:
-    from gradcli.engine.system.array_types import Array, DType, Shape
+    from gradcli.engine.system.dtypes import Array, DType, Shape
 
 _MANY = (
     " This view is the output of a function that returns multiple views. Such functions do not allow "

@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import as_strided
 from gradcli.engine.system import threads
 
 if TYPE_CHECKING:
-    from gradcli.engine.system.array_types import Array
+    from gradcli.engine.system.dtypes import Array
 
 _LARGE, _PART = 1 << 17, 1 << 14  # elements of an array that is worked on in parts, and of a part
 

@@ -14,7 +14,7 @@ from gradcli.engine.system.array_memory import ARRAYS
 from gradcli.engine.system.cascaded_sums import Tree
 
 if TYPE_CHECKING:
-    from gradcli.engine.system.array_types import Array, DType
+    from gradcli.engine.system.dtypes import Array, DType
 
 FOLDED = 256  # rows of a block that is summed at once
 _FEWEST = 256  # the fewest rows in a block of a product, so that BLAS is efficient

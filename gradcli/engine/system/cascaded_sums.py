@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from gradcli.engine.system.array_types import Array, DType
+    from gradcli.engine.system.dtypes import Array, DType
 
 _reduce: Any = np.add.reduce  # faster than NumPy's functions and methods
 

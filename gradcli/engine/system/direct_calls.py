@@ -20,7 +20,7 @@ import numpy as np
 from gradcli.engine.system import c_compiler, dtypes
 
 if TYPE_CHECKING:
-    from gradcli.engine.system.array_types import Array
+    from gradcli.engine.system.dtypes import Array
 
 HEAD = (
     object.__basicsize__

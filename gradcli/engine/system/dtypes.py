@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,15 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 NumPyType = np.dtype[Any]
+# -- what signatures call arrays, and what belongs to them ----------------------------------------
+# NumPy's, or what stands in its place: a scalar of NumPy's, a batch, an array that is recorded or that has a
+# shape alone (`array_memory.ARRAYS`). A type checker takes all of them for NumPy's.
+Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
+Arrays: TypeAlias = "Sequence[Array]"
+DType: TypeAlias = "np.dtype[Any]"
+Shape: TypeAlias = "tuple[int, ...]"
+# A number of Python's; PyTorch's `Scalar`.
+Number: TypeAlias = "bool | int | float | complex"
 
 
 class dtype:

@@ -18,7 +18,7 @@ import numpy as np
 from gradcli.engine.system import budget
 
 if TYPE_CHECKING:
-    from gradcli.engine.system.array_types import Array, DType
+    from gradcli.engine.system.dtypes import Array, DType
 
 LARGE = 1 << 25  # bytes up to which the allocator keeps freed memory
 _COUNT = 16  # arrays kept: in a loop, names still refer to the last iteration's

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from gradcli.engine.system.array_types import Array
+    from gradcli.engine.system.dtypes import Array
 
 _PART = 65536  # elements computed at once: they stay in the cache
 _SHORT, _LEAST = 64, 32768  # the longest row, and the smallest result, for which this pays off

@@ -19,7 +19,7 @@ import numpy as np
 from gradcli.engine.system import locks
 
 if TYPE_CHECKING:
-    from gradcli.engine.system.array_types import Array
+    from gradcli.engine.system.dtypes import Array
 
 # The names of OpenBLAS's functions, in NumPy's wheels and elsewhere.
 _NAMES = (
