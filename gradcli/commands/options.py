@@ -133,6 +133,14 @@ class ExpressionCommand(HelpfulCommand):
         super().format_options(ctx, formatter)
         ctx.meta["gradcli.variables"] = held
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """As click does; of a file of formulas each is answered by itself."""
+        if "gradcli.formulas" not in ctx.meta:
+            return super().invoke(ctx)
+        from gradcli.commands.formula_lists import answer
+
+        ctx.exit(answer(self, ctx, *ctx.meta["gradcli.formulas"]))
+
     def read(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put argv in order, find the variables, and let click parse."""
         from gradcli.language.names import is_namespace
@@ -160,6 +168,14 @@ class ExpressionCommand(HelpfulCommand):
                 f"and once with {head} {second}",
             )
         text = _source(found, lenient, self.declaration)
+        if text and not lenient and "\n" in text.strip() and ctx.obj is None:
+            from gradcli.commands import formula_lists
+
+            if self.name in formula_lists.COMMANDS:
+                lines = formula_lists.lines_of(text, found)
+                if lines:
+                    ctx.meta["gradcli.formulas"] = lines, found
+                    return []
         if text and not lenient:
             _check_file(text, found, self.declaration, declared)
         if text and "math" in found.given and not lenient:
@@ -184,6 +200,12 @@ class ExpressionCommand(HelpfulCommand):
         if reading is not None:
             names = [name for name in names if name not in reading.functions]
         ctx.meta["gradcli.program"] = program
+        if program is not None and program.rows[-3] > 1 and not lenient and ctx.obj is None:
+            from gradcli.commands.unused_notes import note_unused
+
+            whole = program if reading is None else variables(reading.typed)[0]
+            if whole is not None:
+                note_unused(whole, str(self.name), "file" in found.given)
         if found.missing is not None and not lenient and found.missing[2:] in names:
             raise usage(f"{found.missing} needs a value", hint=f"write {found.missing} VALUE")
         bound = found.bound() | (ctx.obj.tensors.keys() if ctx.obj is not None else set())
