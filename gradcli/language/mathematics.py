@@ -86,6 +86,8 @@ def _read(
 ) -> Mathematics:
     """The text in the language, with `||` as the ends of a norm, as two bars, or as "or"."""
     errors = []
+    # `||x||` is a norm, `||x| - 1|` has two bars side by side, and `a || b` is "or". The first that can
+    # be read is taken; the error, if there is none, is that of the norm.
     for double in ("‖", "|", "or") if "||" in source else ("‖",):
         try:
             return _read_with(source, bound, known, wrt, double, **options)
@@ -113,6 +115,8 @@ def _read_with(
     roots = [part for part in parts if isinstance(part, Node)]
     by: tuple[str, ...] = ()
     operator = ""
+    # `diff --math "d/dx x^2"` asks for one derivative, not for the derivative of a derivative: what
+    # stands before all of the text says by what it is differentiated.
     if wrt is not None and len(roots) == 1:
         first = roots[0]
         if first.kind == "derivative":
@@ -144,6 +148,7 @@ def _read_with(
     writer = Writer(source, own, vectors, known, places, loose=loose, elementwise=elementwise)
     binders = [node.binder for root in roots for node in nodes(root) if node.binder is not None]
     ends = [limit for binder in binders for limit in (binder.low, binder.high) if limit is not None]
+    # n of `\sum_{i=1}^n` is a number, also in a text where single letters are vectors.
     writer.limits = {node.text for limit in ends for node in nodes(limit) if node.kind == "name"}
     if wrt is not None and len(by) < 2 and len(roots) == 1:
         writer.by = by[0] if by else wrt

@@ -14,6 +14,9 @@ _MATRICES = frozenset(
 )  # beside these capitals are matrices
 _ENDS = frozenset("+ - ) = , } ;".split()) | {"\n"}  # of a product
 _LETTER = r"[^\W\d_⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿᵀ½¼¾⅐-⅞]"
+# In this order: blanks, LaTeX's spaces and sizes of brackets, which say nothing; a number (1{,}5 and
+# 1\,000 are LaTeX's); a text in quotes; a name, of which Greek letters end before Latin ones (αx is α x)
+# and dots go on (np.exp); raised digits; a command; a sign, the long ones first.
 _TOKEN = (
     r"(?P<blank>(?:[^\S\n]|~|\\[,;!:> ]"
     rf"|\\(?:(?:left|right)\.|(?:left|right|[bB]igg?[lrm]?|middle|{SPACES})(?![A-Za-z])))*)"
@@ -44,6 +47,8 @@ class Token(NamedTuple):
 
 def tokens(source: str, own: Container[str], double: str = "‖") -> list[Token]:
     """The tokens of a text. own: names that mean what they are. double: `||` as one of `‖`, `|`, "or"."""
+    # Places have to stay those of the text as it was typed, for carets: what is left out at the front is
+    # replaced by as many blanks.
     text = re.sub(r"^(\s*)(\$+)([^$]+)(\$+)\s*$", _without_dollars, source.rstrip())
     if text.endswith("."):
         text = re.sub(r"\s*\\right\s*\.\s*$", "", text)
@@ -57,6 +62,9 @@ def of_matrices(found: list[Token], own: Collection[str]) -> tuple[list[Token], 
     """The tokens where capitals are matrices, `Ax` as A x; and the names of vectors: small Latin letters
     that are transposed, alone or in brackets, or that follow a matrix. (The tokens, None) elsewhere.
     """
+    # Whether `Ax` is one name or the product of a matrix with a vector, the letters do not say; the rest
+    # of the text does. A transpose, a determinant, a norm or bold letters mean that it is linear algebra;
+    # then capitals are matrices and single letters their vectors.
     if not any(map(_speaks_of_matrices, found)) and not _is_norm_of_product(found):
         return [part for token in found for part in _letters(token, own, True)], None
     parts = [part for token in found for part in _letters(token, own)]
@@ -67,6 +75,8 @@ def of_matrices(found: list[Token], own: Collection[str]) -> tuple[list[Token], 
     opened: list[int] = []
     inside: list[Token] = []  # what may be transposed by the next token
     for i, token in enumerate(parts):
+        # Three signs of a vector: it stands behind a transpose or a matrix (A x), it is transposed itself
+        # (x^T y), or it stands before a transposed one that ends a product, as u in `u v^T`.
         before, after = parts[i - 1] if i else token, parts[i + 1 : i + 3]
         if token.kind == "transpose" and not any(is_matrix(t.text) for t in inside):
             vectors |= {t.text for t in inside if t.kind == "name"}
@@ -239,6 +249,9 @@ def _in_one_font(found: list[Token]) -> list[Token]:
 def _with_transposes(found: list[Token], own: Container[str]) -> list[Token]:
     r"""The tokens with one for each of `'`, `ᵀ`, `^T`, `^{\top}`."""
     texts = ["", *[t.text for t in found]]
+    # T is a transpose only as an exponent, and only if the text has no other T: `x^T + T` has a number T.
+    # The upper limit of `\sum_{t=1}^T` is no exponent. In `x^Ty` the tokenizer has read one name, Ty,
+    # which is split.
     exponents = {i for i, t in enumerate(texts) if t == "**" or (t == "{" and texts[i - 1] == "**")}
     limits = _upper_limits(texts)
     named = "T" in own or any(t == "T" and i - 1 not in exponents for i, t in enumerate(texts))
@@ -294,6 +307,8 @@ def _letters(token: Token, own: Container[str], known: bool = False) -> list[Tok
         return [token]
     if text in own or text in BARE or token.font:
         return [token]
+    # `xy` with values for x and y is their product: otherwise the name would be unknown. `Ax` in linear
+    # algebra is split without that; a word in small letters, as `tr`, is not.
     if (known or text.islower()) and not all(letter in own for letter in text):
         return [token]
     start = token.start

@@ -295,6 +295,8 @@ class Executor:
                 step.run(values, self.threads)
                 for index in dying:
                     values.pop(index, None)
+        # An output may be an input as it is, a constant, a view, or the same array as another output. The
+        # caller may write into each of them, so they are copied.
         taken = {id(a) for a in arrays} | {id(c) for c in self.constants.values()}
         found = []
         for o in self.outputs:

@@ -103,6 +103,8 @@ def minimize(
     found = _judged(problem, method, *first, path)
     if found.converged or given is not None or limit is not None or not path:
         return found
+    # The gradient is zero there, so the start was exact on it (x = 0 for cos(x)). Searching on would
+    # answer for another start than the one that was given; the word for the point says what to do.
     if found.kind in ("maximum", "saddle point"):
         return found
     for name, result in _others(problem, start, found, path, limit_of_each, told):
@@ -126,6 +128,9 @@ def _others(
     if problem.constraints:
         yield "trust-constr", _run(problem, start, "trust-constr", limit, path, told)
     else:
+        # Trust regions need second derivatives, and a kink such as |x - 1| has none. L-BFGS-B often gets
+        # across one with gradients alone; where it sticks, a simplex needs values only, for a few
+        # variables.
         yield "L-BFGS-B", _inside(problem, start, limit, path, told)
     lowest = min(path, key=lambda step: step[1] if step[1] == step[1] else np.inf)[0]
     if not problem.constraints:
@@ -145,6 +150,9 @@ def _inside(
         bounds = _drawn_in(problem, x, bounds)
         made = _run(problem._replace(bounds=bounds), x, "L-BFGS-B", limit, path, told)
         x = made[0]
+        # If the search ended at a bound that was drawn in, the minimum lies beyond it: the next turn
+        # draws it in from there, a thousandth as far away. For x - log(x) from 5 the first bound is
+        # 0.005, and nothing is met.
         drawn = (bounds[0] != problem.bounds[0]) | (bounds[1] != problem.bounds[1])
         if not (drawn & ((x <= bounds[0]) | (x >= bounds[1]))).any():
             break
@@ -203,6 +211,8 @@ def _run(
         path.append((np.array(x), value, norm))
         if told is not None:
             told(len(path), value, norm)
+        # At the last digit a trust region shrinks and shrinks without an end of its own. SciPy takes
+        # StopIteration from the callback for the end.
         if len(path) - begun > _STILL and value == path[-_STILL][1] and method not in _BOUNDED:
             raise StopIteration
 

@@ -196,6 +196,8 @@ class Compiled:
 
     def value_and_gradient(self, x: Array) -> tuple[float, Array]:
         """Of a scalar."""
+        # SciPy's methods and the callback ask at the same point several times. The last answer is kept,
+        # so that `evaluations` counts points and not questions.
         key = x.tobytes()
         if self._last is None or self._last[0] != key:
             self._last = (key, *self._computed(x))

@@ -20,11 +20,25 @@ def _push(node: Any, grad: Any, retain: bool) -> None:
     made(node, grad, retain)
 
 
+def _push_recorded(node: Any, grad: Any, retain: bool) -> None:
+    from gradcli.engine.core import recorded_rules
+
+    type(node).push_recorded = made = recorded_rules.push(node._primitive)
+    made(node, grad, retain)
+
+
 def _accumulate(node: Any, grad: Any, retain: bool) -> None:
     from gradcli.engine.core.gradients import accumulate
 
     type(node).push = accumulate
     accumulate(node, grad, retain)
+
+
+def _accumulate_recorded(node: Any, grad: Any, retain: bool) -> None:
+    from gradcli.engine.core.gradients import accumulate_recorded
+
+    type(node).push_recorded = accumulate_recorded
+    accumulate_recorded(node, grad, retain)
 
 
 def _call_node(node: Any, *grads: Any) -> Any:
@@ -68,6 +82,7 @@ for _name in ("__add__", "__radd__", "__mul__", "__rmul__", "sum", "view", "resh
     setattr(Tensor, _name, OfEngine(_name))
 
 Node.push, AccumulateGrad.push = _push, _accumulate
+Node.push_recorded, AccumulateGrad.push_recorded = _push_recorded, _accumulate_recorded
 Node.__call__ = _call_node  # type: ignore[method-assign]
 Tensor.run_backward, Tensor.regenerate = _run_backward, _regenerate
 Tensor.in_batches = _in_batches

@@ -26,10 +26,9 @@ from weakref import ref
 
 from gradcli.engine.core import modes, versions
 from gradcli.engine.core.node import AccumulateGrad, Node, Port
-from gradcli.engine.core.plain_pass import by_sequence
+from gradcli.engine.core.plain_pass import by_sequence, discover, leaves
 from gradcli.engine.core.tensor import LAZY, Shown, Tensor, edge, track_view, wrap
 from gradcli.engine.core.version_checks import drop_unneeded
-from gradcli.engine.core.watched_pass import discover, leaves
 
 
 class Level:

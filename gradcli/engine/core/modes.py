@@ -143,6 +143,17 @@ def restore(state: State | None) -> None:
     local.state = state
 
 
+_RULES = State()
+_RULES.rules = True
+
+
+def record_rules() -> State | None:
+    """As `change(enabled=True, rules=True)` where nothing else is unusual."""
+    before = local.state
+    restore(_RULES)
+    return before
+
+
 class changed:
     """A context in which fields of this thread's state have other values."""
 

@@ -77,6 +77,7 @@ def meta(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Meta:
 
 
 OWNED = "owned"  # marks a node whose gradient so far the plain pass may add to in place
+IDLE = "idle"  # marks a node that a pass toward some inputs does not need
 OWN: Any = object()  # `grad_dtype` was not set: it is the leaf's dtype
 
 
@@ -190,8 +191,10 @@ class Node:
         return primitive.backward(self, grad)
 
     # Attached in core/__init__: the call of a node, and `push(grad, retain)`, a step of the plain pass,
-    # which adds to the inputs' gradients and frees what was saved unless `retain`.
+    # which adds to the inputs' gradients and frees what was saved unless `retain`; `push_recorded` does so
+    # on tensors and is recorded.
     push: Any
+    push_recorded: Any
     __call__: Any
 
     def apply_recorded(self, grad: Any) -> Any:
@@ -302,6 +305,8 @@ class Port:
             parts = self.node._grad = [None] * len(self.node.output_meta())
         had = parts[self.nr]
         parts[self.nr] = grad if had is None else had + grad
+
+    push_recorded = push
 
 
 Edge = Node | Port

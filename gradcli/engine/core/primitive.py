@@ -412,12 +412,13 @@ class Primitive(Declaration):
             raise freed_error()
         if node._seq < versions.last:
             check_versions(node)
-        value = self._present(node, field, node._saved[self.saved_fields.index(field)])
+        value = self.shown(node, field, node._saved[self.saved_fields.index(field)])
         if history is not None and field in self.outputs:
             value.node = history
         return value
 
-    def _present(self, node: Node, field: str, value: Any) -> Any:
+    def shown(self, node: Node, field: str, value: Any) -> Any:
+        """A value that a node saved as a tensor, at its place in the graph."""
         if value is None or type(value) is Tensor:
             return value
         if type(value) is Scalar:
@@ -425,7 +426,7 @@ class Primitive(Declaration):
         if type(value) is Packed:
             return value.unpack()
         if type(value) is tuple:
-            return tuple(self._present(node, field, v) for v in value)
+            return tuple(self.shown(node, field, v) for v in value)
         if isinstance(value, Tensor):
             return value
         out = wrap(value)

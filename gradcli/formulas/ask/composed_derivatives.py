@@ -124,6 +124,9 @@ class ComposedClaim(Claim):
         found = self.found
         if found.kind == "value":
             return {VALUE: np.asarray(value.array if isinstance(value, Tensor) else value)}
+        # A proof must not rest on what it proves. Where `meaning` is given, the numbers come from forward
+        # mode alone, which knows nothing of the formula: y' is measured as -(∂F/∂x)/(∂F/∂y) by pushing
+        # along the axes.
         plain = {n: leaf.detach() for n, leaf in leaves.items()}
         if found.meaning is not None and _is_measured(plain.values()):
             made = found.meaning(Forward(found.program, plain, self.names))
@@ -181,6 +184,9 @@ def _find(
     nan_guards: bool = False,
 ) -> Composed:
     """The formulas as expressions. Raises NoExpression, located in the program."""
+    # For y' of x**2 + y**2 == 1 the formula is "-(_g_x/_g_y)". The gradients by x and y are found once,
+    # as for any program; the formula is then run on their expressions, as a program over the names _g_x
+    # and _g_y, and what it gives is simplified: -x/y.
     parsed = {label: parse(text) for label, text in formulas.items()}
     read = {n for formula in parsed.values() for n in free_names(formula)}
     how: dict[str, Any] = {"follow": follow, "names": names, "nan_guards": nan_guards}
