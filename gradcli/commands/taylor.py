@@ -31,8 +31,8 @@ def expanded(
     arrays: all variables. texts: the point. Raises NoExpression and LanguageError.
     """
     from gradcli.formulas.algebra.expression_evaluation import value_at
-    from gradcli.formulas.algebra.generic_points import quiet
     from gradcli.formulas.algebra.expressions import begin
+    from gradcli.formulas.algebra.generic_points import quiet
     from gradcli.formulas.ask.taylor_series import HasArrays, taylor
     from gradcli.formulas.lift.lifting import NoExpression
     from gradcli.formulas.print.printed_text import printed
