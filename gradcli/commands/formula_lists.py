@@ -29,7 +29,6 @@ from gradcli.language.scope_checks import assigned_names
 if TYPE_CHECKING:
     from gradcli.commands.options import ExpressionCommand
 
-COMMANDS = frozenset(("diff", "simplify", "eval", "grad", "jacobian", "hessian", "taylor", "check"))
 _LONE = frozenset(tree_kinds.KIND[name] for name in ("expression", "assign"))
 
 

@@ -193,3 +193,22 @@ def test_a_batch_of_formulas_says_the_way(tmp_path: Path) -> None:
     (tmp_path / "lines").write_text("x**2\n", encoding="utf-8")
     result = run("batch", str(tmp_path / "lines"))
     assert f"gradcli diff -f {tmp_path / 'lines'}" in result.stderr and result.exit_code == 2
+
+
+@sweep(
+    ("line", "words"),
+    [
+        ("diff 'f(x,y) = x^2 y + sin(xy)' --math", "x.grad = y*(2*x + cos(x*y))"),
+        ("diff 'xyz + x + y + z' --math --wrt x", "y*z + 1"),
+        ("diff 'x y + xy' --math", "xy is x*y; a name of its own needs a value, --xy VALUE"),
+        ("diff 'sin(xy)' --math --wrt x,y", "x.grad = y*cos(x*y)"),
+        ("diff 'x^3+y^3=6xy' --math --of y", "(2*y - x**2)/(y**2 - 2*x)"),
+        ("diff 'a x^2 + bx' --math --wrt x", "`bx` is one name, or the product b x?"),
+        ("diff 'x xy' --math --xy 3", "read as x*xy"),
+        ("diff '|Ax-b|^2' --math --shape A=3,2 --shape b=3 --wrt x", "2*A.T@(A@x - b)"),
+        ("check 'x^2 y' --math --wrt x --against 2xy", "ok: x"),
+        ("check '‖Ax-b‖^2' --math --shape A=3,2 --wrt x --against \"2A'(Ax-b)\"", "ok: x"),
+    ],
+)
+def test_letters_that_are_variables_make_a_product(line: str, words: str) -> None:
+    assert words in said(line)
