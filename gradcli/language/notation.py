@@ -310,8 +310,9 @@ def _upper_limits(texts: list[str]) -> set[int]:
 class Letters:
     """The letters that are variables of a text, so that `xy` can only be their product.
 
-    named: variables without a value, as those of `f(x, y) = …`. alone: those that stand alone somewhere in the text. is_matrix: whether a
-    name has a matrix for its value. remarks: what was read so, though nobody said it.
+    named: variables without a value, as those of `f(x, y) = …`. alone: those that stand alone somewhere in
+    the text. is_matrix: whether a name has a matrix for its value. remarks: what was read so, though nobody
+    said it.
     """
 
     def __init__(
