@@ -167,6 +167,10 @@ def plain_request(words: list[str]) -> tuple[Command, Request] | None:
         return None
     if any(f"--{n}" in declared or not is_known(program, n) for n in names if n not in texts):
         return None
+    if program.rows[-3] > 1:  # several statements
+        from gradcli.commands.unused_notes import note_unused
+
+        note_unused(program, command.name, False)
     style = Style.of("text", None, "auto")
     return command, Request(program, texts, options=options, style=style)
 
