@@ -85,6 +85,8 @@ class Curve(NamedTuple):
 
     def points(self, arrays: Arrays, free: list[str], seed: int) -> Iterator[Arrays]:
         """Points of the curve, made from the given ones by other numbers for what is free."""
+        # Any numbers for what is free, then Newton's method for the rest: x**2 + y**2 == 25 has a point
+        # for x = 1.3 and none for x = 7, so more are drawn than needed, from several ranges.
         rng = Generic(seed)
         for number in range(DRAWS):
             spread = SPREADS[number % len(SPREADS)]
