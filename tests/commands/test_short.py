@@ -222,7 +222,7 @@ def test_settings_are_clicks(name, monkeypatch):
     assert argv.plain_request(["grad", "x", "--x", "1"]) is None
 
 
-@pytest.mark.parametrize("command", SHORT)
+@pytest.mark.parametrize("command", sorted(SHORT))
 def test_no_option_is_taken_for_a_variable(command):
     declared = click_command(declaration(command))
     options = declared.get_params(click.Context(declared))
