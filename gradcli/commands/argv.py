@@ -205,6 +205,12 @@ def plain_request(words: list[str]) -> tuple[Command, Request] | None:
             }
     except LanguageError:
         return None
+    if program.rows[-3] > 1:  # several statements
+        from gradcli.commands.unused_notes import note_unused
+
+        whole = program if reading is None else variables(reading.typed)[0]
+        if whole is not None:
+            note_unused(whole, command.name, False)
     style = Style.of("text", None, "auto")
     return command, Request(program, texts, options=options, style=style, **facts)
 

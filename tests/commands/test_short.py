@@ -115,6 +115,8 @@ LINES = [
     "diff x@x --x 1,2",
     "diff 2",
     "diff y=x**2;y",
+    "diff x**2;x**3",
+    "eval x;2*x --x 1",
     "simplify sin(x)**2+cos(x)**2",
     "simplify x+x --x 3",
     "taylor exp(x) --x 0",

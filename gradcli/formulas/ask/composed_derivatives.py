@@ -328,10 +328,10 @@ def implicit(
         raise NoExpression("an equation has a first derivative, and a second one by numbers")
     left = {x: derivative_of([x] * order, symbol(of)) for x in wrt}
     formulas = {x: solved.format(x=x, y=of) for x in wrt}
-    return way(formulas, [*wrt, of], left, partial(_implied, of, list(wrt), order))
+    return way(formulas, [*wrt, of], left, partial(implied, of, list(wrt), order))
 
 
-def _implied(of: str, wrt: Sequence[str], order: int, forward: Forward) -> dict[str, Any]:
+def implied(of: str, wrt: Sequence[str], order: int, forward: Forward) -> dict[str, Any]:
     """How `of` moves with each variable, so that the program's value stays zero: what `implicit` means."""
     by = forward.columns([*wrt, of])
     if not np.ndim(by[of]):
