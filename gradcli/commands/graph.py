@@ -289,26 +289,14 @@ def _torch_graph(
     seed: str | None,
     watched: dict[str, Any],
 ) -> Graph:
-    from gradcli.commands import own_program
-    from gradcli.commands.torch_program import run_torch, split_target
+    from gradcli.commands.torch_program import run_torch
 
     if seed is not None:
         raise usage("--seed is a value of gradcli's language; --torch takes none")
     inputs = ctx.meta["gradcli.inputs"]
-    if not own_program.has_torch() and not inputs["--shape"]:
-        graph, code = own_program.graph_of(
-            *split_target(options.torch),
-            ctx.meta["gradcli.arguments"],
-            options,
-            watched["gradients"],
-        )
-        if graph.error is not None:
-            output.note(graph.error, "warning")
-        ctx.meta["gradcli.code"] = code
-        graph.program = os.path.basename(options.torch)
-        return graph
     ran, wanted = run_torch(
-        *(options.torch, ctx.meta["gradcli.arguments"], inputs["--shape"], inputs["--dtype"]),
+        *(options.torch, ctx.meta["gradcli.arguments"], ctx.call_on_close),
+        *(inputs["--shape"], inputs["--dtype"]),
         **watched,
     )
     if ran.error is not None:

@@ -1,16 +1,15 @@
 """`--torch FILE.py[:NAME]`: a program of PyTorch's is run as Python runs it, and its graph inspected.
 
-PyTorch is imported here alone, from the environment of who calls. What the program prints goes to
-standard error: standard output has the graph.
+PyTorch is imported here alone, from the environment of who calls; where it is not installed, gradcli stands
+in its place. What the program prints goes to standard error: standard output has the graph.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
-from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from gradcli.commands.command_errors import DEBUG_VARIABLE, usage
 from gradcli.commands.output import note
 from gradcli.engine.system import interrupts
 from gradcli.graphs.of_torch.early_end import Stopped
+from gradcli.graphs.of_torch.own_nodes import OwnProgramProbe
 from gradcli.graphs.of_torch.torch_tensors import is_torch_tensor, node_of
 from gradcli.language.located_errors import LanguageError, did_you_mean, suggest
 
@@ -51,6 +51,8 @@ class Ran:
         names |= {n: t for n, t in roots.items() if any(t is one for one in found)}
         names = names if self.returned is None else self.inputs
         graph = torch_graph(tuple(found), names=names, calls=self.watch.calls)
+        if isinstance(graph.probe, OwnProgramProbe):
+            graph.probe.recorded = self.watch.recorded
         graph.facts, graph.error = self.watch.facts, self.error
         last, end = self.watch.last, self.watch.end
         alone = self.returned is not None or (end is not None and end.at is not None)
@@ -157,34 +159,22 @@ def _has_graph(value: Any) -> bool:
 def run_torch(
     target: str,
     arguments: list[str],
+    at_end: Callable[[Callable[[], None]], Any],
     shapes: list[str] | None = None,
     dtypes: list[str] | None = None,
     **watched: Any,
 ) -> tuple[Ran, str | None]:
     """Run FILE.py[:NAME], watched; the program and NAME.
 
-    shapes, dtypes: of the inputs of NAME, if that is a module: it is called then. watched: what is learnt
-    on the way, see `Watch`.
+    at_end: is given what ends gradcli's standing in PyTorch's place, if it does. shapes, dtypes: of the inputs
+    of NAME, if that is a module: it is called then. watched: what is learnt on the way, see `Watch`.
     """
     path, wanted = split_target(target)
     full, source = read_program(path)
     # What is compiled away has no nodes; this is how PyTorch is told before it is imported.
     os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
-    try:
-        import_module("torch")
-    except ImportError as error:
-        raise usage(
-            f"--torch needs PyTorch in the environment of gradcli: {error}",
-            kind="missing",
-            hint="install gradcli where the program's PyTorch is: pip install gradcli",
-        ) from error
-    from gradcli.graphs.of_torch import torch_versions
-    from gradcli.graphs.of_torch.torch_watch import Watch
-
-    if (remark := torch_versions.remark()) is not None:
-        note(remark)
     names = (wanted or "").replace(" ", "").split(",") if wanted else ()
-    watch = Watch(program=True, wanted=names, **watched)
+    watch = _watch(at_end, wanted=names, **watched)
     with as_main(full, arguments) as module:
         returned, inputs = None, dict[str, Any]()
         error_text, code = run_program(source, full, path, module, watch)
@@ -195,6 +185,26 @@ def run_torch(
     ran = Ran(path, dict(module.__dict__), watch, error_text)
     ran.returned, ran.inputs, ran.code = returned, inputs, code
     return ran, wanted
+
+
+def _watch(at_end: Callable[[Callable[[], None]], Any], **watched: Any) -> Watch:
+    """What watches the program: PyTorch, or gradcli in its place."""
+    from gradcli.commands import own_program
+
+    if own_program.has_torch():
+        from gradcli.graphs.of_torch import torch_versions
+        from gradcli.graphs.of_torch.torch_watch import Watch
+
+        if (remark := torch_versions.remark()) is not None:
+            note(remark)
+        return Watch(program=True, **watched)
+    if watched["timed"]:
+        raise usage("--time measures PyTorch's operations; it is not installed", hint="pip install torch")
+    from gradcli.graphs.of_torch.own_watch import OwnWatch
+
+    note("PyTorch is not installed: the program runs on gradcli in its place")
+    at_end(own_program.stand_in())
+    return OwnWatch(program=True, **watched)
 
 
 def _called(

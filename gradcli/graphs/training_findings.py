@@ -100,7 +100,7 @@ def modes(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Findin
 
 def losses(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
     """Losses that are given what they do not want: probabilities, or shapes that spread."""
-    if facts is None or not graph.probe.foreign:
+    if facts is None:
         return
     for i, node in enumerate(graph.skeleton.nodes):
         name = class_name(node)

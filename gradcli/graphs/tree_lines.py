@@ -417,7 +417,7 @@ class Drawing:
             return source
         if room < NARROWEST_SOURCE:
             return ""
-        if self.describer.probe.foreign:  # the line and the module come first
+        if self.describer.probe.of_program:  # the line and the module come first
             return source[: fitting(source, room - len(self.signs.ellipsis))] + self.signs.ellipsis
         return shorten(source, room, self.signs.ellipsis)
 

@@ -49,7 +49,7 @@ MeanBackward0 loss                                ()      net.py:19  loss = ((ne
 
 12 nodes · 11 edges · 4 leaves · 4 saved tensors, 344 B (64 B of it parameters)
 """
-NOTE = "PyTorch is not installed: the program runs on gradcli, which speaks its language\n"
+NOTE = "PyTorch is not installed: the program runs on gradcli in its place\n"
 WITHOUT = "import sys\nsys.modules['torch'] = None\nfrom gradcli.__main__ import main\nmain()\n"
 
 

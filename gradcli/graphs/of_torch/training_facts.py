@@ -98,10 +98,15 @@ class Training:
     """Facts of a training loop."""
 
     def __init__(
-        self, where: Callable[[FrameType | None], Where], failed: Callable[[Exception], None]
+        self,
+        torch: Any,
+        where: Callable[[FrameType | None], Where],
+        failed: Callable[[Exception], None],
+        unwatched: Callable[[], Any],
     ) -> None:
+        """torch: PyTorch, or gradcli in its place. unwatched: a context in which nobody looks."""
         self._where, self._failed = where, failed
-        self._torch: Any = sys.modules["torch"]
+        self._torch = torch
         self._grad = self._torch.Tensor.grad
         self.optimizers: list[Optimizer] = []
         self.made: dict[int, tuple[Where, int]] = {}  # parameter -> the line that made it, and when
@@ -118,12 +123,13 @@ class Training:
         self.stepping = False  # an optimizer steps: its own operations are nobody's lines
         self.pauses: Any = None  # `begin()` and `end()` around such operations
         self._pairs: list[tuple[Any, Any]] = []
-        self._unwatched: Any = self._torch._C.DisableTorchFunction
+        self._unwatched = unwatched
 
     def hooks(self) -> list[Any]:
         """Hear of optimizers, of Parameters and of `eval()`; what ends that."""
-        optim: Any = import_module("torch.optim.optimizer")
-        nn: Any = import_module("torch.nn")
+        name = self._torch.__name__
+        optim: Any = import_module(f"{name}.optim.optimizer")
+        nn: Any = import_module(f"{name}.nn")
         ends = [
             optim.register_optimizer_step_pre_hook(self._quietly(self._steps)).remove,
             optim.register_optimizer_step_post_hook(self._quietly(self._stepped)).remove,
