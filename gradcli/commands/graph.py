@@ -81,8 +81,8 @@ def _torch_arguments(command: Any, ctx: Any, args: list[str]) -> list[str]:
     if found.positionals or found.bindings:
         extra = [*found.positionals, *(f"--{name}" for name, _ in found.bindings)][0]
         raise usage(
-            f"unexpected argument {extra!r}: --torch takes its graph from a program",
-            hint="the program's own arguments follow `--`",
+            f"unexpected argument {extra!r}: it is no option of graph",
+            hint="write -o FILE for a picture; the program's own arguments go after `--`",
         )
     return [*ours, "--", "0"]
 
@@ -173,7 +173,7 @@ def _inputs(ctx: Any, args: list[str]) -> list[str]:
     arguments=_torch_arguments,
 )
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
-    """Show the graph that the backward pass of EXPR walks: a node an operation."""
+    """Show the graph that the backward pass of EXPR walks: one node per operation."""
     shown = {name: value for name, value in vars(options).items() if name not in _NOT_SHOWN}
     seed, path, folder, norms = options.seed, options.path, options.frames, options.norms
     anomalies, sort = options.detect_anomaly, options.sort

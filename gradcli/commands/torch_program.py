@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +59,8 @@ class Ran:
         graph.facts.partial = alone or (last is not None and not any(t is last for t in found))
         graph.facts.nonfinite = self._not_finite()
         if not found and not graph.diagnosis().findings:
+            if self.error is not None:
+                raise self._failed("it made a tensor with a graph")
             raise LanguageError(
                 f"{self.path} made no tensor with a graph",
                 kind="runtime",
@@ -67,6 +69,15 @@ class Ran:
                 usage=False,
             )
         return graph
+
+    def _failed(self, what: str) -> LanguageError:
+        """The error of who asks for what a program that failed has not come to."""
+        return LanguageError(
+            f"{self.path} failed before {what}",
+            kind="runtime",
+            hint="what ended it is above",
+            usage=False,
+        )
 
     def anomaly(self) -> LanguageError | None:
         """The first NaN, or the infinity that the loss came to, at its line and with its cause."""
@@ -130,6 +141,8 @@ class Ran:
             # `loss` of a function that ran backward, where another of that name has no graph
             value = self.watch.roots[name]
         if value is None and name not in self.names:
+            if self.error is not None:
+                raise self._failed(f"it made {name!r}")
             known = [n for n, v in {**self.watch.roots, **self.names}.items() if _has_graph(v)]
             hint = did_you_mean(suggest(name, known))
             hint = hint or f"tensors with a graph: {', '.join(known) or 'none'}"
@@ -166,8 +179,8 @@ def run_torch(
 ) -> tuple[Ran, str | None]:
     """Run FILE.py[:NAME], watched; the program and NAME.
 
-    at_end: is given what ends gradcli's standing in PyTorch's place, if it does. shapes, dtypes: of the inputs
-    of NAME, if that is a module: it is called then. watched: what is learnt on the way, see `Watch`.
+    at_end: is given what ends gradcli's standing in PyTorch's place, if it does. shapes, dtypes: of the
+    inputs of NAME, if that is a module: it is called then. watched: what is learnt on the way, see `Watch`.
     """
     path, wanted = split_target(target)
     full, source = read_program(path)
@@ -199,7 +212,9 @@ def _watch(at_end: Callable[[Callable[[], None]], Any], **watched: Any) -> Watch
             note(remark)
         return Watch(program=True, **watched)
     if watched["timed"]:
-        raise usage("--time measures PyTorch's operations; it is not installed", hint="pip install torch")
+        raise usage(
+            "--time measures PyTorch's operations; it is not installed", hint="pip install torch"
+        )
     from gradcli.graphs.of_torch.own_watch import OwnWatch
 
     note("PyTorch is not installed: the program runs on gradcli in its place")
@@ -247,26 +262,32 @@ def split_target(target: str) -> tuple[str, str | None]:
     return target, None
 
 
-def read_program(path: str) -> tuple[str, bytes]:
-    """The whole path of a program, and its text. Raises LanguageError where it cannot be read."""
+def read_program(path: str, option: str = "--torch: ") -> tuple[str, bytes]:
+    """The whole path of a program, and its text. Raises LanguageError where it cannot be read.
+
+    option: what the error begins with.
+    """
     full = os.path.abspath(os.path.expanduser(path))
     try:
         with open(full, "rb") as stream:
             return full, stream.read()
     except OSError as error:
-        raise usage(f"--torch: cannot read {path}: {error.strerror}", kind="file") from None
+        raise usage(f"{option}cannot read {path}: {error.strerror}", kind="file") from None
 
 
 @contextmanager
-def as_main(full: str, arguments: list[str]) -> Iterator[ModuleType]:
-    """Inside, a new module is Python's `__main__`, with these arguments; it prints to standard error."""
+def as_main(full: str, arguments: list[str], called: str | None = None) -> Iterator[ModuleType]:
+    """Inside, a new module is Python's `__main__`, with these arguments; it prints to standard error.
+
+    called: how the program is called where it runs for itself; it prints to standard output then.
+    """
     module = ModuleType("__main__")
-    module.__dict__.update(__file__=full, __builtins__=__builtins__)
+    module.__dict__.update(__file__=called or full, __builtins__=__builtins__)
     before, argv = sys.modules["__main__"], sys.argv
-    sys.modules["__main__"], sys.argv = module, [full, *arguments]
+    sys.modules["__main__"], sys.argv = module, [called or full, *arguments]
     sys.path.insert(0, os.path.dirname(full))
     try:
-        with redirect_stdout(sys.stderr):
+        with redirect_stdout(sys.stderr) if called is None else nullcontext():
             yield module
     finally:
         sys.modules["__main__"], sys.argv = before, argv
@@ -288,7 +309,7 @@ def run_program(
     except Stopped:
         pass
     except KeyboardInterrupt:
-        if watch.last is None:
+        if getattr(watch, "last", None) is None:
             raise
         count = f"{watch.steps:,} backward {'pass' if watch.steps == 1 else 'passes'}"
         note(f"interrupted after {count}: this is what there is")
@@ -312,7 +333,7 @@ def _print_traceback(error: Exception) -> None:
     told = traceback.TracebackException.from_exception(error)
     one: traceback.TracebackException | None = told
     while one is not None:
-        kept = [frame for frame in one.stack if not frame.filename.startswith(ours)]
+        kept = [f for f in one.stack if not f.filename.startswith((ours, "<gradcli"))]
         one.stack = traceback.StackSummary.from_list(kept)
         one = one.__cause__ or one.__context__
     print("".join(told.format()), end="", file=sys.stderr)

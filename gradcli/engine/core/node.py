@@ -390,8 +390,6 @@ class Written(_Gone):
         self.held, self.version = held, version
 
 
-
-
 @cache
 def layout(edges: int, saved: int, options: int) -> type[Node]:
     """A Node class with a slot for each of `edges` (1 to 3) edges, `saved` tensors and `options`."""

@@ -75,9 +75,7 @@ def _written_since(saved: Tensor, node: Node) -> bool:
     return saved.versions is not None and saved.versions.stale(node._seq)
 
 
-def _written_results(
-    node: Node, only: str | None = None
-) -> Iterator[tuple[int, Any, int]]:
+def _written_results(node: Node, only: str | None = None) -> Iterator[tuple[int, Any, int]]:
     """(output number, version counter, tick when saved) of each saved result written in place since."""
     after = node._result_tick or node._seq
     needed, primitive = _needed(node), node._primitive

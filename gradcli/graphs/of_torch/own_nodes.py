@@ -25,7 +25,9 @@ class OwnProgramProbe(Probe):
         self.calls = calls
         self._named = {id(t): n for n, t in names.items() if isinstance(t, Tensor) and t.is_leaf}
         self._parameters: set[int] = set()
-        self.recorded: Mapping[str, tuple[Any, Any]] = {}  # passes by the name of their root, see OwnWatch
+        self.recorded: Mapping[
+            str, tuple[Any, Any]
+        ] = {}  # passes by the name of their root, see OwnWatch
         for name, tensor in calls.parameters():
             self._named[id(tensor)] = name
             self._parameters.add(address(tensor.array))

@@ -10,7 +10,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from gradcli.graphs.of_torch.torch_anomaly import Found
 from gradcli.graphs.of_torch.torch_notes import KEY, note_of
 from gradcli.graphs.of_torch.torch_tensors import has_bad, readable
 from gradcli.graphs.of_torch.torch_watch import MASKS, Watch
+from gradcli.graphs.of_torch.training_facts import PAIRS
 from gradcli.graphs.remedies import remedy
 from gradcli.graphs.traversal import Walk, class_name
 
@@ -105,6 +106,11 @@ class OwnWatch(Watch):
             undo.callback(setattr, Tensor, name, former_one)
             setattr(Tensor, name, former_one.getter(self._told(name, former_one.fget)))
 
+        for name in ("tensor", "as_tensor"):
+            function = getattr(self.torch, name)
+            undo.callback(setattr, self.torch, name, function)
+            setattr(self.torch, name, self._told(name, function))
+
     def _hear_passes(self, undo: ExitStack) -> None:
         super()._hear_passes(undo)
         undo.callback(setattr, Tensor, "run_backward", Tensor.run_backward)
@@ -169,20 +175,77 @@ class OwnWatch(Watch):
         given = tuple(operands)
         try:
             if not self._in_pass and self.program:
-                called = getattr(primitive, "public_name", None)
-                self.doing = "apply" if called is None else called.rpartition(".")[2]
-                self.facts.heard(self.doing, out, given, frame)
+                self.doing, given_then = self._called_as(primitive, given, frame)
+                self.facts.heard(self.doing, out, given_then, frame)
             if self.end is not None and not self._in_pass:
                 self.end.heard(out, self._where(frame))
             self._made(out, frame, given, 0)
             if self._wants_operands and hasattr(primitive, "edge_operands"):
                 for one in outputs:
-                    if (note := note_of(one.grad_fn) if one.grad_fn is not None else None) is not None:
+                    if (
+                        note := note_of(one.grad_fn) if one.grad_fn is not None else None
+                    ) is not None:
                         note.operands = primitive.edge_operands(operands)
         except Exception as error:  # of ours: the program goes on
             self.failed(error)
         finally:
             self._is_looking = False
+
+    def _called_as(
+        self, primitive: Any, given: tuple[Any, ...], frame: FrameType | None
+    ) -> tuple[str, tuple[Any, ...]]:
+        """The name of what the program called, and its operands before they were spread.
+
+        A primitive such as that of `long` has no name in PyTorch, and that of `mse_loss` gets operands of one
+        shape: then what is asked is the frame of our function that stands below the program's own.
+        """
+        public = getattr(primitive, "public_name", None)
+        if public is None:
+            return "apply", given
+        name = public.rpartition(".")[2]
+        known = hasattr(Tensor, name) or public != name
+        if known and name not in PAIRS:
+            return name, given
+        outer: FrameType | None = None
+        while frame is not None and not self._is_users(frame.f_code.co_filename):
+            if frame.f_code.co_filename.startswith("<gradcli"):
+                outer = frame
+            if known and frame.f_code.co_filename == f"<gradcli {name}>":
+                break
+            frame = frame.f_back
+        if outer is None:
+            return name, given
+        if not known:
+            return outer.f_code.co_name, given
+        own = tuple(outer.f_locals.get(v) for v in outer.f_code.co_varnames[:2])
+        return name, own if all(isinstance(one, Tensor) for one in own) else given
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        if self.program and isinstance(error, Exception):
+            self._was_refused(trace)
+
+    def _was_refused(self, trace: TracebackType | None) -> None:
+        """Remember what the function of ours was given that has ended the program."""
+        entries = []
+        while trace is not None:
+            entries.append(trace.tb_frame)
+            trace = trace.tb_next
+        last = max(
+            (k for k, one in enumerate(entries) if self._is_users(one.f_code.co_filename)),
+            default=-1,
+        )
+        for frame in entries[last + 1 :]:
+            code = frame.f_code
+            if code.co_filename == f"<gradcli {code.co_name}>" and last >= 0:
+                given = [frame.f_locals.get(v) for v in code.co_varnames[: code.co_argcount]]
+                self.facts.training.refused_by(code.co_name, given, entries[last])
+                return
 
     def _writes(self, tensor: Any, frame: FrameType) -> None:
         """A tensor is about to be written in place."""
@@ -253,14 +316,16 @@ class OwnWatch(Watch):
         if any(grad is not None and nonfinite.wrong(grad) for grad in step.incoming):
             return
         sent = [None if grad is None else value_text.stats_of(grad) for grad in step.outgoing]
-        output = next(k for k, grad in enumerate(sent) if grad is not None and grad.bad)
+        output, odd = next(
+            (k, grad) for k, grad in enumerate(sent) if grad is not None and grad.bad
+        )
         name, note = class_name(step.node), step.node.metadata.get(KEY)
         self.first = Found(
-            f"Function '{name}' returned {nonfinite.wrong(sent[output])} values in its {output}th output.",
+            f"Function '{name}' returned {nonfinite.wrong(odd)} values in its {output}th output.",
             None if note is None else note.place,
             -1 if note is None else note.call,
             saved,
-            remedy(name, sent[output].dtype),
+            remedy(name, odd.dtype),
             when=f" in the backward pass of step {self.facts.step}",
         )
 

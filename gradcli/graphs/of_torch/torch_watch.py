@@ -516,7 +516,10 @@ class Watch:
         """Show PyTorch's warnings about a call at the user's line; Python takes ours for the caller."""
 
         def shown(message: Any, category: Any, file: str, *rest: Any, **kwargs: Any) -> None:
-            frame = self._users(sys._getframe(1)) if file == __file__ else None
+            ours = file.startswith(
+                _OURS
+            )  # Python takes what calls PyTorch, or what is it, for the caller
+            frame = self._users(sys._getframe(1)) if ours else None
             if frame is None:
                 show(message, category, file, *rest, **kwargs)
             else:
@@ -531,7 +534,9 @@ class Watch:
         if found is None:
             real = os.path.realpath(file)
             installed = "site-packages" in real or real.startswith(_INSTALLED)
-            skipped = real.startswith((self._torch_path, _OURS)) or file.startswith(("<frozen", "<gradcli"))
+            skipped = real.startswith((self._torch_path, _OURS)) or file.startswith(
+                ("<frozen", "<gradcli")
+            )
             skipped |= self._own_lines if installed else real.startswith(_STANDARD)
             found = self._user[file] = not skipped
         return found

@@ -53,6 +53,7 @@ class Optimizer:
     backward: Where = (None, 0)  # the last pass since its last step
     zeroed: Where = (None, 0)  # the last zero_grad since that pass
     stepped: Where = (None, 0)
+    rate: float | None = None  # lr of its first group, as of its last step
     empty: int = 0  # steps that found no gradient
     empty_after: Where = (None, 0)  # the zero_grad that took it away; none: no pass has run
     early: bool = False  # no pass had run before its first step
@@ -224,6 +225,8 @@ class Training:
         groups = optimizer.param_groups
         known.parameters.update((id(p), p) for group in groups for p in group["params"])
         known.stepped = self._where(sys._getframe(2))
+        rate = groups[0].get("lr") if groups else None
+        known.rate = None if rate is None else float(rate)
         self.stepping = not (any(args[1:]) or kwargs.get("closure") is not None)
         if not self.stepping:
             known.clean = True
@@ -391,15 +394,21 @@ class Training:
 
     def failed(self, function: Any, given: Iterable[Any], frame: FrameType | None) -> None:
         """A function has refused its arguments: remember their names, dtypes and shapes."""
-        if getattr(function, "__name__", "") == "backward":
+        self.refused_by(getattr(function, "__name__", "a function"), given, frame)
+
+    def refused_by(self, name: str, given: Iterable[Any], frame: FrameType | None) -> None:
+        """A function of this name has refused its arguments."""
+        if name == "backward":
             return
         file = self._where(frame)[0]
         found = []
         for one in given:
             if is_torch_tensor(one):
-                name = name_in(frame, one, file) or ""
-                found.append((name, f"{str(one.dtype).removeprefix('torch.')} {tuple(one.shape)}"))
-        self.refused = getattr(function, "__name__", "a function"), found
+                called = name_in(frame, one, file) or ""
+                found.append(
+                    (called, f"{str(one.dtype).removeprefix('torch.')} {tuple(one.shape)}")
+                )
+        self.refused = name, found
 
 
 def name_in(frame: FrameType | None, tensor: Any, file: str | None) -> str | None:

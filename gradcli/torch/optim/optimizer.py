@@ -109,7 +109,10 @@ class Optimizer:
         self.param_groups.append(param_group)
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(optimizer, args, kwargs)` before each step; a pair that it returns replaces these."""
+        """Call `hook(optimizer, args, kwargs)` before each step; a pair that it returns replaces these.
+
+        As in PyTorch, the optimizer is the first of args, too.
+        """
         return add(self._optimizer_step_pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -217,7 +220,8 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
     """A class's `step` with what is to be called before and after it: once a class, as in PyTorch."""
 
     @functools.wraps(step)
-    def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+    def hooked(*args: Any, **kwargs: Any) -> Any:
+        self = args[0]
         for hook in [*_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()]:
             found = hook(self, args, kwargs)
             if found is None:
@@ -227,7 +231,7 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
                     f"{step} must return None or a tuple of (new_args, new_kwargs), but got {found}."
                 )
             args, kwargs = found
-        result = step(self, *args, **kwargs)
+        result = step(*args, **kwargs)
         for hook in [*self._optimizer_step_post_hooks.values(), *_post_hooks.values()]:
             hook(self, args, kwargs)
         return result
