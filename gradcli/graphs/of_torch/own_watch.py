@@ -21,12 +21,11 @@ from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry import torch_namespaces
 from gradcli.graphs import nonfinite, value_text
 from gradcli.graphs.backward_steps import StepListener
-from gradcli.graphs.of_torch.torch_anomaly import Found
+from gradcli.graphs.of_torch.torch_anomaly import in_backward
 from gradcli.graphs.of_torch.torch_notes import KEY, note_of
 from gradcli.graphs.of_torch.torch_tensors import has_bad, readable
 from gradcli.graphs.of_torch.torch_watch import MASKS, Watch
 from gradcli.graphs.of_torch.training_facts import PAIRS
-from gradcli.graphs.remedies import remedy
 from gradcli.graphs.traversal import Walk, class_name
 
 # Methods that no primitive runs for, and that may end a graph.
@@ -312,22 +311,14 @@ class OwnWatch(Watch):
         """Keep the first step of a pass that sent what is not finite."""
         if recorder.anomaly is None or self.first is not None:
             return
-        step, saved = recorder.anomaly
+        step = recorder.anomaly[0]
         if any(grad is not None and nonfinite.wrong(grad) for grad in step.incoming):
             return
         sent = [None if grad is None else value_text.stats_of(grad) for grad in step.outgoing]
-        output, odd = next(
-            (k, grad) for k, grad in enumerate(sent) if grad is not None and grad.bad
-        )
-        name, note = class_name(step.node), step.node.metadata.get(KEY)
-        self.first = Found(
-            f"Function '{name}' returned {nonfinite.wrong(odd)} values in its {output}th output.",
-            None if note is None else note.place,
-            -1 if note is None else note.call,
-            saved,
-            remedy(name, odd.dtype),
-            when=f" in the backward pass of step {self.facts.step}",
-        )
+        note = step.node.metadata.get(KEY)
+        place, call = (None, -1) if note is None else (note.place, note.call)
+        self.first = in_backward(step.node, class_name(step.node), sent, place, call)
+        self.first.when = f" in the backward pass of step {self.facts.step}"
 
     def _note(self, tensor: Any, frame: Any, operands: tuple[Any, ...], begun: int) -> None:
         if readable(tensor):
