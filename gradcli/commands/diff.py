@@ -79,6 +79,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     Several variables get a line each, `x.grad = …`. With --order 2, several variables or a vector get
     the Hessian: a line for each pair of variables.
 
+    -f FILE with a formula on each line answers each of them, in order.
+
     The formula is right for arrays of any size. Where it is right for some sizes only, a note says so;
     in --json "general" is then false.
     """

@@ -102,6 +102,9 @@ def _positions(automaton: Any, number: dict[str, int]) -> tuple[dict[Any, int], 
     """
     from lark.parsers.lalr_analysis import Shift
 
+    # lark numbers states by sets, whose order changes from run to run. Breadth first from the start, with
+    # sorted tokens, gives the same numbers every time, so that the tables can be compared with a fresh
+    # build.
     order = [automaton.start_states["program"]]
     seen = set(order)
     for state in order:
@@ -149,6 +152,9 @@ def _goto_rows(
 
     def collapse(state: int, name: str, token: int) -> int:
         """The state after `name` at `state` when `token` follows: unit reductions are done on the way."""
+        # `x` alone goes through atom, power, term, sum, comparison … by rules of one symbol each that do
+        # nothing. These reductions are done here, once for each state and token, so that the driver makes
+        # none of them.
         there = goto[state][name]
         while (reduction := action[there][token]) < 0:
             rule = rules[-reduction - 1]
@@ -201,6 +207,8 @@ def _begins_rule(state: Iterable[Any]) -> bool:
 
 def _grouped(row: list[int], common: int) -> list[str]:
     """A row without its most common value: for each other value, it and its tokens as characters."""
+    # A row of the table has one entry for each of about 80 tokens, nearly all alike. Written as "value
+    # tokens value tokens", all rows are a module that loads in a few milliseconds.
     groups: dict[int, str] = {}
     for token, value in enumerate(row):
         if value != common:
@@ -220,6 +228,8 @@ def token_pattern(patterns: dict[str, str], words: list[str], *, plain: bool) ->
     if not (name_eq.startswith(name) and walrus.startswith(name)):
         raise ValueError("NAME_EQ and NAME_WALRUS must begin as NAME does")
     number = patterns["NUMBER"].split("|")[0]  # the others are words and the ellipsis
+    # Operators by their first character: `<`, `<=` become `<(?:=)?`, so that the longest is found without
+    # trying one alternative for each operator at every place.
     tails: dict[str, list[str]] = {}
     for word in [*words, "..."]:
         if len(word) > 1 and not word[0].isalpha():

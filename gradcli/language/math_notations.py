@@ -24,6 +24,9 @@ def derivative(parser: Parser, token: Token) -> Node | None:
         return None
     parser.take()
     order, inner, closed = 1, None, False
+    # Tried as a derivative: `d`, `d^2`, `df` or a whole `d (x^2)` above the line, and below it as many dx
+    # as the order says. If anything does not fit (`\frac{d}{d + 1}`), it is an ordinary fraction, and
+    # reading begins again at `start`.
     first = parser.next
     if first.text == "partial" or (first.kind == "name" and re.fullmatch(r"[d∂]\w?", first.text)):
         parser.take()
@@ -176,6 +179,9 @@ def integral(parser: Parser, token: Token) -> Node:
             high = (parser.superscript(),)
     if parser.next.kind == "end":
         raise parser.error("this integral has no integrand", token, "as in \\int x dx")
+    # The body is a sum, read like any other, with one difference: while an entry of `differentials` is
+    # "", a factor `dx` anywhere in it is the end of this integral, as in `\int \frac{dx}{x}`. Integrals
+    # nest, so it is a stack.
     parser.differentials.append("")
     body = parser.sum()
     if not parser.differentials[-1] and is_differential(parser.next):
@@ -196,6 +202,8 @@ def raised_limit(parser: Parser) -> Node:
         return Node("number", token, token.text)
     if token.kind == "command":
         return parser.primary()
+    # `\sum^b_{a=1}`, typed as `^b_a`: the tokenizer reads the name b_a. The limit is b, and `_a` begins
+    # the other.
     head, underline, rest = token.text.partition("_")
     if underline and token.text not in parser.own:
         middle = token.start + len(head)
@@ -346,6 +354,7 @@ def chain(parser: Parser, token: Token, low: Node | None) -> Binder:
         text = name.text
         if not text.isidentifier() or name.kind not in ("name", "command"):
             raise parser.error("the index of a sum is one letter", token)
+        # `\sum_{ij}` is over i and j.
         found += [*text] if 1 < len(text) <= 3 and text.isascii() and text.islower() else [text]
         sign = parser.take().text
         if sign == "}":
@@ -362,6 +371,8 @@ def chain(parser: Parser, token: Token, low: Node | None) -> Binder:
             continue
         if sign not in ("<", "<=", "!=", ">", ">="):
             raise parser.error("the index of a sum is one letter", token)
+        # In `i < j <= n` the first sign is between two indices, the second one begins the limit. What
+        # follows tells: a single letter and the end, or another sign, is an index; all else is a limit.
         rest = "".join(t.text for t in parser.tokens[parser.at : parser.at + 2])
         if sign in ("<", "<=") and not re.fullmatch(r"[a-z](?:[<}]|<=|!=)", rest):
             high = limit_of(parser, sign)

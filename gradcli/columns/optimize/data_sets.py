@@ -20,6 +20,7 @@ def numbered(keys: Sequence[Any], column: str, option: str) -> tuple[Any, list[s
     keys = [key.item() if isinstance(key, np.generic) else key for key in keys]
     if any(key is None or key == "" or key != key for key in keys):
         raise _usage(f"{option} {column}: some rows have no value")
+    # Cells such as "10" and "9" are numbers if all are: as texts they would be ordered 10, 9.
     with suppress(TypeError, ValueError):
         keys = [float(key) for key in keys]
     there = list(dict.fromkeys(keys))

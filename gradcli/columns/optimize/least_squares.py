@@ -124,6 +124,9 @@ def by_differences(at: At, x: Array) -> tuple[Array, Array]:
     jac = np.array(jac)
     bad = ~np.isfinite(jac) & np.isfinite(r)[:, None]
     for k in np.flatnonzero(bad.any(0)):
+        # Central differences with a step of cbrt(eps) times the parameter, where their errors (of
+        # truncation and of rounding) are about equal. Only columns with a hole are asked for, and only
+        # their holes are filled.
         sides = []
         for side in (1, -1):
             there = np.array(x)
@@ -196,6 +199,9 @@ def fit(
         return _described(found, point, rows, absolute, (loss, scale), size, precision)
 
     own: list[Any] = []
+    # Our own method first: it needs NumPy alone, and importing SciPy takes longer than most fits. Its end
+    # is accepted if the point is a minimum by what can be checked; else SciPy's methods start anew, and
+    # the lowest of all ends counts, ours included.
     if free:  # whose end is looked at, so that SciPy is imported only where it is no minimum
         tolerance = tolerances["ftol"]
         first = levenberg_marquardt(
@@ -206,6 +212,9 @@ def fit(
         if known and (sums or not _lower(point, first, made, (lower, upper))):
             return _warranted(made._replace(search=searched))
         own.append(first)
+    # A robust loss bends at `scale`, from where on a residual is an outlier. If the data's uncertainty is
+    # not known, it is estimated by the median of |r|, which outliers hardly move; but the first fit was
+    # drawn towards them, so fit and estimate take turns.
     if loss != "linear" and not absolute:  # what an outlier is, the residuals tell, time and again
         best = _least(point, ways, start, **options)
         for _ in range(_SCALES):
@@ -221,6 +230,8 @@ def fit(
     made = made._replace(search=searched)
     if sums or loss != "linear":
         return _warranted(made)
+    # A method may stop on a saddle or in a curved valley. If a look around finds a lower point, there is
+    # one more fit from there; if that is no minimum either, it is reported as not converged.
     if lower_point := _lower(point, best, made, (lower, upper)):
         best = _least(point, ways, lower_point[0], **options)
         made = described(best)._replace(search=searched)
@@ -283,6 +294,9 @@ def _from_elsewhere(
 
 def _other_starts(start: Array, lower: Array, upper: Array) -> Iterable[Array]:
     """Starts that are some powers of ten away."""
+    # Fixed seed: the same data give the same answer. A start of 0 has no size of its own, so it is ±1
+    # times the power of ten. What falls on a bound is moved to the middle of the bounds, since at a bound
+    # a derivative may vanish or not exist (`x**a` at 0).
     random = np.random.default_rng(0)
     for _ in range(_TRIES):
         powers = 10.0 ** random.uniform(-_DECADES, _DECADES, len(start))
@@ -305,6 +319,9 @@ def _lower(
     if not (made.converged and np.isfinite(spread).all() and np.isfinite(made.chi2)):
         return ()
     values, vectors = lapack.eigh(spread)
+    # The ellipsoid of one standard error: the sum of squares rises by the same along each of its axes,
+    # however correlated the parameters are. Steps along the axes of the parameters would leave it in
+    # narrow valleys.
     axes = (vectors * np.sqrt(np.maximum(values, 0.0))).T
     random = np.random.default_rng(0).normal(size=(4 * len(axes), len(axes))) @ axes
     for move in np.concatenate([*(far * axes for far in _PROBES), random]):
@@ -360,6 +377,10 @@ def _described(
     dof = rows - len(inside)
     chi2 = float(r @ r)
     if len(inside):
+        # Columns of length 1 first: then a small singular value means that parameters can replace each
+        # other, as in `a*b*x`, and not that one has a small unit. A parameter that has a share of more
+        # than 0.1 in a null direction is undetermined. The rest keeps its errors: in `a*b*x + c` c is
+        # known.
         inner = jac[:, inside] * np.sqrt(curvature)[:, None]
         lengths = np.sqrt((inner * inner).sum(0))
         lengths[~(lengths > 0)] = 1.0
@@ -371,11 +392,14 @@ def _described(
         root = (vt[~null] / s[~null, None]).T / lengths[:, None]
         spread = root @ root.T
         step = root @ (u[:, ~null].T @ (weight * r / np.sqrt(curvature)))
-        if loss[0] != "linear":  # Huber's covariance of an M-estimate: bread, meat, bread
+        if loss[0] != "linear":  # Huber's covariance of an M-estimate, the "sandwich"
             meat = jac[:, inside] * (weight * r)[:, None]
             spread = spread @ (meat.T @ meat) @ spread * (rows / max(dof, 1))
         elif not absolute:
             spread = spread * (chi2 / dof if dof > 0 else np.nan)
+        # Converged means that a further step of Gauss and Newton would be below a thousandth of the
+        # standard error: a tolerance in units of what the data can tell. Exact data have errors of 0;
+        # there a relative step counts.
         errors = np.sqrt(np.diagonal(spread))
         still = np.abs(step) <= _STEP * errors
         still |= np.abs(step) <= 1e-9 * np.abs(best.x[inside])

@@ -130,6 +130,10 @@ def _at(
     with reading(program, variables, wrt) as (arrays, wanted), np.errstate(all="ignore"):
         result, trace = traced_run(program, arrays, wanted, follow, names or {}, True)
         value, places = trace.value_of(result), positions(program)
+        # A step is worth a name if something nonlinear is applied to it: in exp(sum((A@x - y)**2)) the
+        # steps are u = A@x - y and v = sum(u**2), and then d(exp(v)) = exp(v)*dv. A linear operation on
+        # top of another would only repeat it with a d in front. `bound` has the values that depend on the
+        # variables.
         made = calls([value])
         given = {id(c) for c in made}
         known = [(v, name(n, v.shape, places.get(n, -1))) for n, v in trace.inputs.items()]
@@ -183,6 +187,8 @@ def differential(
             gradient, _ = slope(expression, arrays, word, places)
             terms += _along(simplify(gradient), name(f"d{word}", size, DIFFERENTIALS + rank))
             continue
+        # J@dx without a Jacobian: the gradient of <u, f(x)> by x is J.T@u; its inner product with dx is
+        # linear in u, and the gradient of that by u is J@dx.
         points = {**arrays, SEED: _ramp(shape), f"d{word}": _ramp(size)}
         ranks = {**places, SEED: len(arrays), f"d{word}": DIFFERENTIALS + rank}
         product = alg.multiply(expression, name(SEED, shape, len(arrays)))
