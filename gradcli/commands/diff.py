@@ -79,6 +79,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     Several variables get a line each, `x.grad = …`. With --order 2, several variables or a vector get
     the Hessian: a line for each pair of variables.
 
+    -f FILE with a formula on each line answers each of them, in order.
+
     The formula is right for arrays of any size. Where it is right for some sizes only, a note says so;
     in --json "general" is then false.
     """
@@ -192,7 +194,7 @@ def _values(answer: FormulaAnswer) -> dict[str, Any]:
 
 
 def _has_a_value_to_show(where: Point) -> bool:
-    """Whether each variable is given a number, and somebody reads: a program asks for a value by --at."""
+    """Whether each variable is given a number, and output goes to a terminal (a script asks with --at)."""
     numbers = (n in where.given and not v.ndim for n, v in where.arrays.items())
     return bool(where.arrays) and all(numbers) and is_terminal(sys.stdout)
 

@@ -103,8 +103,8 @@ class ExpressionCommand(HelpfulCommand):
     def may_stay_open(self, program: Program, name: str) -> bool:
         """Whether the command can do without a value of this variable.
 
-        In a program a name without a value is an error where it is read, as in Python; what an expression
-        only calls is a function that nobody knows.
+        In a program a name without a value is an error where it is read, as in Python. A name that an
+        expression only calls is no variable, but an unknown function.
         """
         from gradcli.language.scope_checks import is_only_called
 
@@ -133,6 +133,14 @@ class ExpressionCommand(HelpfulCommand):
         super().format_options(ctx, formatter)
         ctx.meta["gradcli.variables"] = held
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """As click does; of a file of formulas each is answered by itself."""
+        if "gradcli.formulas" not in ctx.meta:
+            return super().invoke(ctx)
+        from gradcli.commands.formula_lists import answer
+
+        ctx.exit(answer(self, ctx, *ctx.meta["gradcli.formulas"]))
+
     def read(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put argv in order, find the variables, and let click parse."""
         from gradcli.language.names import is_namespace
@@ -160,13 +168,24 @@ class ExpressionCommand(HelpfulCommand):
                 f"and once with {head} {second}",
             )
         text = _source(found, lenient, self.declaration)
+        if text and not lenient and "\n" in text.strip() and ctx.obj is None:
+            from gradcli.commands.unused_notes import BY_LINE
+
+            if self.name in BY_LINE:
+                from gradcli.commands.formula_lists import lines_of
+
+                lines = lines_of(text, found)
+                if lines:
+                    ctx.meta["gradcli.formulas"] = lines, found
+                    return []
         if text and not lenient:
             _check_file(text, found, self.declaration, declared)
         if text and "math" in found.given and not lenient:
             text = _mathematics(text, found, self.declaration)
-            against = "--against="  # a formula of the user's as well
+            against = "--against="  # a formula of the user's as well, in the same variables
+            own = _names_of(text) if "against" in found.given else []
             found.options = [
-                against + _mathematics(o.removeprefix(against), found, self.declaration)
+                against + _mathematics(o.removeprefix(against), found, self.declaration, own)
                 if o.startswith(against)
                 else o
                 for o in found.options
@@ -184,6 +203,12 @@ class ExpressionCommand(HelpfulCommand):
         if reading is not None:
             names = [name for name in names if name not in reading.functions]
         ctx.meta["gradcli.program"] = program
+        if program is not None and program.rows[-3] > 1 and not lenient and ctx.obj is None:
+            from gradcli.commands.unused_notes import note_unused
+
+            whole = program if reading is None else variables(reading.typed)[0]
+            if whole is not None:
+                note_unused(whole, str(self.name), "file" in found.given)
         if found.missing is not None and not lenient and found.missing[2:] in names:
             raise usage(f"{found.missing} needs a value", hint=f"write {found.missing} VALUE")
         bound = found.bound() | (ctx.obj.tensors.keys() if ctx.obj is not None else set())
@@ -299,9 +324,27 @@ def _check_file(text: str, found: Split, command: Command, declared: Declared) -
     raise usage(f"{text} is a file, not an expression", hint=hint, kind="file")
 
 
-def _mathematics(text: str, found: Split, command: Command) -> str:
+def _names_of(text: str) -> list[str]:
+    """The names that a program reads as variables, or assigns."""
+    from gradcli.language.scope_checks import assigned_names
+
+    program = variables(text, lenient=True)[0]
+    return [] if program is None else [*program.free_variables(), *assigned_names(program)]
+
+
+def _named(found: Split) -> set[str]:
+    """The names that options call variables, without a value: --wrt x, --shape A=2,3, --of y."""
+    said = {found.given["of"]} if "of" in found.given else set()
+    for option in found.options:
+        if option.startswith("--wrt="):
+            said.update(re.split(r"[,\s]+", option.removeprefix("--wrt=")))
+    return {name for name in said if name.isidentifier()}
+
+
+def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] = ()) -> str:
     """The text as the language writes it, which is said where it differs; columns of a table are names.
 
+    own: names that are variables, whatever the text says.
     What the text says of derivatives and of whole numbers becomes part of `found`.
     """
     from gradcli.commands.known_shapes import KnownShapes
@@ -323,14 +366,15 @@ def _mathematics(text: str, found: Split, command: Command) -> str:
     equation = "of" in found.given or command.name == "fit"
     numbers = columns | (set(bound) if command.name == "plot" else set())
     known = KnownShapes(found.bindings, found.options, numbers)
+    named = {*_named(found), *known.shapes, *own}
     wrt = {o.removeprefix("--wrt=") for o in found.options if o.startswith("--wrt=")}
     derives = command.name == "diff" and not {"of", "operator", "along"} & found.given.keys()
     once = len(wrt) < 2 and "order" not in found.given
     by = (next(iter(wrt), "") if once else "") if derives else None
-    read = read_mathematics(text, parses, bound, equation, known, by)
+    read = read_mathematics(text, parses, bound, equation, known, by, named)
     inside = read is not None and not wrt <= {*read.differentiated}
     if read is not None and read.differentiated and (inside or "order" in found.given):
-        read = read_mathematics(text, parses, bound, equation, known)
+        read = read_mathematics(text, parses, bound, equation, known, named=named)
     if read is None:
         return text
     note(f"read as {read}")
@@ -553,7 +597,7 @@ def _in_pieces(found: Split, allowed: int) -> str | None:
 
 
 def _check_names(program: Program, shown: list[str], bound: set[str], declared: Declared) -> None:
-    """Refuse names that are functions' or constants' elsewhere, before any option is looked at."""
+    """Refuse functions and constants of other languages, as `ln` or `e`, before any option is looked at."""
     missing = [name for name in shown if name not in bound and f"--{name}" not in declared]
     if not missing:
         return

@@ -63,7 +63,7 @@ _NOT_READ = {
     "nabla": 'gradcli diff "EXPR" differentiates; of a field: --operator grad, div, curl or laplacian',
     "mathbb": "an expectation is mean(x)",
 }
-_DEFINITION = r"\s*([^\W\d]\w*(?:_\\\w+|_\{\w+\})?)\s*\(([\w\s,]+)\)\s*=(?!=)\s*([^;\n]+)"
+DEFINITION = r"\s*([^\W\d]\w*(?:_\\\w+|_\{\w+\})?)\s*\(([\w\s,]+)\)\s*=(?!=)\s*([^;\n]+)"
 
 
 # Recursive descent, a method for each level, the weakest first: `values` (a, b), `choice` (a if c else
@@ -171,10 +171,9 @@ class Parser:
             (t.start for t in self.tokens[self.at :] if t.text in (";", "\n")), len(self.source)
         )
         # f(x) = x^2 defines f only if x stands on the right: else it is an equation about a call.
-        found = re.compile(_DEFINITION).fullmatch(self.source, token.start, end)
-        if found and set(re.split(r"[\s,]+", found[2].strip())) & set(
-            re.findall(r"\w+|.", found[3])
-        ):
+        found = re.compile(DEFINITION).fullmatch(self.source, token.start, end)
+        right = {t.text for t in self.tokens if found and found.start(3) <= t.start < found.end(3)}
+        if found and not right.isdisjoint(re.split(r"[\s,]+", found[2].strip())):
             while self.take().text != "=":
                 pass
             body = self.values()
@@ -987,7 +986,8 @@ class Parser:
             raise self.asks(
                 f"`{name}` is one name, or the product {name[0]} {name[1]}?", token, hint
             )
-        self.remarks.append(f"{name} is one name; a product is {name[0]} {name[1]}")
+        hint = f"write {name[0]} {name[1]}; for the name say its value, --{name} VALUE"
+        raise self.asks(f"`{name}` is one name, or the product {name[0]} {name[1]}?", token, hint)
 
     def arguments(self) -> list[Node]:
         """What stands in the brackets of a call."""
