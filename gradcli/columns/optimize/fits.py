@@ -157,7 +157,8 @@ def _by_some(
     whole = data.count // many
     chosen = np.sort(np.random.default_rng(0).choice(whole, min(whole, SOME), replace=False))
     places = (chosen[:, None] * many + np.arange(many)).ravel()
-    deviation = data.deviation[places] if np.ndim(data.deviation) else data.deviation
+    deviation: Any = data.deviation
+    deviation = deviation[places] if np.ndim(deviation) else deviation
     batch = {n: a[chosen] for n, a in data.batch.items()}
     thin = InMemory(rows, batch, deviation, {})
     some = {**options, "size": partial(_size, rows, start, batch, deviation)}
