@@ -62,6 +62,10 @@ MEANT = {
 }
 # The same where it has none, or what is a command here.
 ELSEWHERE = {
+    **dict.fromkeys(
+        ("--maximize", "--maximise", "--max"),
+        'a maximum is the minimum of the negative: gradcli minimize "-(EXPR)"',
+    ),
     "--latex": "gradcli diff EXPR --format latex writes the derivative, "
     "gradcli simplify EXPR --format latex the expression",
     "--check": "the command `gradcli check EXPR` compares with numerical gradients",
@@ -190,6 +194,8 @@ class ExpressionCommand(HelpfulCommand):
                 else o
                 for o in found.options
             ]
+        if text and not lenient:
+            _take_point(text, found, declared)
         reading = None
         try:
             if text and text.strip() and self.declaration.puts_in and not lenient:
@@ -233,6 +239,8 @@ class ExpressionCommand(HelpfulCommand):
             return super().read(ctx, [*found.options, *known, "--", *found.positionals])
         if program is not None and "load" not in found.given and ctx.obj is None:
             _check_names(program, shown, bound, declared)
+        if program is not None:
+            _check_bare(found, program, shown, declared)
         _check_spelling(found, {f"--{name}" for name in shown} | set(declared))
         _check_positionals(found, declared, self.declaration)
         if program is None:
@@ -242,7 +250,9 @@ class ExpressionCommand(HelpfulCommand):
         for name, _ in found.bindings:
             if name not in names:
                 known = [*(f"--{n}" for n in shown if n not in bound), *declared]
-                raise _no_variable(shown, known, f"--{name}", self.operand, declared)
+                raise _no_variable(
+                    *(shown, known, f"--{name}", self.operand, declared, program.source)
+                )
         from_file = "file" in found.given and self.operand == "EXPR"
         positionals = [*[""] * from_file, *found.positionals]
         out = super().read(ctx, [*found.options, "--", *positionals])
@@ -513,6 +523,48 @@ def _check_spelling(found: Split, options: set[str]) -> None:
             )
 
 
+def _check_bare(found: Split, program: Program, shown: list[str], declared: Declared) -> None:
+    """Refuse an option that is not declared and has no value: a variable's, or an unknown one."""
+    for name, following in found.bare:
+        written = f"--{name}"
+        if name in shown:
+            raise usage(
+                f"{written} needs a value, but {following} follows it",
+                hint=f"if {following} is meant as the value, write {written}={following}",
+            )
+        bound = found.bound()
+        known = [*(f"--{n}" for n in shown if n not in bound), *declared]
+        raise _no_variable(shown, known, written, "EXPR", declared, program.source)
+
+
+def _take_point(text: str, found: Split, declared: Declared) -> None:
+    """Give the number of `--at 2` to the variable of a text that has one; else refuse it."""
+    program, names = variables(text, lenient=True)
+    if program is None:
+        return  # which is told later, better
+    if found.point is None and "--at" not in declared and "at" not in names:
+        found.point = next((v for n, v in found.bindings if n == "at"), None)
+        found.bindings = [b for b in found.bindings if b[0] != "at"]
+    if found.point is None:
+        return
+    said = re.split(r"[,\s]+", found.given.get("wrt", ""))
+    bound = found.bound()
+    free = [n for n in program.free_variables() if n not in bound]
+    one = [n for n in free if n in said] if len(free) > 1 else free
+    if len(one) == 1:
+        found.bindings.append((one[0], found.point))
+        return
+    names = free or program.free_variables()
+    if not free:
+        known = ", ".join(names) or "none"
+        raise usage(f"--at {found.point}: every variable has a value (variables: {known})")
+    point = ",".join(f"{n}={found.point if not k else '…'}" for k, n in enumerate(free))
+    raise usage(
+        f"--at {found.point}: of which variable? (there are: {', '.join(free)})",
+        hint=f"write --at {point}",
+    )
+
+
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.I)
 
 
@@ -562,10 +614,11 @@ def _check_positionals(found: Split, declared: Declared, declaration: Command) -
         hint = (
             "several files are one table by a pattern in quotes, as in 'data/*.csv', or by a folder"
         )
-    flags = [o for o in found.options if o in declared and declared[o].is_flag]
-    if flags:
-        name = flags[-1].lstrip("-")
-        hint = f"{flags[-1]} takes no value; a variable of that name is set with --let {name}=VALUE"
+    if (flag := found.behind.get(extra)) is not None:
+        name = flag.lstrip("-")
+        hint = f"{flag} takes no value: leave {extra} out"
+        if name in variables(found.positionals[0], lenient=True)[1]:
+            hint = f"{flag} is an option here; the variable is set with --let {name}={extra}"
     raise usage(f"unexpected argument {extra!r}", hint=hint)
 
 
@@ -614,6 +667,7 @@ def _no_variable(
     written: str,
     operand: str,
     declared: Declared = MappingProxyType({}),
+    source: str = "",
 ) -> Exception:
     from gradcli.language.located_errors import did_you_mean, suggest
 
@@ -626,7 +680,9 @@ def _no_variable(
         meant = ""
     return usage(
         f"{written} {what} of the {of} (variables: {variables})",
-        hint=meant or ELSEWHERE.get(written) or did_you_mean(suggest(written, known)),
+        hint=meant
+        or ELSEWHERE.get(written, "").replace("-(EXPR)", f"-({source or 'EXPR'})")
+        or did_you_mean(suggest(written, known)),
         kind="name",
     )
 

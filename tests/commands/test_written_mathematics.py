@@ -212,3 +212,41 @@ def test_a_batch_of_formulas_says_the_way(tmp_path: Path) -> None:
 )
 def test_letters_that_are_variables_make_a_product(line: str, words: str) -> None:
     assert words in said(line)
+
+
+@sweep(
+    ("line", "code", "words"),
+    [
+        ("minimize 'x^3-3x+1' --x=-2 --maximize --math", 2, 'gradcli minimize "-(x**3 - 3*x + 1)"'),
+        ("minimize x**3 --maximize --x=-2", 2, "--maximize is neither an option nor a variable"),
+        ("grad x^2 --x 3 --foo --math", 2, "--foo is neither an option nor a variable"),
+        ("grad x**2 --x --json", 2, "--x needs a value, but --json follows it"),
+        ("grad x**2 --x -3", 0, "x.grad = -6"),
+        ("eval x*y --x -y --y 3", 2, "--x"),
+        # One meaning of --at: the point, of one variable a number alone.
+        ("diff x**2 --at 2", 0, "2*x = 4 at x = 2"),
+        ("diff x**2 --at=-2", 0, "2*x = -4 at x = -2"),
+        ("diff x**2 --at x=2", 0, "2*x = 4 at x = 2"),
+        ("diff x**2 --x 2 --at", 0, "2*x = 4 at x = 2"),
+        ("diff x**2 --at pi/4", 0, "at x = pi/4"),
+        ("diff a*x**2 --wrt x --at 2 --a 3", 0, "2*a*x = 12 at a = 3, x = 2"),
+        ("diff 'sum(x**2)' --at 1,2", 0, "2*x = [2, 4]"),
+        ("diff x*y --at 2", 2, "hint: write --at x=2,y=…"),
+        ("grad x**2 --at 2", 0, "x.grad = 4"),
+        ("taylor 'sin(x)' --at 0 --order 3", 0, "x - x**3/6"),
+        ("eval at*2 --at 3", 0, "6"),
+        ("diff x**2 --x 1 --at 3", 2, "every variable has a value"),
+        ("diff 'x**2+y**2==25' --of y --at x=3,y=4", 0, "-x/y = -0.75 at x = 3, y = 4"),
+        ("diff 'x**2+y**2==25' --of y --at x=3,y=5", 0, "the equation does not hold at this point"),
+        # A stray word behind a flag.
+        (
+            "diff x^2 --math 3",
+            2,
+            "unexpected argument '3'\nhint: --math takes no value: leave 3 out",
+        ),
+        ("diff math*x --math 3", 2, "--let math=3"),
+    ],
+)
+def test_options(line: str, code: int, words: str) -> None:
+    answer = said(line)
+    assert answer[0] == str(code) and words in answer, answer
