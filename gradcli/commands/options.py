@@ -49,6 +49,8 @@ ABOUT_VARIABLES = (
     "--x~0:4, --x~'ones(3)', --x~@data.csv, --x~- (standard input). Statements are separated by `;`."
 )
 
+# Commands that read `y = …` otherwise: as an equation, a curve, a column.
+_WITHOUT_VALUE = ("root", "fit", "plot", "map")
 # What other tools call options of ours, where the command has such an option.
 MEANT = {
     "--name": ("--as", "write --as NAME=COLUMN, as in --as result=value"),
@@ -184,6 +186,8 @@ class ExpressionCommand(HelpfulCommand):
                     return []
         if text and not lenient:
             _check_file(text, found, self.declaration, declared)
+        if text and "against" in found.given and not lenient:
+            _take_left_side(text, found)
         if text and "math" in found.given and not lenient:
             text = _mathematics(text, found, self.declaration)
             against = "--against="  # a formula of the user's as well, in the same variables
@@ -196,6 +200,12 @@ class ExpressionCommand(HelpfulCommand):
             ]
         if text and not lenient:
             _take_point(text, found, declared)
+            if (
+                self.operand == "EXPR"
+                and self.name not in _WITHOUT_VALUE
+                and "of" not in found.given
+            ):
+                text = _with_value(text)
         reading = None
         try:
             if text and text.strip() and self.declaration.puts_in and not lenient:
@@ -332,6 +342,47 @@ def _check_file(text: str, found: Split, command: Command, declared: Declared) -
     else:
         hint = f"a column of a table is a variable's value: --x @{word}:COLUMN"
     raise usage(f"{text} is a file, not an expression", hint=hint, kind="file")
+
+
+def _take_left_side(text: str, found: Split) -> None:
+    """What a left side in --against says, `dy/dx = …`, as options."""
+    from gradcli.commands.left_sides import take_left_side
+    from gradcli.language.scope_checks import assigned_names
+
+    against = next((o for o in found.options if o.startswith("--against=")), None)
+    if against is None or "=" not in against.removeprefix("--against="):
+        return
+    if "math" in found.given:
+        defined = r"(?:^|[;\n])\s*([^\W\d]\w*)\s*(?:\([\w\s,]*\))?\s*=(?!=)"
+        assigned = re.findall(defined, text)
+        names = {*re.findall(r"[^\W\d_]", text)} - {*assigned}
+    else:
+        program = variables(text, lenient=True)[0]
+        if program is None:
+            return  # which is told later, better
+        names, assigned = {*program.free_variables()}, assigned_names(program)
+    place = found.options.index(against)
+    formula = take_left_side(against.removeprefix("--against="), found, names, assigned)
+    found.options[place] = f"--against={formula}"
+
+
+def _with_value(text: str) -> str:
+    """A program that ends in `y = …`, followed by `y`, which is said; others as they are."""
+    from gradcli.language import tree_kinds
+
+    program = variables(text, lenient=True)[0]
+    if program is None or len(program) < 4:
+        return text
+    last = len(program) - 2
+    targets = program.children(last)
+    if tree_kinds.KINDS[program.kinds[last]] != "assign" or len(targets) != 2:
+        return text
+    if tree_kinds.KINDS[program.kinds[targets[0]]] != "target":
+        return text
+    name = program.source[slice(*program.span(targets[0]))]
+    note(f"the value is that of {name}, which is assigned last")
+    end = program.span(last)[1]
+    return f"{text[:end]}{chr(10) if chr(10) in text else '; '}{name}"
 
 
 def _names_of(text: str) -> list[str]:
