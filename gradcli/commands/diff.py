@@ -130,6 +130,8 @@ def _finish(
         output.note("the formula is long, so what occurs more than once has a name, as with --cse")
     if options.at and form in ("text", "json"):
         answer.values = _values(answer)
+        if options.of and not any(a.ndim for a in answer.where.arrays.values()):
+            _note_off_curve(request, answer)
         finite = (output.is_finite(getattr(v, "array", v)) for v in answer.values.values())
         if answer.singular is None and not all(finite):
             output.note("at this point the formula is not finite")
@@ -193,6 +195,21 @@ def _values(answer: FormulaAnswer) -> dict[str, Any]:
     return found
 
 
+def _note_off_curve(request: Request, answer: FormulaAnswer) -> None:
+    """Say where the equation does not hold at the point: the function that it gives is not there."""
+    from gradcli.formulas.ask.implicit_check import HOLDS, Curve
+    from gradcli.language import parse
+    from gradcli.language.equations import sides
+
+    asked = answer.question.asked
+    if request.reading is None or asked is None or asked.of is None or request.reading.put_in:
+        return
+    both = sides(parse(request.reading.typed))[0]
+    apart = Curve(request.program, both, asked.of, request.loaded).apart(answer.where.arrays)
+    if apart > HOLDS:
+        output.note("the equation does not hold at this point; gradcli root finds where it holds")
+
+
 def _has_a_value_to_show(where: Point) -> bool:
     """Whether each variable is given a number, and somebody reads: a program asks for a value by --at."""
     numbers = (n in where.given and not v.ndim for n, v in where.arrays.items())
@@ -231,11 +248,23 @@ def _lines(request: Request, answer: FormulaAnswer) -> Iterator[str]:
             yield visible("\t".join(fields))
             continue
         if name in values:
-            text += f" = {output.to_text(values[name], style)}"
+            text += f" = {output.to_text(values[name], style)}{_place(request, answer.where)}"
         if answer.made.form == "latex":
             yield visible(f"{_left(name, found)} = {text}")
         else:
             yield output.labelled(f"{name}.{word}" if many else None, text, style)
+
+
+def _place(request: Request, where: Point) -> str:
+    """` at x = 2`, for `3*x**2 - 3 = 9` alone reads like an equation; nothing where values are no numbers."""
+    texts = {n: request.texts.get(n, "") for n in where.arrays}
+    if (
+        not texts
+        or any(a.ndim for a in where.arrays.values())
+        or max(map(len, texts.values())) > 20
+    ):
+        return ""
+    return " at " + ", ".join(f"{n} = {text}" for n, text in texts.items())
 
 
 def _items_of_numbers(request: Request, where: Point) -> list[str]:
