@@ -13,7 +13,7 @@ from gradcli.engine.core.node import AccumulateGrad, Node
 from gradcli.engine.core.tensor import Tensor
 
 
-def _push(node: Any, grad: Any, retain: bool) -> None:
+def _push(node: Node, grad: Any, retain: bool) -> None:
     from gradcli.engine.core import generated_rules
 
     type(node).push = made = generated_rules.push(node._primitive)
@@ -41,26 +41,26 @@ def _accumulate_recorded(node: Any, grad: Any, retain: bool) -> None:
     accumulate_recorded(node, grad, retain)
 
 
-def _call_node(node: Any, *grads: Any) -> Any:
+def _call_node(node: Node, *grads: Any) -> Any:
     from gradcli.engine.core.watched_pass import call_node
 
     return call_node(node, grads)
 
 
-def _run_backward(tensor: Any, *args: Any, **options: Any) -> None:
+def _run_backward(tensor: Tensor, *args: Any, **options: Any) -> None:
     from gradcli.engine.core.backward_pass import backward
 
     Tensor.run_backward = made = backward
     made(tensor, *args, **options)
 
 
-def _regenerate(tensor: Any) -> Any:
+def _regenerate(tensor: Tensor) -> Any:
     from gradcli.engine.core import views
 
     return views.regenerate(tensor)
 
 
-def _in_batches(tensor: Any, wanted: Any) -> Any:
+def _in_batches(tensor: Tensor, wanted: Any) -> Any:
     from gradcli.engine.core import batch_levels
 
     return batch_levels.lift(tensor, wanted)

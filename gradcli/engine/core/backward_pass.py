@@ -119,9 +119,9 @@ def backward(
 
 
 def grad(
-    outputs: Any,
-    inputs: Any,
-    grad_outputs: Any = None,
+    outputs: object,
+    inputs: object,
+    grad_outputs: object | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     only_inputs: bool = True,
@@ -175,12 +175,12 @@ def _of_innermost(roots: tuple[Any, ...], wanted: tuple[Any, ...]) -> tuple[Any,
     level = above[-1]
     ends = {id(edge(variable)) for variable in level.variables()}
 
-    def is_end(node: Any) -> bool:
+    def is_end(node: Node) -> bool:
         leaf: Any = node.variable if isinstance(node, AccumulateGrad) else None
         made_there = leaf is not None and leaf.level is None and _made(leaf) >= level.since
         return id(node) in ends or made_there
 
-    def shown(t: Any) -> Any:
+    def shown(t: object) -> Any:
         if not isinstance(t, Tensor) or t.node is None:
             return t
         if _made(t) < level.since:
@@ -197,9 +197,9 @@ def _made(tensor: Tensor) -> int:
 
 
 def gradients(
-    outputs: Any,
-    inputs: Any,
-    grad_outputs: Any = None,
+    outputs: object,
+    inputs: object,
+    grad_outputs: object | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     only_inputs: bool = True,
@@ -314,7 +314,7 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
     return (value,) if isinstance(value, Tensor) or _is_edge(value) else tuple(value)
 
 
-def _is_edge(value: Any) -> bool:
+def _is_edge(value: object) -> bool:
     """True for a GradientEdge."""
     return isinstance(value, tuple) and len(value) == 3 and isinstance(value[0], Node)
 
@@ -410,7 +410,7 @@ def _cotangents(roots: tuple[Any, ...], cotangents: tuple[Any, ...]) -> list[Ten
     return made
 
 
-def _stand_in(edge: Any) -> Tensor:
+def _stand_in(edge: object) -> Tensor:
     """A tensor of the shape and dtype that a GradientEdge leads to."""
     target = _edge_of(edge)
     out = wrap(np.empty(target._meta.shape, target._meta.dtype))

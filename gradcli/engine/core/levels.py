@@ -56,7 +56,7 @@ class Level:
         """The tensors that the level differentiates by."""
         return []
 
-    def passed(self, tensor: Any) -> Any:
+    def passed(self, tensor: Tensor) -> Any:
         """An argument that the level does not differentiate by: not captured, so that it may be written."""
         if not isinstance(tensor, Tensor):
             return tensor
@@ -147,10 +147,10 @@ class Reverse(Level):
                 return tensor
         return _without(self._given.get(id(tensor), tensor), lost)
 
-    def _own(self, leaf: Any) -> bool:
+    def _own(self, leaf: Tensor) -> bool:
         return leaf.level is self
 
-    def _gone(self, leaf: Any) -> bool:
+    def _gone(self, leaf: Tensor) -> bool:
         return leaf.level is self or (leaf.level is not None and not leaf.level.is_open)
 
 

@@ -258,7 +258,7 @@ def _given_up(g: Any) -> Any:
     return every if sys.getrefcount(every) == _ALONE + 1 + lends(every) else None
 
 
-def _tell(kind: str, node: Node, data: Any) -> None:
+def _tell(kind: str, node: Node, data: object) -> None:
     """Pass a step to the observer, if there is one: see core.observers."""
     state = modes.local.state
     if state is not None and state.observer is not None:
@@ -296,7 +296,7 @@ def _run_leaf(node: AccumulateGrad, grad: Any, now: Pass) -> None:
     _tell("finish", node, ())
 
 
-def _check_post_hook(result: Any, variable: Variable) -> None:
+def _check_post_hook(result: object, variable: Variable) -> None:
     if result is None or result is variable:
         return
     if not isinstance(result, Tensor):
@@ -330,11 +330,11 @@ def call_tensor_hooks(hooks: dict[int, Any], grad: Any, create: bool, node: Node
     return grad
 
 
-def _hook_name(hook: Any) -> str:
+def _hook_name(hook: Callable[..., Any]) -> str:
     return getattr(hook, "__name__", type(hook).__name__)
 
 
-def _check_hook_result(given: Any, result: Any, hook: Any) -> None:
+def _check_hook_result(given: Any, result: object, hook: Callable[..., Any]) -> None:
     if not isinstance(result, Tensor):
         raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
     if given is None:
