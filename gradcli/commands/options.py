@@ -198,6 +198,7 @@ class ExpressionCommand(HelpfulCommand):
                 else o
                 for o in found.options
             ]
+        said = text
         if text and not lenient:
             _take_point(text, found, declared)
             if (
@@ -222,7 +223,7 @@ class ExpressionCommand(HelpfulCommand):
         if program is not None and program.rows[-3] > 1 and not lenient and ctx.obj is None:
             from gradcli.commands.unused_notes import note_unused
 
-            whole = program if reading is None else variables(reading.typed)[0]
+            whole = variables(said, lenient=True)[0]
             if whole is not None:
                 note_unused(whole, str(self.name), "file" in found.given)
         if found.missing is not None and not lenient and found.missing[2:] in names:
