@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 DEBUG_VARIABLE = "GRADCLI_DEBUG"
 LONGEST_SOURCE = 10_000  # characters that an error in JSON quotes
-# What tells some errors anew, before they are shown: `commands.load` those of a user's file.
+# Each may put an error into other words before it is shown: `commands.load` does so for a user's file.
 retold: list[Callable[[Exception], Exception]] = []
 
 
@@ -77,7 +77,7 @@ def unknown_command(word: str, commands: Iterable[str]) -> LanguageError:
 
 @contextmanager
 def reading_table(table: str) -> Iterator[None]:
-    """Where a table is read: what is wrong with it is an error of the command line."""
+    """Inside, an error of the table becomes one of the command line, with the table's name."""
     from gradcli.language.option_values import table_error
     from gradcli.tables import TableError
 

@@ -43,7 +43,7 @@ BINARY = ("png", "pdf")
 MANY_NODES = 300  # in a picture; more are drawn by module
 FRAME_FORMATS = ("svg", "png", "pdf")
 PAINTED = ("svg", "png", "pdf", "dot", "tikz")
-# Options that not every format has, and those that have them. All others mean the same everywhere.
+# Options that only some formats have. All others mean the same in every format.
 HAVE = {
     "legend": ("tree",),
     "wide": tuple(form for form in FORMATS if form != "json"),
@@ -57,7 +57,7 @@ REASONS = {
     "legend": "the legend says what the tree's signs mean",
     "wide": "JSON has every number",
 }
-# What becomes of the graph: not what is shown of it, and how.
+# Options that say where the graph comes from or goes to, and not what a picture shows of it.
 _NOT_SHOWN = frozenset(
     "format path frames seed torch norms diagnose time places sort detect_anomaly steps at".split()
 )

@@ -1,7 +1,7 @@
 """`--torch FILE.py[:NAME]`: a program of PyTorch's is run as Python runs it, and its graph inspected.
 
-PyTorch is imported here alone, from the environment of who calls. What the program prints goes to
-standard error: standard output has the graph.
+PyTorch is that of the environment that gradcli runs in. What the program prints goes to standard error:
+standard output has the graph.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def run_torch(
     """
     path, wanted = split_target(target)
     full, source = read_program(path)
-    # What is compiled away has no nodes; this is how PyTorch is told before it is imported.
+    # Compiled code makes no nodes to show, and PyTorch reads this variable when it is imported.
     os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
     try:
         import_module("torch")
@@ -221,7 +221,7 @@ def _called(
 
 
 def _tell_failure(watch: Watch) -> None:
-    """Say that looking has failed: of the program's own errors this is none."""
+    """Say that watching has failed, which is a fault of ours and not of the program."""
     import traceback
 
     if os.environ.get(DEBUG_VARIABLE):
@@ -231,7 +231,7 @@ def _tell_failure(watch: Watch) -> None:
 
 def split_target(target: str) -> tuple[str, str | None]:
     path, colon, name = target.rpartition(":")
-    # C:\net.py has a colon that is no name's
+    # in C:\net.py the colon is the drive's: no NAME follows
     if colon and all(part.strip().isidentifier() for part in name.split(",")):
         return path, name
     return target, None
