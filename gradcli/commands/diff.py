@@ -143,7 +143,11 @@ def _finish(
         answer.lines = [*map(visible, made.lines), *_lines(request, answer)]
     answer.about = _by_variables(answer)
     if taken:
-        answer.lines = [*map(visible, _step_lines(taken, form)), "", *answer.lines]
+        answer.lines = [
+            *map(visible, _step_lines(taken, form, options.of is not None)),
+            "",
+            *answer.lines,
+        ]
         answer.more = {"steps": [step.to_json() for step in taken]}
 
 
@@ -151,8 +155,10 @@ def _check_options(options: Options, asked: AskedDerivative, form: str) -> None:
     """Refuse options that exclude each other."""
     if options.latex_style == "bold" and form != "latex":
         raise usage("--latex-style is for --format latex", hint="add --format latex")
-    if options.show_steps and (form in CODE or asked.name not in ("", "--order")):
+    names = ("", "--order", *["--of"] * (asked.order == 1))
+    if options.show_steps and (form in CODE or asked.name not in names):
         what = f"--format {form}" if form in CODE else asked.name
+        what += " and --order" * (asked.name == "--of")
         raise usage(f"--show-steps cannot be used with {what}", hint="leave one of them out")
     if isinstance(options.order, str) and (options.at or options.show_steps):
         raise usage(f"--order {options.order} has no value and no steps", hint="say a number")
@@ -359,9 +365,15 @@ def _steps(question: FormulaQuestion, order: int) -> list[Step]:
 
     request, where = question.request, question.where
     how: dict[str, Any] = {"order": order, "follow": where.is_given, "names": request.loaded}
-    return steps(request.program, where.arrays, question.wanted, **how)
+    of = question.asked.of if question.asked is not None else None
+    wanted = [n for n in question.wanted if n != of] + [of] * (of is not None)
+    return steps(request.program, where.arrays, [n for n in wanted if n is not None], **how)
 
 
-def _step_lines(taken: list[Step], form: str) -> list[str]:
+def _step_lines(taken: list[Step], form: str, implicit: bool) -> list[str]:
+    """A line a step. implicit: the value stays 0, so its differential is 0 too."""
     lines = [step.line(form) for step in taken]
+    if implicit:
+        made = taken[-1].texts(form)[1]
+        lines.append(rf"  && {made} &= 0 \\" if form == "latex" else f"{made} = 0")
     return [r"\begin{aligned}", *lines, r"\end{aligned}"] if form == "latex" else lines
