@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from gradcli.language import names
 from gradcli.language.foreign_names import (
@@ -63,7 +63,16 @@ _NOT_READ = {
     "nabla": 'gradcli diff "EXPR" differentiates; of a field: --operator grad, div, curl or laplacian',
     "mathbb": "an expectation is mean(x)",
 }
-_DEFINITION = r"\s*([^\W\d]\w*(?:_\\\w+|_\{\w+\})?)\s*\(([\w\s,]+)\)\s*=(?!=)\s*([^;\n]+)"
+DEFINITION = r"\s*([^\W\d]\w*(?:_\\\w+|_\{\w+\})?)\s*\(([\w\s,]+)\)\s*=(?!=)\s*([^;\n]+)"
+
+
+def _is_quotient(name: str, sign: str, below: str) -> bool:
+    """Whether `dy`, `/` and `dx` follow each other."""
+    return (
+        sign == "/"
+        and re.fullmatch(r"d[^\W\d_]", name) is not None
+        and re.fullmatch(r"d[^\W\d_]", below) is not None
+    )
 
 
 # Recursive descent, a method for each level, the weakest first: `values` (a, b), `choice` (a if c else
@@ -76,7 +85,7 @@ class Parser:
 
     loose: as for --math, where any names may be factors. own: names that the text assigns, or that have a
     value; bound: those that have one, and whether it can be called. vectors: the names of vectors where
-    the text is of matrices, else None.
+    the text is of matrices, else None. functions: the names that it defines by f(x) = ….
     """
 
     def __init__(
@@ -89,7 +98,9 @@ class Parser:
         *,
         equation: bool = False,
         loose: bool = True,
+        functions: Container[str] = (),
     ) -> None:
+        self.functions = functions
         self.source, self.tokens, self.bound, self.own = source, found, bound, own
         self.vectors, self.equation, self.loose = vectors, equation, loose
         self.remarks: list[str] = []
@@ -171,10 +182,9 @@ class Parser:
             (t.start for t in self.tokens[self.at :] if t.text in (";", "\n")), len(self.source)
         )
         # f(x) = x^2 defines f only if x stands on the right: else it is an equation about a call.
-        found = re.compile(_DEFINITION).fullmatch(self.source, token.start, end)
-        if found and set(re.split(r"[\s,]+", found[2].strip())) & set(
-            re.findall(r"\w+|.", found[3])
-        ):
+        found = re.compile(DEFINITION).fullmatch(self.source, token.start, end)
+        right = {t.text for t in self.tokens if found and found.start(3) <= t.start < found.end(3)}
+        if found and not right.isdisjoint(re.split(r"[\s,]+", found[2].strip())):
             while self.take().text != "=":
                 pass
             body = self.values()
@@ -810,7 +820,7 @@ class Parser:
         if name not in self.own and name in CONSTANTS:
             return Node("raw", token, CONSTANTS[name])
         primes = 0
-        while self.next.text == "'" and is_derivative(self.tokens, self.at):
+        while self.next.text == "'" and is_derivative(self.tokens, self.at, self.functions):
             self.take()
             primes += 1
         if primes:
@@ -829,6 +839,12 @@ class Parser:
             return self.attribute(Node("name", token, variable), token._replace(text=attribute))
         if name and self.next.text == "(" and not self.next.blank and self.is_called(name, token):
             return self.called_on(Node("name", token, name, base="called"))
+        if self.loose and _is_quotient(name, self.next.text, self.peek(1).text):
+            from gradcli.language import math_notations
+
+            if (found := math_notations.of_differentials(self, name, token)) is not None:
+                return found
+            return node
         if self.loose and name:
             self.look_twice(name, token)
         return node
@@ -961,10 +977,6 @@ class Parser:
 
     def look_twice(self, name: str, token: Token) -> None:
         """Say what several letters are; ask for `sinx`, `Wx` and `cumsum x`; refuse the dy of `dy/dx`."""
-        if name[0] == "d" and self.next.text == "/" and re.fullmatch(r"d\w", self.peek(1).text):
-            from gradcli.language import math_notations
-
-            raise math_notations.no_function(self, name[1:] or "y", token)
         if name in self.own or not (name.isascii() and name.isalpha()):
             return
         # `sinx` is a valid name, and hardly ever meant as one. Guessing would be wrong for somebody, so
@@ -987,7 +999,8 @@ class Parser:
             raise self.asks(
                 f"`{name}` is one name, or the product {name[0]} {name[1]}?", token, hint
             )
-        self.remarks.append(f"{name} is one name; a product is {name[0]} {name[1]}")
+        hint = f"write {name[0]} {name[1]}; for the name say its value, --{name} VALUE"
+        raise self.asks(f"`{name}` is one name, or the product {name[0]} {name[1]}?", token, hint)
 
     def arguments(self) -> list[Node]:
         """What stands in the brackets of a call."""
