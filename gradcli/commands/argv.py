@@ -1,14 +1,14 @@
 """The words of a command line, sorted by spelling alone and without click, whose import costs as much as a
 tenth of numpy's.
 
-R1  `--name`, where name is an identifier and no declared option, binds and takes exactly one value,
-    whatever that starts with.
+R1  `--name`, where name is an identifier and no declared option, binds and takes exactly one value, which
+    may be a negative number or `-x`, but no `--word`: that is an option of its own.
 R2  a token with a single dash that is not exactly a declared short option is a positional; short options
     take no attached value.
 R3  `--…` that is not `--identifier` is a positional, and so is everything after `--`.
 
-`options` has click parse what is sorted. A plain line, `gradcli grad EXPR --x VALUE` or `graph`, needs no
-more than the sorting: no option, file or table is in it, and nothing has to be explained. It runs from here.
+`options` hands the sorted words to click. A plain line, `gradcli grad EXPR --x VALUE` or `diff EXPR --wrt x`,
+runs from here, without click: it has no other option, file or table, so that nothing is left to parse.
 """
 
 from __future__ import annotations
@@ -17,20 +17,36 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import gradcli.engine.system.process as process
-from gradcli.commands import COMPLETION_VARIABLE
+from gradcli.commands import COMPLETION_VARIABLE, SHORT
 from gradcli.commands.command_errors import show, usage
 from gradcli.commands.declarations import Command, Option, declaration
 from gradcli.commands.output import Style
-from gradcli.commands.request import Request, is_known, normal, variables
+from gradcli.commands.request import (
+    Request,
+    is_called,
+    is_known,
+    name_list,
+    normal,
+    variables,
+)
 from gradcli.language.located_errors import LanguageError
 
+_WRT = re.compile(r"--wrt=[^\W\d]\w*(?:,[^\W\d]\w*)*")
 _BINDING = re.compile(r"--([^\W\d]\w*)(?:=(.*))?", re.S)
+_WORD = re.compile(r"--[^\W\d]")  # begins an option
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_NUMBERS = re.compile(rf"{_NUMBER}(?:,{_NUMBER})*|[-+]?(?:{_NUMBER}\*)?pi(?:/{_NUMBER})?")
 # Settings that options read.
 _SETTINGS = (COMPLETION_VARIABLE, "GRADCLI_DTYPE")
 # What makes a value more than numbers: files and tables, uncertainties, the language's own calls.
 _SPECIAL = "@±(+"
+
+if TYPE_CHECKING:
+    from gradcli.language.program import Program
+    from gradcli.language.rewritten_sources import FormulaReading
 
 
 class Split:
@@ -38,10 +54,14 @@ class Split:
 
     taken: (option, the next word that was taken for its value), to be looked at once the variables are
     known. given: the last value of each declared option. missing: the option that ended the line without
-    its value. twice: the option of the file to write, given with two files.
+    its value. bare: (name, what follows) of what would bind and has no value. point: the number of `--at 2`.
+    behind: the flag before a positional. twice: the option of the file to write, given with two files.
     """
 
     def __init__(self) -> None:
+        self.bare: list[tuple[str, str]] = []
+        self.behind: dict[str, str] = {}
+        self.point: str | None = None
         self.twice: tuple[str, str, str] | None = None
         self.options: list[str] = []
         self.bindings: list[tuple[str, str]] = []
@@ -53,7 +73,8 @@ class Split:
     def take(self, head: str, option: Option, value: str) -> None:
         """Note the value of a declared option."""
         key = option.name
-        # Of settings the last one holds, as everywhere; a file that is not written is missed.
+        # A setting given twice has its last value, as in most programs. A second -o is an error instead: the
+        # first file would not be written, and be missed.
         if "-o" in option.names and not option.many and self.given.get(key, value) != value:
             self.twice = self.twice or (head, self.given[key], value)
         self.given[key] = value
@@ -101,9 +122,15 @@ def split(args: Iterable[str], declared: Mapping[str, Option]) -> Split:
                 equals, word = "", head
                 if not attached:
                     rest.pop()
+            elif option.binds and _NUMBERS.fullmatch(point):  # of the one variable there is
+                found.point, equals, word = point, "", head
+                if not attached:
+                    rest.pop()
             if option.is_flag or equals:
                 found.options.append(word)
                 found.take(head, option, attached)
+                if rest and not equals:
+                    found.behind[rest[-1]] = head
             else:
                 alone = not rest or (rest[-1][:1] == "-" and rest[-1] != "-")
                 value = "-" if option.may_be_bare and alone else take(head)
@@ -116,6 +143,9 @@ def split(args: Iterable[str], declared: Mapping[str, Option]) -> Split:
             rest.pop()
         elif match := _BINDING.fullmatch(word):
             name = match[1] if match[1].isascii() else normal(match[1])
+            if match[2] is None and rest and _WORD.match(rest[-1]):
+                found.bare.append((name, rest[-1]))
+                continue
             found.bindings.append((name, take(f"--{match[1]}") if match[2] is None else match[2]))
         else:
             found.positionals.append(word)
@@ -137,6 +167,8 @@ def run(words: list[str]) -> int | None:
         return None
     command, request = plain
     with process.Context() as context:
+        if request.reading is not None:
+            context.meta["gradcli.typed"] = request.reading.source  # as `options` has it for errors
         return process.shown(
             partial(command.run, context, request, command.defaults()),
             lambda error: show(error, words, context.meta),
@@ -146,32 +178,85 @@ def run(words: list[str]) -> int | None:
 def plain_request(words: list[str]) -> tuple[Command, Request] | None:
     """The command of a plain line and what it asks for, as click would have it; None of any other line.
 
-    What is an error, and in which words, is said in one place: click reads such a line from its start.
+    A line with an error is none either: click reads it from its start, so that each error has one wording.
     """
-    if words[:1] not in (["grad"], ["graph"]) or any(name in os.environ for name in _SETTINGS):
+    if not words or words[0] not in SHORT or any(name in os.environ for name in _SETTINGS):
         return None
     command = declaration(words[0])
     declared = command.declared()
     found = split(words[1:], declared)
-    if found.options or found.missing or len(found.positionals) != 1:
+    wrt = [option.removeprefix("--wrt=") for option in found.options]
+    if found.missing or found.bare or found.point is not None or len(found.positionals) != 1:
+        return None
+    if not all(map(_WRT.fullmatch, found.options)):
         return None
     (text,) = found.positionals
     if text.strip()[:1] in ("", "-") or not all(_is_plain(value) for _, value in found.bindings):
         return None
+    if os.path.isfile(text) or (wrt and command.puts_in is None):
+        return None
     try:
         texts, options = found.texts()
+        reading = None
+        if command.puts_in is not None:
+            reading = _plain_formula(text, texts if command.puts_in == "all" else {}, wrt)
+            if reading is None:
+                return None
+            text = reading.source
         program, names = variables(text)
+        if program is None or not program.ends_in_expression or not texts.keys() <= set(names):
+            return None
+        free = [n for n in names if n not in texts and not is_known(program, n)]
+        if any(f"--{n}" in declared for n in names if n not in texts):
+            return None
+        if free and (reading is None or not command.open_variables):
+            return None
+        facts: dict[str, Any] = {}
+        if reading is not None:
+            if not _are_variables(program, names, free, texts):
+                return None
+            shown = [n for n in names if n in texts or n in free]
+            facts = {
+                "reading": reading,
+                "open_variables": free,
+                "wrt": name_list(reading.wrt, "--wrt", shown),
+            }
     except LanguageError:
         return None
-    if program is None or not texts.keys() <= set(names):
-        return None
-    if any(f"--{n}" in declared or not is_known(program, n) for n in names if n not in texts):
-        return None
+    if program.rows[-3] > 1:  # several statements
+        from gradcli.commands.unused_notes import note_unused
+
+        whole = program if reading is None else variables(reading.typed)[0]
+        if whole is not None:
+            note_unused(whole, command.name, False)
     style = Style.of("text", None, "auto")
-    return command, Request(program, texts, options=options, style=style)
+    return command, Request(program, texts, options=options, style=style, **facts)
+
+
+def _plain_formula(text: str, values: Mapping[str, str], wrt: list[str]) -> FormulaReading | None:
+    """The text as a formula, where it is one of variables alone; None where more is to be said of it."""
+    from gradcli.language.rewritten_sources import read
+
+    reading = read(text, values, wrt)
+    plain = not (reading.put_in or reading.elements or reading.functions)
+    return reading if plain else None
+
+
+def _are_variables(
+    program: Program, names: list[str], free: list[str], texts: Mapping[str, str]
+) -> bool:
+    """Whether names without a value are variables to anybody, and all others the language's."""
+    from gradcli.language import foreign_names
+    from gradcli.language.scope_checks import may_be_variable
+
+    if foreign_names.PREFIXED.intersection(free) or foreign_names.CONSTANTS.keys() & {*free}:
+        return False
+    if any(is_called(program, n) for n in free):
+        return False
+    return not any(may_be_variable(program, n) for n in names if n not in texts and n not in free)
 
 
 def _is_plain(value: str) -> bool:
-    """Whether a value is numbers alone; a minus begins a number, and not standard input's or an option's."""
+    """Whether a value is numbers alone: `-1`, but not `-` (standard input) or `-o`."""
     start = value.strip()[:2]
     return bool(start) and (start[0] != "-" or start[1:].isdigit()) and not {*_SPECIAL} & {*value}

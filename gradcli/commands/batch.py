@@ -20,7 +20,7 @@ from contextlib import ExitStack, suppress
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from gradcli.commands import COMMANDS, output
-from gradcli.commands.command_errors import usage
+from gradcli.commands.command_errors import quoted, usage
 from gradcli.commands.declarations import Argument, Option, Options, declaration, declare
 from gradcli.commands.terminal import echo
 from gradcli.engine.system import interrupts, process
@@ -81,17 +81,26 @@ def command(ctx: click.Context, options: Options) -> None:
     """Run the command lines in FILE (- for standard input), one a line.
 
     Words are quoted as in a shell, but nothing is expanded; `gradcli` in front may be left out. Empty lines
-    and lines that start with # are skipped. A line that fails is told with its number, and the others go on.
+    and lines that start with # are skipped. Where a line fails, its number is printed, and the others go on.
     The exit code is the highest of all lines. Lines that use each other's files go without --jobs.
     """
     lines = _lines(options.path, options.json)
     worst = 0
+    formulas: list[Line] = []  # that failed
     jobs = 1 if options.stop else options.jobs or 1
     for answer in _answers(ctx.find_root().command, lines, jobs):
         worst = max(worst, answer.code)
         (_as_json if options.json else _as_text)(answer)
+        if answer.code and not answer.line.wrong and answer.line.words[0] not in COMMANDS:
+            formulas.append(answer.line)
         if answer.code and options.stop:
             break
+    if formulas:
+        file = quoted(options.path)
+        output.note(
+            f"line {formulas[0].number} has no command; for formulas, one a line: "
+            f"gradcli diff -f {file}, or --math as well"
+        )
     ctx.exit(worst)
 
 
@@ -207,11 +216,11 @@ def _stream(descriptor: int, mode: str) -> IO[str]:
 
 def _code(program: Any, words: list[str]) -> int:
     """The exit code of a command line: the short way where it is plain, else click's."""
-    from gradcli.commands import argv
+    from gradcli.commands import SHORT, argv
     from gradcli.commands.command_errors import show
 
     code = None
-    if words[0] in ("grad", "graph"):
+    if words[0] in SHORT:
         code = process.guarded(lambda: argv.run(words), lambda error: show(error, words, {}))
     if code is None:
         try:
@@ -227,7 +236,7 @@ def _is_kept(name: str) -> bool:
 
 
 def _spawned(program: Any, line: Line) -> Started:
-    """The same where processes do not fork."""
+    """As `_forked`, on systems without fork: in a new interpreter."""
     files = _files()
     if line.wrong:
         files[1].write(f"gradcli: error: {line.wrong}\n".encode())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gradcli.commands import output
 from gradcli.commands.answers import large_table, others_of, rows_wanted
 from gradcli.commands.check_points import SHAPES, chosen
-from gradcli.commands.command_errors import usage
+from gradcli.commands.command_errors import quoted, usage
 from gradcli.commands.declarations import BY_ROWS, LIKE, OPEN, Option, Options, declare
 from gradcli.commands.formula_question import ASSUME
 from gradcli.commands.progress import Bar
@@ -42,6 +42,7 @@ KEEP_OUT = {"detach", "detach_", "data", "item", "tolist", "numpy", "round"} | {
     Option("--against EXPR2", "Compare your formula for the gradient by --wrt with the true one."),
     Option("--order N", "Order of the derivative in --against.", least=1, most=10, default=1),
     Option("--jacobian", "--against is the Jacobian."),
+    Option("--of NAME", "EXPR is an equation; --against is the derivative of this variable in it."),
     ASSUME,
     Option("--rtol FLOAT", "Relative tolerance (1e-6; 1e-9 with --against).", type=float),
     Option("--atol FLOAT", "Absolute tolerance (at most 1e-8 of the largest element).", type=float),
@@ -49,6 +50,7 @@ KEEP_OUT = {"detach", "detach_", "data", "item", "tolist", "numpy", "round"} | {
     examples=(
         'gradcli check "sum(sin(x)*exp(x))" --x 1,2,3',
         'gradcli check "x**3" --against "3*x**2" --wrt x --samples 5',
+        'gradcli check "x**2 + y**2 == 1" --of y --wrt x --against "-x/y"',
     ),
     open_variables=True,
 )
@@ -59,8 +61,11 @@ def command(ctx: click.Context, request: Request, options: Options) -> None:
     """
     question = Question(CHECKED, ctx, request, options)
     table = large_table(request, rows_wanted(question))
+    _check_no_relation(question)
     if table is not None:
         answer = _of_rows(question, table)
+    elif question.of is not None:
+        answer = _against_implicit(question)
     elif options.against is not None:
         answer = _against_formula(question)
     else:
@@ -68,6 +73,42 @@ def command(ctx: click.Context, request: Request, options: Options) -> None:
     write(answer)
     if not answer.ok:
         ctx.exit(1)
+
+
+def _check_no_relation(question: Question) -> None:
+    """Refuse an equation or inequality, whose truth has the slope 0 wherever it has one."""
+    from gradcli.language.no_derivative import COMPARED, relation
+
+    request = question.request
+    found = relation(request.program)
+    if question.of is not None:
+        if found is None or found[0] != "an equation":
+            raise usage("--of is for an equation", hint='as in "x**2 + y**2 == 1" --of y --wrt x')
+        return
+    if found is None:
+        return
+    what, left, right = found
+    names = request.program.free_variables()
+    hint = COMPARED
+    if what == "an equation":
+        whole = quoted(request.program.source)
+        hint = (
+            f"compare a derivative with a formula by gradcli check {quoted(left)} --against "
+            f"{quoted(right)}; gradcli root {whole} --{names[0] if names else 'x'} 1 solves the equation"
+        )
+        if len(names) > 1:
+            x, y = names[:2]
+            against = question.against or "FORMULA"
+            hint = (
+                f"is {y} a function of {x}? write gradcli check {whole} --of {y} --wrt {x} --against "
+                f"{quoted(against)}"
+            )
+    raise usage(
+        f"this is {what}, which is true or false: there is no gradient",
+        source=request.source,
+        span=request.program.value_span,
+        hint=hint,
+    )
 
 
 def _of_rows(question: Question, table: RowsTable) -> Answer:
@@ -215,7 +256,7 @@ def _variable_lines(
     report: Verdict,
     kinked: Container[tuple[Any, ...]],
 ) -> Iterator[str]:
-    """kinked: the elements, (name, *index), of which more has been said."""
+    """kinked: the elements, (name, *index), that a note on kinks has explained already."""
     for kink in checked.kinks:
         if (name, *kink.index) in kinked:
             continue
@@ -331,6 +372,41 @@ def _against_formula(question: Question) -> Answer:
             if not found.ok:
                 break
             agreed.append(arrays)
+    answer = _compared(question, name, found, arrays, len(points))
+    unlike = not found.ok and agreed and all(_shapes(a) != _shapes(arrays) for a in agreed)
+    if unlike and request.style.form != "json":
+        from gradcli.formulas.derive.shape_inference import shapes_said
+
+        yes, no = (shapes_said(_shapes(a)) for a in (agreed[-1], arrays))
+        output.note(f"right for {yes}; wrong for {no}; say which is meant with --shape")
+    return answer
+
+
+def _against_implicit(question: Question) -> Answer:
+    """The derivative of the function that an equation gives, beside a formula, at points of the curve."""
+    from gradcli.commands.check_curves import chosen_on_curve
+    from gradcli.formulas.ask.implicit_check import compare_implicit
+
+    request, text = question.request, question.against
+    if text is None:
+        raise usage("--of needs a formula to compare with: --against EXPR2")
+    curve, points, name = chosen_on_curve(question)
+    every: list[tuple[Comparison, dict[str, Any]]] = []
+    for arrays in points:
+        with _checked(request, arrays):
+            every.append((compare_implicit(curve, text, name, question.order, arrays), arrays))
+    found, arrays = min(every, key=lambda pair: pair[0].ok)
+    agreed = [at for one, at in every if one.ok]
+    if agreed and not found.ok and request.style.form != "json":
+        output.note(f"right at {_values(agreed[0], request)}: the equation gives several functions")
+    return _compared(question, name, found, arrays, len(points))
+
+
+def _compared(
+    question: Question, name: str, found: Comparison, arrays: dict[str, Any], points: int
+) -> Answer:
+    """What is said of a derivative beside a formula. arrays: the last point, of so many."""
+    request, text, order = question.request, question.against, question.order
     both = {"analytical": output.to_json(found.true), "given": output.to_json(found.given)}
     by = {name: {"max_error": output.to_json(found.error), **both}}
     keys: dict[str, Any] = {"against": text, "ok": found.ok, "wrt": by, "inputs": by}
@@ -338,18 +414,12 @@ def _against_formula(question: Question) -> Answer:
     answer = Answer(request, [], lambda _: keys)
     answer.ok = found.ok
     if found.ok:
-        suffix = f", {len(points)} points" if len(points) > 1 else ""
+        suffix = f", {points} points" if points > 1 else ""
         answer.lines = [visible(f"ok: {name} (max error {found.error:.1e}{suffix})")]
         return answer
     what = f"derivative of order {order}" if order > 1 else "gradient"
     what = "Jacobian" if question.jacobian else what
     answer.prose = list(_formula_lines(request, name, found, arrays, what))
-    unlike = agreed and all(_shapes(a) != _shapes(arrays) for a in agreed)
-    if unlike and request.style.form != "json":
-        from gradcli.formulas.derive.shape_inference import shapes_said
-
-        yes, no = (shapes_said(_shapes(a)) for a in (agreed[-1], arrays))
-        output.note(f"right for {yes}; wrong for {no}; say which is meant with --shape")
     return answer
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from gradcli import language
 from gradcli.language import tree_kinds
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
+from gradcli.language.no_derivative import COMPARED, WHOLE, of_equation
 
 MOST_ROWS = 400
 _KINDS = {
@@ -20,7 +21,6 @@ _KINDS = {
     *("attribute", "call", "call_keywords", "subscript", "tuple", "list"),
 }
 SIZES = ("len", "size", "numel", "dim", "ndim", "shape", "nelement")  # the least of suspects
-WHOLE = "whole numbers have no gradient: compute in floating point (for argmax: softmax)"
 HINTS: dict[str, str] = {
     "detach": "detach() ends the graph: leave it out where the gradient is to pass",
     "data": ".data ends the graph: use the tensor itself",
@@ -30,10 +30,7 @@ HINTS: dict[str, str] = {
         "it makes a number, which has no gradient: compute with the tensor itself",
     ),
     **dict.fromkeys(SIZES, "a size does not depend on the numbers: there is no gradient of it"),
-    **dict.fromkeys(
-        ("lt", "le", "gt", "ge", "eq", "ne", "not", "bool"),
-        "a comparison has no gradient: compute with what is compared (a sigmoid of the difference, relu)",
-    ),
+    **dict.fromkeys(("lt", "le", "gt", "ge", "eq", "ne", "not", "bool"), COMPARED),
 }
 
 
@@ -75,7 +72,7 @@ def find_cut(program: Any, names: dict[str, Any]) -> Cut | None:
 
 
 def _value(program: Any, row: int, names: dict[str, Any]) -> tuple[bool, Any]:
-    """The value of a piece, if it can be had without any effect."""
+    """The value of a piece, if running it again changes nothing."""
     start, end = program.span(row)
     text = program.source[start:end]
     word = _word(program, row)
@@ -110,6 +107,8 @@ def _tracks(value: Any) -> bool:
 
 
 def _hint(program: Any, row: int, kind: str, value: Any) -> str:
+    if kind == "eq" and row == len(program) - 3:
+        return of_equation(program)
     word = _word(program, row) or kind
     known = HINTS.get(kind) or HINTS.get(word)
     if known is not None:

@@ -32,6 +32,7 @@ from gradcli.commands.vector_option import (
     vector_texts,
 )
 from gradcli.language.located_errors import LanguageError
+from gradcli.language.no_derivative import without_derivative
 
 if TYPE_CHECKING:
     from gradcli.transforms.removable import Remarks
@@ -65,6 +66,8 @@ class Again:
             for name in evaluation.integers:
                 raise cannot_require_grad(request, name, evaluation.variables[name])
             raise nothing_to_differentiate_by()
+        if (error := without_derivative(request.program, self.value, question.asked)) is not None:
+            raise error
 
     def find(self, derivative: Callable[..., Any], by: Any, *how: Any) -> Any:
         """The derivative of this run, for which the program runs once more."""

@@ -44,6 +44,7 @@ class Question:
     plan: bool | None = None
     cluster = like = monte_carlo = seed = workers = None
     against: str | None = None
+    of: str | None = None
     range = samples = None
     assume = covariance = hook = retain = uncertainty = vector = ()
     budget = create_graph = detect_anomaly = retain_graph = sparse = trace = value = False

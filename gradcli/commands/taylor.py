@@ -30,11 +30,20 @@ def expanded(
 
     arrays: all variables. texts: the point. Raises NoExpression and LanguageError.
     """
+    from gradcli.formulas.algebra.expression_evaluation import value_at
+    from gradcli.formulas.algebra.expressions import begin
+    from gradcli.formulas.algebra.generic_points import quiet
     from gradcli.formulas.ask.taylor_series import HasArrays, taylor
     from gradcli.formulas.lift.lifting import NoExpression
     from gradcli.formulas.print.printed_text import printed
+    from gradcli.language.no_derivative import without_derivative
     from gradcli.transforms.jets.polynomials import NotSmooth
 
+    with quiet():
+        value = value_at(request.program, request.loaded, arrays)
+    if (error := without_derivative(request.program, value, "polynomial")) is not None:
+        raise error
+    begin((request.program.source, *texts.items(), degree, form))
     try:
         found = taylor(request.program, arrays, texts, degree, request.loaded)
         if form in ("text", "latex", "json"):

@@ -47,6 +47,9 @@ def _chain(machine: Machine, frames: list[Frame], argument: Any, row: int) -> An
     kind, end = argument
     stack = frames[-1].stack
     b = stack[-1]
+    # On the stack are a and b of `a < b < c`. If a < b, b stays for the next comparison; if not, what the
+    # comparison gave is the value of the whole chain. Nothing is taken off before the comparison is done,
+    # so that an error can show both operands.
     value = ops.BINARY[kind](stack[-2], b)
     stack.pop()
     stack[-1] = b if value else value
@@ -94,6 +97,8 @@ def _jumps(machine: Machine, frame: Frame, operation: int, argument: Any, row: i
     """Run one of these instructions; True if it jumps to its argument."""
     stack, scope, code = frame.stack, frame.scope, frame.code
     words = code.program.words
+    # In the order of the list in `tree_kinds`. Stores ending in BELOW find the new value on top of the
+    # holder, as `x.grad += 1` leaves it; the others find it below the holder, as `x.grad = y` does.
     if operation == tree_kinds.POP:
         stack.pop()
     elif operation == tree_kinds.COLLECT:
@@ -170,6 +175,7 @@ def _inplace(machine: Machine, frame: Frame, kind: int, row: int) -> None:
             tuple,
             int,
         ):  # what extends a list, or is refused
+            # `a += (x for …)` may have no end: it is counted while it is collected, before a grows.
             b = budget.collected(b)
         ops.guard(kind, a, b)
     value = ops.INPLACE[kind](a, b)

@@ -26,6 +26,9 @@ def behind(
     `fixed`, or depends on no other, remains a variable: its statement is left out unless a later one
     changes its value.
     """
+    # Backwards through the session: the last statement that makes a needed name is kept, and what it
+    # reads is needed from then on. With x = 2; y = x**2; z = y + 1 the text `z` needs y, then x, and x =
+    # 2 depends on nothing: x stays a variable, and `y = x**2; z = y + 1` are what is found.
     needed = (names_of(text) & variables) - fixed
     found: list[str] = []
     later: set[str] = set()

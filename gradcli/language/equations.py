@@ -73,6 +73,10 @@ def _apart(program: Program) -> Program:
     items = program.children(last - 1)
     if not any(tree_kinds.KINDS[program.rows[4 * row]] in RELATIONS for row in items):
         return program
+    # The tree is a flat list, so statements are made by copying rows: the items' subtrees one after the
+    # other, behind each a row that makes it a statement, and at the end the block with its new number of
+    # statements. The row of the tuple is left out. Spans are copied too, so that errors still point at
+    # the right places.
     rows = array("i", program.rows[: 4 * program.subtree(items[0])])
     for row in items:
         rows.extend(program.rows[4 * program.subtree(row) : 4 * row + 4])
@@ -84,6 +88,9 @@ def _apart(program: Program) -> Program:
 
 def _paired(program: Program, statements: list[int]) -> tuple[Program, list[str]]:
     """The program whose value is a tuple of the sides of its last statements."""
+    # `a == b; c == d` becomes `(a, b, c, d)`: the rows `eq` and the statements' own are left out, so that
+    # four values are left one after the other, and a row that makes a tuple of four takes the last
+    # statement's place.
     words = [_kind(program, row) for row in statements]
     words = [word if word in RELATIONS else "" for word in words]
     count = sum(2 if word else 1 for word in words)

@@ -124,6 +124,8 @@ def called(
     if short in _OF_MANY and len(plain) == len(arguments) and _is_list(arguments):
         return called(short, [_gathered(arguments)], own, elementwise=elementwise)
     if elementwise and short in ("max", "min") and len(plain) == len(arguments) == 2:
+        # `max(x, 0)` of NumPy's or Python's kind is a clamp: written so, its derivative has no tie to
+        # decide.
         for number, other in (arguments[::-1], arguments):
             if _number(number):
                 return f"clamp({other}, {'min' if short == 'max' else 'max'}={number})"

@@ -55,6 +55,15 @@ def _columns(blanks: str) -> tuple[int, int]:
     return column, alternative
 
 
+# What is put in, on an example. Of the text
+#
+#     if x:
+#         y = f'{x:.2f} m'
+#     y
+#
+# the grammar reads: if x : NEWLINE INDENT y = OPEN FIELD x SPEC ".2f" FIELD_END " m" CLOSE NEWLINE DEDENT
+# y NEWLINE. So the grammar has a rule for blocks and one for f-strings, and knows nothing of columns or
+# quotes.
 class Indenter:
     """Turns the tokens of a text, piece by piece, into those the grammar reads."""
 
@@ -181,7 +190,7 @@ class Indenter:
         self.line_open = False
         indents, alternatives = self.indents, self.alternatives
         if column > indents[-1]:
-            # Where tabs of another width would turn the indentation around, nobody can say what was meant.
+            # With tabs of another width this line would not be indented more: refused, as in Python.
             if alternative <= alternatives[-1]:
                 self._mixed(end)
             indents.append(column)

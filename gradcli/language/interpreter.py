@@ -41,7 +41,7 @@ _NAME, _CONSTANT, _CALL = tree_kinds.NAME, tree_kinds.CONSTANT, KIND["call"]
 _CALL_KEYWORDS, _SUBSCRIPT = KIND["call_keywords"], KIND["subscript"]
 _EXPRESSION, _ASSIGN = KIND["expression"], KIND["assign"]
 _LAST_BINARY, _LAST_ARITHMETIC = ops.LAST_BINARY, KIND["bitand"]
-# What an instruction that fails has taken off the stack; of the others, those of two operands.
+# Instructions that have taken their operands off the stack when they fail, and those that leave two on it.
 _HELD = frozenset((*range(ops.FIRST_BINARY, _LAST_BINARY + 1), _CALL, _CALL_KEYWORDS))
 _PAIRED = frozenset((_SUBSCRIPT, INPLACE, CHAIN))
 _MISSING = object()

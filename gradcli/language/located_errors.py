@@ -72,6 +72,8 @@ class LanguageError(Exception):
     def __str__(self) -> str:
         return self.render()
 
+    # Errors cross from worker processes. Pickle would call the class with the message alone, and would
+    # drop the cause.
     def __reduce__(self) -> tuple[Any, ...]:
         return (_restore, (self.message, self.__dict__.copy(), self.__cause__))
 
@@ -137,7 +139,7 @@ def underline(source: str, span: Span, width: int = 100) -> list[str]:
     first = min(max(span[0], line_start), line_end)
     last = min(max(span[1], first + 1), max(line_end, first + 1))
     room = max(width - 4, 20)
-    # A window of characters around the span: no column is narrower than nothing, so `room` characters do.
+    # Only characters near the span are measured, since a line may have millions of them.
     window_start = max(line_start, first - room)
     window_end = min(line_end, first + 2 * room)
     cells = [_cell(source[i]) for i in range(window_start, window_end)]
@@ -213,6 +215,8 @@ def edit_distance(a: str, b: str, limit: int) -> int:
     """Insertions, deletions, substitutions and swaps of neighbours between two words, case aside."""
     if a.lower() == b.lower():
         return 0
+    # The restricted Damerau-Levenshtein distance, row by row: `before` is the row before the previous
+    # one, which a swap of neighbours needs. Once all of a row is above the limit, so is the result.
     before: list[int] = []
     previous = list(range(len(b) + 1))
     for i, x in enumerate(a, 1):

@@ -71,6 +71,14 @@ _AUGMENTED = {_K[f"{name}_assign"]: _K[name] for name in tree_kinds.BINARY}
 _NAME, _TARGET = tree_kinds.NAME, _K["target"]
 
 
+# What is written, on an example: `while x > 1: x = x/2` and then `x` become two blocks. Rows without
+# control flow are copied as they are (`name x; constant 1; gt`). A jump names the block where it goes on.
+#
+#     0:  name x; constant 1; gt; JUMP_IF_FALSE 1; name x; constant 2; div; STORE x; JUMP_BACK 0
+#     1:  name x; expression
+#
+# A label stands for a block that is not there yet: `JUMP_IF_FALSE end` is written before anybody knows
+# how many blocks the body has, and `finish` puts the numbers in.
 class _Writer:
     def __init__(self, program: Program, name: str, enclosing: tuple[frozenset[int], ...]) -> None:
         self.program = program
@@ -112,6 +120,13 @@ class _Writer:
         behind: list[Callable[[], None]] = []  # the ends of the loops, innermost first
         for i, clause in enumerate(clauses):
             target, values, *conditions = self.program.children(clause)
+            # For `[f(x) for x in xs if c]` the instructions are
+            #
+            #     again: FOR_NEXT end; STORE x; <c>; JUMP_IF_FALSE skip; <f(x)>; COLLECT
+            #     skip:  JUMP_BACK again
+            #     end:   RETURN
+            #
+            # and each further `for` stands inside, in place of the element, with labels of its own.
             again, skip, end = Label(), Label(), Label()
             if i:
                 steps += [self.visit(values), self.writes(tree_kinds.GET_ITERATOR, 0, values)]
@@ -143,7 +158,7 @@ class _Writer:
         return self.code
 
     def _run(self, first: Callable[[], None]) -> None:
-        # A list of things to do in place of recursion: how deep a program may nest is not Python's affair.
+        # A list of things to do in place of recursion: a deeply nested program must not meet Python's limit.
         todo = self.todo
         todo.append(first)
         while todo:
@@ -362,6 +377,9 @@ class _Writer:
 
     def leave(self, row: int, context: Context, *, loop: bool) -> Context:
         """Undo `with` and `try` on the way out of a loop's body, or of the function."""
+        # A `break` or `return` inside of `with` jumps past its end, so what the end would do is written
+        # here again, from the innermost out. A loop is left by `break` at its own end; `return` leaves
+        # all of them.
         while context is not None:
             if context[0] == "loop" and loop:
                 return context

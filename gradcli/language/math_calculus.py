@@ -145,6 +145,8 @@ def _of_power(node: Node, name: str) -> Node | None:
 
 
 def _of_function(node: Node, function: str, inner: Node, name: str) -> Node | None:
+    # By substitution: the antiderivative of f(k*t + c) is F(k*t + c)/k. What is not linear in t has none
+    # here.
     slope = _slope(inner, name)
     if slope is None:
         return None
@@ -207,6 +209,7 @@ def integral(writer: Writer, node: Node) -> Value:
     _check_poles(writer, node, found, low, high)
     lower = writer.value(replaced(found, node.text, low))
     upper = writer.value(replaced(found, node.text, high))
+    # `x**2/2 - 0**2/2` is written x**2/2.
     if low.kind == "number" and float(low.text) == 0 and _is_zero_at_zero(found):
         return upper
     if lower.text.startswith("-") and lower.level >= PRODUCT:
@@ -248,6 +251,8 @@ def by_limit(writer: Writer, node: Node, name: str) -> Value | None:
     if node.kind != "integral" or len(limits) != 2 or (depends(body, name) and node.text != name):
         return None
     terms: list[tuple[str, Value]] = []
+    # Leibniz's rule, where only the limits depend on x: d/dx of the integral from a(x) to b(x) of f is
+    # f(b)*b' - f(a)*a'. So `\int_0^x e^{-t^2} dt`, which has no formula, has a derivative that has one.
     for sign, limit in (("+", limits[1]), ("-", limits[0])):
         if not depends(limit, name):
             continue
@@ -272,6 +277,9 @@ def only_differentiated(writer: Writer, node: Node, name: str) -> Value | None:
     found = by_limit(writer, node, name)
     if found is None:
         return None
+    # The text that is written has the right first derivative: detach(f(x))*x is differentiated to f(x).
+    # Its value is not the integral, so it is written only for commands that print nothing but the
+    # derivative.
     writer.say(f"what is differentiated is an integral, by {name} of its limits")
     return Value(f"detach({found.text})*{name}", PRODUCT)
 
@@ -285,6 +293,8 @@ def limit(writer: Writer, node: Node) -> Value:
     body, point = node.parts
     if not depends(body, node.text):
         return writer.value(body)
+    # Only limits that are values are computed. sin(x)/x at 0 has a denominator of 0, so it is refused: a
+    # wrong limit would be worse than none.
     there = point.only if point.kind == "side" else point
     infinite = "inf" in writer.value(there).text
     if not _is_continuous(body, node.text) or not _has_no_pole(body, node.text, there, infinite):

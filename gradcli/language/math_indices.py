@@ -121,6 +121,10 @@ def indices(
     for node, found in places:
         value = known(node.base)
         mine = [i.letter for i in found if i.letter]
+        # First what is certain: a name with several indices of which one stands elsewhere (A_{ij} x_j), δ
+        # and ε without values, and a name whose value has as many dimensions. Then, in the loop below,
+        # what follows from that: in `A_{ij} x_j + b_i` the i of A is an index, so b_i is an element of b.
+        # Without A, b_i would be a name like x_max.
         sharing = len(mine) > 1 and any(seen[m] > 1 or mine.count(m) > 1 for m in mine)
         special = (node.base in DELTAS and len(mine) == 2) or (
             node.base in EPSILONS and len(mine) == 3
@@ -222,6 +226,8 @@ def shapes_by_index(
     ):
         return {}
     shapes: dict[str, tuple[str, ...]] = {}
+    # Letters that stand at the same dimension of one name have the same size: of A_{ij} and A_{ji} i and
+    # j are one size, n. A union-find over letters; each class gets a letter of `nmkl…`, or its number.
     same: dict[str, str] = {}
 
     def root(letter: str) -> str:

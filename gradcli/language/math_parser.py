@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from gradcli.language import names
 from gradcli.language.foreign_names import (
@@ -63,15 +63,29 @@ _NOT_READ = {
     "nabla": 'gradcli diff "EXPR" differentiates; of a field: --operator grad, div, curl or laplacian',
     "mathbb": "an expectation is mean(x)",
 }
-_DEFINITION = r"\s*([^\W\d]\w*(?:_\\\w+|_\{\w+\})?)\s*\(([\w\s,]+)\)\s*=(?!=)\s*([^;\n]+)"
+DEFINITION = r"\s*([^\W\d]\w*(?:_\\\w+|_\{\w+\})?)\s*\(([\w\s,]+)\)\s*=(?!=)\s*([^;\n]+)"
 
 
+def _is_quotient(name: str, sign: str, below: str) -> bool:
+    """Whether `dy`, `/` and `dx` follow each other."""
+    return (
+        sign == "/"
+        and re.fullmatch(r"d[^\W\d_]", name) is not None
+        and re.fullmatch(r"d[^\W\d_]", below) is not None
+    )
+
+
+# Recursive descent, a method for each level, the weakest first: `values` (a, b), `choice` (a if c else
+# b), `logical` (and, or), `relation`, `sum`, `product`, `signed`, `power`, `postfix` (x!, x', x[i]) and
+# `primary`. Each reads what binds stronger and then looks whether its own sign follows. Mathematics has
+# products without a sign, so `product` goes on as long as the next token can begin a value
+# (`begins_operand`).
 class Parser:
     """One text, read from front to back.
 
     loose: as for --math, where any names may be factors. own: names that the text assigns, or that have a
     value; bound: those that have one, and whether it can be called. vectors: the names of vectors where
-    the text is of matrices, else None.
+    the text is of matrices, else None. functions: the names that it defines by f(x) = ….
     """
 
     def __init__(
@@ -84,11 +98,16 @@ class Parser:
         *,
         equation: bool = False,
         loose: bool = True,
+        functions: Container[str] = (),
     ) -> None:
+        self.functions = functions
         self.source, self.tokens, self.bound, self.own = source, found, bound, own
         self.vectors, self.equation, self.loose = vectors, equation, loose
         self.remarks: list[str] = []
         self._implied: set[str] = set()  # names that are factors without a sign, as y of 2y z
+        # A bar opens and closes with the same sign. In `|x| + |y|` the second one closes since one is
+        # open. Brackets begin anew: in `|f(|x|)|` the inner pair is seen by its own. So the open bars are
+        # kept here, and put aside while a bracket is read.
         self.bars = ""  # the bars that are open: `|`, `‖` or `⟨` each
         self.differentials: list[
             str
@@ -163,10 +182,9 @@ class Parser:
             (t.start for t in self.tokens[self.at :] if t.text in (";", "\n")), len(self.source)
         )
         # f(x) = x^2 defines f only if x stands on the right: else it is an equation about a call.
-        found = re.compile(_DEFINITION).fullmatch(self.source, token.start, end)
-        if found and set(re.split(r"[\s,]+", found[2].strip())) & set(
-            re.findall(r"\w+|.", found[3])
-        ):
+        found = re.compile(DEFINITION).fullmatch(self.source, token.start, end)
+        right = {t.text for t in self.tokens if found and found.start(3) <= t.start < found.end(3)}
+        if found and not right.isdisjoint(re.split(r"[\s,]+", found[2].strip())):
             while self.take().text != "=":
                 pass
             body = self.values()
@@ -256,6 +274,8 @@ class Parser:
             first = Node("neg", token, "", (first,))
         signs, terms = "+", [first]
         while self.next.text in ("+", "-") and self.next.kind == "sign":
+            # In `∫ x dx + 1` the integral ends with its dx; `∫ (x + 1) dx` has the sum in brackets, and
+            # before the dx `∫ x + 1 dx` is read as all of the sum.
             if self.differentials and self.differentials[-1]:
                 break  # behind the dx of an integral
             signs += self.take().text
@@ -469,6 +489,8 @@ class Parser:
     def check_transpose(self, value: Node) -> None:
         """Refuse the prime of `y' + y`, which is no product of matrices."""
         after, before = self.peek(1), self.tokens[self.at - 2] if self.at > 1 else None
+        # A prime is a derivative for some and a transpose for others. `x'A x` and `(A x)'` are products
+        # of matrices, so there it is a transpose. `y' + y` alone could be either, and is asked.
         multiplied = after.kind in ("name", "number", "command") or after.text in (
             "(",
             "*",
@@ -554,6 +576,9 @@ class Parser:
 
     def square(self) -> Node:
         """A list; with `;` in it a matrix. `2[x + y]`, `[S]/K` are brackets."""
+        # `[1, 2]` is a list, `2[x + y]` a bracket. A bracket of one value is read as such if something
+        # that multiplies, adds or sizes it (`\left[`) stands beside it, or if it is all of the text;
+        # `f([x])` has a list.
         before, token = self.tokens[self.at - 1].text if self.at else "", self.take()
         rows: list[list[Node]] = [[]]
         bars, self.bars = self.bars, ""
@@ -635,6 +660,8 @@ class Parser:
         token = self.next
         if token.text == "{":
             return self.group()
+        # LaTeX reads `\frac12` as 1/2: without braces an argument is one character. The number's token is
+        # split, and the rest of it is the next argument.
         if token.kind == "number" and len(token.text) > 1:
             rest = token._replace(text=token.text[1:], start=token.start + 1, blank=False)
             self.tokens[self.at : self.at + 1] = [token._replace(text=token.text[0]), rest]
@@ -651,6 +678,8 @@ class Parser:
 
         token = self.take()
         text = token.text
+        # The order matters: `\frac{d}{dx}` looks like any fraction, so the derivative is tried first, and
+        # what it has read is given back if there is none.
         if text == "frac":
             if (found := math_notations.derivative(self, token)) is not None:
                 return found
@@ -692,6 +721,8 @@ class Parser:
         if name == "lambda":
             self.remarks.append("lam is lambda, which is a word of the language")
             name = "lam"
+        # Other commands are names of functions, of Greek letters and of symbols: the command turns into a
+        # token of a name, and is read as if it had been typed without its backslash.
         hint = _NOT_READ.get(text)
         if hint is None and (
             is_function(name) or name in BARE or is_greek(name) or name in ("lam", *_SYMBOLS)
@@ -747,6 +778,8 @@ class Parser:
 
             if (found := math_notations.linear_derivative(self, token)) is not None:
                 return found
+        # `sum_i x_i` is typed without backslash as well. The tokenizer gives one name, `sum_i`; here it
+        # is split into the three tokens of `\sum_i`.
         series = re.fullmatch(r"(sum|prod|max|min)_([^\W_]+)", token.text)
         if series and token.text not in self.own and not self.takes_argument(token.text):
             self.at -= 1
@@ -787,7 +820,7 @@ class Parser:
         if name not in self.own and name in CONSTANTS:
             return Node("raw", token, CONSTANTS[name])
         primes = 0
-        while self.next.text == "'" and is_derivative(self.tokens, self.at):
+        while self.next.text == "'" and is_derivative(self.tokens, self.at, self.functions):
             self.take()
             primes += 1
         if primes:
@@ -806,6 +839,12 @@ class Parser:
             return self.attribute(Node("name", token, variable), token._replace(text=attribute))
         if name and self.next.text == "(" and not self.next.blank and self.is_called(name, token):
             return self.called_on(Node("name", token, name, base="called"))
+        if self.loose and _is_quotient(name, self.next.text, self.peek(1).text):
+            from gradcli.language import math_notations
+
+            if (found := math_notations.of_differentials(self, name, token)) is not None:
+                return found
+            return node
         if self.loose and name:
             self.look_twice(name, token)
         return node
@@ -814,6 +853,9 @@ class Parser:
         """A name with its index, as it is called here."""
         name = token.text if token.text in self.own else unicodedata.normalize("NFKC", token.text)
         subscripts: tuple[Node, ...] = ()
+        # What stands behind `_` may be part of a name (`x_max`), one index (`x_i`) or several
+        # (`A_{i,j+1}`). Both are kept: `text` is the whole name, if it could be one, `base` what the
+        # indices are of. Which of both is meant is decided when the whole text is known (`math_indices`).
         base, text = name, name
         if name not in BARE and self.next.text == "_" and self.peek(1).text == "{":
             self.take()
@@ -909,6 +951,9 @@ class Parser:
             or (len(name) > 1 and not is_greek(name))
         ):
             return True
+        # `a(x)` is a call or a product. A letter that the same text has without brackets elsewhere is a
+        # number: in `a(x) + a` a multiplies. Longer names are functions, and `f`, `g`, `h` always; the
+        # reading of other letters is said.
         inner, after = self.peek(1), self.peek(2).text
         if self.listed_next():
             return True
@@ -932,12 +977,10 @@ class Parser:
 
     def look_twice(self, name: str, token: Token) -> None:
         """Say what several letters are; ask for `sinx`, `Wx` and `cumsum x`; refuse the dy of `dy/dx`."""
-        if name[0] == "d" and self.next.text == "/" and re.fullmatch(r"d\w", self.peek(1).text):
-            from gradcli.language import math_notations
-
-            raise math_notations.no_function(self, name[1:] or "y", token)
         if name in self.own or not (name.isascii() and name.isalpha()):
             return
+        # `sinx` is a valid name, and hardly ever meant as one. Guessing would be wrong for somebody, so
+        # both readings are shown.
         for function in ("sin", "cos", "tan", "exp", "log", "ln", "sqrt"):
             before, _, after = name.partition(function)
             if function in name and len(before + after) == 1:
@@ -956,7 +999,8 @@ class Parser:
             raise self.asks(
                 f"`{name}` is one name, or the product {name[0]} {name[1]}?", token, hint
             )
-        self.remarks.append(f"{name} is one name; a product is {name[0]} {name[1]}")
+        hint = f"write {name[0]} {name[1]}; for the name say its value, --{name} VALUE"
+        raise self.asks(f"`{name}` is one name, or the product {name[0]} {name[1]}?", token, hint)
 
     def arguments(self) -> list[Node]:
         """What stands in the brackets of a call."""
@@ -997,6 +1041,9 @@ class Parser:
             arguments = [self.bare_argument()]
             if name in ("max", "min", "sum", "prod") and self.next.text == ",":
                 raise self.error(f"the arguments of `{name}` stand in brackets", token)
+        # `sin^2 x` is sin(x)**2, but `sin^-1 x` is the inverse function: that is how both are written.
+        # For functions that have no inverse with a name of its own it could be either, and both readings
+        # are shown.
         if power is not None and power.kind == "neg" and power.only.text == "1":
             if name not in INVERSES:
                 raise self.error(f"{name}^-1 is 1/{name}, or the inverse function?", token)
@@ -1017,6 +1064,8 @@ class Parser:
         if self.next.kind == "name" and self.next.text in BARE and self.next.text not in self.own:
             return self.power()
         value = self.power()
+        # `sin 2x cos x` is sin(2x)*cos(x), and `sin x (1 + y)` is sin(x)*(1 + y). An argument without
+        # brackets takes all factors up to the next function or bracket.
         while self.begins_operand() and self.next.text not in ("(", "[", "|", "‖", "⟨", "⌊", "⌈"):
             following = self.next
             if self.differentials and is_differential(following):

@@ -40,6 +40,12 @@ _PRODUCTS = frozenset(("", "*", "·"))
 _SMOOTH = frozenset("sin cos exp tanh sigmoid atan erf cosh sinh".split())  # everywhere
 
 
+# How index notation becomes arrays, on an example: `\sum_j A_{ij} x_j`. The element A_{ij} is Value("A",
+# axes i, j), x_j is Value("x", axes j): arrays whose dimensions have the names of indices. Their product
+# has the axes i and j, the sum takes j away. Before the product is written element by element,
+# `contracted` looks whether the sum over j is one of matrices: A and x share j alone, so it is A@x, with
+# axis i. In `\sum_i (x_{i+1} - x_i)^2` nothing is multiplied, and the elements are slices: sum((x[1:] -
+# x[:-1])**2).
 # -- elements --------------------------------------------------------------------------------------
 def element(writer: Writer, node: Node) -> Value | None:
     """The value of a name with indices; None where they are part of the name."""
@@ -93,6 +99,8 @@ def _at(writer: Writer, node: Node, found: tuple[Index, ...]) -> Value:
     rank = len(known.shape) - len(found) if known is not None else _own_rank(writer, node)
     sizes = tuple(map(str, known.shape[len(found) :])) if known is not None else ()
     axes = [writer.scope.get(i.letter) for i in found]
+    # Three ways to take elements, the simplest that does: the whole array, a slice (`x[1:]` for x_{i+1}),
+    # or, where the pairs of a sum say which elements, an array of places.
     if any(axis is not None and axis.taken for axis in axes):
         value = _gathered(writer, node, found)
     else:
@@ -159,6 +167,8 @@ def _moved_by(past: int) -> str:
 def _permuted(value: Value, letters: list[str], rank: int = 0) -> Value:
     """A value with dimensions of these letters, sorted; of a letter that stands twice, the diagonal."""
     text = value.text
+    # A_{ii} has one index: the diagonal, whose dimension NumPy and torch put last. The letters move with
+    # it, and are sorted only at the end.
     while len(set(letters)) < len(letters):
         twice = next(x for x in letters if letters.count(x) > 1)
         one = letters.index(twice)
@@ -391,6 +401,8 @@ def series(writer: Writer, node: Node) -> Value:
             return _pairs(writer, node)
         axes = {name: _axis(writer, node, binder) for name in own}
         part = node.only  # sums of sums are one
+        # Sums of sums become one sum over several indices, so that a product of matrices can be seen: in
+        # `\sum_i \sum_j x_i A_{ij} y_j` neither sum alone is x@A@y.
         while part.kind == "series" and part.text == node.text and part.binder is not None:
             part = _merged(writer, part)
             assert part.binder is not None
@@ -451,6 +463,8 @@ def _merged(writer: Writer, node: Node) -> Node:
     if len(binder.names) != 1 or binder.relation:
         return node._replace(parts=(body,))
     name = binder.names[0]
+    # The inner sum may only be joined if the outer one is over all elements. `\sum_{i=1}^{3} \sum_{j>i}`
+    # is no sum over all pairs.
     whole = _reaches(writer, binder.low, name, "low") and _reaches(
         writer, binder.high, name, "high"
     )
@@ -498,6 +512,8 @@ def _related(writer: Writer, letter: str, inner: Binder) -> str | None:
     if len(inner.names) != 1 or inner.relation:
         return None
     name = inner.names[0]
+    # `j = i + 1` up to n is j > i, and `j = i` up to n is j >= i; from below, up to i - 1 or i, the same
+    # turned.
     for limit, plain, beyond, sign in ((inner.low, "<=", "<", "+"), (inner.high, ">=", ">", "-")):
         if limit is None or not _depends(limit, (letter,)):
             continue
@@ -530,6 +546,9 @@ def _axis(writer: Writer, node: Node, binder: Binder) -> Axis:
                            "write both sums next to each other: \\sum_{i<j}")  # fmt: skip
     first = writer.indices.first
     # x_n is the last element, of x_0, …, x_{n-1} it is x_{n-1}: the largest index is that.
+    # The upper limit says how long x is: in `\sum_{i=1}^{n-1} (x_{i+1} - x_i)` the largest index is n, so
+    # x has n elements, and i runs over all but the last. Then `offset` is -1, and x is read as x[1:] and
+    # x[:-1].
     reach = offset + max(
         (writer.indices.offsets.get(n, (0, 0))[1] for n in binder.names), default=0
     )

@@ -42,8 +42,15 @@ _PRODUCTS = {
 }  # fmt: skip
 _CHAINED = ("", "*", "·", "/")  # products that are read from the left to the right
 _NUMBER = r"-?[\d.]+(?:e[+-]?\d+)?"
+_OF_NUMBERS = r"\bpi\b|(?<=\d)[eE](?=[-+\d])"  # letters that a number may have
 
 
+# How a text follows from shapes, on an example. In `x^T A x` the transpose says that x is a vector and A
+# a matrix: x^T is Value("x", rank 1, row), A Value("A", rank 2), x Value("x", rank 1). A row times a
+# matrix is a row, and a row times a column a number (`_PRODUCTS`), so `x@A@x` is written, of rank 0.
+# NumPy and torch have no rows and columns, so a transposed vector is the vector itself. Without a
+# transpose, `A x + b` has nothing that says what A is: it is A*x + b, and a remark says how to say
+# otherwise.
 class Writer:
     """What writes one text. scope: the bound letters around. einstein: whether what stands twice in a
     product is summed, since no sum is written."""
@@ -210,6 +217,9 @@ class Writer:
 
             math_series.check_ends(self, node)
         terms = [self.value(part) for part in node.parts]
+        # Terms say what others are: in `A + I` I has the size of A, in `x + e_1` e_1 is a unit vector as
+        # long as x, and in `x + 1`, with a bold 1, the vector of ones becomes the number 1, which is
+        # added to each.
         terms = self.units(self.identities(terms))
         if any(t.rank and not t.text.endswith("\0") for t in terms):  # ones beside a vector
             terms = [t.like(t.text[:-1], ATOM) if t.text.endswith("\0") else t for t in terms]
@@ -304,6 +314,9 @@ class Writer:
 
     def guessed(self, left: Value, right: Value, node: Node) -> tuple[Value, Value]:
         """The factors, where a letter of no known shape stands next to a matrix or a vector."""
+        # A has a value of shape (2, 2) and `b` has none: in `A b` it can only be a vector. Such a guess
+        # is said, and it is made for single letters next to something of a known shape, not for longer
+        # names.
         if node.text not in ("", "·", "@") or self.vectors is not None:
             return left, right
         if left.rank == 0 and right.rank == 1 and not right.row and self.is_open(left):
@@ -350,6 +363,7 @@ class Writer:
         if right.axes or left.axes:
             (left, right), axes, rank = aligned([left, right])
             return Value(f"{left.at(PRODUCT)}/{right.at(POWER)}", PRODUCT, rank, False, axes)
+        # `x/A` could be x@inv(A), inv(A)@x, or of each element: none of them is taken.
         if right.rank == 2:
             if right.square is False:
                 return self.of_elements(left, "/", right)
@@ -405,6 +419,8 @@ class Writer:
         found = _PRODUCTS.get(pair)
         if found is None:
             return self.no_product(left, sign, right, token)
+        # `*` between two matrices is typed by people who mean NumPy's product of each element, and by
+        # people who mean a product of matrices. Both run, with other numbers: so it is asked.
         if sign == "*" and self.vectors is None:
             one, two = bare(left.text), bare(right.text)
             raise self.asks(
@@ -423,6 +439,7 @@ class Writer:
         if len(inner) == 2 and all(s.isdigit() for s in inner) and inner[0] != inner[1]:
             return self.mismatch(left, right, token)
         text = f"{left.at(PRODUCT)}@{right.at(POWER)}"
+        # diag(v)@x is v*x, without a matrix of n² elements.
         if pair == ("matrix", "column") and (found_diagonal := _diagonal(text)) is not None:
             text = f"{found_diagonal[0]}*{found_diagonal[1]}"
         return Value(text, PRODUCT, rank, row, (), sizes if len(sizes) == rank else ())
@@ -554,6 +571,7 @@ class Writer:
         degree = self.value(node.parts[1]) if len(node.parts) > 1 else None
         if degree is None or degree.text == "2":
             return inner.like(f"sqrt({bare(inner.text)})", ATOM)
+        # The cube root of -8 is -2 on paper; (-8)**(1/3) is NaN. So the sign is taken out.
         if degree.text.isdigit() and int(degree.text) % 2:  # real below 0, too
             if re.fullmatch(r"[\d.]+", inner.text):
                 return inner.like(f"{inner.text}**(1/{degree.text})", POWER)
@@ -665,6 +683,8 @@ class Writer:
             raise self.of_each(node, name, plain[0])
         axes: tuple[str, ...] = ()
         if any(v.axes for v in plain):
+            # Arguments that depend on different indices are given dimensions of size 1, so that they
+            # broadcast: in `max(x_i, y_j)` x becomes x[:, None], and the result has i and j.
             spread, axes, _ = aligned(plain)
             kept = iter(spread)
             values = [
@@ -741,7 +761,14 @@ class Writer:
         )
 
     def prime(self, node: Node) -> Value:
-        count, listed = int(node.base), ", ".join(self.plain(part).text for part in node.parts)
+        listed = ", ".join(self.plain(part).text for part in node.parts)
+        if len(node.parts) == 1 and not re.search(r"[^\W\d]", re.sub(_OF_NUMBERS, "", listed)):
+            # f'(2): func.grad differentiates by tensors
+            whole = re.fullmatch(r"-?\d+", listed)
+            real = whole or re.search(r"[./]|pi", listed)
+            listed = f"tensor({listed}.)" if whole else f"tensor({listed})"
+            listed = listed if real else f"{listed}.double()"
+        count = int(node.base)
         return Value("func.grad(" * count + node.text + ")" * count + f"({listed})")
 
     def attribute(self, node: Node) -> Value:
@@ -804,6 +831,8 @@ class Writer:
         conditions = [self.value(p) if p.text != "otherwise" else None for p in node.parts[1::2]]
         everything, axes, rank = aligned([*values, *(c for c in conditions if c is not None)])
         values, spread = everything[: len(values)], iter(everything[len(values) :])
+        # A choice without "otherwise" has no value elsewhere. The cases are nested from the last one:
+        # where(c1, v1, where(c2, v2, nan)), so that the first condition that holds decides.
         text = "nan" if conditions[-1] is not None else ""
         pairs = [
             (v, next(spread) if c is not None else None)
@@ -881,6 +910,8 @@ class Writer:
 
     def elements(self, node: Node) -> Value:
         """`[x_i A_ij]_ij`: the array of these elements."""
+        # Inside of the brackets these letters are dimensions, even where a sum around binds the same
+        # ones.
         outer = self.scope
         self.scope = {k: axis for k, axis in outer.items() if k not in node.text}
         inner = self.value(node.only)

@@ -9,16 +9,16 @@ text is refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
 from gradcli.language.located_errors import LanguageError
-from gradcli.language.math_parser import Parser
+from gradcli.language.math_parser import DEFINITION, Parser
 from gradcli.language.math_tree import Node, nodes
 from gradcli.language.math_values import Known
 from gradcli.language.math_writer import Writer
-from gradcli.language.notation import of_matrices, tokens
+from gradcli.language.notation import Letters, of_matrices, tokens
 
 Shapes = Callable[[str], Known | None]
 
@@ -50,16 +50,18 @@ def read_mathematics(
     equation: bool = False,
     known: Shapes = nothing_known,
     by: str | None = None,
+    named: Collection[str] = (),
 ) -> Mathematics | None:
     """A text of mathematics in the language; None if it stands there as the language has it.
 
     bound: the names that have a value, and whether it can be called. equation: whether `=` is none of an
     assignment. known: the shape of a name's value. by: of a text that is differentiated, by what, "" if
-    that is not said, so that d/dx before all of it says so. Raises LanguageError with the place of what
+    that is not said, so that d/dx before all of it says so. named: names that are variables, though nothing
+    is known of their values. Raises LanguageError with the place of what
     cannot be read.
     """
     try:
-        found = _read(source, bound, known, by, equation=equation)
+        found = _read(source, bound, known, by, named, equation=equation)
     except LanguageError as error:
         if error.kind == "syntax" and re.search(r"[^\W_]", source) and parses(source):
             return None  # a program, as a line of a session may be
@@ -78,17 +80,26 @@ def written(source: str, bound: Mapping[str, bool], elementwise: bool) -> str:
 
     elementwise: whether `max(x, 0)` is the larger one, and no pair as PyTorch's. Raises LanguageError.
     """
-    return _read(source, bound, nothing_known, None, loose=False, elementwise=elementwise).written
+    return _read(
+        source, bound, nothing_known, None, (), loose=False, elementwise=elementwise
+    ).written
 
 
 def _read(
-    source: str, bound: Mapping[str, bool], known: Shapes, wrt: str | None, **options: bool
+    source: str,
+    bound: Mapping[str, bool],
+    known: Shapes,
+    wrt: str | None,
+    named: Collection[str],
+    **options: bool,
 ) -> Mathematics:
     """The text in the language, with `||` as the ends of a norm, as two bars, or as "or"."""
     errors = []
+    # `||x||` is a norm, `||x| - 1|` has two bars side by side, and `a || b` is "or". The first that can
+    # be read is taken; the error, if there is none, is that of the norm.
     for double in ("‖", "|", "or") if "||" in source else ("‖",):
         try:
-            return _read_with(source, bound, known, wrt, double, **options)
+            return _read_with(source, bound, known, wrt, named, double, **options)
         except LanguageError as error:
             errors.append(error)
     raise errors[0]
@@ -99,6 +110,7 @@ def _read_with(
     bound: Mapping[str, bool],
     known: Shapes,
     wrt: str | None,
+    named: Collection[str],
     double: str,
     *,
     equation: bool = False,
@@ -107,12 +119,20 @@ def _read_with(
 ) -> Mathematics:
     assigned = re.findall(r"(?:^|[;\n])\s*(\w+)\s*=(?!=)", source) * (not equation)
     own = {*bound, *assigned}
-    found, vectors = of_matrices(tokens(source, own, double), own)
-    parser = Parser(source, found, bound, own, vectors, equation=equation, loose=loose)
+    functions, parameters = _defined(source)
+    typed = tokens(source, own, double, functions)
+    said = {*named, *parameters}
+    letters = Letters(typed, said, lambda n: _is_matrix(known(n))) if loose else None
+    found, vectors = of_matrices(typed, own, letters)
+    parser = Parser(
+        source, found, bound, own, vectors, equation=equation, loose=loose, functions=functions
+    )
     parts = parser.program()
     roots = [part for part in parts if isinstance(part, Node)]
     by: tuple[str, ...] = ()
     operator = ""
+    # `diff --math "d/dx x^2"` asks for one derivative, not for the derivative of a derivative: what
+    # stands before all of the text says by what it is differentiated.
     if wrt is not None and len(roots) == 1:
         first = roots[0]
         if first.kind == "derivative":
@@ -144,6 +164,7 @@ def _read_with(
     writer = Writer(source, own, vectors, known, places, loose=loose, elementwise=elementwise)
     binders = [node.binder for root in roots for node in nodes(root) if node.binder is not None]
     ends = [limit for binder in binders for limit in (binder.low, binder.high) if limit is not None]
+    # n of `\sum_{i=1}^n` is a number, also in a text where single letters are vectors.
     writer.limits = {node.text for limit in ends for node in nodes(limit) if node.kind == "name"}
     if wrt is not None and len(by) < 2 and len(roots) == 1:
         writer.by = by[0] if by else wrt
@@ -159,8 +180,20 @@ def _read_with(
         from gradcli.language.math_indices import shapes_by_index
 
         shapes |= shapes_by_index(roots, places, own)
-    remarks = tuple(dict.fromkeys(parser.remarks + writer.remarks))
+    own_letters = letters.remarks if letters is not None else []
+    remarks = tuple(dict.fromkeys([*own_letters, *parser.remarks, *writer.remarks]))
     return Mathematics(text, remarks, by, operator, shapes)
+
+
+def _defined(source: str) -> tuple[set[str], set[str]]:
+    """The names of the functions that a text defines by `f(x, y) = …`, and those in their brackets."""
+    found = re.findall(rf"(?:^|[;\n]){DEFINITION}", source)
+    listed = {name for _, names, _ in found for name in re.split(r"[\s,]+", names.strip())}
+    return {name for name, _, _ in found}, listed
+
+
+def _is_matrix(known: Known | None) -> bool:
+    return known is not None and len(known.shape) == 2
 
 
 def _limit_of(root: Node) -> str | None:

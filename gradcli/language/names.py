@@ -22,7 +22,7 @@ def words(*lines: str) -> frozenset[str]:
     return frozenset(" ".join(lines).split())
 
 
-# Python's own that programs have not, and what they have in their place.
+# Names of Python's that programs lack, and what to write instead.
 LEFT_OUT = {
     **dict.fromkeys(("set", "frozenset"), "a dict's keys are a set: {x: None for x in values}"),
     **dict.fromkeys(("map", "filter"), "write a comprehension: [f(x) for x in values]"),
@@ -172,6 +172,7 @@ def _entries(values: Any) -> dict[Any, Any]:
     """What a dict is made from: another, or pairs."""
     if type(values) is dict:
         return values
+    # Counted as they come: Python's dict() would fill the memory with pairs that have no end.
     found: dict[Any, Any] = {}
     for i, pair in enumerate(budget.collected(values, "a dict")):
         parts = pair if type(pair) in (tuple, list) else budget.collected(pair, "a pair")
@@ -214,7 +215,7 @@ for _kind, _word in ((_Zip, "zip"), (_Enumerate, "enumerate")):
     _kind.__name__ = _kind.__qualname__ = _word
     _kind.__module__ = "builtins"
 
-# What yields items that are nowhere yet.
+# Iterables that make their items when these are asked for.
 LAZY = (range, zip, enumerate, reversed)
 
 
@@ -239,6 +240,8 @@ def _is_any(value: Any, kinds: Any) -> bool:
     return isinstance(value, kind)
 
 
+# A class itself must not be had: called, it would make objects past all checks, and its bases lead to
+# Python's `object`, and from there to every class of the process.
 class TypeOf:
     """What `type(x)` gives: it prints and compares, and cannot be called."""
 
@@ -376,7 +379,7 @@ def meaning(name: str) -> Any:
 
 
 def is_plain_function(name: str) -> bool:
-    """Whether a name is a function's, and no class, which programs hand on: `norm`, `len`; not `float`."""
+    """Whether a name is a function's: `norm`, `len`; not `float`, which programs pass on as a value."""
     from gradcli.engine.registry.table import Function
 
     return name in _FUNCTIONS or isinstance(meaning(name), Function)
@@ -390,7 +393,7 @@ def is_known(name: str) -> bool:
 
 
 def is_namespace(name: str) -> bool:
-    """Whether all that a name is good for is the names in it."""
+    """Whether a name means a namespace, and nothing else."""
     return (name in SHORT or name in NAMESPACES) and name not in _registered
 
 
@@ -472,6 +475,8 @@ def attribute(value: Any, name: str) -> Any:
         if found is None:
             raise AttributeError(f"gradcli's module {repr(value)[8:-1]} has no attribute {name!r}")
         return found
+    # What a method could do wrong depends on its class: strings and lists may grow without limit, so
+    # their methods are wrapped with checks of the size before anything is made.
     if _allowed(value, kind, name):
         if kind is str:
             return _string_method(value, name)

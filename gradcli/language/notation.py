@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Container
+from collections.abc import Callable, Collection, Container
 from typing import NamedTuple
 
+from gradcli.language.foreign_names import CONSTANTS
 from gradcli.language.math_symbols import BARE, BOLD, FONTS, SIGNS, SPACES, WORDS
+from gradcli.language.tokens import KEYWORDS
 
 _MATRICES = frozenset(
     ("‖", "tr", "Tr", "trace", "det", "diag", "logdet")
 )  # beside these capitals are matrices
+# Words of letters that are no product of variables.
+NO_PRODUCT = frozenset((*BARE, *CONSTANTS, *KEYWORDS))
 _ENDS = frozenset("+ - ) = , } ;".split()) | {"\n"}  # of a product
 _LETTER = r"[^\W\d_⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿᵀ½¼¾⅐-⅞]"
+# In this order: blanks, LaTeX's spaces and sizes of brackets, which say nothing; a number (1{,}5 and
+# 1\,000 are LaTeX's); a text in quotes; a name, of which Greek letters end before Latin ones (αx is α x)
+# and dots go on (np.exp); raised digits; a command; a sign, the long ones first.
 _TOKEN = (
     r"(?P<blank>(?:[^\S\n]|~|\\[,;!:> ]"
     rf"|\\(?:(?:left|right)\.|(?:left|right|[bB]igg?[lrm]?|middle|{SPACES})(?![A-Za-z])))*)"
@@ -42,21 +49,35 @@ class Token(NamedTuple):
     font: str = ""
 
 
-def tokens(source: str, own: Container[str], double: str = "‖") -> list[Token]:
-    """The tokens of a text. own: names that mean what they are. double: `||` as one of `‖`, `|`, "or"."""
+def tokens(
+    source: str, own: Container[str], double: str = "‖", functions: Container[str] = ()
+) -> list[Token]:
+    """The tokens of a text. own: names that mean what they are. double: `||` as one of `‖`, `|`, "or".
+    functions: names that the text defines by f(x) = …."""
+    # Places have to stay those of the text as it was typed, for carets: what is left out at the front is
+    # replaced by as many blanks.
     text = re.sub(r"^(\s*)(\$+)([^$]+)(\$+)\s*$", _without_dollars, source.rstrip())
     if text.endswith("."):
         text = re.sub(r"\s*\\right\s*\.\s*$", "", text)
     found = _in_one_font(_unbraced([_token(match) for match in re.finditer(_TOKEN, text)]))
     if double != "‖":
         found = [part for t in found for part in _bars(t, double, text)]
-    return _with_transposes(found, own)
+    return _with_transposes(found, own, functions)
 
 
-def of_matrices(found: list[Token], own: Collection[str]) -> tuple[list[Token], set[str] | None]:
+def of_matrices(
+    found: list[Token], own: Collection[str], letters: Letters | None = None
+) -> tuple[list[Token], set[str] | None]:
     """The tokens where capitals are matrices, `Ax` as A x; and the names of vectors: small Latin letters
     that are transposed, alone or in brackets, or that follow a matrix. (The tokens, None) elsewhere.
+
+    letters: which letters are variables beside those of `own`.
     """
+    if letters is not None:
+        found = [part for i in range(len(found)) for part in letters.apart(found, i, own)]
+    # Whether `Ax` is one name or the product of a matrix with a vector, the letters do not say; the rest
+    # of the text does. A transpose, a determinant, a norm or bold letters mean that it is linear algebra;
+    # then capitals are matrices and single letters their vectors.
     if not any(map(_speaks_of_matrices, found)) and not _is_norm_of_product(found):
         return [part for token in found for part in _letters(token, own, True)], None
     parts = [part for token in found for part in _letters(token, own)]
@@ -67,6 +88,8 @@ def of_matrices(found: list[Token], own: Collection[str]) -> tuple[list[Token], 
     opened: list[int] = []
     inside: list[Token] = []  # what may be transposed by the next token
     for i, token in enumerate(parts):
+        # Three signs of a vector: it stands behind a transpose or a matrix (A x), it is transposed itself
+        # (x^T y), or it stands before a transposed one that ends a product, as u in `u v^T`.
         before, after = parts[i - 1] if i else token, parts[i + 1 : i + 3]
         if token.kind == "transpose" and not any(is_matrix(t.text) for t in inside):
             vectors |= {t.text for t in inside if t.kind == "name"}
@@ -124,11 +147,16 @@ def _base(parts: list[Token], i: int) -> Token:
     return parts[start - 2] if start > 1 and parts[start - 1].text == "**" else parts[i]
 
 
-def is_derivative(found: list[Token], i: int) -> bool:
-    """Whether primes are of a function: `f'(x)`, not `x'(A + B)`."""
+def is_derivative(found: list[Token], i: int, functions: Container[str] = ()) -> bool:
+    """Whether primes are of a function: `f'(x)`, not `x'(A + B)`; functions: those of which all are."""
+    name = i - 1
+    while name > 0 and found[name].text == "'":
+        name -= 1
     while i < len(found) and found[i].text == "'":
         i += 1
     texts = [t.text for t in found[i : i + 3]]
+    if name >= 0 and found[name].text in functions:
+        return texts[:1] == ["("]
     return texts[:1] == ["("] and texts[2:] == [")"] and found[i + 1].kind in ("name", "number")
 
 
@@ -236,9 +264,14 @@ def _in_one_font(found: list[Token]) -> list[Token]:
     return parts
 
 
-def _with_transposes(found: list[Token], own: Container[str]) -> list[Token]:
+def _with_transposes(
+    found: list[Token], own: Container[str], functions: Container[str]
+) -> list[Token]:
     r"""The tokens with one for each of `'`, `ᵀ`, `^T`, `^{\top}`."""
     texts = ["", *[t.text for t in found]]
+    # T is a transpose only as an exponent, and only if the text has no other T: `x^T + T` has a number T.
+    # The upper limit of `\sum_{t=1}^T` is no exponent. In `x^Ty` the tokenizer has read one name, Ty,
+    # which is split.
     exponents = {i for i, t in enumerate(texts) if t == "**" or (t == "{" and texts[i - 1] == "**")}
     limits = _upper_limits(texts)
     named = "T" in own or any(t == "T" and i - 1 not in exponents for i, t in enumerate(texts))
@@ -250,7 +283,7 @@ def _with_transposes(found: list[Token], own: Container[str]) -> list[Token]:
         if i in limits:
             pass
         elif i > 1 and (
-            token.text == "ᵀ" or (token.text == "'" and not is_derivative(found, i - 1))
+            token.text == "ᵀ" or (token.text == "'" and not is_derivative(found, i - 1, functions))
         ):
             token = token._replace(kind="transpose")
         elif token.text == "**" and not named and following[:1] == ["T"]:
@@ -284,6 +317,81 @@ def _upper_limits(texts: list[str]) -> set[int]:
     return found
 
 
+class Letters:
+    """The letters that are variables of a text, so that `xy` can only be their product.
+
+    named: variables without a value, as those of `f(x, y) = …`. alone: those that stand alone somewhere in
+    the text. is_matrix: whether a name has a matrix for its value. remarks: what was read so, though nobody
+    said it.
+    """
+
+    def __init__(
+        self, found: list[Token], named: Collection[str], is_matrix: Callable[[str], bool]
+    ) -> None:
+        self.named, self.is_matrix = frozenset(named), is_matrix
+        texts = [*[t.text for t in found], "", ""]
+        self.below = _subscripts(texts)
+        self.alone = {
+            t.text
+            for i, t in enumerate(found)
+            if t.kind == "name" and len(t.text) == 1 and i not in self.below
+            if texts[i + 1] not in ("(", "_")
+        }
+        # The dx of an integral and of a derivative is one sign.
+        self.differentials = any(t.text in ("int", "∫", "d", "partial", "∂") for t in found)
+        self.remarks: list[str] = []
+
+    def apart(self, found: list[Token], i: int, own: Collection[str]) -> list[Token]:
+        """The letters of a name of two or three, a token each, where all of them are variables."""
+        token = found[i]
+        text, after = token.text, found[i + 1].text if i + 1 < len(found) else ""
+        if (
+            token.kind != "name"
+            or not 2 <= len(text) <= 3
+            or not (text.isascii() and text.isalpha())
+        ):
+            return [token]
+        if i in self.below:
+            return [token]
+        if text in own or text in NO_PRODUCT or token.font or after in ("(", "_", "="):
+            return [token]
+        if text[0] == "d" and (self.differentials or after == "/" or found[i - 1].text == "/"):
+            return [token]
+        said = {*own, *self.named}
+        if text[0] in said and len(text) == 2 and text[1].islower() and self.is_matrix(text[0]):
+            said.add(text[1])
+        if not {*text} <= said | self.alone or is_greek(text):
+            return [token]
+        if not {*text} <= said:
+            product = "*".join(text)
+            self.remarks.append(
+                f"{text} is {product}; a name of its own needs a value, --{text} VALUE"
+            )
+        return _each(token)
+
+
+def _subscripts(texts: list[str]) -> set[int]:
+    """The places of what stands below a name: of `i` in `x_i`, of all of `{i,j+1}` in `A_{i,j+1}`."""
+    found: set[int] = set()
+    for i, text in enumerate(texts):
+        if text != "_":
+            continue
+        found.add(i + 1)
+        if texts[i + 1] == "{":
+            end = next((k for k in range(i, len(texts)) if texts[k] == "}"), len(texts))
+            found |= set(range(i + 1, end))
+    return found
+
+
+def _each(token: Token) -> list[Token]:
+    """A token for each letter of a name."""
+    start = token.start
+    return [
+        Token("name", letter, token.blank and not i, start + i, start + i + 1)
+        for i, letter in enumerate(token.text)
+    ]
+
+
 def _letters(token: Token, own: Container[str], known: bool = False) -> list[Token]:
     """The letters of `Ax`, and of `xy` where x and y have values, a token each; of another token itself.
 
@@ -294,10 +402,8 @@ def _letters(token: Token, own: Container[str], known: bool = False) -> list[Tok
         return [token]
     if text in own or text in BARE or token.font:
         return [token]
+    # `xy` with values for x and y is their product: otherwise the name would be unknown. `Ax` in linear
+    # algebra is split without that; a word in small letters, as `tr`, is not.
     if (known or text.islower()) and not all(letter in own for letter in text):
         return [token]
-    start = token.start
-    return [
-        Token("name", letter, token.blank and not i, start + i, start + i + 1)
-        for i, letter in enumerate(text)
-    ]
+    return _each(token)

@@ -203,6 +203,10 @@ def _lifted(
     """
     from gradcli.engine.registry import table
 
+    # Three cases, on `add(x, 2)`: if no argument is a tensor, all numbers become tensors of the default
+    # dtype. If the function is a primitive, numbers stay as they are, for x of float32 plus 2 is float32.
+    # A composite works with tensors alone, so the number becomes one of the dtype that the sum would
+    # have.
     kinds: tuple[type, ...] = (*_NUMBERS, list)
     beside = None
     if not _all_numbers(args, keywords, wanted):

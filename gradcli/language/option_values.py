@@ -60,6 +60,10 @@ def file_reference(text: str) -> str | None:
 
 # -- numbers and expressions ----------------------------------------------------------------------
 def _from_expression(text: str, dtype: Any) -> Tensor:
+    # Three readers, the fastest that can: NumPy or float() for a list of plain numbers, json for a long
+    # matrix, and the language for everything else. A value of a million numbers must not go through the
+    # parser, and what the fast ones take they must read alike: float() takes 012, which the language
+    # refuses.
     numbers = _plain_numbers(text)
     if numbers is None and len(text) > _LONG:
         numbers = _plain_table(text.strip())
@@ -127,6 +131,8 @@ def _is_literal(text: str) -> bool:
 
 def _cuts(text: str) -> list[tuple[int, str]]:
     """Where `;`, `:` and `,` stand outside brackets and strings."""
+    # `;` and `:` cut a value only outside of brackets and strings: in `x[1:3]` and `{"a:b"}` they do not.
+    # The language's own tokens tell, so that strings are strings here, too.
     if not any(mark in text for mark in ";:"):
         return []
     from gradcli.language.parser import compiled, tables
@@ -141,6 +147,7 @@ def _cuts(text: str) -> list[tuple[int, str]]:
         elif token in (")", "]"):
             depth -= 1
         elif depth == 0 and token in (";", ":", "lambda"):
+            # The `:` of a lambda looks like that of a range; so such a value is not cut.
             if token == "lambda":
                 return []
             found.append((match.end() - 1, token))
@@ -277,6 +284,8 @@ def _range(text: str, parts: list[Span], dtype: Any) -> Tensor:
     if count > MAX_RANGE:
         words = f"this range has {spelt(int(count))} values (at most {MAX_RANGE})"
         raise _error(words, text, (0, len(text)), "take a larger step")
+    # NumPy's arange takes the difference of its first two numbers for the step, and multiplies its error;
+    # here 10:11:0.1 has the step 0.1 throughout.
     return tensor_of(numbers[0] + step * np.arange(int(count)), dtype)
 
 
@@ -339,6 +348,7 @@ def _from_json(found: Any, name: str, dtype: Any) -> Tensor:
 
 def _json_numbers(found: Any, name: str) -> Any:
     """The lists of a JSON text with "nan" and "inf" as numbers."""
+    # By a list of lists that wait, and not by recursion: a file may nest deeper than Python's stack.
     holder = [found]
     waiting: list[list[Any]] = [holder]
     while waiting:

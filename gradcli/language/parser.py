@@ -368,7 +368,7 @@ class _Lexicon:
         self.known: dict[str, Token] = dict(table.fixed)
         self._index: dict[str, int] = {}
         self._number = table.number
-        # Of these no two may be alike.
+        # Of strings and texts nearly all differ.
         # Remembering texts that never come again would keep all of them alive.
         self._unlike = {table.number[t] for t in ("STRING", "FORMAT_TEXT", "FORMAT_CONVERSION")}
         for text, constant in tk.WORDS.items():
@@ -452,6 +452,10 @@ def _drive(
     join, target, target_tuple = tree_kinds.JOIN, tree_kinds.TARGET, tree_kinds.TARGET_TUPLE
     target_name = tree_kinds.KIND["target"]
 
+    # What is kept while reading: `rows`, the tree so far (moved into the compact `done` piece by piece);
+    # `starts`, where each value on the parser's stack begins, so that a rule's row knows its span;
+    # `counts`, the lengths of lists that are open; `targets`, the rows of what is assigned to; `aside`,
+    # the stacks below open brackets.
     rows: list[int] = []
     done = array("i")
     targets: list[int] = []
@@ -526,6 +530,9 @@ def _drive(
                         elif do == target_tuple:
                             rows += (kind, counts.pop() + number, starts[-1], last)
                             targets.append((len(done) + len(rows)) // 4 - 1)
+                    # A rule that began before the bracket ends now, as `f(x)` does at `)`: the states
+                    # that were put aside at `(` come back under those since then, and the token is looked
+                    # up in the whole stack.
                     if how != JOINED:
                         break
                     whole = aside.pop().join(other)

@@ -45,6 +45,8 @@ class Program:
         self.constants = constants
         self._firsts: array[int] | None = None
         self._uses: dict[str, tuple[int, int, int]] | None = None
+        # The grammar reads `x, y[0] = …` as expressions, since only the `=` behind them tells that they
+        # are targets. So their rows are renamed when the tree is whole.
         for row in targets:
             self._bind(row)
         self._kinds = bytes(rows[0::4].tolist())
@@ -91,6 +93,9 @@ class Program:
     def subtree(self, row: int) -> int:
         """The first row of the subtree that ends with this row."""
         if self._firsts is None:
+            # In postfix order the children of a row end just before it. Walking from the front, with the
+            # first rows of the subtrees that have no parent yet, a row with n children takes the last n
+            # of these. For `a + b*c` (rows a, b, c, mul, add) the firsts are 0, 1, 2, 1, 0.
             firsts = array("i")
             open_subtrees: list[int] = []
             for i in range(len(self)):
@@ -107,6 +112,8 @@ class Program:
     def children(self, row: int) -> list[int]:
         """The last rows of the subtrees that a row consists of, first to last."""
         found = []
+        # The last child ends just before the row; the one before it ends where that subtree begins, and
+        # so on.
         child = row - 1
         for left in range(_children_count(self.rows[4 * row], self.rows[4 * row + 1]) - 1, -1, -1):
             found.append(child)

@@ -52,6 +52,9 @@ def read(
     the program assigns, elements and slices. of: the variable that an equation gives. along: the texts of a
     direction. Raises LanguageError.
     """
+    # The order of the steps matters. The last list becomes a vector while the text is still the user's;
+    # then expressions are put in for variables; an equation becomes a difference; a name that is to be a
+    # variable loses its assignment. What is left free are the variables.
     put_in = substitutions(values)
     text = substituted(as_vector(TypedText.whole(source)), put_in)
     if of is not None:
@@ -81,8 +84,8 @@ def read(
 
 
 def _unknown_functions(program: Program) -> list[str]:
-    """The names that are only called, or differentiated by func.grad, and that are no slip: letters, or
-    words that are like no function.
+    """The names that are only called, or differentiated by func.grad, and not misspelt: letters, or
+    words that resemble no function.
     """
 
     called = [n for n in free_names(program) if _is_only_called(program, n) and not is_known(n)]
@@ -97,7 +100,7 @@ def _is_only_called(program: Program, name: str) -> bool:
 
 
 def _is_slip(name: str) -> bool:
-    """Whether a name is like a function's, or is one elsewhere."""
+    """Whether a name resembles a function's, or is a function of another library."""
     from gradcli.language.foreign_names import FUNCTIONS
     from gradcli.language.names import suggestions
 
@@ -139,6 +142,7 @@ def substituted(source: str, values: Mapping[str, str]) -> str:
     if not values:
         return source
     separator = "\n" if "\n" in source else "; "
+    # All at once, in one assignment: with --x y --y x one after the other, y would be put in for itself.
     texts = [part for text in values.values() for part in (", ", text)][1:]
     return joined(", ".join(values), " = ", *texts, separator, source)
 
@@ -187,6 +191,7 @@ def as_vector(source: str) -> str:
     items = last_items(source)
     if items is None or any(is_relation(text) for text in items):
         return source
+    # `[x*y, 1]` is a vector although 1 is no tensor, which `stack` would refuse.
     parts = [text if free_names(parse(text)) else joined("full((), ", text, ")") for text in items]
     program = parse(source)
     start, end = program.span(len(program) - 3)

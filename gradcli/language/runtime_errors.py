@@ -74,6 +74,10 @@ def explained(
     visible: Mapping[str, Any],
 ) -> LanguageError:
     """The LanguageError for an exception that a row raised."""
+    # What is said of an error, from the special to the general: a function's name used as a value
+    # (`norm*2`), a name that is not known, a loop that does not end, a missing attribute or key, and then
+    # the table of remedies by the error's class (`error_remedies`). Where the text looks like another
+    # language, the hint is its translation.
     message = _message(program, row, error, operands[1])
     kind, usage = _kind(error, message), False
     hint: str | None = None
@@ -144,7 +148,7 @@ def _function_in_place(
 
 
 def _keys_hint(values: dict[Any, Any], key: object) -> str:
-    """What a dict has in place of a key that it has not."""
+    """What a dict has, for a key that it lacks."""
     if isinstance(key, str) and (near := suggest(key, [k for k in values if isinstance(k, str)])):
         return did_you_mean(near) or ""
     if not values:
@@ -226,6 +230,7 @@ def _integers_hint(
     elif isinstance(operands[1], tuple):  # indices of several dimensions
         places, values = program.children(places[1]), list(operands[1])
     pairs = list(zip(places, values, strict=False))
+    # From the last argument on, since indices and sizes stand behind the tensor that they are for.
     for place, value in reversed(pairs if position is None else pairs[position : position + 1]):
         if not hasattr(value, "array") or value.array.dtype.kind != "f" or value.array.size > 20:
             continue

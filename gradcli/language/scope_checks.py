@@ -63,6 +63,8 @@ def check(program: Program) -> None:
 
 def _check_nesting(program: Program) -> None:
     """Functions and comprehensions inside each other: so deep at most that scopes stay cheap."""
+    # From the back: a parent stands behind its children, so going backwards it is met first. `enclosing`
+    # has the first rows of the scopes around; one that begins behind the current row is over.
     enclosing: list[int] = []
     for row in range(len(program) - 1, -1, -1):
         while enclosing and enclosing[-1] > row:
@@ -156,6 +158,8 @@ def free_names(program: Program) -> list[str]:
 def free_reads(program: Program) -> dict[str, int]:
     """For each name that is read before the program binds it, the first row that does."""
     words, rows, kinds = program.words, program.rows, program.kinds
+    # On an example: in `y = x; f = lambda t: t + z; z = 1` x is free. t is the function's own, and z is
+    # not free, since the body runs later than its assignment.
     name = tree_kinds.NAME
     local, later = ({}, set()) if program.straight else scopes(program)
     binds, silent = _bindings(program, local)
@@ -223,6 +227,8 @@ def scopes(program: Program) -> tuple[dict[int, tuple[frozenset[int], ...]], set
     kinds = program.kinds
     inside: dict[int, tuple[frozenset[int], ...]] = {}
     later: set[int] = set()
+    # Backwards for the same reason: the scope around is known before the one inside, whose names come
+    # first.
     for row in range(len(kinds) - 1, -1, -1):
         if kinds[row] not in _SCOPES:
             continue

@@ -64,6 +64,11 @@ def syntax_error(
             last = first + problem.length if problem.length else end
             return _error(source, (first, last), problem.message, problem.hint)
         return _unknown(source, bare, start)
+    # What can be said depends on three things: the token that does not fit, the token before it, and what
+    # the grammar would take here (`takes`). The questions are asked from the special to the general:
+    # brackets and blocks that do not match, signs of other languages, words as names, and at last a
+    # missing value or operator. A text that begins with NUL is none of the user's: the reader of
+    # indentation puts such tokens in.
     previous = _tokens_before(table, source, start if not text.startswith("\0") else end)
     accepts = table.action[state]
     number = table.number
@@ -156,6 +161,8 @@ def _keyword_as_name(
     """The error for a keyword that stands where a variable would, as in `lambda*x` or `2*in`."""
     if text in _NAMELIKE:
         follows = _token_after(table, source, span[1])
+        # `lambda*x`: whoever types that has a variable called lambda, as in physics. `lambda x` without a
+        # colon is more likely a function that was not finished.
         after_value = not follows or follows in _AFTER_VALUE or follows[0] in "\r\n;"
         if after_value or (text != "not" and follows in ("+", "-")):
             return _error(source, span, *tk.reserved(text))
@@ -218,6 +225,8 @@ def _tokens_before(table: Any, source: str, position: int) -> list[tuple[str, in
     pattern = re.compile(table.full)
     found: list[tuple[str, int]] = []
     start = 0
+    # The tokenizer takes an f-string as one token. If the error is in a field of one, the string is not
+    # closed before that place: then reading begins again inside of it.
     for _ in range(_NESTED_STRINGS):
         inside = start
         for match in pattern.finditer(source, start, position):
@@ -320,6 +329,8 @@ _TO_FOLLOW = (
 
 def _missing(source: str, end: int, takes: Any) -> LanguageError | None:
     """What would have to follow here, where it is one thing."""
+    # `takes(":")` holds at many places. Only where no token of `others` could stand as well is its
+    # absence the error.
     for token, others, message, hint in _TO_FOLLOW:
         if takes(token) and not any(map(takes, others.split())):
             return _error(source, (end, end + 1), message, hint)

@@ -47,6 +47,8 @@ def shortened(text: str) -> str:
 
 def number(text: str) -> int | float | complex:
     """The value of a numeric literal, as Python reads it."""
+    # By far the most numbers are plain integers or have a point, so these two are asked first. `isdigit`
+    # is true for Arabic-Indic digits as well, which Python's own literals do not take.
     if text.isdigit() and text.isascii() and (text[0] != "0" or len(text) == 1):
         if len(text) > _MAX_DIGITS:
             raise TokenError(
@@ -112,7 +114,8 @@ def name(text: str) -> str:
 def reserved(word: str) -> tuple[str, str | None]:
     """What to say of a keyword of Python where a name is wanted."""
     hints: dict[str, str | None] = {
-        "class": "classes belong to Python: put them in a file and give it with --load FILE.py",
+        "class": "classes belong to Python: `gradcli FILE.py` runs a program of Python's, and --load "
+        "FILE.py gives a program of this language its functions",
         "del": "assign another value instead",
         "raise": "use `assert`",
         "yield": "generators belong to Python",
@@ -130,6 +133,8 @@ def reserved(word: str) -> tuple[str, str | None]:
     return f"`{word}` is a keyword, not a name", f"choose another name, as in `{other}`"
 
 
+# A backslash and one character, and by that character what more belongs to it: two digits behind x, four
+# behind u, braces behind N. Fewer digits match as well, so that the error can say how many are wanted.
 _ESCAPE = (
     r"\\(\r\n|[\s\S])(?:(?<=[0-7])[0-7]{0,2}|(?<=x)[0-9a-fA-F]{0,2}|(?<=u)[0-9a-fA-F]{0,4}"
     r"|(?<=U)[0-9a-fA-F]{0,8}|(?<=N)(?:\{[^}]*\}?)?|)"
@@ -177,6 +182,9 @@ def unescape(text: str) -> str:
 def is_closed(text: str) -> bool:
     """Whether a string literal's last characters are its closing quotes."""
     rest = text[first_quote(text) :]
+    # The tokenizer takes a string that is never closed with all that follows, as one token. It is closed
+    # if it ends in its own quotes with an even number of backslashes before them: in `'a\\'` the
+    # backslash is escaped, in `'a\'` the quote is.
     quotes = rest[:3] if rest[:3] in ("'''", '"""') else rest[:1]
     inside = rest[len(quotes) : -len(quotes)]
     escaped = (len(inside) - len(inside.rstrip("\\"))) % 2

@@ -53,6 +53,8 @@ def hint(
             if parses(inner):
                 command = f'gradcli diff "{bare(inner)}" --wrt {found[name]}'
                 return f"a derivative needs the command diff: {command}"
+    # A hint has to be right: the new text parses, it differs, and translating it once more changes
+    # nothing. A translation that is not its own fixed point has misread something.
     text = translate(source, bound, elementwise=elementwise)
     if (
         not (text or "").strip()

@@ -9,6 +9,17 @@ from __future__ import annotations
 
 from functools import cache
 
+# The tree of `2*x + f(y)`, a line for each row. The operand of a constant or name is a place in the
+# program's lists of them, that of a call the number of arguments. To run it, one goes from the top to the
+# bottom: names and constants are put on a stack, and each other row takes as many values as it has
+# children.
+#
+#     0 constant 2   [0:1]         5 call 1       [6:10]
+#     1 name x       [2:3]         6 add          [0:10]
+#     2 mul          [0:3]         7 expression   [0:10]
+#     3 name f       [6:7]         8 block 1      [0:10]
+#     4 name y       [8:9]
+#
 # How many children a row has: a number, or one of the codes below.
 COUNTED = -1  # operand
 COUNTED_PLUS_1 = -2  # operand + 1

@@ -90,6 +90,9 @@ def _as_it_was(text: TypedText) -> bool:
 
 def _place(text: TypedText, span: Span) -> tuple[Typed, Span] | None:
     """What a span was typed in, the program before the options, and its span there."""
+    # A span of a rewritten text may cover pieces of several texts, and words that nobody typed. What is
+    # shown is the part of it that was typed in one of them, the program before an option, from the first
+    # to the last character.
     start, end = span
     origins = [o for o in text.origins[start : max(end, start + 1)] if o is not None]
     if not origins:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core.tensor import Tensor, wrap
+from gradcli.engine.system import dtypes
 from gradcli.language import run
 from gradcli.language.interpreter import say
 from gradcli.language.located_errors import LanguageError
@@ -73,7 +74,13 @@ def traced_run(
             if not named:
                 raise
             value, trace = recorded({})  # with pi as a number, where no tensor fits
-    if isinstance(value, (bool, int, float, complex)):
+    if wrt and (isinstance(value, bool) or getattr(value, "dtype", None) is dtypes.boolean):
+        from gradcli.language.no_derivative import without_derivative
+
+        refused = without_derivative(program, value, "derivative")
+        assert refused is not None
+        raise refused
+    if isinstance(value, (int, float, complex)):
         value = wrap(np.asarray(value, np.float64)[()])
     if not isinstance(value, Tensor):
         from gradcli.language.runtime_errors import no_tensor

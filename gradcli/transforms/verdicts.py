@@ -10,7 +10,9 @@ import numpy as np
 from gradcli.engine.core.tensor import wrap
 from gradcli.language import run
 from gradcli.language.located_errors import OPERATION_ERRORS
+from gradcli.language.no_derivative import without_derivative
 from gradcli.language.program import Program
+from gradcli.language.runtime_errors import no_tensor
 from gradcli.transforms.fault_search import CheckedPart, blame
 from gradcli.transforms.finite_differences import (
     RTOL,
@@ -18,6 +20,7 @@ from gradcli.transforms.finite_differences import (
     check_point,
     gradient_function,
     is_analytic,
+    outputs_of,
     random_cotangents,
 )
 from gradcli.transforms.kinks import ERRORS, Watched
@@ -124,14 +127,23 @@ def verdicts(
     wanted: the variables. names: what else the program may read. number: which point it is, so that
     each has cotangents of its own. watch: whether a run is watched in any case.
     rtol, atol: see `compare.allowed`. Raises NotFinite where the value
-    has no finite value, and what the program raises.
+    has no finite value, what the program raises, and LanguageError where the value has no derivative.
     """
     function = function_of(program, names, says=number == 0)
+    values: list[Any] = []
+
+    def kept(**tensors: Any) -> Any:
+        value = function(**tensors)
+        if not values:
+            values.append(value)
+        return value
+
     rtol = RTOL if rtol is None else rtol
     analytic = is_analytic(program, arrays, names)
-    by = check_point(
-        function, arrays, wanted, number=number, rtol=rtol, atol=atol, analytic=analytic
-    )
+    by = check_point(kept, arrays, wanted, number=number, rtol=rtol, atol=atol, analytic=analytic)
+    if not outputs_of(values[0]):  # no gradient was compared with no slope
+        error = without_derivative(program, values[0], "gradient")
+        raise no_tensor(program, values[0], "gradient") if error is None else error
     found = [Verdict(arrays, by, False, None)]
     if watch or not found[0].ok or any(c.kinks for c in by.values()):
         found[0].watched = _watched(function, arrays, wanted, number)

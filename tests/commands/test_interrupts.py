@@ -41,7 +41,7 @@ def sweep(count: int, longest: float) -> None:
     moments = random.Random(12)
     for number in range(count):
         delay = moments.random() * longest
-        command = ("eval", LONG) if number % 2 else ("grad", f"x*2\n{LONG}", "--x", "3")
+        command = ("eval", LONG) if number % 2 else ("grad", f"y = x*2\n{LONG}", "--x", "3")
         assert interrupted(delay, *command) == (130, ""), f"after {delay:.4f} s"
 
 

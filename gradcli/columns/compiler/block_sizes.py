@@ -24,6 +24,8 @@ def tree_blocks(n: int, limit: int) -> list[tuple[int, int]]:
     """The largest nodes of at most `limit` elements in the pairwise tree over n elements."""
     limit = max(limit, _LEAF)
     found: list[tuple[int, int]] = []
+    # Depth first, the first half on top: the blocks come out in order. For n = 1000 and a limit of 300
+    # the halves are 496 and 504, then 248, 248, 248 and 256.
     waiting = [(0, n)]
     while waiting:
         start, m = waiting.pop()
@@ -38,6 +40,9 @@ def tree_blocks(n: int, limit: int) -> list[tuple[int, int]]:
 
 def row_blocks(rows: int, per_block: int, together: int = 1) -> list[tuple[int, int]]:
     """Runs of rows of about equal length, which begin at multiples of `together`."""
+    # In units of `together` rows, of which a product takes that many at once. Rounding each bound, and
+    # not the length of a block, leaves blocks that differ by one unit at most, so that threads end
+    # together.
     whole = -(-rows // together)
     count = max(1, -(-rows // max(per_block, together)))
     bounds = [min(whole * i // count * together, rows) for i in range(count + 1)]
@@ -55,6 +60,10 @@ class BlockBounds:
     __slots__ = ("buffers", "inside", "pieces", "slots", "steps")
 
     def __init__(self, n: int, starts: Sequence[int]) -> None:
+        # For example n = 1000 in blocks that begin at 0, 400 and 800. The tree's node 0:496 crosses 400
+        # and is halved, down to nodes within a block, or to a leaf of at most 128 elements that crosses:
+        # its two pieces are put together in a buffer, and summed there as NumPy would. `steps` then adds
+        # the slots as the tree does.
         self.inside: list[list[tuple[int, int, int]]] = [[] for _ in starts]
         self.pieces: list[list[tuple[int, int, int, int]]] = [[] for _ in starts]
         self.buffers: list[tuple[int, int]] = []

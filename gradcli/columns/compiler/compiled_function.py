@@ -168,6 +168,10 @@ class CompiledFunction:
             raise ValueError(f"wrt: {title} has no variable {min(unknown)!r}")
         self.threads, self.memory, self.native = threads, memory, native
         self.whole = _WHOLE if whole else 0  # how many more programs may be one C function each
+        # The chain of a call. A C function takes arrays of the kinds that it was made for, and hands
+        # everything else to the next one: an earlier C function, or `_called`, which looks the plan up in
+        # Python. Each shape costs a comparison in C, so `whole` limits their number; later shapes get
+        # plans for all sizes.
         self._direct: Callable[..., Any] | None = None  # what a call goes to first
         self.plans: dict[Any, CompiledProgram | Untraceable] = {}
         self.matrices: dict[Any, Any] = {}  # of sparse derivatives
@@ -217,6 +221,7 @@ class CompiledFunction:
 
     def _sparse(self, args: tuple[Any, ...], arrays: dict[str, Any], second: bool) -> Any:
         given, _ = self._arrays(args, arrays)
+        # The pattern is found by running the program on places without numbers, which have no strides.
         given = [np.ascontiguousarray(a) if a.shape else a for a in given]
         key = (second, *self._signature(given, False))
         found = self.matrices.get(key)
@@ -277,6 +282,7 @@ class CompiledFunction:
                 if name in named:
                     raise TypeError(f"{self.title} got two values for {name!r}")
                 named[name] = value
+        # Written out instead of `inspect.signature(...).bind`, which takes longer than a small program.
         if len(named) != len(names) or any(n not in named for n in names):
             missing = [n for n in names if n not in named]
             if missing:
@@ -320,6 +326,9 @@ class CompiledFunction:
         variables = dict(zip(self.names, given, strict=True))
         wrt = frozenset(self._differentiated(given)) if gradients else frozenset()
         try:
+            # A trace of zeros would take one branch for all inputs: values are hidden from the program
+            # while it is traced, and one that asks for them is Untraceable and kept as such, so that it
+            # is not tried again.
             found = trace_numpy(
                 self.function, variables, wrt=wrt, backward=gradients, nested=not gradients
             )
@@ -358,6 +367,9 @@ class CompiledFunction:
         ]
 
     def _run(self, given: list[Any], gradients: bool) -> tuple[Any, ...]:
+        # Errors that only numbers show (a singular matrix, an index out of bounds) come without a place
+        # from compiled code. The tape runs the program again and fails with PyTorch's words at the right
+        # place.
         plan = self._plan(given, gradients)
         if type(plan) is not CompiledProgram:
             return self._tape(given, gradients)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.columns.compiler import native_code
+from gradcli.columns.compiler import c_forms, native_code
 from gradcli.columns.compiler.block_sizes import BlockBounds, row_blocks, tree_blocks
 from gradcli.columns.compiler.fusion_schedule import Region, Schedule
 from gradcli.columns.compiler.region_code import RegionCode
@@ -295,6 +295,8 @@ class Executor:
                 step.run(values, self.threads)
                 for index in dying:
                     values.pop(index, None)
+        # An output may be an input as it is, a constant, a view, or the same array as another output. The
+        # caller may write into each of them, so they are copied.
         taken = {id(a) for a in arrays} | {id(c) for c in self.constants.values()}
         found = []
         for o in self.outputs:
@@ -326,10 +328,10 @@ def _why_not(o: Operation) -> str:
         return ""
     known = [a.dtype for a in (o, *operands(o.args)) if a.dtype.kind != "O"]
     for dtype in known:
-        if native_code.c_type(dtype) is None:
+        if c_forms.c_type(dtype) is None:
             return str(dtype)
     if o.kind == "elementwise":
-        return "" if native_code.form(o) else "no C form"
+        return "" if c_forms.form(o) else "no C form"
     return "" if native_code.has_form(o, True, True) else "no C form"
 
 

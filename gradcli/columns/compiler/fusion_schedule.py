@@ -55,6 +55,9 @@ class Schedule:
         self.outputs, self.smallest, self.keep = outputs, smallest, keep
         self.order = live(outputs)
         self.demoted: set[int] = set()
+        # Which operations are virtual depends on which others are: demoting one may leave its neighbours
+        # with nothing to share a block with. So all are classified anew, until no further one is demoted;
+        # `demoted` only grows, so this ends.
         while True:
             self._classify()
             if not self._demote_views() and not self._demote():
@@ -65,6 +68,9 @@ class Schedule:
 
     # -- what can be virtual -----------------------------------------------------------------------
     def _classify(self) -> None:
+        # In topological order, so that operands are known. `parent` joins what has to be cut in the same
+        # way (a union-find): x, y and x*y share their blocks. A component is flat if it can be cut
+        # between any two elements, and cut by rows otherwise.
         self.virtual: set[int] = set()
         self.full: set[int] = set()
         self.parent: dict[int, int] = {}
@@ -103,6 +109,8 @@ class Schedule:
         """Whether it reduces over the rows, so that blocks give parts of the result."""
         if o.function not in FOLDS:
             return False
+        # A fold as X.T @ r reduces over the rows, and its result is a small matrix. Blocks give parts
+        # that are added in the order of `blocked_products`, whoever computes them.
         given = list(operands(o.args))
         inside = any(a.index in self.virtual or a.size >= self.smallest for a in given)
         return inside and all(a.contiguous and a.kind != "fill" for a in given)
@@ -139,6 +147,9 @@ class Schedule:
         """Whether a matrix product can be computed by blocks of rows."""
         rows, other = o.args
         columns, results = rows.shape[1], o.size // o.shape[0]
+        # BLAS gives other last digits for other numbers of rows, so rows_dot works on a fixed number of
+        # them. A block holds at least as many; where that would be too much memory, the product is
+        # computed whole.
         wide = max(columns, results) * block_of(columns, results)
         plain = rows.contiguous and rows is not other and "fill" not in (rows.kind, other.kind)
         large = max(o.size, rows.size) >= self.smallest
@@ -179,6 +190,8 @@ class Schedule:
 
     def _demote(self) -> bool:
         """Make operations whole that keep their component from being cut; whether there were any."""
+        # A reshape from (6, 2) to (4, 3) keeps blocks of elements, and none of rows. So where a component
+        # is not flat, a reshape that changes the number of rows cannot be in it.
         parts: dict[int, list[Operation]] = {}
         for o in self.order:
             if o.index in self.parent:
@@ -197,7 +210,10 @@ class Schedule:
         return changed
 
     def _demote_views(self) -> bool:
-        """The same for repeated rows that an operation on whole arrays reads: NumPy minds their layout."""
+        """Make repeated rows whole that an operation on whole arrays reads; whether there were any.
+
+        The bits of NumPy's results depend on the layout of operands, which a filled array would change.
+        """
         inside = self.virtual | self.full
         found = {
             a.index
@@ -232,6 +248,8 @@ class Schedule:
         self.level: dict[int, int] = {}
         self.sinks: dict[int, Operation] = {}
         for o in self.order:
+            # Level n + 1 needs something that is only complete when all blocks of level n are done: x -
+            # mean(x) needs the mean. Reading the same block of an array is no reason to wait.
             level = 0
             for a in operands(o.args):
                 level = max(level, self._needed(o, a))
@@ -239,6 +257,8 @@ class Schedule:
             if o.index in self.full:
                 self.sinks[o.index] = o
         for o in self.outputs:
+            # An output filled with one number (the gradient of sum(x)) is written block by block beside
+            # other work, while its memory is being touched anyway.
             large = o.kind == "fill" and o.size >= self.smallest
             if o.index in self.virtual or (large and not self._is_used_whole(o)):
                 self.sinks[o.index] = o
@@ -262,6 +282,10 @@ class Schedule:
         for o in sorted(self.sinks.values(), key=lambda o: o.kind == "fill"):
             self._group(groups, o)
         self.regions = sorted(groups.values(), key=operator.attrgetter("level"))
+        # Every region computes all virtual operations that it needs, again if need be: exp(x) in both
+        # sum(exp(x)) and exp(x)/total is computed in two regions. If that costs more than writing and
+        # reading an array, it becomes a sink of the first. One at a time, since each changes what the
+        # others cost.
         for _ in range(8):
             for region in self.regions:
                 region.body = self._body(region)

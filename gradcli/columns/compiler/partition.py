@@ -528,6 +528,8 @@ class Partition:
         """
         run, inputs, slices = self._program(number, m)
         given = []
+        # An array that is no column may run over the rows as well, as weights that were given as one
+        # array: it is in memory whole, and each batch takes its slice.
         for o, mode in zip(inputs, slices, strict=True):
             if o.index in self.inputs:
                 given.append(columns[o.index])
@@ -606,6 +608,9 @@ class _Batch:
 
     def operation(self, o: Operation, mode: Any) -> Operation:
         """An operation over the batch; mode: which axis goes with the rows, None for a whole value."""
+        # Depth first by hand, since a trace may be longer than Python's stack. An operation may be needed
+        # twice: with the batch's rows and as a whole value, as w in X@w and w.sum(), so the key has the
+        # mode.
         stack: list[tuple[Operation, Any]] = [(o, mode)]
         while stack:
             now, how = stack[-1]
@@ -696,6 +701,9 @@ def product(a: Any, b: Any) -> Any:
     if _size(shape) != 1:
         return np.matmul(a, b)
     left, right = a.reshape(-1, a.shape[-1]), b.reshape(b.shape[-2:] if b.ndim > 1 else (-1, 1))
+    # x @ y for a million rows would be split by BLAS among threads, with other last digits for other
+    # numbers of threads. Products of 256 rows each are too small for that, and their results are added
+    # pairwise.
     whole = left.shape[1] - left.shape[1] % _PIECE
     parts = np.matmul(
         left[:, :whole].reshape(len(left), -1, _PIECE).transpose(1, 0, 2),

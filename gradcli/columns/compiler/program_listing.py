@@ -96,6 +96,9 @@ def _name(o: Operation, roles: Mapping[int, str]) -> str:
 
 def peak(executor: Executor) -> int:
     """Peak memory in bytes: inputs, constants, values kept between steps, and buffers."""
+    # What the executor would hold, step by step: results are counted from the step that makes them to the
+    # one after which nobody reads them; buffers of a region for each thread, while it runs. Inputs are
+    # the caller's and are counted throughout.
     operations: dict[int, Operation] = {o.index: o for o in executor.schedule.order}
     always = _bytes(o for o in executor.schedule.order if o.kind == "constant")
     always += _bytes(executor.inputs)

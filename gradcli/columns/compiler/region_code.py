@@ -44,6 +44,21 @@ class Buffer:
         return total
 
 
+# What is generated, on an example: sum((a*x + b)**2) over a million rows becomes
+#
+#     def run(take, blocks, most, X0, s0, s1, p0, c0, q0, e0):
+#         B0 = empty((most,), float64)         # one buffer, of the length of a block
+#         while True:
+#             i = take()                       # the next block that no thread has
+#             if i >= len(blocks): return
+#             a, b = blocks[i]; m = b - a
+#             x0 = X0[a:b]; b0 = B0[:m]
+#             multiply(s0, x0, out=b0); add(b0, s1, out=b0); multiply(b0, b0, out=b0)
+#             p0[i] = add_reduce(b0)           # this block's part of the sum
+#
+# Small letters are the block's views of the arrays in capitals. A call of NumPy's writes into a buffer by
+# `out=`, so nothing is allocated inside of the loop, and a buffer is taken again once its value has been
+# read. Each thread runs the function with buffers of its own.
 class RegionCode:
     """The generated function of a region, and its inputs and results.
 
@@ -79,6 +94,8 @@ class RegionCode:
 
     # -- names -------------------------------------------------------------------------------------
     def _constant(self, value: Any) -> str:
+        # A constant's name stands for the object itself, since a value of any class (a dtype, an index)
+        # may be one.
         key = id(value)
         if key not in self._constants:
             name = self._constants[key] = f"k{len(self._constants)}"
@@ -93,6 +110,8 @@ class RegionCode:
         return name
 
     def _whole_name(self, o: Operation) -> str:
+        # The same array may be cut in one place and be read whole in another, as x in `x - x[0]`: two
+        # names. The complement keeps their keys apart in one dict.
         key = ~o.index
         name = self._names.get(key)
         if name is None:
@@ -124,6 +143,9 @@ class RegionCode:
         inside = {o.index for o in body}
         done: set[int] = set()
         found: list[tuple[bool, list[Operation]]] = []
+        # Alternately as much as possible that has a C form, then what must run as NumPy. Few, long C
+        # functions are the aim: each boundary writes values to memory that would otherwise stay in
+        # registers.
         while len(done) < len(body):
             for native in (True, False):
                 before, now = set(done), []
@@ -176,6 +198,8 @@ class RegionCode:
         """One call of a C function; what it reads, what later steps read of it, and parts of sums."""
         assert self.library is not None
         self.native += len(ops)
+        # What leaves a C function: what a later step reads, what is a result of the region, and sums. The
+        # rest exists in registers only, and has no buffer.
         full = [o for o in ops if o.index in self.schedule.full]
         sums = full if self.flat else []
         leaving = [
@@ -208,6 +232,8 @@ class RegionCode:
 
     def _place(self, name: str, step: int = 0, at: str = "a") -> str:
         """Where C finds a block of an array; step: bytes from one row, or block `at`, to the next."""
+        # A view made by broadcasting may have strides of 0, which C does not know. `held` copies it if
+        # so.
         if name[0] == "w":  # a view of a block
             self._lines.append(f"{name}_in, {name}_at = held({name})")
             return f"{name}_at"
@@ -235,6 +261,9 @@ class RegionCode:
                 self._lines.append(f"copyto({target}, {view})")
             return
         given = [self._operand(o, a) for a in o.args]
+        # x - y*z: the result of the product may lie where y lies, if nobody reads y again. So operands
+        # are freed before the result's buffer is chosen, but only for functions that read element k
+        # before they write it.
         if target is None and _may_overwrite(o):
             self._release(at, o)
         name = target or self._buffer_for(o, rest)
@@ -242,6 +271,8 @@ class RegionCode:
         self._names[o.index] = name
 
     def _last_uses(self, steps: Sequence[Sequence[Operation]]) -> dict[int, int]:
+        # The usual liveness: the last step that reads a value. Then backwards over views, so that memory
+        # stays as long as any view of it is read, views of views included.
         last: dict[int, int] = {}
         for at, ops in enumerate(steps):
             for o in ops:
@@ -308,6 +339,7 @@ class RegionCode:
             self._lines.append(f"copyto({name}, {given[0]})")
             put = self._constant(np.put_along_axis)
             self._lines.append(f"{put}({name}, {', '.join(given[1:])})")
+        # np.where has no `out=`: first everything from one side, then what the mask takes from the other.
         elif f is np.where:
             self._lines.append(f"copyto({name}, {given[2]})")
             self._lines.append(f"copyto({name}, {given[1]}, where={given[0]})")
@@ -337,6 +369,9 @@ class RegionCode:
             every = "" if self.flat else ", axis=None"
             self._lines.append(f"p{k}[i] = {reduce}({value}{every})")
             return
+        # A full sum whose blocks are no nodes of NumPy's tree. u:v are nodes inside of the block; leaves
+        # of the tree that cross its bounds are put together in small arrays e and are summed at the end
+        # (`BlockBounds`).
         self._lines += [
             f"f = {value}.reshape(-1)",
             f"for u, v, j in c{k}[i]: p{k}[j] = {reduce}(f[u:v])",
@@ -361,6 +396,7 @@ class RegionCode:
         blocks = [(f"x{i}", f"X{i}[a:b]") for i in range(len(self.rows))]
         blocks += [(f"o{i}", f"O{i}[a:b]") for i in range(len(self.results))]
         blocks += [(b.name, f"{b.name.upper()}[:m]") for b in self.buffers]
+        # Views of blocks take time in each turn, so only those are made that the text reads.
         words = set(re.findall(r"\w+", " ".join(self._lines)))
         lines += [f"  {name} = {block}" for name, block in blocks if name in words]
         lines += [f"  {line}" for line in self._lines]

@@ -40,6 +40,9 @@ class SparseProgram:
 
         Raises Untraceable, and RuntimeError where the value is no real tensor or the matrix has no pattern.
         """
+        # The program that is traced computes the elements of the matrix themselves: a push for each
+        # colour, and the indexing that takes elements out of the pushed directions. So after compiling,
+        # nothing of the colouring is left at run time, and the pattern is what the one traced run found.
         plans: list[coloured.Entries] = []
 
         def entries(**tensors: Tensor) -> Tensor:

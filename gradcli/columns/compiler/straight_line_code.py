@@ -35,6 +35,9 @@ def source_of(
     space: dict[str, Any] = {"__builtins__": NO_BUILTINS}
     known: dict[int, str] = {}
     names: dict[int, str] = {}
+    # `v3 = v1 * x0; v1 = v3 + v2`: a local name is taken again once its value has been read for the last
+    # time. Python then frees the old array at once, which NumPy's allocator hands out again while it is
+    # in the cache.
     last = {o.index: len(order) for o in outputs}
     for at, o in enumerate(order):
         for a in operands(o.args):
@@ -68,6 +71,8 @@ def source_of(
 
     lines = [f"def run({', '.join(names[o.index] for o in inputs)}):"]
     for at, o in enumerate(order):
+        # Operands that are read for the last time give their names to the result already: Python computes
+        # the right side before it assigns.
         dying = [
             names[a.index]
             for a in dict.fromkeys(operands(o.args))
@@ -113,6 +118,8 @@ def _interpreted(
     order: Sequence[Operation], outputs: Sequence[Operation], inputs: Sequence[Operation]
 ) -> Callable[..., Any]:
     """The same for very long programs: a list of generated functions over one list of values."""
+    # Python's compiler takes time that grows faster than a function's length. Functions of 4,000 lines
+    # pass their values on in a list; within one, names are local and fast.
     steps: list[Callable[[list[Any]], None]] = []
     for start in range(0, len(order), _CHUNK):
         part = order[start : start + _CHUNK]

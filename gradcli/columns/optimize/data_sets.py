@@ -20,6 +20,7 @@ def numbered(keys: Sequence[Any], column: str, option: str) -> tuple[Any, list[s
     keys = [key.item() if isinstance(key, np.generic) else key for key in keys]
     if any(key is None or key == "" or key != key for key in keys):
         raise _usage(f"{option} {column}: some rows have no value")
+    # Cells such as "10" and "9" are numbers if all are: as texts they would be ordered 10, 9.
     with suppress(TypeError, ValueError):
         keys = [float(key) for key in keys]
     there = list(dict.fromkeys(keys))
@@ -36,7 +37,7 @@ def numbered(keys: Sequence[Any], column: str, option: str) -> tuple[Any, list[s
 def spread_over(
     start: dict[str, Any], picked: Mapping[str, set[str]], index: str, numbers: Any
 ) -> None:
-    """Give a parameter that an index alone picks an element of, as b of `b[set]`, one for each number.
+    """Give a parameter that occurs with an index alone, as b in `b[set]`, an element for each number.
 
     start: of the parameters, which is changed. numbers: of the index. Raises LanguageError.
     """

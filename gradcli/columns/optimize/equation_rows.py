@@ -85,11 +85,16 @@ class EquationRows(Space):
     def look(self, row: Batch) -> set[str]:
         """Tell the sides apart by a row; return the columns that are on the response's side alone."""
         (left, at_left), (right, at_right) = (self._reached(row, k) for k in (0, 1))
+        # In `a*x + b == y` the parameters stand on the left, so the right side is the data. If both sides
+        # have parameters, as in `a*y == b*x`, no side is the data alone: the left is called the response,
+        # and no uncertainty or R² can be split off.
         self.turned = bool(left & self.start.keys()) and not right & self.start.keys()
         one, other = (right, left) if self.turned else (left, right)
         self.split = not one & self.start.keys()
         if not (one | other) & self.start.keys():
             raise self._refused("the equation depends on no parameter", "it has nothing to fit")
+        # Shapes are compared before anything is broadcast. `[y1, y2] == a*x` would repeat the model for
+        # both, which is more often a forgotten item than meant.
         data, model = (at_right, at_left) if self.turned else (at_left, at_right)
         if data.shape != model.shape:
             raise self._refused(
@@ -142,6 +147,8 @@ class EquationRows(Space):
             )
         fixed = {n: wrap(np.asarray(a)[()]) for n, a in self.fixed.items()}
         value = run(program, {**self.loaded, **fixed, **tensors}, write=lambda text: None).value
+        # What a side depends on is asked of the tape, not of the text: in `k = x; y == a*k` the name x
+        # stands in neither side. The sum's gradient reaches exactly the variables that matter.
         found = tensor_of(value[side])
         if found.requires_grad:
             real = found if not found.is_complex() else found.real + found.imag
@@ -179,6 +186,8 @@ class EquationRows(Space):
         batch: Batch,
         component: Component | None = None,
     ) -> Any:
+        # Programs are compiled once per kind of question (`residual`, `fitted` …) and component. Between
+        # two points only the parameters' values change; they are what all rows share.
         table.base()  # operators of tensors are primitives of the table
         dtypes.set_default_dtype(dtypes.float64)
         key = (of.__name__, component, *wrt)
@@ -211,6 +220,9 @@ class EquationRows(Space):
             jacobians.append(np.hstack(blocks))
             for name in also:
                 slopes[name].append(found.gradients[name])
+        # Components are computed one after the other, because a compiled program has one number a row.
+        # Their results are interleaved afterwards, row by row: (row 0, re), (row 0, im), (row 1, re), …
+        # so that a row's residuals lie side by side, as its weights do.
         if len(values) == 1:
             return values[0], jacobians[0], {n: s[0] for n, s in slopes.items()}
         jac = np.stack(jacobians, 1).reshape(-1, jacobians[0].shape[1])
@@ -298,6 +310,16 @@ class InMemory:
 
     def at(self, x: Array) -> tuple[Array, Array]:
         """(residuals, Jacobian) at a point."""
+        # The best correction d of each input, for given parameters. With r the residual at the moved
+        # data, s its slope there and c the correction so far, the residual at the data as given is r -
+        # s*c to first order, and
+        #
+        #     ((r - s*c + s*d) / deviation)**2 + (d/u)**2
+        #
+        # is least at d = -u**2 * s * (r - s*c) / (deviation**2 + (s*u)**2). For `y == a*x` one turn is
+        # exact, since s is the same everywhere. For `y == exp(a*x)` s is taken anew at the moved data,
+        # until the corrections stay. Then (r - s*c) / sqrt(deviation**2 + (s*u)**2) is both distances in
+        # one number.
         for _ in range(_CORRECTIONS):
             moved = {n: self.batch[n] + c for n, c in self.corrections.items()}
             r, jac, slopes = self.rows.residuals(x, {**self.batch, **moved}, [*self.inputs])
@@ -340,6 +362,8 @@ class InBlocks:
         total = np.zeros((len(x) + 1, len(x) + 1))
         for part, weights in self.parts:
             r, jac, _ = self.rows.residuals(x, part)
+            # One product has all that is needed: with columns [J, r] the sums are J.T @ J, J.T @ r and r
+            # @ r. They lie transposed, so that BLAS reads along memory.
             wide = np.empty((len(x) + 1, len(r)))
             wide[:-1], wide[-1] = jac.T, r
             wide *= weights
@@ -349,6 +373,11 @@ class InBlocks:
 
 def compressed(total: Array) -> tuple[Array, Array]:
     """Residuals and a Jacobian of few rows, whose normal equations `total` holds, the residuals last."""
+    # SciPy's methods ask for residuals and a Jacobian, not for sums. Any matrix [J, r] with the same
+    # product [J, r].T @ [J, r] has the same minimum, gradient and covariance; a square root of the sums
+    # is the smallest. It is taken by eigenvalues, since Cholesky's fails where rounding made one
+    # negative, and in variables of length 1, so that parameters of very different size (1e-9 and 1e6)
+    # keep their digits.
     if not np.isfinite(total).all():
         return np.full(len(total), np.inf), np.zeros((len(total), len(total) - 1))
     lengths = np.sqrt(np.diagonal(total))
@@ -397,6 +426,8 @@ class PassSums:
             r, jac = by_differences(partial(self._residuals, batch), values[0])
             wide = np.hstack([jac, r[:, None]]) / np.reshape(deviation, (-1, 1))
             columns = np.ascontiguousarray(wide.T)
+            # Not `columns @ columns.T`: BLAS adds in an order that depends on the machine and its
+            # threads, and the result is to have the same bits with any number of workers.
             sums = [[add_reduce(a * b) for b in columns] for a in columns]
             count = np.zeros(len(columns))
             count[0] = len(r)
@@ -425,6 +456,8 @@ class PassSums:
         wanted = list(dict.fromkeys(wanted))
         tests = {} if self.where is None else self.where.tests
         answers = {test.heading for test in tests.values()}
+        # A condition on a text, as `site == "A"`, is answered while the batch is read, and arrives as a
+        # column of 0 and 1; the text itself is never turned into numbers.
         needed = [self.names[i] for i in wanted if self.names[i] not in answers]
         for batch in part.batches([*needed, *(test.column for test in tests.values())]):
             table_rows = with_answers(batch, tests)

@@ -32,6 +32,8 @@ _GAIN = 1.2  # times what a step of Newton's would gain: a parabola falls no fur
 _SEEN = 8.0  # times rounding that a rise must be to be seen, where the curvature promises one
 _KINK_SCALES = (1.0, 1e-2, 1e-4)  # of `_NEAR`
 _SIMPLE = 6  # variables up to which a search without derivatives is a test of a minimum
+_LOOKS = 30  # products with the Hessian that look for a way down, of many variables
+_SEEN_BY_LOOKS = 1e-6  # of the largest eigenvalue, a negative one that is no rounding
 _SAMPLES = 8  # directions of a cone for each of its dimensions
 
 FALLS = "no minimum: it still falls in some direction"
@@ -105,11 +107,19 @@ def described(problem: Problem, x: Array, succeeded: bool) -> Stationary:
         return Stationary(x, value, gradient, "no minimum", None, False)
     if not np.isfinite(gradient).all():
         return _at_kink(problem, x, value, gradient, None)
+    # The order of the questions: what holds the point; what is left of the gradient; the eigenvalues of
+    # the Hessian along what is free; and then values, at points where the Hessian promises that a minimum
+    # is higher. For x**4 at 0 the Hessian is 0 and says "flat"; for -x**4 it is, too, and only values
+    # tell.
     active, rest = _active(problem, x, gradient)
     norm = float(np.linalg.norm(rest))
     if len(x) > SMALL:
         done = norm <= _LOOSE * max(1.0, abs(value))
-        return Stationary(x, value, rest, "not known" if done else "no minimum", None, done)
+        kind = "not known" if done else "no minimum"
+        if done and not problem.costly and not len(active.held) and not len(active.loose):
+            kind = _turning_down(problem, x, value) or kind
+            done = kind == "not known"
+        return Stationary(x, value, rest, kind, None, done)
     hessian = objective.hessian_found(x)
     for side, c, weights in active.weights:  # what is curved of the constraints themselves
         hessian = hessian - c.weighted_hessian(x, side * weights)
@@ -122,6 +132,9 @@ def described(problem: Problem, x: Array, succeeded: bool) -> Stationary:
     look = _look(free, tangent.T @ rest, cone, _NEAR * (1 + np.abs(x).max(initial=0)), tangent)
     rounding = 1e-12 * abs(value) + 1e-15 * np.abs(hessian).max(initial=0) * (1 + x @ x)
     found, lower = look.kind, None
+    # A minimum that is not yet exact may lie lower nearby by what one more step gains. So the values
+    # around are compared with the value less that gain: whether it is small enough is asked separately
+    # (`converged`).
     base = _lagrangian(problem, active, x) - rounding  # and what a step would gain is judged below
     base -= _GAIN * look.left if np.isfinite(look.left) else 0.0
     for move in look.moves(rounding, problem.costly):
@@ -129,6 +142,8 @@ def described(problem: Problem, x: Array, succeeded: bool) -> Stationary:
         there = _lagrangian(problem, active, ahead)
         if not there >= base:
             found, lower = FALLS, ahead if problem.value(ahead) < value else None
+    # The negative curvature has to be seen in the values, too: at a kink such as that of |x| - x**2/2 the
+    # Hessian's -1 is right on both sides of 0, and yet 0 is a minimum.
     if look.kind in ("maximum", "saddle point") and not problem.costly:
         found = look.kind  # which of its falls is a step of Newton's does not matter
         for direction, curvature in look.fallen:
@@ -160,6 +175,9 @@ def _active(problem: Problem, x: Array, gradient: Array) -> tuple[_Active, Array
     at_low, at_high = x - problem.bounds[0] <= scale, problem.bounds[1] - x <= scale
     places = np.flatnonzero(at_low | at_high)
     sides = np.where(at_low[places], 1.0, -1.0)
+    # The multiplier of a lower bound is the gradient's element there, if that is positive (going up would
+    # raise the value, so the bound is what stops it); of an upper bound minus it. Nothing has to be
+    # solved.
     if not problem.constraints:  # each bound has one element of the gradient to itself
         multipliers = np.maximum(gradient[places] * sides, 0.0)
         rest = np.array(gradient, np.float64)
@@ -204,6 +222,9 @@ def _multipliers(units: Array, always: Array, gradient: Array) -> Array:
     """Of normals; those of inequalities are not negative."""
     if not len(units):
         return np.zeros(0)
+    # The multiplier of an equation may have any sign, that of an inequality is not negative. What no
+    # choice of them explains is the gradient that is left. Bounded-variable least squares finds them
+    # exactly, as an active-set method; an interior one would leave each a little above 0.
     low = np.where(always, -np.inf, 0.0)
     found = scipy("optimize").lsq_linear(units.T, gradient, (low, np.inf), method="bvls", tol=1e-15)
     return np.asarray(found.x)
@@ -269,6 +290,8 @@ def _look(hessian: Array, slopes: Array, cone: Array, near: float, tangent: Arra
     size = len(hessian)
     if not size:
         return _Look("minimum", 0.0, np.zeros(0), [], [], [], cone)
+    # An eigenvalue is called zero beside the largest, which depends on the units of the variables: x**2 +
+    # 1e-12*y**2 is a minimum as much as x**2 + y**2. With a diagonal of ones the comparison is fair.
     scale = np.sqrt(np.abs(np.diagonal(hessian)))
     scale[scale == 0] = 1.0
     values, vectors = lapack.eigh(hessian / np.outer(scale, scale))
@@ -288,6 +311,8 @@ def _look(hessian: Array, slopes: Array, cone: Array, near: float, tangent: Arra
     if up.all() or down.all():
         return look._replace(kind="minimum" if up.all() else "maximum")
     flat = directions[:, ~curved]
+    # Along single flat directions a minimum of a product may look flat: u*v at 0 is 0 along both axes,
+    # and falls between them. So mixtures are looked at as well.
     several = np.random.default_rng(0).normal(size=(flat.shape[1], 2 * flat.shape[1]))
     moves = []
     for move in np.concatenate([flat, flat @ several], 1).T:
@@ -302,6 +327,9 @@ def _in_cone(hessian: Array, cone: Array, near: float, look: _Look, scale: Array
     directions = np.concatenate([np.eye(size), -np.eye(size), random / scale])
     nnls = scipy("optimize").nnls
     allowed = []
+    # A step may not leave through a bound that is met. Directions along the axes and random ones are
+    # projected onto the cone of what is allowed (non-negative least squares gives how far each normal has
+    # to push). In the plane with x >= 0 and y >= 0, (-1, 1) becomes (0, 1).
     for d in directions:
         d = d + cone.T @ nnls(cone.T, -d)[0]  # the nearest that is allowed
         if (length := np.linalg.norm(d)) > 1e-9:
@@ -336,12 +364,49 @@ def _bent(
     """Whether values rise to both sides in proportion to the distance, where the Hessian says flat."""
     for move in look.flat[:: 2 if not len(look.cone) else 1]:
         rises = []
+        # At a tenth of the distance a kink's rise is a tenth, a parabola's a hundredth and x**4's 1e-4.
+        # What falls by less than 30 is a kink.
         for far in (1.0, 0.1):
             sides = [_lagrangian(problem, active, x + far * tangent @ (s * move)) for s in (1, -1)]
             rises.append(sum(sides) - 2 * value)
         if rises[0] > 1e3 * rounding and 0 < rises[0] < 30 * rises[1]:
             return True
     return False
+
+
+def _turning_down(problem: Problem, x: Array, value: float) -> str | None:
+    """What a point of many variables is where the Hessian turns down, and so do values; else None.
+
+    Lanczos' method (Golub and Van Loan, Matrix Computations, 10.1): the largest and smallest eigenvalues of a
+    small tridiagonal matrix come near the Hessian's after a few products with it.
+    """
+    rng = np.random.default_rng(len(x))
+    basis = np.zeros((_LOOKS, len(x)))
+    basis[0] = rng.standard_normal(len(x))
+    basis[0] /= np.linalg.norm(basis[0])
+    diagonal, beside = [], []
+    for k in range(_LOOKS):
+        turned = problem.objective.hessian_product(x, basis[k])
+        if not np.isfinite(turned).all():
+            return None
+        diagonal.append(float(turned @ basis[k]))
+        for _ in range(2):  # against rounding, twice
+            turned = turned - basis[: k + 1].T @ (basis[: k + 1] @ turned)
+        size = float(np.linalg.norm(turned))
+        if k + 1 == _LOOKS or size <= _FLAT * max(map(abs, diagonal)):
+            break
+        beside.append(size)
+        basis[k + 1] = turned / size
+    matrix = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
+    values, vectors = lapack.eigh(matrix)
+    most = float(np.abs(values).max())
+    if not values[0] < -_SEEN_BY_LOOKS * most:
+        return None
+    move = _NEAR * (1 + np.abs(x).max()) * (basis[: len(diagonal)].T @ vectors[:, 0])
+    lower = value - 1e-12 * abs(value)
+    if not any(problem.value(x + side * move) < lower for side in (1, -1)):
+        return None
+    return "maximum" if values[-1] < -_SEEN_BY_LOOKS * most else "saddle point"
 
 
 def _at_kink(
@@ -358,6 +423,8 @@ def _at_kink(
         return Stationary(x, value, gradient, "no minimum", eigenvalues, False)
     random = np.random.default_rng(0).normal(size=(min(_SAMPLES * size, 200), size))
     slope = np.nan_to_num(gradient, posinf=0, neginf=0)
+    # With no derivative to trust, values along the axes, against the slope, and along random directions
+    # decide; at three distances, because |x| + 1e6*x**2 looks smooth from afar.
     units = np.concatenate([np.eye(size), [-slope], random])
     lengths = np.linalg.norm(units, axis=1)
     units = units[lengths > 0] / lengths[lengths > 0][:, None]

@@ -25,6 +25,8 @@ from gradcli.tables.parts import Part
 
 FINE = 400  # points of a curve
 MANY = 50_000  # residuals: of more, the normal equations are summed in blocks
+SOME = 2_000  # of that many rows, those that tell where the minimum is
+FEW = 100  # evaluations of all rows, before others look
 STRONG = 0.9  # a correlation that is worth a line
 
 
@@ -56,6 +58,10 @@ def fit_rows(
     spreads = {n: rows.spread_over(s, count) for n, s in sigma.items() if n}
     count *= len(rows.components)
     inputs = {n: s for n, s in spreads.items() if n not in response}
+    # The kinds of uncertainty are told apart by the side of the equation that reads the column. In `fit
+    # "y - y0 == a*x"` those of y and y0 only widen the response: its deviation is sqrt((dy*1)² +
+    # (dy0*1)²), by the slopes of the response. That of x moves the point where the model is read, so that
+    # x itself has to be corrected (`InMemory`).
     own = [n for n in spreads if n in response]
     start = rows.flat()
     if count < len(start):
@@ -95,6 +101,10 @@ def fit_rows(
             )
     data = InMemory(rows, batch, deviation, inputs)
     blocks = None
+    # Many rows: only the sums J.T @ J and J.T @ r are kept, so that memory is that of a block. These sums
+    # lose half of the digits (their condition is the square of the Jacobian's), and corrections of
+    # inputs, robust weights and bounds need each row. So blocks are tried where none of these is asked
+    # for, and only from a start that is finite in all rows.
     if count > MANY and not (inputs or many or bounds or loss != "linear"):
         blocks = InBlocks(rows, batch, data.deviation)
     if blocks is None or not np.isfinite(blocks.at(start)[0]).all():
@@ -120,14 +130,47 @@ def fit_rows(
 
     found = None
     if blocks is not None:
-        found = least_squares.fit(counted(blocks.at), start, count, sums=True, **options)
-    if found is None or not found.converged or found.undetermined:  # every row is looked at
+        few = {**options, "near": True, "limit": min(limit, FEW)}
+        found = least_squares.fit(counted(blocks.at), start, count, sums=True, **few)
+        # Where the sums say that a parameter is not determined, it may be the digits that they lost. The
+        # Jacobian of all rows has the last word; where to ask for it, some of the rows tell.
+        if not found.converged or found.undetermined:
+            found = _by_some(rows, data, start, options, counted)
+    if found is None:  # every row is looked at
         try:
             found = least_squares.fit(counted(data.at), start, count, many=many, **options)
         except ValueError as error:  # of SciPy's, about what is not finite
             raise _failed(str(error)) from error
     found = found._replace(explained=explained(rows, data, found))
     return found, _shares(rows, data, found, own, spreads)
+
+
+def _by_some(
+    rows: EquationRows,
+    data: InMemory,
+    start: Array,
+    options: Mapping[str, Any],
+    counted: Callable[[least_squares.At], least_squares.At],
+) -> Fit | None:
+    """The fit of all rows from where that of some of them ends; None where that is not near its minimum."""
+    many = len(rows.components)
+    whole = data.count // many
+    chosen = np.sort(np.random.default_rng(0).choice(whole, min(whole, SOME), replace=False))
+    places = (chosen[:, None] * many + np.arange(many)).ravel()
+    deviation: Any = data.deviation
+    deviation = deviation[places] if np.ndim(deviation) else deviation
+    batch = {n: a[chosen] for n, a in data.batch.items()}
+    thin = InMemory(rows, batch, deviation, {})
+    some = {**options, "size": partial(_size, rows, start, batch, deviation)}
+    try:
+        first = least_squares.fit(counted(thin.at), start, thin.count, **some)
+    except ValueError:
+        return None
+    few = {**options, "near": True, "limit": min(options["limit"], FEW)}
+    found = least_squares.fit(counted(data.at), first.values, data.count, **few)
+    if not (found.converged or found.undetermined):
+        return None
+    return found._replace(begun=first.begun)
 
 
 def explained(rows: EquationRows, data: InMemory, found: Fit) -> float | None:
@@ -139,11 +182,15 @@ def explained(rows: EquationRows, data: InMemory, found: Fit) -> float | None:
         return None
     blocks = (rows.written(found.values, part)["fitted"] for _, part in in_blocks(data.batch))
     fitted = (rows.residual_parts(block).reshape(-1, many) for block in blocks)
+    # A model that is the same in every row, as `y == a`, explains nothing by definition. Its R² would be
+    # a quotient of roundings, 1e-16 or -1e-16.
     first = next(fitted)
     if (first == first[0]).all() and all((block == first[0]).all() for block in fitted):
         return None
     weights = np.broadcast_to(1 / np.square(data.deviation), (count * many,)).reshape(count, many)
     y = rows.residual_parts(rows.response(data.batch)).reshape(count, many)
+    # The total sum of squares is about the weighted mean, since the weighted mean is the fit of a
+    # constant: so 0 means "no better than a constant".
     y = y - (weights * y).sum(0) / weights.sum(0)
     whole = float((weights * y * y).sum()) / (many * (count - 1))
     if not (np.isfinite(whole) and whole > 0):
@@ -213,6 +260,10 @@ def _shares(
         return {"response": np.where(np.diagonal(found.covariance) > 0, 1.0, 0.0)}
     _, jac, slopes = rows.residuals(found.values, data.batch, also)
     whole = data.effective(slopes)
+    # At a minimum the parameters answer to a small change dr of the residuals by -C @ J.T @ W @ dr, where
+    # W has 1/deviation² (C is the covariance). A source s of row i changes that residual by slope*spread,
+    # so the variance that it adds to parameter k is the sum over rows of (towards[k, i] * slope[i] *
+    # spread[i])².
     towards = found.covariance @ (jac / whole[:, None] ** 2).T
     sources = {n: slopes[n] * spreads[n] for n in also}
     if not own:
@@ -339,6 +390,9 @@ def drawn(
     bar = _bars(rows, found, batch, spreads, response)
     own = spreads.get(name)
     keys = np.stack([batch[n] for n in indices], 1) if indices else np.zeros((count, 0), int)
+    # Integer columns say which data set a row is of (`b[set]*x`): each has a curve and a label of its
+    # own. Over x alone the model can be drawn between the data, at `fine` points. If it reads more
+    # columns, their values between two rows are unknown, so the curve joins the data's own points.
     groups = np.unique(keys, axis=0)
     alone = len(inputs) == 1 and not any(a.ndim > 1 for a in batch.values())
     made = []
@@ -387,6 +441,8 @@ def _curves(rows: EquationRows, found: Fit, batch: Batch) -> list[tuple[Array, A
     spread = None
     if rows.split and np.isfinite(found.covariance).all():
         _, jac, _ = rows.residuals(found.values, batch)
+        # The diagonal of J @ C @ J.T, without the square matrix of all points. Rounding can make it
+        # -1e-20 where the model does not depend on the parameters.
         squares = ((jac @ found.covariance) * jac).sum(1)
         spread = np.sqrt(np.maximum(squares, 0)).reshape(count, -1)
     return [

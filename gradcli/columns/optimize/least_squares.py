@@ -32,7 +32,10 @@ _EPS = np.finfo(float).eps
 _SCALES = 4  # robust fits, each with the scale of the one before
 _TRIES = 32  # starts in place of one from where no residual depends on some parameter
 _DECADES = 3.0  # powers of ten that these are from the given start
+_ROUNDING = 1e-12  # of a sum of squares
 _BETTER = 0.9  # of the sum of squares there, what another start has to reach
+_ROUGH, _FEW = 1e-8, 200  # tolerance and evaluations of a fit from another start
+_SAME = 1e-5  # of the sum of squares: ends that come to the same
 _EQUALS = 4  # of them that come to the same: it is the lowest
 _PROBES = (0.01, 1.0, 2.0)  # of a standard error, how far one looks for a lower sum of squares
 _MAD = 1.4826  # of a normal distribution, its deviation by the median absolute one
@@ -124,6 +127,9 @@ def by_differences(at: At, x: Array) -> tuple[Array, Array]:
     jac = np.array(jac)
     bad = ~np.isfinite(jac) & np.isfinite(r)[:, None]
     for k in np.flatnonzero(bad.any(0)):
+        # Central differences with a step of cbrt(eps) times the parameter, where their errors (of
+        # truncation and of rounding) are about equal. Only columns with a hole are asked for, and only
+        # their holes are filled.
         sides = []
         for side in (1, -1):
             there = np.array(x)
@@ -172,13 +178,15 @@ def fit(
     sums: bool = False,
     limit: int = 5000,
     many: int = 0,
+    near: bool = False,
 ) -> Fit:
     """The least squares of `at` from a start, by the best of the methods.
 
     absolute: whether residuals come in units of their standard uncertainty; if not, it is that of the
     residuals. loss: of `scipy.optimize.least_squares`. size: gives the length of the data, next to
     which residuals may be nothing. sums: whether `at` stands for sums over many rows, each of
-    which is a pass and has rounding of its own. many: how many starts more to try.
+    which is a pass and has rounding of its own. many: how many starts more to try. near: a minimum is near
+    the start, or somebody else looks for it: only our own method runs, and its end is what there is.
     """
     point = _Point(at)
     free = bool(np.isinf(lower).all() and np.isinf(upper).all()) and loss == "linear"
@@ -196,6 +204,9 @@ def fit(
         return _described(found, point, rows, absolute, (loss, scale), size, precision)
 
     own: list[Any] = []
+    # Our own method first: it needs NumPy alone, and importing SciPy takes longer than most fits. Its end
+    # is accepted if the point is a minimum by what can be checked; else SciPy's methods start anew, and
+    # the lowest of all ends counts, ours included.
     if free:  # whose end is looked at, so that SciPy is imported only where it is no minimum
         tolerance = tolerances["ftol"]
         first = levenberg_marquardt(
@@ -203,31 +214,48 @@ def fit(
         )
         made = described(first)
         known = made.converged and not made.undetermined
-        if known and (sums or not _lower(point, first, made, (lower, upper))):
+        if near or (known and (sums or not _lower(point, first, made, (lower, upper)))):
             return _warranted(made._replace(search=searched))
         own.append(first)
+    # A robust loss bends at `scale`, from where on a residual is an outlier. If the data's uncertainty is
+    # not known, it is estimated by the median of |r|, which outliers hardly move; but the first fit was
+    # drawn towards them, so fit and estimate take turns.
     if loss != "linear" and not absolute:  # what an outlier is, the residuals tell, time and again
         best = _least(point, ways, start, **options)
         for _ in range(_SCALES):
             scale = _MAD * float(np.median(np.abs(best.fun))) or 1.0
             best = _least(point, ways, best.x, loss=loss, f_scale=scale, **options)
+    elif own and made.converged and not sums:
+        # Parameters that are not determined: the methods walk along a valley for thousands of steps. Only
+        # one that soon comes lower is followed to its end.
+        rough = {**options, **dict.fromkeys(tolerances, _ROUGH), "max_nfev": min(limit, _FEW)}
+        best = _least(point, ways, start, **rough)
+        lower_there = best.cost < (1 - _ROUGH) * own[0].cost
+        best = _least(point, ways, start, own, **options) if lower_there else own[0]
     else:
         best = _least(point, ways, start, own, loss=loss, **options)
 
     def least(begin: Array) -> Any:
-        return _least(point, ways[:1], begin, **options)
+        """Roughly, for only what comes much lower is looked at further."""
+        rough = {**options, **dict.fromkeys(tolerances, _ROUGH), "max_nfev": min(limit, _FEW)}
+        return _least(point, ways[:1], begin, **rough)
+
+    def finished(found: Any) -> Fit:
+        return described(_least(point, ways[:1], found.x, **options))
 
     made = described(best)
     made = made._replace(search=searched)
     if sums or loss != "linear":
         return _warranted(made)
+    # A method may stop on a saddle or in a curved valley. If a look around finds a lower point, there is
+    # one more fit from there; if that is no minimum either, it is reported as not converged.
     if lower_point := _lower(point, best, made, (lower, upper)):
         best = _least(point, ways, lower_point[0], **options)
         made = described(best)._replace(search=searched)
         if _lower(point, best, made, (lower, upper)):
             made = made._replace(converged=False)
     if made.undetermined or not made.converged:
-        made = _from_elsewhere(made, best.cost, described, start, (lower, upper), least)
+        made = _from_elsewhere(made, best.cost, finished, start, (lower, upper), least)
     return _warranted(made)
 
 
@@ -259,7 +287,7 @@ def _warranted(made: Fit) -> Fit:
 def _from_elsewhere(
     made: Fit,
     cost: float,
-    described: Callable[[Any], Fit],
+    finished: Callable[[Any], Fit],
     start: Array,
     bounds: tuple[Array, Array],
     least: Callable[[Array], Any],
@@ -272,10 +300,10 @@ def _from_elsewhere(
         except ValueError:
             continue
         if found.cost < _BETTER * cost:
-            other = described(found)
+            other = finished(found)
             if other.converged and not other.undetermined:
-                cost, made = found.cost, other._replace(begun=begin)
-        equals += abs(found.cost - cost) <= 1e-6 * cost
+                cost, made = other.chi2 / 2, other._replace(begun=begin)
+        equals += abs(found.cost - cost) <= _SAME * cost
         if equals > _EQUALS:  # `a*b*x` has none that is better
             break
     return made
@@ -283,6 +311,9 @@ def _from_elsewhere(
 
 def _other_starts(start: Array, lower: Array, upper: Array) -> Iterable[Array]:
     """Starts that are some powers of ten away."""
+    # Fixed seed: the same data give the same answer. A start of 0 has no size of its own, so it is ±1
+    # times the power of ten. What falls on a bound is moved to the middle of the bounds, since at a bound
+    # a derivative may vanish or not exist (`x**a` at 0).
     random = np.random.default_rng(0)
     for _ in range(_TRIES):
         powers = 10.0 ** random.uniform(-_DECADES, _DECADES, len(start))
@@ -305,6 +336,9 @@ def _lower(
     if not (made.converged and np.isfinite(spread).all() and np.isfinite(made.chi2)):
         return ()
     values, vectors = lapack.eigh(spread)
+    # The ellipsoid of one standard error: the sum of squares rises by the same along each of its axes,
+    # however correlated the parameters are. Steps along the axes of the parameters would leave it in
+    # narrow valleys.
     axes = (vectors * np.sqrt(np.maximum(values, 0.0))).T
     random = np.random.default_rng(0).normal(size=(4 * len(axes), len(axes))) @ axes
     for move in np.concatenate([*(far * axes for far in _PROBES), random]):
@@ -331,7 +365,10 @@ def _least(
         except ValueError:  # a method that lost itself
             if way == ways[-1] and not found:
                 raise
-    return min(found, key=lambda one: one.cost)
+    best = min(found, key=lambda one: one.cost)
+    # Of ends that differ by rounding our own: in `a*x + b*x` SciPy's have a and b of 1e11.
+    same = [one for one in own if one.cost <= best.cost * (1 + _ROUNDING)]
+    return same[0] if same else best
 
 
 def _described(
@@ -360,6 +397,10 @@ def _described(
     dof = rows - len(inside)
     chi2 = float(r @ r)
     if len(inside):
+        # Columns of length 1 first: then a small singular value means that parameters can replace each
+        # other, as in `a*b*x`, and not that one has a small unit. A parameter that has a share of more
+        # than 0.1 in a null direction is undetermined. The rest keeps its errors: in `a*b*x + c` c is
+        # known.
         inner = jac[:, inside] * np.sqrt(curvature)[:, None]
         lengths = np.sqrt((inner * inner).sum(0))
         lengths[~(lengths > 0)] = 1.0
@@ -371,11 +412,14 @@ def _described(
         root = (vt[~null] / s[~null, None]).T / lengths[:, None]
         spread = root @ root.T
         step = root @ (u[:, ~null].T @ (weight * r / np.sqrt(curvature)))
-        if loss[0] != "linear":  # Huber's covariance of an M-estimate: bread, meat, bread
+        if loss[0] != "linear":  # Huber's covariance of an M-estimate, the "sandwich"
             meat = jac[:, inside] * (weight * r)[:, None]
             spread = spread @ (meat.T @ meat) @ spread * (rows / max(dof, 1))
         elif not absolute:
             spread = spread * (chi2 / dof if dof > 0 else np.nan)
+        # Converged means that a further step of Gauss and Newton would be below a thousandth of the
+        # standard error: a tolerance in units of what the data can tell. Exact data have errors of 0;
+        # there a relative step counts.
         errors = np.sqrt(np.diagonal(spread))
         still = np.abs(step) <= _STEP * errors
         still |= np.abs(step) <= 1e-9 * np.abs(best.x[inside])

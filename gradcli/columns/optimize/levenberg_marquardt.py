@@ -54,6 +54,8 @@ def levenberg_marquardt(
     length, count, steps, done = float(np.linalg.norm(r)), 1, 0, False
     scale, radius = np.zeros(len(x)), 0.0
     while not done and count < limit and length > 0:
+        # J may have a million rows, and all that the step needs of it is R of J = QR and Q.T @ r: |J@p +
+        # r| and |R@p + Q.T@r| differ by what no step changes.
         small, along = _reduced(jacobian(x), r)
         steps += 1
         lengths = np.linalg.norm(small, axis=0)
@@ -74,11 +76,16 @@ def levenberg_marquardt(
             beyond = residuals(there)
             count += 1
             new = float(np.linalg.norm(beyond))
+            # Both relative to the sum of squares, so that they mean the same for data of any unit: what
+            # the step brought, and what the linear model promised. Their ratio says how far the model can
+            # be trusted.
             gained = 1 - (new / length) ** 2 if new < 10 * length else -1.0
             promised = (float((s * parts) @ (s * parts)) + 2 * shift * far**2) / length**2
             ratio = gained / promised if promised > 0 else 0.0
             if first:
                 radius = min(radius, far)
+            # Shrink where the model was wrong, grow where it was right or where its full step was inside
+            # anyway. In between the radius stays.
             if ratio <= _POOR:
                 radius = _shrunk(gained, promised - shift * far**2 / length**2) * min(
                     radius, 10 * far
@@ -111,6 +118,8 @@ def _shrunk(gained: float, slope: float) -> float:
 def _reduced(jac: Array, r: Array) -> tuple[Array, Array]:
     """(R, Q.T @ r) of the Jacobian's QR, by blocks of rows."""
     size = jac.shape[1]
+    # QR of blocks of rows, and then of their R's one below the other: the same R as of the whole (up to
+    # signs), and no copy of the Jacobian.
     blocks = [
         lapack.qr(np.column_stack([jac[k : k + _BLOCK], r[k : k + _BLOCK]]), "r")[1]
         for k in range(0, len(r), _BLOCK)

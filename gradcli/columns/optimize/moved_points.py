@@ -65,6 +65,9 @@ class MovedPoint:
 
         NaN where y is at a bound that nothing pushes it to.
         """
+        # For y**2 - a = 0 at y = 2, a = 4: ∂F/∂y = 4, ∂F/∂a = -1, so dy/da = 1/4. A held element does not
+        # move (its row and column are left out). By singular values: where ∂F/∂y is singular, as for y**2
+        # = a at 0, and the inputs push across what it can reach, the point moves infinitely fast.
         f, jac = self._values(self.point.y[None], self.point.inputs[None])
         held = self._held(self.point.y[None], f)[0]
         own, by = jac[0][:, : self.size], jac[0][:, self.size :]
@@ -98,6 +101,9 @@ class MovedPoint:
         low, high = self.point.low, self.point.high
         y = np.repeat(self.point.y[None], len(inputs), axis=0)
         f, jac = self._values(y, inputs)
+        # Newton's method for all rows of inputs at once. Each row has its own share of the step: a step
+        # that does not lessen the largest residual is taken again at a quarter, one that does may grow
+        # back to the full one. Rows that are done, or lost, take no further part.
         part = np.ones(len(y))
         done = np.zeros(len(y), bool)
         for _ in range(_STEPS):
@@ -137,6 +143,9 @@ class MovedPoint:
     def _step(self, y: Array, f: Array, jac: Array) -> tuple[Array, Array]:
         """(Newton's steps of what is free, which is held)."""
         held = self._held(y, f)
+        # A held element's equation becomes step = 0: its row and column are cleared and its diagonal is
+        # 1. So all rows of inputs have matrices of one size, whatever each of them holds, and are solved
+        # in one batch.
         own = np.array(jac[:, :, : self.size])
         own[np.broadcast_to(held[:, :, None] | held[:, None, :], own.shape)] = 0.0
         index = np.arange(self.size)

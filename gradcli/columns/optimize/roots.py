@@ -49,6 +49,8 @@ def root(system: Compiled, start: Array) -> Root:
             usage=False,
             hint="give as many equations: --no-grad NAME fixes a variable, minimize takes their squares",
         )
+    # The differences at the start give their own unit: equations of currents in 1e-9 A and of angles can
+    # stand side by side, and each is compared with its own size.
     scale = np.nan_to_num(np.abs(system.value(start)), nan=0.0, posinf=0.0)
     first = levenberg_marquardt(
         lambda x: np.nan_to_num(system.value(x), nan=_HUGE, posinf=_HUGE, neginf=-_HUGE),
@@ -109,6 +111,8 @@ def _newton(system: Compiled, x: Array, here: Array) -> tuple[Array, float]:
     jac = system.jacobian(x)
     if not np.isfinite(jac).all():
         return np.full(len(x), np.inf), np.inf
+    # The pseudo-inverse's step. Where the Jacobian is singular, as for (x - y, 2*x - 2*y), the shortest
+    # of all steps is taken; what stands across (`off`) shows equations that contradict each other.
     u, s, vt = lapack.svd(jac)
     kept = s > s.max(initial=0) * 1e-15
     along = u.T @ here
@@ -153,6 +157,8 @@ def all_roots(system: Compiled, low: float, high: float) -> Roots:
         if function is value or abs(value(at)) <= 1e-9 * max(abs(f[k]), abs(f[k + 1])):
             roots.append(float(at))
 
+    # Runs of exact zeros on the grid: a single one is a root, as 0 for x; a run is a plateau if the
+    # middle of its first piece is 0 as well (relu(x) is 0 for all x < 0). Its ends are found by halves.
     zero = np.concatenate([[False], f == 0, [False]])
     begins, ends = np.flatnonzero(zero[1:] & ~zero[:-1]), np.flatnonzero(zero[:-1] & ~zero[1:]) - 1
     roots, plateaus = [], []
@@ -165,6 +171,10 @@ def all_roots(system: Compiled, low: float, high: float) -> Roots:
         plateaus.append((first, last))
         roots += [first, last]
     with np.errstate(all="ignore"):
+        # Two kinds of roots. Where f changes its sign there is one, or a pole (tan) or a jump (sign),
+        # which `_meets` tells apart. A double root as that of (x - 1)**2 has no change of sign; its slope
+        # has, from towards zero to away from it, and the extremum that is found counts if the value there
+        # is nothing.
         crossing = np.flatnonzero(f[:-1] * f[1:] < 0)
         turning = np.flatnonzero((slope[:-1] * slope[1:] < 0) & (f[:-1] * f[1:] > 0))
     for k in crossing:

@@ -16,6 +16,7 @@ from gradcli.engine.registry.table import resolve
 from gradcli.language import as_tensor, parse, run
 from gradcli.language.equations import EQUATION, RELATIONS, all_sides, sides
 from gradcli.language.located_errors import LanguageError, error_at
+from gradcli.language.no_derivative import without_derivative
 from gradcli.language.program import Program
 from gradcli.torch import func
 
@@ -48,6 +49,8 @@ class Space:
 
         def function(x: Any) -> Any:
             value = run(program, {**self.fixed, **self.shaped(x)}, write=_silent).value
+            if (error := without_derivative(program, value, "minimum to look for")) is not None:
+                raise error
             if not isinstance(value, Tensor) or value.numel() != 1 or value.is_complex():
                 shape = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else repr(value)
                 raise _refused(program, f"the value must be one real number, but has {shape}")
@@ -193,6 +196,8 @@ class Compiled:
 
     def value_and_gradient(self, x: Array) -> tuple[float, Array]:
         """Of a scalar."""
+        # SciPy's methods and the callback ask at the same point several times. The last answer is kept,
+        # so that `evaluations` counts points and not questions.
         key = x.tobytes()
         if self._last is None or self._last[0] != key:
             self._last = (key, *self._computed(x))

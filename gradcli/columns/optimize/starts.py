@@ -41,12 +41,17 @@ def starts(at: At, start: Array, lower: Array, upper: Array, count: int) -> list
         r, jac = at(point)
         if not (np.isfinite(r).all() and np.isfinite(jac).all()):
             continue
+        # In a*exp(-b*x) + c only b is hard to guess. For each drawn b the best a and c follow by linear
+        # least squares, so a draw is judged by b alone. Without it, a good b with a bad a would be thrown
+        # away.
         if linear:
             inner = jac[:, linear]
             step = _least_squares(inner, -r)
             r = r + inner @ step
             point[linear] += step
         drawn.append((float(r @ r), point))
+    # Half of the starts are the best draws, which often lie in one valley. The other half are any draws,
+    # so that a narrow valley that no draw hit well has its chance.
     likely = sorted(range(len(drawn)), key=lambda k: drawn[k][0])[: count - count // 2]
     chance = [k for k in range(len(drawn)) if k not in likely][: count // 2]
     return [drawn[k][1] for k in (*likely, *chance)]
@@ -93,6 +98,9 @@ def _linear(at: At, start: Array, among: Array) -> list[int]:
     any of them."""
     _, first = at(start)
     found: list[int] = []
+    # Tried one by one, together with those found so far: in a*x + b*x a and b are linear together, in
+    # a*b*x each is alone, but not both at once. The Jacobian's columns of the tried ones must not change
+    # when all of them move by an odd amount (0.7, so that no symmetry hides a change).
     for k in among.tolist():
         tried = [*found, k]
         moved = start.copy()

@@ -72,6 +72,9 @@ def bounded_step(gradient: Array, hessian: Array, radius: float) -> tuple[Array,
     By Moré and Sorensen (1983): p = -(H + shift)^-1 g, with the least shift >= 0 for which H + shift has no
     negative eigenvalue and |p| <= radius.
     """
+    # Two cases end at once. If the Hessian is positive definite and its step is short, that is the step.
+    # Else the least value lies on the sphere, and the shift is found with |p| = radius. Newton's method
+    # is applied to 1/|p|, which is almost linear in the shift, where |p| itself has a pole.
     whole = _solved(gradient, hessian)
     if whole is not None and np.linalg.norm(whole[0]) <= radius:
         return whole[0], False
@@ -110,6 +113,9 @@ def _by_eigenvalues(
 ) -> tuple[Array, bool]:
     """The step where the matrix that is wanted is singular, next to its rounding errors."""
     rounding = len(values) * _EPS
+    # The hard case of Moré and Sorensen: the gradient has nothing along the most negative eigenvector, as
+    # for y**2 - x**2 at (0, 1). No shift makes the step long enough, so what is missing is taken along
+    # that eigenvector; both ways lower the value alike.
     along = np.where(np.abs(along) <= rounding * np.linalg.norm(along), 0.0, along)
     bends = values - min(values[0], 0.0)
     bends[bends <= rounding * np.abs(values).max()] = 0.0

@@ -36,7 +36,7 @@ _TASKS = 8  # for each core of the workers: none is idle for long, and Dask's ow
 _NEIGHBOURS = 16  # sums that a task combines; a power of two: the tree is that of two by two
 _KEPT = "distributed.nanny.pre-spawn-environ.MALLOC_{}_THRESHOLD_"
 _SETTINGS = {
-    "distributed.worker.profile.enabled": False,  # nobody looks at it
+    "distributed.worker.profile.enabled": False,  # its results are never read
     # Dask has a worker give every array's memory back at once: the next one's pages are cleared again,
     # which takes as long as the computation.
     _KEPT.format("TRIM"): 1 << 28,
@@ -71,6 +71,8 @@ def differences(ours: dict[str, str], theirs: dict[str, str], who: str) -> str |
 class Failed:
     """An error of a part, returned and not raised, so that Dask does not repeat the task."""
 
+    # Dask repeats a task whose worker died, and reports one that raised by its own traceback. A row that
+    # cannot be computed fails the same way on every worker, so its error travels as a result.
     def __init__(self, error: Exception) -> None:
         self.error = error
 
@@ -91,6 +93,9 @@ class _Turn:
     def of(self, dtype: str) -> Iterator[None]:
         """Wait for the turn of this dtype, and hold it."""
         with self.free:
+            # The default dtype of the process decides what a literal is. Works of float32 and float64 may
+            # be at the same worker, so tasks of one dtype run together and those of another wait until
+            # all are done.
             while self.count and self.dtype != dtype:
                 self.free.wait()
             self.dtype, self.count = dtype, self.count + 1
@@ -177,12 +182,16 @@ def _mapped(
 
     if (failed := _checked(ours)) is not None:
         return failed
+    # A job counts bad rows and narrows its columns, so each task needs one of its own.
     job = pickle.loads(pickle.dumps(job))  # tasks of one worker share what they are given
     try:
         with _turn.of(job.dtype):
             before = random.snapshot()
             made = (job.run(batch, form) for batch in part.batches(job.narrow()))
             _write(path, form, ([c for c in columns if c[0] not in folders] for columns in made))
+            # Row 1000 gets the 1000th draw when one process maps the table. A worker that begins there
+            # cannot know how many draws were made before, so the result would depend on the number of
+            # workers.
             if random.rewind(before):
                 raise _refused(
                     "the program draws random numbers, row after row: workers cannot share them",
@@ -195,6 +204,8 @@ def _mapped(
 
 def _write(path: str, form: str, batches: Iterator[Any]) -> None:
     """Write a file of Arrow's under a temporary name and rename it when it is complete."""
+    # Two workers may write the same part, if Dask takes one for dead that is only slow. Each writes its
+    # own file, and the last rename wins; both have the same bytes.
     temporary = f"{path}.{os.getpid()}.{threading.get_ident()}"
     try:
         with open(temporary, "wb") as stream:
@@ -224,6 +235,7 @@ def _reached(address: str) -> None:
     from distributed.comm.addressing import get_address_host_port, parse_address
 
     try:
+        # Dask's client repeats a refused connection until its timeout. A plain socket tells at once.
         if "://" not in address:
             raise ValueError("an address begins with tcp:// or the like")
         if parse_address(address)[0] not in ("tcp", "tls"):
@@ -237,15 +249,19 @@ def _reached(address: str) -> None:
 def _ending_with_this_process() -> Iterator[None]:
     """Processes started inside ignore Ctrl-C, end with this one, and print nothing about that.
 
-    A signal that a thread does not take it does not take in the processes that it and its threads start.
-    What is watched for who forgets it (multiprocessing's semaphores) is cleared away without a warning.
+    A process that is started inherits the signals that its parent's thread has blocked.
+    multiprocessing's resource tracker clears semaphores that were left, without its warning.
     """
     import signal
     from multiprocessing import resource_tracker
 
+    # A blocked signal stays blocked in the processes that are started meanwhile. So a Ctrl-C reaches this
+    # process alone, which then closes the workers. Otherwise every worker would print its own traceback.
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    # multiprocessing's resource tracker warns of semaphores that were left when processes are killed. It
+    # is a process of its own that reads its filters when it starts, so it is started here, with a filter.
     before = os.environ.get("PYTHONWARNINGS")
     quiet = "ignore::UserWarning:multiprocessing.resource_tracker"
     os.environ["PYTHONWARNINGS"] = quiet if not before else f"{before},{quiet}"
@@ -275,7 +291,7 @@ class Cluster:
             raise _refused("--workers and --cluster need dask and distributed", EXTRA) from None
         import logging
 
-        for name in list(logging.root.manager.loggerDict):  # what they have to say is said here
+        for name in list(logging.root.manager.loggerDict):  # their failures become our own messages
             if name.startswith(("distributed", "tornado", "asyncio")):
                 logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         self.versions = versions()
@@ -375,6 +391,8 @@ class Cluster:
     def sums(self, work: Work, number: int, values: Values, parts: list[Part], told: Told) -> Any:
         """The sums of all parts in a pass: a tree of tasks, with the bits of `Tree`."""
         size = 1
+        # A power of two of parts makes a task, and a power of two of sums is combined by one: these are
+        # subtrees of the tree that adds two by two, so the bits are the same for any number of workers.
         while len(parts) >= 2 * size * _TASKS * self.cores:
             size *= 2
         placed = [self._placed(part) for part in parts]
@@ -442,6 +460,8 @@ class Cluster:
                 raise found.error
             counted.add(found)
         there = {os.path.join(place, name) for place, _, names in os.walk(folder) for name in names}
+        # Only complete parts have their final names, so whatever else is there is left from a dead
+        # worker.
         for path in there - set(paths):  # of a worker that died while it wrote
             os.unlink(path)
         return counted
@@ -463,6 +483,9 @@ class Cluster:
         rows: of each item, to be told when it is done.
         """
         shared = {
+            # Given as an argument, the work would be pickled into each of thousands of tasks. As a future
+            # it is sent once to each worker. `pure=False`: Dask must not take two works for one by their
+            # hash.
             name: self._sent(value) if name == "work" else self._submit(_load, value)
             for name, value in given.items()
         }
@@ -486,6 +509,9 @@ class Cluster:
         from concurrent.futures import CancelledError
 
         again = "when it runs again, repeat the command"
+        # `result()` without a timeout would wait for ever if the workers are gone, because the scheduler
+        # waits for new ones. So the wait is in pieces, and after each the scheduler is asked whether
+        # somebody is left.
         while True:
             try:
                 return future.result(timeout=_WAIT)
@@ -499,7 +525,7 @@ class Cluster:
                     "every worker that was given a part of the table died",
                     "most often its memory is too small: write smaller row groups",
                 ) from None
-            try:  # it takes long: does anybody work?
+            try:  # it takes long: are there workers at all?
                 self.client.wait_for_workers(1, timeout=_WAIT)
             except TimeoutError:
                 raise _refused("no worker is left", again) from None

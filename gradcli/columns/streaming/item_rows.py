@@ -57,6 +57,8 @@ class ItemRows:
         values: dict[str, Any] = {}
         gradients: dict[str, Any] = {}
         refused: dict[int, Exception] = {}
+        # A reverse pass gives the gradients of one number, so each item of the tuple is a run of its own,
+        # from the same random numbers.
         for name, run in self.rows.items():
             random.rewind(begin)
             found = run(batch, rows)

@@ -56,6 +56,9 @@ class LazyProgram(NumpyProgram):
         self.options = options
         self.worded = True
         self.count = 0
+        # A loop of a million steps must not keep what it has forgotten. What the program no longer holds,
+        # no tensor holds either; only weak references are kept here, and a pass computes what is still
+        # alive.
         self.operations: Any = weakref.WeakSet()  # those that share memory with the program
         self.alive: Any = weakref.WeakValueDictionary()
         self.pending: Any = weakref.WeakSet()  # numbers that are not known yet
@@ -83,6 +86,11 @@ class LazyProgram(NumpyProgram):
 
     def put(self, *args: Any, **options: Any) -> Operation:
         """The operation of a call; a constant where nothing of it waits for a pass."""
+        # Three kinds of calls. If all operands are known numbers, the result is computed now. If it
+        # depends on the rows, it is recorded. A sum over the rows is recorded as a number that waits
+        # (`pending`); once rows are computed with such a number, as in `w = w - lr*w.grad; loss =
+        # sum((x*w - y)**2)`, that needs a pass of its own, so the pass is made here, together with
+        # everything else that waits.
         before = self.count
         op = super().put(*args, **options)
         if op.index < before or op.kind == "constant":
@@ -115,6 +123,8 @@ class LazyProgram(NumpyProgram):
         self._known.clear()
         self._kept.clear()  # what the program has forgotten is gone
         wanted = sorted(self.pending, key=lambda o: o.index)
+        # The key of a pass: its calls, with operands by their places, without the numbers. Step 2 of a
+        # loop has other numbers and the same calls, so it takes the plan of step 1 with new `given`.
         order = live(wanted)
         values, key = [], []
         places = {o.index: k for k, o in enumerate(order)}
@@ -132,6 +142,8 @@ class LazyProgram(NumpyProgram):
         work.between(found, len(work.partition.passes))
         for o in wanted:
             self._known_now(o, found[places[o.index]])
+        # The tables are by index and do not keep operations alive; entries of dead ones would grow with
+        # the loop.
         for of in (self.cut.wide, self.cut.totals, self.cut.level, self.cut.picked):
             for index in [i for i in of if i not in self.alive]:
                 del of[index]
@@ -155,6 +167,8 @@ class _LazyWork(Work):
         columns = {o.name: of.columns[o.name] for o in order if o.name}
         super().__init__((_LazyWork, ()), of.table, columns, {}, of.rows, wrt=None, **of.options)
         self.given: Values = {}
+        # The plan outlives the operations that it was made from (they turn into constants, `_known_now`),
+        # so it has copies, numbered by their places in the key.
         copies: dict[int, Operation] = {}
         meaning = lambda o: copies[o.index]  # noqa: E731
         for place, o in enumerate(order):

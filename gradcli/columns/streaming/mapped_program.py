@@ -75,6 +75,8 @@ class Rows:
         """The values and gradients of the rows of a batch: arrays by name, rows first."""
         if not rows:
             return Results({}, {}, {})
+        # A plan holds for one shape and dtype of a row. A column may become one of floats in a later
+        # batch, when the first decimal point comes.
         key = tuple((name, a.shape[1:], a.dtype.char) for name, a in batch.items())
         run = self._plans.get(key)
         if run is None:
@@ -101,6 +103,8 @@ class Rows:
     def _planned(self, first: Arrays) -> Callable[[Arrays, int], Results]:
         variables = {**self.shared, **first}
         met: list[Any] = []
+        # Looking for kinks costs a second run. Which primitives the program calls is known from the
+        # trace, and most programs call none that has a kink.
         watching.append(lambda primitive, operands, results: met.append(primitive))
         try:
             found = trace_numpy(
@@ -161,6 +165,9 @@ class Rows:
 
     def _row_by_row(self, batch: Arrays, rows: int, error: BaseException) -> Results:
         """Run the rows of a batch with an error on the tape; if no row fails, all later ones too."""
+        # An error of a mapped batch does not say which row it is of. The tape does. If no row fails, the
+        # error was the map's (it cannot do what the tape can, as branch on a value), and trying it for
+        # every batch would double the time: from then on rows run alone.
         found = self._on_the_tape(batch, rows)
         if not found.refused:
             self.alone = self._reason or str(getattr(error, "message", error)).partition("\n")[0]
@@ -185,6 +192,7 @@ class Rows:
                         raise errors.NoTensorError(kind_of(value))
                     value.backward()
             except (*OPERATION_ERRORS, LanguageError) as error:
+                # Rows behind the first error are not computed: the command stops there anyway.
                 if self.stops:
                     refused.update(dict.fromkeys(range(row, rows), error))
                     break
@@ -226,6 +234,8 @@ def _together(found: NumpyTracer, shared: Arrays) -> Callable[[Arrays, int], Res
     names = [name for name, g in found.gradients.items() if g is not None]
 
     def together(batch: Arrays, rows: int) -> Results:
+        # Every call is elementwise and of scalars, so a column in place of a number gives the column of
+        # results. No batching rule is needed, and the bits are those of NumPy's ufuncs on arrays.
         value, *grads = run(*[batch[n] if n in batch else shared[n] for n in found.inputs])
         gradients = {name: np.zeros(rows, np.asarray(value).dtype) for name in found.gradients}
         for name, grad in zip(names, grads, strict=True):

@@ -121,6 +121,8 @@ def _bends(run: Run, inputs: Inputs, first: Array, values: Array) -> Array:
         return ~(first > 0) | ~np.isfinite(first)
     parts = np.ones((1, 1))
     if k > 1:
+        # With equal parts the bends of x*x - y*y would cancel at equal uncertainties. 2.4 radians is near
+        # the golden angle: parts of neighbours differ, in another way each time.
         parts = 0.6 + 0.4 * np.cos(np.outer([1.0, 2.0], np.arange(k) * 2.4))
     most = np.zeros(len(values))
     for part in parts:
@@ -128,6 +130,9 @@ def _bends(run: Run, inputs: Inputs, first: Array, values: Array) -> Array:
         up, down = (run(inputs.x + side * shift, None) for side in (1, -1))
         with np.errstate(all="ignore"):
             most = np.maximum(most, np.abs((up + down) / 2 - values))
+    # Most rows stop here, after four runs. The factor is generous: a move of all inputs by 0.2 to 1 of
+    # their uncertainties shows a bend only partly, and a row that is looked at in vain costs time, not
+    # truth.
     return ~(most * 4 * (k + 1) < first) | ~np.isfinite(first)
 
 
@@ -144,11 +149,16 @@ def _looked(run: Run, inputs: Inputs, look: Array, here: Array, made: Spreads) -
     matrix[:, one, other] = matrix[:, other, one] = mixed
     matrix[:, np.arange(k), np.arange(k)] = 2 * bends
     related = some.correlations()
+    # In units of the uncertainties Σ becomes the matrix R of correlations and H the second derivatives
+    # over one standard deviation: u² = ½ tr((HR)²), of which row i of the sum is what input i adds. The
+    # mean moves by ½ tr(HR). For x² at 0 ± 10: H = 2*10², u = sqrt(2)*100, mean 100.
     product = matrix if related is None else matrix @ related
     parts = (product * product.swapaxes(1, 2)).sum(2) / 2
     second = np.sqrt(np.maximum(parts.sum(1), 0.0))
     unknown = lost | ~np.isfinite(first)
     more = unknown | ((second >= first) & (second > _ROUNDING * np.abs(here)))
+    # The second order is trusted where half the step gives a quarter of the bend, as for a parabola.
+    # Elsewhere (|x|, sqrt(x) at 0, exp over several deviations) there are draws.
     parabola = ~unknown & (rest <= _PARABOLA * np.abs(bends).max(1, initial=0.0)) & (k <= _PAIRS)
     by_second = more & parabola
     there = look[by_second]
@@ -170,6 +180,8 @@ def _second_derivatives(
     one, other = np.triu_indices(k, 1) if k <= _PAIRS else (np.zeros(0, int),) * 2
     unit = np.eye(k)
     a, b = unit[one], unit[other]
+    # Differences over one standard deviation on purpose, not small ones: how the value bends within the
+    # uncertainty is what counts, and a kink beside the point is within it.
     shifts = np.concatenate([unit, -unit, unit / 2, -unit / 2, a + b, a - b, b - a, -a - b])
     found = np.empty((len(look), len(shifts)))
     step = max(_AT_ONCE // len(shifts), 1)
@@ -197,6 +209,8 @@ def _sampled(run: Run, inputs: Inputs, rows: Array, made: Spreads) -> Spreads:
     k = len(inputs.x)
     draws = made.draws
     if draws == DRAWS:
+        # A table of a million rows that bend gets fewer draws for each. The same normal numbers serve all
+        # rows, so that equal rows have equal results.
         draws = max(_FEWEST, min(DRAWS, _ALL_DRAWS // len(rows)))
     normal = np.random.default_rng(0).normal(size=(draws, k)).T
     some = inputs.taken(rows)

@@ -43,6 +43,7 @@ class RowFormula:
             found = language.run(program, {**loaded, **values}, write=lambda text: None).value
             return list(found) if isinstance(found, tuple | list) else found
 
+        # `Rows` counts rows by its columns. A formula without one gets a column that nothing reads.
         if not columns:  # a constant, which is the same in every row
             columns = {"": np.zeros(rows)}
             found = Rows(lambda **_: row(), {}, (), True)(columns, rows)

@@ -46,7 +46,7 @@ _ELEMENT = re.compile(
     r"(?:_[0-9]+|\[[0-9, ]+\])*"
 )  # what stands behind the name of an array's elements
 _INTEGER = re.compile(r"\s*(?:0|-?[1-9][0-9]{0,300})\s*")
-_LABEL = re.compile(r"\s*[-+]?0[0-9]+\s*")  # 007 is not a number, but somebody's name
+_LABEL = re.compile(r"\s*[-+]?0[0-9]+\s*")  # 007 is a code, not a number
 _EXACT = 1 << 53  # the integers up to it are floats
 TYPED = ("jsonl", "parquet", "feather", "npy")  # formats in which a column of numbers is no text
 
@@ -216,6 +216,7 @@ class RowJob:
             for index in items.values():
                 if isinstance(index, int):
                     _check(table, index, read.numbers(index), signed, read.bad)
+        # A row that is bad is not also "left out": it is counted and reported once, as bad.
         bad, skipped = read.bad, read.skipped
         skipped[list(bad)] = False
         self._refuse(table, bad)
@@ -230,6 +231,9 @@ class RowJob:
         batch = {n: a[there] for n, a in batch.items()}
         batch |= {n: whole_numbers(n, batch[n]) for n in self.indices if n in batch}
         before = random.snapshot()
+        # The value and its further derivatives are runs of their own. Each of them starts from the same
+        # random numbers, so that `x.grad2` is the derivative of the value that stands beside it
+        # (`dropout(x)` drops alike).
         results = self._rows()(batch, len(places))
         along = {direction(n): a[there] for n, a in along.items()}
         further = self._further(results, batch, along, len(places), before)
@@ -245,6 +249,9 @@ class RowJob:
             self._count_not_finite(table, columns, batch, places)
         self._refuse(table, bad)
         self._count(table, bad, missing)
+        # Three sets of rows: all rows of the batch; `there`, which are computed; `keep`, which are
+        # written. With `--bad-rows nan` a bad row is written and not computed, so results have to be put
+        # at their places.
         keep = ~skipped
         if self.bad_rows == "skip":
             keep[list(bad)] = False
@@ -264,6 +271,7 @@ class RowJob:
 
     def _placed(self, array: Any, places: Any, keep: Any, bad: Mapping[int, Exception]) -> Any:
         """The numbers of the rows that were computed, at the places of these rows among all that are kept."""
+        # An integer has no NaN. A column of integers becomes one of floats only where a bad row is kept.
         typed = array.dtype.kind in "fc" or self.bad_rows == "skip" or not bad
         kind = array.dtype if typed else np.dtype(np.float64)
         placed = np.full(len(keep), np.nan if kind.kind in "fc" else 0, kind)
@@ -302,6 +310,8 @@ class RowJob:
 
     def _named(self, passed: list[Column], made: list[Column]) -> list[Column]:
         """The columns as they are to be called; a name means what was computed before the table's own."""
+        # `--as value=y` renames what was computed. If the table has a column `value` of its own, that
+        # keeps its name.
         own = {name for name, _ in made}
         known = dict.fromkeys(name for name, _ in (*passed, *made))
         for name in self.renamed:
@@ -346,6 +356,8 @@ class RowJob:
 
     def narrow(self) -> list[str]:
         """Restrict the job to the columns that it needs; return the names of those that are read."""
+        # A worker reads its part with these columns alone, so places are counted anew among them: of a
+        # table of 100 columns that needs the third and the tenth, these become 0 and 1.
         needed = sorted({*self._read(), *(i for found in self.columns.values() for i in found)})
         self._renumber({old: new for new, old in enumerate(needed)})
         self.names = [self.names[i] for i in needed]
@@ -375,6 +387,8 @@ class RowJob:
         array, gone = found.numbers, found.gone
         for row, problem in found.problems.items():
             bad.setdefault(row, problem)
+        # `1.2±0.1` in some cells of a column and `1.2` in others: a missing uncertainty is not 0. The
+        # first rows decide what the column is, and what differs from them is a bad row.
         if (found.spread is not None) is not (index in self.spread):
             words = "this number has an uncertainty, and its column has none"
             if found.spread is None:
@@ -484,6 +498,8 @@ class RowJob:
                 results.refused.setdefault(int(row), uncertainty_law.too_strong())
             total = uncertainty_law.total(squares)
             beyond = None
+            # Only a single number has a second order here. Of a vector each element would need passes of
+            # its own.
             if list(results.values) == [""] and rows:
                 beyond = self._beyond(batch, errors, covariances, total, np.asarray(values[""]))
             found.append(("value.uncertainty", total if beyond is None else beyond.errors))
@@ -524,6 +540,8 @@ class RowJob:
                 found[name] = heads[name]
                 continue
             for head, path in {**heads, **parts}.items():
+                # A column is an element of a known one if only indices follow its name: `x.grad[0]` is,
+                # `x.grade` is not.
                 rest = name.removeprefix(head)
                 if rest != name and _ELEMENT.fullmatch(rest):
                     found[name] = (*path, *map(int, re.findall("[0-9]+", rest)))
@@ -607,6 +625,9 @@ class RowJob:
         """
         if not table.is_written(index):
             return table.cells(index)
+        # In CSV `007` and `1.50` are passed on as they are written. A typed format has to choose, and the
+        # first batch chooses for all, since a column has one type. What would lose digits (an integer
+        # above 2**53 in a column of floats) is refused with its row and not rounded.
         self.settle(table, form, [index])
         kind = self.kinds[index]
         if kind == "text":
@@ -718,6 +739,7 @@ class RowJob:
         self, table: Table, columns: list[Column], batch: Mapping[str, Any], places: Any
     ) -> None:
         """Count the rows whose numbers are finite and whose results are not."""
+        # Only rows whose inputs are finite: NaN from NaN is no news, 1/0 is.
         odd = [(name, array, wrong) for name, array, wrong in _not_finite(columns) if wrong.any()]
         if not odd:
             return
@@ -773,6 +795,9 @@ _LEAVE = "leave the column out by --keep-columns, or write CSV, which takes it a
 
 def _kind(table: Table, index: int, cells: Sequence[str], form: str) -> str:
     """The type of a text column by its first rows: number, integer or text."""
+    # Codes such as 007 and cells with uncertainties stay text, since a number would lose what they say.
+    # Integers beyond 2**53 are no floats; if all cells are integers of 64 bits, the column is one of
+    # integers.
     there = [cell for cell in cells if not is_missing(cell)]
     found = table.readable(index)
     if not there or any(map(_LABEL.fullmatch, there)) or found.problems or found.spread is not None:

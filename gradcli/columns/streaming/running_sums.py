@@ -123,6 +123,8 @@ class Work:
         try:
             return self._attempt(function, variables, wrt)
         except NoPasses as error:
+            # Errors of the backward pass have no place in the text. If the program alone can be traced,
+            # it was the backward pass, and the node that it was at has the place of its forward call.
             if wrt and error.span is None:  # perhaps of an operation that has a place
                 self._attempt(function, variables, frozenset())
                 error.span = self._place_in_pass(function, variables, wrt)
@@ -154,6 +156,8 @@ class Work:
 
     def _placed(self, failed: Failed) -> Exception:
         """What to raise for an operation that failed: its error, with its place in the program."""
+        # Compiled operations know no source. The trace is made once more, and told to raise the error at
+        # operation `index`: then the interpreter adds line and caret as for any other error.
         stop = failed.index, failed.error
         try:
             self._recorded(*self._source(), frozenset(self.wrt or ()), stop)
@@ -222,6 +226,8 @@ class Work:
     ) -> Iterator[tuple[list[Any], list[Any]]]:
         """For each batch of a part: (its sums, the rows of the outputs that have rows)."""
         partition, inputs = self.partition, self.trace.inputs
+        # Each pass reads only the columns that it needs: of `sum((y - mean(y))*x)` the first pass reads y
+        # alone.
         read = {o.index for o in partition.wanted(number)}
         wanted = {n: c for n, c in self.columns.items() if inputs[n].index in read}
         # `skip` leaves out the rows that lack a number in any column, wanted in this pass or not.
@@ -263,6 +269,8 @@ class Work:
         partition = self.partition
         total = Tree(self.combine(number))
         pieces = []
+        # Batches are as long as whoever wrote the file made them. A batch is computed in blocks that fit
+        # into the cache.
         for at in range(0, m, partition.block):
             end = min(at + partition.block, m)
             some = {index: array[at:end] for index, array in given.items()}
@@ -325,6 +333,8 @@ class Work:
 
 def _may_fail(value: Operation, outputs: Sequence[Operation]) -> bool:
     """Whether numbers may make the value an error that the outputs alone would not show."""
+    # The gradient of `sum(a*x) + cholesky(A)[0, 0]` by x needs no Cholesky factor, but where A is not
+    # positive definite the program fails, so the value has to be computed although nobody asked for it.
     shown = {o.index for o in live(outputs)}
     return any(
         o.function is with_value_check or type(o.function) is PrimitiveCall
@@ -358,6 +368,8 @@ def expression(
         for name in moved:
             given[name] = given[name] + given.pop(shift(name))
         result = language.run(program, {**fixed, **given})
+        # A variable that the program makes (`w = zeros(3, requires_grad=True)`) would have a gradient
+        # that nobody can read after a pass: the tape would have it.
         for name, value in result.names.items():
             if name in given or not isinstance(value, Tensor):
                 continue
@@ -372,6 +384,8 @@ def expression(
     def pushed(**given: Any) -> Any:
         for name in directions:
             at, word = given[name], direction(name)
+            # One number as a direction means the same for all rows; as an array it would be as long as
+            # the table.
             if given[word].shape != at.shape:
                 given[word] = given[word].expand(at.shape)
         return along(**given)

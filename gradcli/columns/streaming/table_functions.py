@@ -61,10 +61,15 @@ class CompiledFunction(plan.CompiledFunction):
         make = functools.partial(
             self._job, columns or {}, keep, wrt, missing, bad_rows, dict(shared)
         )
+        # Frames of Dask and pandas are told by what they can do, so that neither has to be imported. Dask
+        # asks for an example of the result (`meta`): the function is run on its empty example of a
+        # partition.
         if hasattr(table, "map_partitions") and hasattr(table, "_meta"):
             job = make(list(table._meta.columns))
             meta = _frame(job, table._meta)
             return table.map_partitions(functools.partial(_frame, job), meta=meta)
+        # What is lazy stays lazy: a dataset of 100 GB gives a reader. Its schema has to be known before
+        # the first batch is asked for, so one batch is mapped at once.
         lazy = hasattr(table, "scanner") or isinstance(table, arrow.RecordBatchReader)
         reader = _reader(arrow, table)
         job = make(reader.schema.names)
@@ -192,6 +197,8 @@ def _mapped(arrow: Any, job: RowJob, reader: Any) -> Iterator[Any]:
             arrays = [
                 a.combine_chunks() if isinstance(a, arrow.ChunkedArray) else a for a in arrays
             ]
+            # The first batch fixes the types. A later batch may have a narrower one (a column without
+            # missing cells), and is cast; Arrow refuses batches of different schemas in one table.
             if schema is None:
                 fields = [arrow.field(n, a.type) for (n, _), a in zip(columns, arrays, strict=True)]
                 schema = arrow.schema(fields)
@@ -211,6 +218,8 @@ def _or_empty(arrow: Any, reader: Any) -> Iterator[Any]:
             some = True
             yield batch
     if not some:
+        # A table without rows still has columns: one empty batch gives the job its shapes and the result
+        # its names.
         arrays = [arrow.array([], field.type) for field in reader.schema]
         yield arrow.RecordBatch.from_arrays(arrays, schema=reader.schema)
 

@@ -48,6 +48,9 @@ def without_texts(source: str) -> tuple[str, dict[str, Test]]:
     program = parse(source)
     tests: dict[Test, str] = {}
     pieces: list[tuple[int, int, str]] = []
+    # Numbers are all that programs of columns know. `site == 'A' | site != 'B'` becomes `(text_0_ == 1) |
+    # (text_1_ == 0)`, where text_0_ is a column of answers. Pieces are put in from the end of the text,
+    # so that places before them stay right.
     for row, kind in enumerate(program.kinds):
         if kind not in _NO_PLACE_OF_TEXTS:
             continue

@@ -49,6 +49,8 @@ def squares(
         if a is None or b is None:
             found[f"{one},{other}"] = zero
         else:
+            # Every pair stands once in `covariances`, and twice in the sum of the law: for i, j and for
+            # j, i.
             a, b = _facing(a, b, covariance)
             found[f"{one},{other}"] = summed(2 * a * b * covariance)
     return found
@@ -57,6 +59,9 @@ def squares(
 def _facing(one: Any, other: Any, covariance: Any) -> tuple[Any, Any]:
     """Two arrays such that their product has what a covariance belongs to at every place."""
     one, other = np.asarray(one), np.asarray(other)
+    # A covariance of vectors of 3 and 3 elements may be (3,), of elements at the same place, or (3, 3),
+    # of all pairs. For the latter the arrays stand as a column and a row, so that their product is a
+    # matrix as well.
     columns, rows = one.reshape(len(one), -1, 1), other.reshape(len(other), 1, -1)
     if covariance.shape[1:] == (columns.shape[1], rows.shape[2]):
         return columns, rows
@@ -100,6 +105,7 @@ def with_second_order(
     found, start = dict(parts), 0
     if beyond is None:
         return found
+    # Where a gradient is infinite (sqrt at 0), shares would be ∞/∞. The infinite inputs share everything.
     infinite = np.any([~np.isfinite(s) for s in parts.values()], axis=0)
     for name, square in parts.items():  # what is infinite is all of it
         found[name] = np.where(infinite, np.where(np.isfinite(square), 0.0, 1.0), square)

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from typing import TypeVar
 
+    from gradcli.engine.system.dtypes import Array
+
     F = TypeVar("F", bound=Callable[..., Any])
 
 # How many transforms of `func` (grad, vjp, jvp, vmap ...) are open, nested in each other.
@@ -44,7 +46,7 @@ class TraceHooks(Protocol):
     def run(self, primitive: Any, operands: list[Any]) -> Any:
         """Run a primitive on arrays and options, as rules and kernels call it; returns arrays."""
 
-    def memory(self, array: Any) -> Any:
+    def memory(self, array: Array) -> Any:
         """The array as memory that tensors can share and write in place."""
 
     def draw(self) -> None:
@@ -81,10 +83,11 @@ class State:
         )
         self.ordinary = True  # nothing is unusual, but that a rule may be running
         self.silent = False  # nothing is unusual, but that gradients are not recorded
+        self.mapped = False  # nothing is unusual, but that operands may be batched, or not recorded
 
     def settle(self) -> None:
         """Work out the fields that follow from the others."""
-        plain = not (
+        quiet = not (
             self.inference
             or self.anomaly
             or self.pack
@@ -92,9 +95,9 @@ class State:
             or self.observer
             or self.before_write
             or self.recorder
-            or self.levels
-            or self.batched
         )
+        self.mapped = quiet and bool(self.levels or self.batched)
+        plain = quiet and not self.mapped
         self.ordinary = plain and self.enabled
         self.silent = plain and not self.enabled and not self.rules
 
@@ -141,6 +144,20 @@ def restore(state: State | None) -> None:
     if state is not None and state.inference and not inference_used:
         inference_used.append(None)
     local.state = state
+
+
+_RULES = State()
+_RULES.rules = True
+
+
+def run_rules(enabled: bool, batched: bool) -> State | None:
+    """As `change(enabled=enabled, rules=True, batched=batched)`."""
+    before = local.state
+    plain = before is None or before.ordinary or before.silent
+    if not (enabled and plain and not batched):
+        return change(enabled=enabled, rules=True, batched=batched)
+    restore(_RULES)
+    return before
 
 
 class changed:
@@ -209,12 +226,12 @@ class Mode:
 
         return call  # type: ignore[return-value]
 
-    def _call(self, function: Any, args: Any, kwargs: Any) -> Any:
+    def _call(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         with self.clone():
             return function(*args, **kwargs)
 
 
-def _decorate_generator(mode: Callable[[], Mode], function: Any) -> Any:
+def _decorate_generator(mode: Callable[[], Mode], function: Callable[..., Any]) -> Any:
     """Decorate a generator: the mode holds while it runs, not while its caller does."""
 
     @functools.wraps(function)
@@ -245,14 +262,14 @@ def _decorate_generator(mode: Callable[[], Mode], function: Any) -> Any:
 class _NoArgumentMode(Mode):
     """A mode that decorates with or without a call: `@no_grad` and `@no_grad()`."""
 
-    def __new__(cls, function: Any = None) -> Any:
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
         if function is None:
             return super().__new__(cls)
         mode = super().__new__(cls)
         mode.__init__()  # type: ignore[misc]
         return mode(function)
 
-    def __init__(self, function: Any = None) -> None:
+    def __init__(self, function: Callable[..., Any] | None = None) -> None:
         super().__init__()
 
 

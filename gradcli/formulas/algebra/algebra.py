@@ -664,20 +664,32 @@ def is_truth(expression: Expression) -> bool:
         return _kind(expression) == "b"
     if expression.op == "array":
         return bool(expression.data.dtype.kind == "b")
-    if expression.op != "call":
-        return False
-    (word, options), args = expression.data, expression.args
-    if word in _BITS:
-        return any(map(is_truth, args)) and all(is_truth(a) or a in (zero, one) for a in args)
-    if word in _JOINED:
-        return all(map(is_truth, args))
-    if word == "where":
-        return is_truth(args[1]) and is_truth(args[2])
-    if word == "to":
-        return bool(options[0][1] is boolean)
-    if word == "select" and is_call(args[0], *_ORDERED):
-        return options[1][1] == 0 and is_truth(args[0].args[0])
-    return word in TRUTHS or (word in _MOVED | _WRITTEN and is_truth(args[0]))
+    rule = _TRUE_IF.get(expression.data[0]) if expression.op == "call" else None
+    return rule is not None and rule(expression.args, expression.data[1])
+
+
+def _of_bits(args: Sequence[Expression], options: Any) -> bool:
+    return any(map(is_truth, args)) and all(is_truth(a) or a in (zero, one) for a in args)
+
+
+def _selected(args: Sequence[Expression], options: Any) -> bool:
+    """An element; or the first of two results, `sort(mask)[0]`, of which the second are places."""
+    own = args[0]
+    if is_call(own, *_ORDERED):
+        return options[1][1] == 0 and is_truth(own.args[0])
+    return is_truth(own)
+
+
+# By function, when its result is boolean; a function that is not here gives numbers.
+_TRUE_IF: dict[str, Callable[[Sequence[Expression], Any], bool]] = {
+    **dict.fromkeys(_MOVED | _WRITTEN, lambda args, options: is_truth(args[0])),
+    **dict.fromkeys(TRUTHS, lambda args, options: True),
+    **dict.fromkeys(_JOINED, lambda args, options: all(map(is_truth, args))),
+    **dict.fromkeys(_BITS, _of_bits),
+    "where": lambda args, options: is_truth(args[1]) and is_truth(args[2]),
+    "to": lambda args, options: bool(options[0][1] is boolean),
+    "select": _selected,
+}
 
 
 def counted(expression: Expression) -> Expression:
@@ -740,25 +752,36 @@ def floating(expression: Expression) -> Expression:
     expression = counted(expression)
     if not is_integral(expression) or value_of(expression) is not None:
         return expression
-    args, shape = expression.args, expression.shape
     if expression.op == "array":
         return array(expression.data.astype(float))
-    if is_call(expression, "where"):
-        condition, a, b = args
-        made = floating(b) if value_of(b) is None else call("float", [b], ())
-        return call("where", [condition, a, made], shape)
-    if is_call(expression, "tensor"):
-        return call("tensor", [_as_float(args[0])], shape)
+    if expression.op == "call":
+        (word, options), args = expression.data, expression.args
+        if (found := FLOATS.find(word, args, expression)) is not None:
+            return found  # type: ignore[no-any-return]
+        if word in _INTEGRAL or word in _MOVED:
+            count = 1 if word in _MOVED else len(args)  # what follows are the places
+            given = (*map(floating, args[:count]), *args[count:])
+            if given != args:
+                return call(word, given, expression.shape, options)
+    return call("mul", [call("float", [one], ()), expression], expression.shape)
+
+
+def _other_as_float(own: Expression, condition: Expression, a: Expression, b: Expression) -> Any:
+    """`where(c, 1, float(0))`: one operand with a floating dtype gives it to the result."""
+    made = floating(b) if value_of(b) is None else call("float", [b], ())
+    return call("where", [condition, a, made], own.shape)
+
+
+# Calls with integer results, with a floating one instead.
+FLOATS = Rules(
+    ("where(c, a, b)", _other_as_float),
+    ("tensor(a)", lambda own, a: call("tensor", [_as_float(a)], own.shape)),
     # `one_hot` gives integers; rows of `eye` are the same numbers as floats.
-    if is_call(expression, "one_hot"):  # rows of the identity
-        return call("index", [call("eye", [], (shape[-1], shape[-1])), args[0]], shape)
-    if is_call(expression, *_INTEGRAL, *_MOVED):
-        word, options = expression.data
-        count = 1 if word in _MOVED else len(args)  # what follows are the places
-        given = (*map(floating, args[:count]), *args[count:])
-        if given != args:
-            return call(word, given, shape, options)
-    return call("mul", [call("float", [one], ()), expression], shape)
+    (
+        "one_hot(k)",
+        lambda own, k: call("index", [call("eye", [], own.shape[-1:] * 2), k], own.shape),
+    ),
+)
 
 
 def _as_float(own: Expression) -> Expression:

@@ -34,7 +34,6 @@ from gradcli.formulas.derive.differentiate import (
     reading,
     released,
 )
-from gradcli.formulas.print.latex import derivative_of, symbol
 from gradcli.formulas.print.printed_text import Printed
 from gradcli.formulas.simplify.simplify import simplify
 from gradcli.formulas.simplify.taken_elements import taken
@@ -42,7 +41,6 @@ from gradcli.language import parse, run
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
 from gradcli.language.scope_checks import free_names
-from gradcli.transforms import traced_matrices
 
 
 class FormulaKind(NamedTuple):
@@ -75,11 +73,15 @@ class Forward(NamedTuple):
 
     def columns(self, words: Sequence[str]) -> dict[str, Any]:
         """The derivative along each element of the variables, in value.shape + variable.shape."""
+        from gradcli.transforms import traced_matrices
+
         made = traced_matrices.jacobian(self.program, self.leaves, words, self.names, "forward")
         return dict(made.by)
 
     def curvature(self, vectors: Mapping[str, Any]) -> Any:
         """The second derivative of a number along vectors, twice the same."""
+        from gradcli.transforms import traced_matrices
+
         given = {n: wrap(np.asarray(v, np.float64)) for n, v in vectors.items()}
         turned = traced_matrices.hvp(self.program, self.leaves, given, self.names)
         return sum(np.sum(turned[n].array * v) for n, v in vectors.items())
@@ -124,6 +126,9 @@ class ComposedClaim(Claim):
         found = self.found
         if found.kind == "value":
             return {VALUE: np.asarray(value.array if isinstance(value, Tensor) else value)}
+        # A proof must not rest on what it proves. Where `meaning` is given, the numbers come from forward
+        # mode alone, which knows nothing of the formula: y' is measured as -(∂F/∂x)/(∂F/∂y) by pushing
+        # along the axes.
         plain = {n: leaf.detach() for n, leaf in leaves.items()}
         if found.meaning is not None and _is_measured(plain.values()):
             made = found.meaning(Forward(found.program, plain, self.names))
@@ -181,6 +186,9 @@ def _find(
     nan_guards: bool = False,
 ) -> Composed:
     """The formulas as expressions. Raises NoExpression, located in the program."""
+    # For y' of x**2 + y**2 == 1 the formula is "-(_g_x/_g_y)". The gradients by x and y are found once,
+    # as for any program; the formula is then run on their expressions, as a program over the names _g_x
+    # and _g_y, and what it gives is simplified: -x/y.
     parsed = {label: parse(text) for label, text in formulas.items()}
     read = {n for formula in parsed.values() for n in free_names(formula)}
     how: dict[str, Any] = {"follow": follow, "names": names, "nan_guards": nan_guards}
@@ -306,6 +314,8 @@ def implicit(
         )
     if not wrt or any(np.ndim(arrays[x]) > len(size) for x in wrt):
         raise NoExpression(f"{of} is differentiated by other numbers or vectors: choose with --wrt")
+    from gradcli.formulas.print.latex import derivative_of, symbol
+
     if order == 1:
         # F(x, y(x)) stays 0, so F_x + F_y*y' is 0.
         solved = "-(_g_{x}/_g_{y})" if not size else "-linalg.solve(_J_{y}, _J_{x})"
@@ -318,10 +328,10 @@ def implicit(
         raise NoExpression("an equation has a first derivative, and a second one by numbers")
     left = {x: derivative_of([x] * order, symbol(of)) for x in wrt}
     formulas = {x: solved.format(x=x, y=of) for x in wrt}
-    return way(formulas, [*wrt, of], left, partial(_implied, of, list(wrt), order))
+    return way(formulas, [*wrt, of], left, partial(implied, of, list(wrt), order))
 
 
-def _implied(of: str, wrt: Sequence[str], order: int, forward: Forward) -> dict[str, Any]:
+def implied(of: str, wrt: Sequence[str], order: int, forward: Forward) -> dict[str, Any]:
     """How `of` moves with each variable, so that the program's value stays zero: what `implicit` means."""
     by = forward.columns([*wrt, of])
     if not np.ndim(by[of]):
@@ -334,6 +344,8 @@ def _implied(of: str, wrt: Sequence[str], order: int, forward: Forward) -> dict[
 
 def elements(texts: Sequence[str]) -> dict[str, Any]:
     """The way to derivatives by elements and slices such as `x[0]` or `X[:, 1]`."""
+    from gradcli.formulas.print.latex import derivative_of
+
     words = {text: text.partition("[")[0] for text in texts}
     formulas = {text: f"_g_{word}{text[len(word) :]}" for text, word in words.items()}
     return way(

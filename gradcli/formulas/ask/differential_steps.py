@@ -130,6 +130,10 @@ def _at(
     with reading(program, variables, wrt) as (arrays, wanted), np.errstate(all="ignore"):
         result, trace = traced_run(program, arrays, wanted, follow, names or {}, True)
         value, places = trace.value_of(result), positions(program)
+        # A step is worth a name if something nonlinear is applied to it: in exp(sum((A@x - y)**2)) the
+        # steps are u = A@x - y and v = sum(u**2), and then d(exp(v)) = exp(v)*dv. A linear operation on
+        # top of another would only repeat it with a d in front. `bound` has the values that depend on the
+        # variables.
         made = calls([value])
         given = {id(c) for c in made}
         known = [(v, name(n, v.shape, places.get(n, -1))) for n, v in trace.inputs.items()]
@@ -139,7 +143,9 @@ def _at(
         for call in made:
             if any(id(v) in bound for v in operands_of(call)):
                 bound.update(map(id, call.outputs))
-                if call.primitive.linearity not in ("linear", "bilinear"):
+                if call.primitive.linearity not in ("linear", "bilinear") or _is_product(
+                    call, bound
+                ):
                     inner.update(dict.fromkeys(id(v) for v in operands_of(call) if v.call))
         free = (n for n in LETTERS if n not in {*arrays, *own.values(), *(names or {})})
         found: list[Step] = []
@@ -162,12 +168,28 @@ def _at(
                 known.append((output, name(word, output.shape, places[word])))
                 points[word] = np.asarray(output.value)
                 words.append(word)
+        if len(found) > 1 and not any(map(np.ndim, arrays.values())):
+            # with the names written out again: v*du + u*dv as one sum of dx
+            inputs = [pair for pair in known if pair[0].call is None]
+            (expression,) = Lifter(inputs, given, again=True).read([value])
+            whole = simplify(alg.full(expression, value.shape))
+            found.append(Step("", whole, differential(whole, arrays, wanted, places)))
         for k in range(1, order):
             lower = differentiate(program, arrays, wanted, order=k, follow=follow, names=names)
             found += [
                 Step("", e, differential(e, arrays, wanted, places)) for e in lower.by.values()
             ]
         return [Step(n, *(rewrite(e, released) for e in own)) for n, *own in found]
+
+
+def _is_product(call: Any, bound: set[int]) -> bool:
+    """Whether a call is a product of numbers that both depend on the variables: the product rule's."""
+    factors = operands_of(call)
+    return (
+        call.primitive.linearity == "bilinear"
+        and len(factors) == 2
+        and all(id(v) in bound and not v.shape for v in factors)
+    )
 
 
 def differential(
@@ -183,6 +205,8 @@ def differential(
             gradient, _ = slope(expression, arrays, word, places)
             terms += _along(simplify(gradient), name(f"d{word}", size, DIFFERENTIALS + rank))
             continue
+        # J@dx without a Jacobian: the gradient of <u, f(x)> by x is J.T@u; its inner product with dx is
+        # linear in u, and the gradient of that by u is J@dx.
         points = {**arrays, SEED: _ramp(shape), f"d{word}": _ramp(size)}
         ranks = {**places, SEED: len(arrays), f"d{word}": DIFFERENTIALS + rank}
         product = alg.multiply(expression, name(SEED, shape, len(arrays)))

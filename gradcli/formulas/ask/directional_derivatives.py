@@ -152,6 +152,7 @@ def _along(
         return call("cat", [call("[]", made, ())], shape, value.data[1])
     rows = shape or None
     if rows:
+        # f(x) = A@x along v: <u, A@x> has the gradient A.T@u; <A.T@u, v> has, by u, the gradient A@v.
         product = alg.multiply(value, name(SEED, shape, LAST))
         slopes = {x: simplify(source.slope(product, x, rows)[0]) for x in ways}
     terms = [_inner(slopes[x], v, source.size(x), source.space(rows)) for x, v in ways.items()]

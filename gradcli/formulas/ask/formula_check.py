@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core.tensor import Tensor, wrap
+from gradcli.engine.system.dtypes import boolean
 from gradcli.formulas.algebra.generic_points import shaken
 from gradcli.formulas.ask.composed_derivatives import AskedDerivative, shape_of_value
 from gradcli.formulas.ask.likely_mistakes import likely_mistake
 from gradcli.formulas.ask.proof import tape_gradients
 from gradcli.language import parse, run
 from gradcli.language.located_errors import LanguageError
+from gradcli.language.no_derivative import relation, without_derivative
 from gradcli.language.program import Program
 from gradcli.language.scope_checks import assigned_names, free_names
 from gradcli.transforms import traced_matrices
@@ -75,7 +77,8 @@ def compare_formula(
             result = nearly
     if turned or not result.ok:
         result.ok, result.given = False, given
-        result.derivative = _derivative(program, arrays, name, others, order, jacobian)
+        asked = AskedDerivative(order, jacobian)
+        result.derivative = spelled(asked, program, arrays, name, others)
         result.mistake = likely_mistake(program, arrays, name, given_at, true_at)
     return result
 
@@ -113,6 +116,8 @@ def _true(
 ) -> Any:
     leaves = {n: wrap(np.array(a), requires_grad=n == name) for n, a in arrays.items()}
     value = run(program, {**names, **leaves}, write=None if says else lambda text: None).value
+    if (error := without_derivative(program, value, "gradient")) is not None:
+        raise error
     if not isinstance(value, Tensor):
         raise TypeError("the value is not a tensor: there is no gradient")
     if not np.isfinite(value.array).all():
@@ -130,26 +135,38 @@ def formula_at(formula: Program, values: Mapping[str, Any], program: Program) ->
         made = run(program, dict(values), write=lambda text: None).names
         values = {**made, **{n: values[n] for n in values.keys() - set(assigned_names(program))}}
     given = run(formula, values).value
+    if given is None or getattr(given, "dtype", None) is boolean or isinstance(given, bool):
+        found = relation(formula)
+        what = (
+            "has no value" if given is None else f"is {found[0]}" if found else "is true or false"
+        )
+        raise LanguageError(
+            f"--against: the formula {what}",
+            kind="value",
+            source=formula.source,
+            span=(0, len(formula.source)),
+            hint="write the derivative alone, as in --against '2*x'",
+        )
     return np.asarray(given.array if isinstance(given, Tensor) else given)
 
 
-def _derivative(
+def spelled(
+    asked: AskedDerivative,
     program: Program,
     arrays: Mapping[str, Any],
     name: str,
     names: Mapping[str, Any],
-    order: int,
-    jacobian: bool,
 ) -> str | None:
+    """The derivative that should have been given, as text; None where it has none."""
     from gradcli.formulas.lift.lifting import NoExpression
     from gradcli.formulas.print.printed_text import spelled_out
 
     try:
-        way = AskedDerivative(order, jacobian).way(program, arrays, [name], names)
+        way = asked.way(program, arrays, [name], names)
         found = way["find"](program, arrays, [name], follow=True, names=names)
     except (LanguageError, NoExpression):
         return None
     return spelled_out(next(iter(found.by.values())))
 
 
-__all__ = ["compare_formula", "derivative_shape", "formula_at"]
+__all__ = ["compare_formula", "derivative_shape", "formula_at", "spelled"]

@@ -201,6 +201,8 @@ class Assumptions:
 
     def applied(self, expression: Expression) -> Expression:
         """The expression simplified under the assumptions, in its shape."""
+        # Twice: rules turn x@B into B@x for a symmetric B, and simplifying may then bring Q.T and Q
+        # together.
         with supposing(signs=self.signs):
             made = simplify(rewrite(expression, self._rule))
             made = rewrite(made, self._rule)  # factors may be neighbours only now

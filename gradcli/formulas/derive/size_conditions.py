@@ -108,6 +108,9 @@ def _sized(program: Program) -> bytearray:
     """For each node of the tree, whether its value may depend on a size."""
     kinds, flags, words = program.kinds, bytearray(len(program)), set[str]()
     functions = [row for row, kind in enumerate(kinds) if kind in _FUNCTIONS]
+    # To a fixed point, since a size may reach a name late: in a loop `n = m; m = x.shape[0]` the first
+    # pass marks m, the second n. What a call with a size gives to which function is not followed: all
+    # parameters of all functions are marked, which runs a few conditions too many and misses none.
     before = -1
     while before < len(words):
         before = len(words)
@@ -153,6 +156,8 @@ def _looked_at(program: Program, rows: list[int]) -> str:
     marks = []
     for number, row in enumerate(rows):
         start, end = program.span(row)
+        # Sorted from the end of the text, so that earlier places stay right. At one place closing marks
+        # come before opening ones, and of two conditions that begin together the longer one opens first.
         marks += [(start, 1, -end, f"{SEEN}({number}, ("), (end, 0, -start, "))")]
     text = program.source
     for place, _, _, mark in sorted(marks, reverse=True):

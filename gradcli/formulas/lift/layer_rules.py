@@ -73,6 +73,9 @@ def _convolution_slopes(lifter: Lifter, made: Call, args: list[Any]) -> list[Exp
     g, own, weight = (full(v, shape_of(x)) for v, x in zip(args[:3], made.args[:3], strict=True))
     if 0 in (*g.shape, *own.shape, *weight.shape):
         return [alg.zero, alg.zero]  # empty sums, for which torch's convolution has another shape
+    # The gradient of y = conv(x, w) by x is the transposed convolution of g with w. Sizes are lost on the
+    # way down: with stride 2, inputs of 7 and 8 give as many outputs. `left` says how many elements the
+    # kernel did not reach, and `output_padding` puts them back.
     stride, padding, dilation, transposed, _, groups = args[3:]
     n, kernel = len(stride), weight.shape[2:]
     wide, narrow = (g, own) if transposed else (own, g)
@@ -111,6 +114,9 @@ def _kernel_slope(
     wide: Expression, narrow: Expression, kernel: Sizes, left: Sizes, args: list[Any]
 ) -> Expression:
     stride, padding, dilation = args[3:6]
+    # dL/dw[o, i, k] is the sum over the batch and the places p of g[n, o, p]*x[n, i, s*p + d*k]: a
+    # convolution of x with g in which batch and channels, and stride and dilation, change places. It may
+    # give a few elements more than the kernel has (as many as `left` elements fill), which are cut off.
     sizes = tuple(k + r // d for k, r, d in zip(kernel, left, dilation, strict=True))
     found = _convolved(
         f"conv{len(kernel)}d",

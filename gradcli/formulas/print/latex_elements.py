@@ -33,20 +33,31 @@ def to_latex(expression: Expression) -> str:
 
 def needs_indices(node: Expression) -> bool:
     """Whether matrix notation would drop a dimension of a node, or the place of a broadcast operand."""
-    if is_call(node, "matmul"):
-        return any(len(part.shape) > 2 for part in node.args)
-    if is_call(node, "permute"):
-        return len(node.shape) > 2
-    if is_call(node, "einsum", "sum"):
-        return any(needs_indices(part) for part in node.args if not is_call(part, "einsum", "sum"))
-    if is_call(node, "reshape", "expand", "expand_as"):
-        inner = node.args[0].shape
-        if max(len(node.shape), len(inner)) < 3 or not inner:
-            return False
-        return is_call(node, "expand", "expand_as") or _with_ones(inner, node.shape)
+    rule = _NEED_INDICES.get(node.data[0]) if node.op == "call" else None
+    if rule is not None:
+        return rule(node)
     return bool(node.shape) and _is_elementwise(node) and any(
         _is_smaller(part, node.shape) for part in _operands(node)
     )  # fmt: skip
+
+
+def _of_many_dimensions(node: Expression) -> bool:
+    inner = node.args[0].shape
+    return bool(inner) and max(len(node.shape), len(inner)) > 2
+
+
+def _in_operands(node: Expression) -> bool:
+    return any(needs_indices(part) for part in node.args if not is_call(part, "einsum", "sum"))
+
+
+# By function, when its call needs indices.
+_NEED_INDICES: dict[str, Callable[[Expression], bool]] = {
+    "matmul": lambda node: any(len(part.shape) > 2 for part in node.args),
+    "permute": lambda node: len(node.shape) > 2,
+    **dict.fromkeys(("einsum", "sum"), _in_operands),
+    **dict.fromkeys(("expand", "expand_as"), _of_many_dimensions),
+    "reshape": lambda n: _of_many_dimensions(n) and _with_ones(n.args[0].shape, n.shape),
+}
 
 
 def by_elements(whole: LatexPrinter, node: Expression) -> Piece:

@@ -18,6 +18,10 @@ def by_name(texts: str) -> dict[str, str]:
     return found
 
 
+# Each text is printed above a program that calls it, so it stands alone: np and math are all that it
+# reads, or another of these. Two things are not obvious. A 0-d array is met first in many of them,
+# because torch takes dim 0 of a number and NumPy does not. And what is written into is copied as at least
+# float32, since a write of 0.5 into integers would be cut off.
 HELPERS = by_name("""
 def layer_norm(x, shape, eps=1e-05):
     dims = tuple(range(-len(shape), 0))
@@ -366,6 +370,8 @@ for _d in (1, 2, 3):
         _text = _text.replace(_place, str(_size))
     HELPERS |= by_name(_text)
 # Functions of numbers, with the module math alone. A maximum is nan where one of its operands is.
+# One text serves three languages: as it is for math; with np.where in place of a choice for arrays
+# (`_of_arrays`); and by a few substitutions in C (`in_c`). So every choice is written `(a if c else b)`.
 SCALAR = by_name("""
 def sigmoid(x):
     e = math.exp(-abs(x))  # so that nothing overflows

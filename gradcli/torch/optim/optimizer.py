@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
@@ -9,17 +10,22 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.core.hooks import Hooks, RemovableHandle, add
 from gradcli.engine.core.modes import enable_grad, no_grad
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.core.views import bump
 from gradcli.engine.registry.table import resolve
 from gradcli.torch.nn.modules.arguments import constructed
 from gradcli.torch.nn.modules.module import zero_grads
-from gradcli.torch.optim.blocks import are_bare, are_numbers, blocks
+from gradcli.torch.optim.blocks import are_bare, are_numbers, blocks, gathered, is_small
 
 Group = dict[str, Any]
 State = dict[str, Any]
 
+
+# Hooks of all optimizers, as PyTorch's register_optimizer_step_pre_hook keeps them.
+_pre_hooks: Hooks = {}
+_post_hooks: Hooks = {}
 
 # What a message calls an option, and the options that may not be negative.
 _WORDS = {"lr": "learning rate", "eps": "epsilon value", "weight_decay": "weight_decay value"}
@@ -53,6 +59,11 @@ class Optimizer:
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, but "
                 f"got {params.type()}"
             )
+        kind = type(self)
+        if not hasattr(kind.step, "hooked"):
+            kind.step = _hooked(kind.step)  # type: ignore[method-assign]
+        self._optimizer_step_pre_hooks: Hooks = {}
+        self._optimizer_step_post_hooks: Hooks = {}
         self.defaults = defaults
         self.check()
         self.state: dict[Any, Any] = defaultdict(dict)
@@ -97,6 +108,17 @@ class Optimizer:
         param_group = {**self.defaults, **param_group, "params": params}
         self.param_groups.append(param_group)
 
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(optimizer, args, kwargs)` before each step; a pair that it returns replaces these.
+
+        As in PyTorch, the optimizer is the first of args, too.
+        """
+        return add(self._optimizer_step_pre_hooks, hook)
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(optimizer, args, kwargs)` after each step."""
+        return add(self._optimizer_step_post_hooks, hook)
+
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters."""
         for group in self.param_groups:
@@ -110,26 +132,36 @@ class Optimizer:
                 loss = closure()
         with no_grad(), np.errstate(all="ignore"):
             for group in self.param_groups:
-                in_blocks = self.by_elements and are_numbers(group)
-                for parameter in group["params"]:
-                    if parameter.grad is not None:
-                        self._step_one(parameter, group, in_blocks)
+                self._step_group(group)
         return loss
 
-    def _step_one(self, parameter: Any, group: Group, in_blocks: bool) -> None:
-        """Move one parameter by the rule; in_blocks: in blocks of its elements, if its memory allows."""
-        grad, state, maximize = parameter.grad, self.state[parameter], group.get("maximize")
-        step = self._begin(parameter, state, group)
-        names = self._remembered(group)
-        tensors = [parameter, grad, *(state[name] for name in names)]
-        if not (in_blocks and are_bare(tensors)):
-            self._update(parameter, grad.neg() if maximize else grad, state, group, step)
-            return
-        for p, g, *rest in blocks(tensors):
+    def _step_group(self, group: Group) -> None:
+        """Move the parameters of a group: in blocks where their memory allows, small ones side by side."""
+        in_blocks = self.by_elements and are_numbers(group)
+        names, maximize = self._remembered(group), group.get("maximize")
+        small: dict[tuple[int, Any], list[list[Any]]] = {}
+        for parameter in group["params"]:
+            grad = parameter.grad
+            if grad is None:
+                continue
+            state = self.state[parameter]
+            step = self._begin(parameter, state, group)
+            tensors = [parameter, grad, *(state[name] for name in names)]
+            if not (in_blocks and are_bare(tensors)):
+                self._update(parameter, grad.neg() if maximize else grad, state, group, step)
+            elif is_small(parameter):
+                small.setdefault((step, parameter.array.dtype), []).append(tensors)
+            else:
+                self._step_blocks(blocks(tensors), names, group, step)
+        for (step, _), many in small.items():
+            self._step_blocks(gathered(many), names, group, step)
+
+    def _step_blocks(
+        self, rows: Iterable[list[Any]], names: tuple[str, ...], group: Group, step: int
+    ) -> None:
+        for p, g, *rest in rows:
             kept = dict(zip(names, rest, strict=True))
-            self._update(p, g.neg() if maximize else g, kept, group, step)
-        for written in (parameter, *tensors[2:]):
-            bump(written)
+            self._update(p, g.neg() if group.get("maximize") else g, kept, group, step)
 
     def _begin(self, parameter: Any, state: State, group: Group) -> int:
         """Count a step in what is remembered of a parameter, and fill that at the first; the number of it."""
@@ -192,6 +224,40 @@ class Optimizer:
             lines += [f"Parameter Group {k}"]
             lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
         return "\n".join([*lines, ")"])
+
+
+def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
+    """A class's `step` with what is to be called before and after it: once a class, as in PyTorch."""
+
+    @functools.wraps(step)
+    def hooked(*args: Any, **kwargs: Any) -> Any:
+        self = args[0]
+        for hook in [*_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()]:
+            found = hook(self, args, kwargs)
+            if found is None:
+                continue
+            if not (isinstance(found, tuple) and len(found) == 2):
+                raise RuntimeError(
+                    f"{step} must return None or a tuple of (new_args, new_kwargs), but got {found}."
+                )
+            args, kwargs = found
+        result = step(*args, **kwargs)
+        for hook in [*self._optimizer_step_post_hooks.values(), *_post_hooks.values()]:
+            hook(self, args, kwargs)
+        return result
+
+    hooked.hooked = True  # type: ignore[attr-defined]
+    return hooked
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(optimizer, args, kwargs)` before every step of every optimizer."""
+    return add(_pre_hooks, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(optimizer, args, kwargs)` after every step of every optimizer."""
+    return add(_post_hooks, hook)
 
 
 def _said(value: Any) -> str:
