@@ -43,7 +43,7 @@ SAID = [
     (["root", "x + y == 3, x*y == 2", "--x", "0", "--y", "5"], 0, "x = 1\ny = 2\n", ""),
     (["root", "f == 0", "--let", "f=[x+y-3, x*y-2]", "--x", "0", "--y", "5"], 0, "x = 1\ny = 2\n", ""),
     (["root", "A@x == b", "--A", "2,0;0,4", "--b", "2,4", "--x", "0,0", "--wrt", "x"], 0, "x = [1, 1]\n", ""),
-    (["root", "tan(x) == x", "--x", "1:10", "--all"], 0, "x = 4.49340945790906", "of roots closer than 0.0004 some may be missing"),
+    (["root", "tan(x) == x", "--x", "1:10", "--all"], 0, "x = 4.49340945790906", "roots closer together than 0.0004 may be missing"),
     (["root", "x**2 == -1", "--x", "1"], 1, "residual = 1\n", "no root was found: the sides differ by 1"),
     (["root", "1/x == 0", "--x", "-1:1", "--all"], 1, "", "no root was found: in this interval"),
     (["root", "x == 1", "--x", "3", "--all"], 2, "", "--all wants an interval of one variable"),
