@@ -203,7 +203,7 @@ class DataRows:
         return cells
 
     def _texts_hint(self, tables: Tables) -> str | None:
-        """What the columns of text have that the condition asks about."""
+        """The texts that there are, where the condition compares with one that is not there."""
         from gradcli.tables.table_errors import listed
 
         assert self.where is not None
