@@ -45,7 +45,7 @@ SAID = [
     (["root", "A@x == b", "--A", "2,0;0,4", "--b", "2,4", "--x", "0,0", "--wrt", "x"], 0, "x = [1, 1]\n", ""),
     (["root", "tan(x) == x", "--x", "1:10", "--all"], 0, "x = 4.49340945790906", "roots closer together than 0.0004 may be missing"),
     (["root", "x**2 == -1", "--x", "1"], 1, "residual = 1\n", "no root was found: the sides differ by 1"),
-    (["root", "1/x == 0", "--x", "-1:1", "--all"], 1, "", "no root was found: in this interval"),
+    (["root", "1/x == 0", "--x", "-1:1", "--all"], 1, "", "no root was found in this interval"),
     (["root", "x == 1", "--x", "3", "--all"], 2, "", "--all wants an interval of one variable"),
     (["root", "x == 1", "--x", "3:1", "--all"], 2, "", "is not an interval"),
     (["root", "cos(x)", "--x", "1"], 0, "x = 1.57079632679489", ""),

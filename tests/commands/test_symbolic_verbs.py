@@ -35,7 +35,7 @@ AREA = ["--let", "x=r*cos(t)", "--let", "y=r*sin(t)"]
     [
         # an equation: the implicit function theorem
         (CIRCLE, ["-x/y"]),
-        ([*CIRCLE, "--format", "latex"], [r"\frac{\partial y}{\partial x} = -\frac{x}{y}"]),
+        ([*CIRCLE, "--format", "latex"], [r"\frac{\mathrm{d}y}{\mathrm{d}x} = -\frac{x}{y}"]),
         ([*CIRCLE, "--x", "3", "--y", "4", "--at"], ["-x/y = -0.75 at x = 3, y = 4"]),
         (["a = 2; x**a + y**a == z", "--of", "y"], ["x.grad = -x/y", "z.grad = 1/(2*y)"]),
         (["1 == (x**2 + y**2)", "--of", "y", "--wrt", "x"], ["-x/y"]),
