@@ -22,7 +22,14 @@ from gradcli.tables.named_columns import (
     without_spread,
 )
 from gradcli.tables.reading_options import Reading
-from gradcli.tables.sniffing import Blocks, clocks_of, footer_begins, sniff, tell_footer
+from gradcli.tables.sniffing import (
+    LETTERS,
+    Blocks,
+    clocks_of,
+    footer_begins,
+    sniff,
+    tell_footer,
+)
 from gradcli.tables.source import ENDINGS, PACKED, STANDARD_INPUT, Opened, kind_by_ending, opened
 from gradcli.tables.table_errors import TableError, other_columns
 
@@ -53,10 +60,10 @@ class Text:
     one: its only line, if that is a value of the language.
     """
 
-    __slots__ = ("kind", "lines", "name", "one")
+    __slots__ = ("kind", "name", "one", "text")
 
-    def __init__(self, name: str, kind: str, lines: list[str], one: str | None) -> None:
-        self.name, self.kind, self.lines, self.one = name, kind, lines, one
+    def __init__(self, name: str, kind: str, text: str, one: str | None) -> None:
+        self.name, self.kind, self.text, self.one = name, kind, text, one
 
 
 class Reader:
@@ -262,7 +269,7 @@ def _read_text(file: Opened) -> Any:
                 raise
     elif one is not None and file.path is not None and delimited.is_row(one, file.name):
         one = None
-    return Text(file.name, file.kind, text.split("\n"), one)
+    return Text(file.name, file.kind, text, one)
 
 
 def _read_json(text: str, name: str, kind: str) -> Any:
@@ -285,7 +292,9 @@ def _read_json(text: str, name: str, kind: str) -> Any:
 
 def text_table(text: Text, asked: Any, reading: Reading) -> Table:
     """The cells of a text. asked: see `delimited.plain`."""
-    lines, how = text.lines, reading.how
+    if (long := _long_numbers(text, asked, reading)) is not None:
+        return long
+    lines, how = text.text.split("\n"), reading.how
     if how.block is not None:
         lines = Blocks(how.block).only(lines)
     dialect = sniff(lines, text.name, text.kind, asked, reading)
@@ -380,6 +389,38 @@ def _tell_below(
 
 
 _LOOKED_BELOW = 2000  # lines
+_LONG = 1 << 20  # letters
+
+
+def _long_numbers(text: Text, asked: Any, reading: Reading) -> Table | None:
+    """A long text of nothing but numbers below its header, without cutting it; None where it has more."""
+    if len(text.text) < _LONG or reading.how.block is not None or reading.how.footer:
+        return None
+    head = text.text[: 2 * LETTERS].split("\n")[:-1]
+    dialect = sniff(head, text.name, text.kind, asked, reading) if len(head) > 1 else None
+    if dialect is None or dialect.trailing or dialect.cuts or dialect.clocks:
+        return None
+    if not dialect.is_python or dialect.joined is not None or dialect.separator is None:
+        return None
+    import numpy as np
+
+    from gradcli.tables.decimals import columns
+
+    at = 0
+    for _ in range(dialect.first_row - 1):
+        at = text.text.index("\n", at) + 1
+    end, pieces = len(text.text.rstrip("\n")), []
+    while at < end:
+        stop = end if end - at <= _LONG else text.text.rfind("\n", at, at + _LONG) + 1
+        if not stop:
+            return None
+        piece = columns(text.text[at:stop].encode(), dialect.separator, dialect.width)
+        if piece is None:
+            return None
+        pieces.append(piece)
+        at = stop
+    found = [np.concatenate(one) for one in zip(*pieces, strict=True)]
+    return ArrayTable(text.name, dialect.names or [], found)
 
 
 def _numbers_only(all_lines: Sequence[str], name: str, dialect: Dialect) -> Table | None:
