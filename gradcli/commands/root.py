@@ -74,7 +74,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         plateaus = every.plateaus
         residual = max((abs(float(system.value(x)[0])) for x in roots), default=0.0)
         converged = True
-        output.note(f"of roots closer than {every.width:.1g} some may be missing")
+        output.note(f"roots closer together than {every.width:.1g} may be missing")
         for low, high in plateaus:
             output.note(
                 f"from {low:.15g} to {high:.15g} the sides are equal all along: both ends are printed"
@@ -102,9 +102,11 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     if not converged or not roots:
         hint = "draw it with --plot, or start elsewhere"
         what = (
-            f"the sides differ by {residual:.3g} at the last point" if roots else "in this interval"
+            f": the sides differ by {residual:.3g} at the last point"
+            if roots
+            else " in this interval"
         )
-        raise LanguageError(f"no root was found: {what}", kind="value", usage=False, hint=hint)
+        raise LanguageError(f"no root was found{what}", kind="value", usage=False, hint=hint)
 
 
 def _interval(request: Request) -> tuple[float, float]:
