@@ -15,6 +15,7 @@ from gradcli.tables.named_columns import (
     Cells,
     CellTable,
     KeyedTable,
+    PartlyRead,
     Table,
     chosen,
     side_by_side,
@@ -292,8 +293,12 @@ def _read_json(text: str, name: str, kind: str) -> Any:
 
 def text_table(text: Text, asked: Any, reading: Reading) -> Table:
     """The cells of a text. asked: see `delimited.plain`."""
-    if (long := _long_numbers(text, asked, reading)) is not None:
-        return long
+    long = _long_numbers(text, asked, reading)
+    return _cut(text, asked, reading) if long is None else long
+
+
+def _cut(text: Text, asked: Any, reading: Reading) -> Table:
+    """The cells, line by line."""
     lines, how = text.text.split("\n"), reading.how
     if how.block is not None:
         lines = Blocks(how.block).only(lines)
@@ -393,7 +398,7 @@ _LONG = 1 << 20  # letters
 
 
 def _long_numbers(text: Text, asked: Any, reading: Reading) -> Table | None:
-    """A long text of nothing but numbers below its header, without cutting it; None where it has more."""
+    """The columns of numbers of a long text, without cutting it; None where each line has to be looked at."""
     if len(text.text) < _LONG or reading.how.block is not None or reading.how.footer:
         return None
     head = text.text[: 2 * LETTERS].split("\n")[:-1]
@@ -405,22 +410,33 @@ def _long_numbers(text: Text, asked: Any, reading: Reading) -> Table | None:
     import numpy as np
 
     from gradcli.tables.decimals import columns
+    from gradcli.tables.text_layout import stated_end
 
+    numeric = sorted(dialect.numeric)
     at = 0
     for _ in range(dialect.first_row - 1):
         at = text.text.index("\n", at) + 1
     end, pieces = len(text.text.rstrip("\n")), []
-    while at < end:
+    while at < end and numeric:
         stop = end if end - at <= _LONG else text.text.rfind("\n", at, at + _LONG) + 1
-        if not stop:
+        part = text.text[at:stop]
+        # What has quotes, remarks, or a line that says that the table ends is cut line by line.
+        if not part or '"' in part or any(sign in part for sign in dialect.remarks):
             return None
-        piece = columns(text.text[at:stop].encode(), dialect.separator, dialect.width)
-        if piece is None:
+        found = columns(part.encode(), dialect.separator, dialect.width, numeric)
+        if found is None or stated_end(part) is not None:
             return None
-        pieces.append(piece)
+        pieces.append(found)
         at = stop
-    found = [np.concatenate(one) for one in zip(*pieces, strict=True)]
-    return ArrayTable(text.name, dialect.names or [], found)
+    if not pieces:
+        return None
+    arrays: list[Any] = [None] * dialect.width
+    for column, parts in zip(numeric, zip(*pieces, strict=True), strict=True):
+        arrays[column] = np.concatenate(parts)
+    names = dialect.names or []
+    if len(numeric) == dialect.width:
+        return ArrayTable(text.name, names, arrays)
+    return PartlyRead(text.name, names, arrays, lambda: _cut(text, asked, reading))
 
 
 def _numbers_only(all_lines: Sequence[str], name: str, dialect: Dialect) -> Table | None:

@@ -142,3 +142,24 @@ def test_a_long_file_is_read_as_a_short_one(
         short.stdout,
         short.stderr,
     )
+
+
+@pytest.mark.parametrize("tail", ["", "9,w#,1\n", '9,"w",1\n', "9,v,x\n", "***\n", "9,, 1\n"])
+def test_columns_of_text_are_left_where_they_are(
+    tail: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numbers are read beside them; they are cut where somebody asks for them."""
+    path = tmp_path / "t.csv"
+    path.write_text("x,name,y\n" + "".join(f"{k / 8},w{k % 3} ,{-k}\n" for k in range(300)) + tail)
+    lines = [
+        ["eval", "sum(x*y)", "--x", f"@{path}:x", "--y", f"@{path}:y"],
+        ["eval", "sum(x)", "--x", f"@{path}:x,name"],
+        ["fit", "y == a*x", str(path), "--where", "name == 'w1'"],
+    ]
+    for line in lines:
+        found = []
+        for long in (1 << 30, 1 << 10):
+            monkeypatch.setattr(column_reading, "_LONG", long)
+            done = run(*line)
+            found.append((done.exit_code, done.stdout, done.stderr))
+        assert found[0] == found[1]
