@@ -27,6 +27,7 @@ from gradcli.commands.request_evaluation import cannot_require_grad, files_of, r
 from gradcli.language.located_errors import LanguageError, did_you_mean, suggest
 
 if TYPE_CHECKING:
+    from gradcli.columns.streaming.conditions import Condition
     from gradcli.columns.streaming.row_job import RowJob, Tally
     from gradcli.engine.system.process import AnyContext
     from gradcli.tables.columns import Selection
@@ -175,6 +176,7 @@ class RowQuestion:
         self.table_name = stream.name
         bound = bound_columns(self.table_name, self.names, options.columns)
         self.columns = {name: found.columns for name, found in bound.items()}
+        self.bound = list(bound)
         vectors = {name for name, found in bound.items() if found.is_matrix}
         free = list(request.open_variables)
         for name in bound:
@@ -361,9 +363,6 @@ class RowQuestion:
 
     def choose(self, options: Options) -> None:
         """Take in which rows are wanted, and what columns are called."""
-        from gradcli.language import parse
-        from gradcli.tables.columns import column
-
         for text in options.called:
             name, equals, old = (word.strip() for word in text.partition("="))
             if not (name and equals and old):
@@ -372,13 +371,24 @@ class RowQuestion:
                 raise usage(f"--as: {old} is called {self.job.renamed[old]!r} already")
             self.job.renamed[old] = name
         if options.where is not None:
-            names = parse(options.where).free_variables()
-            places = {n: column(self.table_name, self.names, n, output.note) for n in names}
-            if not places:
-                raise usage("--where: the condition uses no column", hint="as in --where 'T > 0'")
-            self.job.where = options.where, places
+            self.job.where = self._condition(options.where)
         if options.head is not None and (options.workers or options.cluster):
             raise usage("--head cannot be used with --workers and --cluster", hint="leave out one")
+
+    def _condition(self, text: str) -> Condition:
+        """The condition of the rows that are computed. A name means what it does in EXPR, or a column."""
+        from gradcli.columns.streaming.conditions import Condition
+
+        return Condition(
+            text,
+            self.table_name,
+            self.names,
+            lambda name: heading(self.table_name, self.names, name),
+            bound={n: [self.names[i] for i in self.columns[n]] for n in self.bound},
+            vectors=frozenset(self.job.vectors),
+            given=self.request.loaded | self.shared,
+            order=self.request.tables.how.date_order,
+        )
 
     def _refuse_order(self) -> None:
         for name in self.job.wrt:
@@ -473,6 +483,19 @@ class RowQuestion:
             raise
 
 
+def heading(table: str, names: Sequence[str], name: str) -> str | None:
+    """The heading of the column that a name is; None where it is none."""
+    from gradcli.tables import TableError
+    from gradcli.tables.columns import column
+
+    try:
+        return names[column(table, names, name, output.note)]
+    except TableError as error:
+        if error.wrong is None:  # not for want of such a column
+            raise
+        return None
+
+
 def bound_columns(table: str, names: Sequence[str], items: Iterable[str]) -> dict[str, Selection]:
     """`x=x1,x2`: the columns of a table that a variable is, a vector if they are several."""
     from gradcli.tables.columns import select
@@ -516,13 +539,13 @@ def by_workers(job: RowJob, parts: list[Part], form: str, options: Options) -> T
 
 def say(tally: Tally, bad_rows: str, source: str) -> None:
     """What is worth a remark, once all rows are written."""
-    from gradcli.tables.table_errors import counted
+    from gradcli.tables.table_errors import counted, left_out_words
 
     if tally.bad:
         what = "left out" if bad_rows == "skip" else "nan"
         output.note(f"{counted(tally.bad, 'bad row')} {what}; the first: {tally.first_bad}")
     if tally.left_out:
-        output.note(f"{counted(tally.left_out, 'row')} left out for a number that is missing")
+        output.note(left_out_words(tally.left_out))
     if tally.not_finite:
         output.note(
             f"{counted(tally.not_finite, 'row')} with NaN or infinity; the first: "
