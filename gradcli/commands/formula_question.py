@@ -42,6 +42,7 @@ FORMAT = Option(
 ASSUME = Option(
     "--assume FACT", "A fact about a variable: 'B symmetric', 'x > 0', 'n integer'.", many=True
 )
+SMALL = 64  # elements of an array whose numbers tell questions apart
 # Options of all commands that print formulas.
 FORMULA = (
     *OPEN,
@@ -94,9 +95,11 @@ class FormulaQuestion:
 
     def answered(self) -> FormulaAnswer:
         """The formula, proved if that is asked. Raises NoExpression, BadAssumption and LanguageError."""
+        from gradcli.formulas.algebra.expressions import begin
         from gradcli.formulas.ask.proof import Unproved, proved
         from gradcli.formulas.derive.assumptions import read
 
+        begin(self._key())
         where, way = self.where, self._way()
         if self.assume:
             way["find"] = read(self.assume, where.arrays, where.given).around(way["find"])
@@ -118,6 +121,15 @@ class FormulaQuestion:
         if singular is not None:
             found.limits = singular.limits
         return FormulaAnswer(self, found, made, singular)
+
+    def _key(self) -> tuple[Any, ...]:
+        """What tells this question from others; of large arrays their shapes."""
+        how = (self.asked, *self.wanted, *self.assume, self.format, self.cse, self.verify)
+        point = [
+            (name, array.shape, array.tobytes() if array.size <= SMALL else b"")
+            for name, array in self.where.arrays.items()
+        ]
+        return (self.request.program.source, *point, *map(repr, how))
 
     def _check_names(self, made: Printed) -> None:
         """Refuse a derivative that calls a function whose name is a variable's."""

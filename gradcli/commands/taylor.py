@@ -30,11 +30,13 @@ def expanded(
 
     arrays: all variables. texts: the point. Raises NoExpression and LanguageError.
     """
+    from gradcli.formulas.algebra.expressions import begin
     from gradcli.formulas.ask.taylor_series import HasArrays, taylor
     from gradcli.formulas.lift.lifting import NoExpression
     from gradcli.formulas.print.printed_text import printed
     from gradcli.transforms.jets.polynomials import NotSmooth
 
+    begin((request.program.source, *texts.items(), degree, form))
     try:
         found = taylor(request.program, arrays, texts, degree, request.loaded)
         if form in ("text", "latex", "json"):

@@ -543,7 +543,6 @@ def text_batch(
         return None
     try:
         import pyarrow as arrow
-        import pyarrow.compute as compute
         import pyarrow.csv as csv
     except ImportError:
         return None
@@ -577,8 +576,9 @@ def text_batch(
         return None
     read = dict(zip(wanted, (column.combine_chunks() for column in found.columns), strict=True))
     columns = [read.get(one) for one in names]
-    spaced = not text.isascii() or quotes or any(blank in text for blank in _BLANKS)
-    if numbers is None and spaced:
+    if numbers is None and (not text.isascii() or quotes or any(b in text for b in _BLANKS)):
+        import pyarrow.compute as compute
+
         columns = [compute.utf8_trim_whitespace(column) for column in columns]
     return TextTable(name, dialect.names, columns, slowly, True, dialect)
 

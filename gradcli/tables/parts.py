@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradcli.tables.column_reading import folder_keys, matching
+from gradcli.tables.line_counts import plain_rows
 from gradcli.tables.named_columns import KeyedTable, Table, chosen, without_spread
 from gradcli.tables.numpy_files import field_names, npy_header, npy_rows
 from gradcli.tables.reading_options import Reading
@@ -20,6 +21,8 @@ from gradcli.tables.table_errors import TableError, other_columns
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from gradcli.tables.delimited import Dialect
 
     Array = np.ndarray[Any, Any]
 
@@ -31,10 +34,21 @@ class Part:
     """Some rows of a file. number: of the row group; first: the rows before them in the file.
 
     rows: how many; None where only reading tells. keys: the columns that its folders' names tell. stamp: of
-    the file when its parts were found. reading: how its text is read.
+    the file when its parts were found. reading: how its text is read. dialect: how its lines are cut.
     """
 
-    __slots__ = ("first", "keys", "kind", "number", "path", "reading", "rows", "stamp", "start")
+    __slots__ = (
+        "dialect",
+        "first",
+        "keys",
+        "kind",
+        "number",
+        "path",
+        "reading",
+        "rows",
+        "stamp",
+        "start",
+    )
 
     def __init__(self, path: str, kind: str, number: int, first: int, rows: int | None) -> None:
         self.path, self.kind, self.number = path, kind, number
@@ -43,6 +57,7 @@ class Part:
         self.keys: dict[str, Any] = {}
         self.stamp: Stamp | None = None
         self.reading: Reading | None = None
+        self.dialect: Dialect | None = None
 
     def batches(self, columns: Sequence[str]) -> Iterator[Table]:
         """Its rows in batches, with at least these columns (all, where there are no names).
@@ -57,6 +72,25 @@ class Part:
             check(self.path, self.stamp)
             raise
         check(self.path, self.stamp)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__} | {"dialect": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+
+    def counted(self) -> int | None:
+        """How many rows it has, without reading their cells; None where that cannot be told."""
+        if self.dialect is None or self.reading is None:
+            return self.rows
+        file = opened(self.path, reading=self.reading)
+        try:
+            if self.dialect.clocks or file.path is None:
+                return None
+            return plain_rows(file, self.dialect, self.reading.how)
+        finally:
+            file.close()
 
     def folders(self, keys: Sequence[str]) -> list[str]:
         """The names of its folders that tell these keys, as they are written."""
@@ -133,6 +167,9 @@ class Parts:
             names = [self.names[i] for i in columns] if self.names else []
             self.left_out = 0
             for part in self.parts:
+                part.rows = part.counted() if missing != "skip" else None
+                if part.rows is not None:
+                    continue
                 part.rows = 0
                 for table in part.batches(names):
                     arrays = self.arrays(table, columns, missing)
@@ -199,9 +236,11 @@ def _parts(file: Opened, path: str, reading: Reading) -> tuple[list[str], int, l
             names = field_names(dtype)
             return names, len(names), found
         return [], shape[1] if len(shape) > 1 else 1, found
-    stream = Stream(path, reading=reading)
+    stream = Stream(path, reading=reading, head=True)
     stream.close()
-    return stream.names, len(stream.names), [Part(path, "text", 0, 0, None)]
+    part = Part(path, "text", 0, 0, None)
+    part.dialect = stream.dialect
+    return stream.names, len(stream.names), [part]
 
 
 def _row_group(part: Part, columns: Sequence[str]) -> Iterator[Table]:

@@ -6,10 +6,12 @@ import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import IO, Any
 
+from gradcli.engine.system.freed_memory import keep_freed_blocks
 from gradcli.tables import delimited
 from gradcli.tables.column_reading import cell_table, folder_keys, matching, read_open
 from gradcli.tables.delimited import Dialect
 from gradcli.tables.json_records import looks_like_lines
+from gradcli.tables.line_counts import newlines
 from gradcli.tables.named_columns import ArrayTable, CellTable, KeyedTable, Table
 from gradcli.tables.numpy_files import npy_header, npy_rows
 from gradcli.tables.reading_options import Reading
@@ -36,6 +38,7 @@ class Stream:
 
     done, size: bytes read and bytes in all, as far as they are known. Rows of another length than the others
     are in the tables' `bad`. numbers: of texts, the columns that will be asked for, as numbers; () for all.
+    head: only what is above the rows is asked for: of lines, the one batch has none. dialect: of the lines.
     """
 
     def __init__(
@@ -44,14 +47,18 @@ class Stream:
         stdin: IO[Any] | None = None,
         reading: Reading | None = None,
         numbers: Sequence[str] = (),
+        head: bool = False,
     ) -> None:
         self.reading = reading or Reading()
         self.paths = matching(pattern)
         self.keys = folder_keys(pattern, self.paths)
         self.stdin, self.done = stdin, 0
         self.columns: list[str] | None = None  # of Parquet files, those that are read
-        self.numbers = tuple(numbers)
+        self.numbers, self.head = tuple(numbers), head
+        self.dialect: Dialect | None = None
         self.size = sum(map(_size, self.paths)) if all(map(_size, self.paths)) else None
+        if (self.size or 0) > 2 * BLOCK:
+            keep_freed_blocks()
         self._batches = self._all()
         self._first = next(self._batches, None)
         if self._first is None or not self._first.width:
@@ -152,7 +159,7 @@ class Stream:
                 raise TableError(f"{file.name}, line {number}: this line does not end")
             if text:
                 yield number, text
-                number += text.count("\n")
+                number += newlines(text)
         if rest := rest.rstrip("\r"):
             yield number, rest.replace("\r\n", "\n").replace("\r", "\n")
 
@@ -229,9 +236,12 @@ class Stream:
                 start = number
             waiting += text
             if dialect is None:
-                dialect = self._sniffed(file, waiting, whole=False)
+                dialect = self.dialect = self._sniffed(file, waiting, whole=False)
                 if dialect is None:
                     continue
+                if self.head:
+                    yield Table(file.name, dialect.names or [], 0, dialect.width)
+                    return
             if (ended := self._ended(waiting, texts, dialect, file.name, start)) is not None:
                 yield self._cut(ended, dialect, file.name, start)
                 return
@@ -239,11 +249,11 @@ class Stream:
             if body:
                 yield self._cut(body, dialect, file.name, start)
                 if waiting:  # else the next text says its first line
-                    start += body.count("\n")
+                    start += newlines(body)
         if dialect is None:
             if not waiting.strip():
                 raise TableError(f"{file.name} is empty")
-            dialect = self._sniffed(file, waiting, whole=True)
+            dialect = self.dialect = self._sniffed(file, waiting, whole=True)
             assert dialect is not None
             if (ended := self._ended(waiting, (), dialect, file.name, start)) is not None:
                 yield self._cut(ended, dialect, file.name, start)

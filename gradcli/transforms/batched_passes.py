@@ -19,10 +19,10 @@ from gradcli.engine.core.batched_arrays import (
     opened,
 )
 from gradcli.engine.core.custom_function import BackwardCFunction
+from gradcli.engine.core.plain_pass import discover
 from gradcli.engine.core.primitive import NotImplementedNode
 from gradcli.engine.core.sparse_batches import Scattered, merged, scattered
 from gradcli.engine.core.tensor import Tensor, edge, wrap
-from gradcli.engine.core.watched_pass import discover
 from gradcli.engine.registry.table import resolve
 
 ROWS = 256  # of a Jacobian whose product alone is wanted, at once

@@ -16,10 +16,10 @@ from gradcli.engine.core.declaration import parameters_of
 from gradcli.engine.core.device import contiguous_format
 from gradcli.engine.core.gradients import fit
 from gradcli.engine.core.node import Port, Wide, blank, edge_of
+from gradcli.engine.core.plain_pass import discover
 from gradcli.engine.core.primitive import NotImplementedNode, Primitive
 from gradcli.engine.core.tensor import Scalar, Tensor, edge, wrap
 from gradcli.engine.core.views import laid_as, set_own, set_tangent
-from gradcli.engine.core.watched_pass import discover
 from gradcli.engine.system import dtypes
 from gradcli.transforms.forward_state import Forward, _here
 

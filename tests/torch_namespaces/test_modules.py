@@ -74,13 +74,15 @@ def test_lstm_in_single_precision_is_one_node_a_layer(options: dict[str, Any]) -
         assert not np.may_share_memory(first.numpy(), second.numpy())
 
 
+@pytest.mark.parametrize("small", [0, 3, 15])  # none, the biases, all
 @pytest.mark.parametrize("optimizer", [o for o in OPTIMIZERS if "LBFGS" not in o])
 def test_blocks_of_elements_have_the_bits_of_tensors(
-    optimizer: str, monkeypatch: pytest.MonkeyPatch
+    optimizer: str, small: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from gradcli.torch.optim import blocks
 
-    monkeypatch.setattr(blocks, "SIZE", 7)  # the 15 weights are three blocks
+    monkeypatch.setattr(blocks, "SIZE", 7 if small < 15 else 18)  # the 15 weights are three blocks
+    monkeypatch.setattr(blocks, "SMALL", small)
     monkeypatch.setattr(blocks, "_kept", threading.local())  # of memory of that size
     in_blocks = trained(torch, optimizer)
     monkeypatch.setattr("gradcli.torch.optim.optimizer.are_bare", lambda tensors: False)

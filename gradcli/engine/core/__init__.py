@@ -13,10 +13,17 @@ from gradcli.engine.core.node import AccumulateGrad, Node
 from gradcli.engine.core.tensor import Tensor
 
 
-def _push(node: Any, grad: Any, retain: bool) -> None:
+def _push(node: Node, grad: Any, retain: bool) -> None:
     from gradcli.engine.core import generated_rules
 
     type(node).push = made = generated_rules.push(node._primitive)
+    made(node, grad, retain)
+
+
+def _push_recorded(node: Any, grad: Any, retain: bool) -> None:
+    from gradcli.engine.core import recorded_rules
+
+    type(node).push_recorded = made = recorded_rules.push(node._primitive)
     made(node, grad, retain)
 
 
@@ -27,26 +34,33 @@ def _accumulate(node: Any, grad: Any, retain: bool) -> None:
     accumulate(node, grad, retain)
 
 
-def _call_node(node: Any, *grads: Any) -> Any:
+def _accumulate_recorded(node: Any, grad: Any, retain: bool) -> None:
+    from gradcli.engine.core.gradients import accumulate_recorded
+
+    type(node).push_recorded = accumulate_recorded
+    accumulate_recorded(node, grad, retain)
+
+
+def _call_node(node: Node, *grads: Any) -> Any:
     from gradcli.engine.core.watched_pass import call_node
 
     return call_node(node, grads)
 
 
-def _run_backward(tensor: Any, *args: Any, **options: Any) -> None:
+def _run_backward(tensor: Tensor, *args: Any, **options: Any) -> None:
     from gradcli.engine.core.backward_pass import backward
 
     Tensor.run_backward = made = backward
     made(tensor, *args, **options)
 
 
-def _regenerate(tensor: Any) -> Any:
+def _regenerate(tensor: Tensor) -> Any:
     from gradcli.engine.core import views
 
     return views.regenerate(tensor)
 
 
-def _in_batches(tensor: Any, wanted: Any) -> Any:
+def _in_batches(tensor: Tensor, wanted: Any) -> Any:
     from gradcli.engine.core import batch_levels
 
     return batch_levels.lift(tensor, wanted)
@@ -68,6 +82,7 @@ for _name in ("__add__", "__radd__", "__mul__", "__rmul__", "sum", "view", "resh
     setattr(Tensor, _name, OfEngine(_name))
 
 Node.push, AccumulateGrad.push = _push, _accumulate
+Node.push_recorded, AccumulateGrad.push_recorded = _push_recorded, _accumulate_recorded
 Node.__call__ = _call_node  # type: ignore[method-assign]
 Tensor.run_backward, Tensor.regenerate = _run_backward, _regenerate
 Tensor.in_batches = _in_batches

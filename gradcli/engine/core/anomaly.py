@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 import threading
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.engine.core.node import Node
 from gradcli.engine.core.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class _NodeOfThread(threading.local):
@@ -57,7 +60,7 @@ _UNKNOWN = (
 )
 
 
-def check(node: Node, grads: Any) -> None:
+def check(node: Node, grads: Sequence[Any]) -> None:
     """Raise RuntimeError, in PyTorch's words, where a gradient that a node returned has NaN."""
     for i, g in enumerate(grads):
         if g is None:

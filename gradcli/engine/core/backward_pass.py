@@ -11,19 +11,16 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gradcli.engine.core import batched_arrays, modes, plain_pass
 from gradcli.engine.core.batched_arrays import BatchedArray, BatchLevel, opened
 from gradcli.engine.core.node import AccumulateGrad, Edge, Node, Port
-from gradcli.engine.core.plain_pass import by_sequence
+from gradcli.engine.core.plain_pass import Captured, by_sequence, discover
 from gradcli.engine.core.tensor import Tensor, edge, wrap
 from gradcli.engine.system.array_memory import Numberless
-
-if TYPE_CHECKING:
-    from gradcli.engine.core.watched_pass import Captured
 
 
 def run(
@@ -33,22 +30,35 @@ def run(
     retain: bool,
     create: bool,
     captured: Captured | None = None,
-    only: frozenset[int] | None = None,
+    targets: Sequence[Edge | None] | None = None,
 ) -> None:
     """Run the graph of `roots` with `cotangents`: arrays, or tensors if `create` (as create_graph).
 
-    captured: gradients are collected there, not accumulated. only: ids of the nodes to run; None: all.
+    captured: gradients are collected there, not accumulated. targets: only what leads there runs; None: all.
     """
     state = modes.local.state
-    plain = not create and (captured.of_leaves if captured is not None else only is None)
-    if plain and state is not None:
-        on_tensors = state.recorder is not None and state.recorder.tensors
-        watched = state.anomaly or state.intercept or state.levels or state.observer or on_tensors
-        plain = not watched
-    if plain and plain_pass.run(roots, cotangents, retain, captured, only):
-        return
+    if create:
+        plain = state is None or state.ordinary or state.silent
+        if plain and (captured is None) is (targets is None):
+            from gradcli.engine.core import recorded_pass
+
+            if recorded_pass.run(roots, cotangents, retain, captured, targets):
+                return
+    else:
+        plain = True
+        if state is not None:
+            on_tensors = state.recorder is not None and state.recorder.tensors
+            watched = state.anomaly or state.intercept or state.levels or state.observer
+            plain = not (watched or on_tensors)
+        if plain and plain_pass.run(roots, cotangents, retain, captured, targets):
+            return
     from gradcli.engine.core import watched_pass
 
+    only = None
+    if targets is not None:
+        only = _paths(roots, targets)
+        if captured is None:
+            only |= {id(e.node if type(e) is Port else e) for e in targets if e is not None}
     watched_pass.run(roots, cotangents, retain=retain, create=create, captured=captured, only=only)
 
 
@@ -101,20 +111,17 @@ def backward(
     cotangents = _cotangents(roots, _as_tuple(grad_tensors) or (None,) * len(roots))
     retain = create_graph if retain_graph is None else retain_graph
     edges = _root_edges(roots)
-    only = None
+    targets = None
     if inputs is not None:
-        wanted = _input_edges(_as_tuple(inputs), retain_non_leaves=True)
-        only = _paths(edges, wanted) | {
-            id(e.node if type(e) is Port else e) for e in wanted if e is not None
-        }
+        targets = _input_edges(_as_tuple(inputs), retain_non_leaves=True)
     plain = cotangents if create_graph else [s.array for s in cotangents]
-    run(edges, plain, retain=retain, create=create_graph, only=only)
+    run(edges, plain, retain=retain, create=create_graph, targets=targets)
 
 
 def grad(
-    outputs: Any,
-    inputs: Any,
-    grad_outputs: Any = None,
+    outputs: object,
+    inputs: object,
+    grad_outputs: object | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     only_inputs: bool = True,
@@ -166,16 +173,14 @@ def _of_innermost(roots: tuple[Any, ...], wanted: tuple[Any, ...]) -> tuple[Any,
     if not above:
         return roots, wanted
     level = above[-1]
-    from gradcli.engine.core.watched_pass import discover
-
     ends = {id(edge(variable)) for variable in level.variables()}
 
-    def is_end(node: Any) -> bool:
+    def is_end(node: Node) -> bool:
         leaf: Any = node.variable if isinstance(node, AccumulateGrad) else None
         made_there = leaf is not None and leaf.level is None and _made(leaf) >= level.since
         return id(node) in ends or made_there
 
-    def shown(t: Any) -> Any:
+    def shown(t: object) -> Any:
         if not isinstance(t, Tensor) or t.node is None:
             return t
         if _made(t) < level.since:
@@ -192,9 +197,9 @@ def _made(tensor: Tensor) -> int:
 
 
 def gradients(
-    outputs: Any,
-    inputs: Any,
-    grad_outputs: Any = None,
+    outputs: object,
+    inputs: object,
+    grad_outputs: object | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     only_inputs: bool = True,
@@ -217,8 +222,6 @@ def gradients(
         )
     if allow_unused is None:
         allow_unused = materialize_grads
-    from gradcli.engine.core.watched_pass import Captured, as_tensor
-
     roots, wanted = _as_tuple(outputs), _as_tuple(inputs)
     if not wanted:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
@@ -230,12 +233,11 @@ def gradients(
     edges = _root_edges(roots)
     targets = _input_edges(wanted)
     captured = Captured(targets)
-    only = _paths(edges, targets)
     travelling = (
         create_graph or modes.current().intercept is not None
     )  # only tensors carry tangents
     start = cotangents if travelling else [s.array for s in cotangents]
-    run(edges, start, retain=retain, create=create_graph, captured=captured, only=only)
+    run(edges, start, retain=retain, create=create_graph, captured=captured, targets=targets)
     results: list[Tensor | None] = []
     for i, (target, tensor) in enumerate(zip(targets, wanted, strict=True)):
         found = None if target is None else captured.of(target)
@@ -251,7 +253,7 @@ def gradients(
                 )
             zeros = np.zeros(tensor.array.shape, tensor.array.dtype)
             found = wrap(zeros, requires_grad=create_graph)
-        results.append(as_tensor(found))
+        results.append(found if found is None or isinstance(found, Tensor) else wrap(found))
     return tuple(results)
 
 
@@ -312,7 +314,7 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
     return (value,) if isinstance(value, Tensor) or _is_edge(value) else tuple(value)
 
 
-def _is_edge(value: Any) -> bool:
+def _is_edge(value: object) -> bool:
     """True for a GradientEdge."""
     return isinstance(value, tuple) and len(value) == 3 and isinstance(value[0], Node)
 
@@ -358,8 +360,6 @@ def _paths(roots: Sequence[Edge], targets: Sequence[Edge | None]) -> frozenset[i
 
     A non-leaf target itself runs only where another target lies behind it.
     """
-    from gradcli.engine.core.watched_pass import discover
-
     nodes, _ = discover(roots)
     nodes.sort(key=by_sequence)
     goals = {id(t.node if type(t) is Port else t) for t in targets if t is not None}
@@ -410,7 +410,7 @@ def _cotangents(roots: tuple[Any, ...], cotangents: tuple[Any, ...]) -> list[Ten
     return made
 
 
-def _stand_in(edge: Any) -> Tensor:
+def _stand_in(edge: object) -> Tensor:
     """A tensor of the shape and dtype that a GradientEdge leads to."""
     target = _edge_of(edge)
     out = wrap(np.empty(target._meta.shape, target._meta.dtype))

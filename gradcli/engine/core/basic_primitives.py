@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from gradcli.engine.system.array_memory import ARRAYS, afresh, infer_shape, shar
 from gradcli.engine.system.cascaded_sums import add_reduce
 from gradcli.engine.system.dtypes import tensor_name
 from gradcli.engine.system.threads import applied
+
+if TYPE_CHECKING:
+    from gradcli.engine.system.dtypes import DType, Number, Shape
 
 # Up to this many elements, computing with a filled array is faster than with a broadcast one.
 _SMALL = 4096
@@ -49,12 +52,12 @@ def conj(value: Any) -> Any:
     )
 
 
-def is_one(alpha: Any) -> bool:
+def is_one(alpha: Number) -> bool:
     """Whether `alpha` is the int 1, which changes nothing."""
     return alpha.__class__ is int and alpha == 1
 
 
-def factor(alpha: Any, dtype: Any) -> Any:
+def factor(alpha: Number, dtype: DType) -> Any:
     """`alpha` in the result's dtype; RuntimeError, in PyTorch's words, if the dtype cannot hold it."""
     if isinstance(alpha, bool) and dtype.kind != "b":
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
@@ -69,7 +72,7 @@ def factor(alpha: Any, dtype: Any) -> Any:
     return dtypes.checked(alpha, dtype)
 
 
-def meeting(self: Array, number: Any) -> Array:
+def meeting(self: Array, number: Number) -> Array:
     """An array, cast to the dtype that it and a Python number promote to."""
     if self.dtype.kind in "fc" and type(number) is not complex:
         return self
@@ -77,7 +80,7 @@ def meeting(self: Array, number: Any) -> Array:
     return self if self.dtype == wanted else self.astype(wanted)
 
 
-def _add(self: Array, other: Array, *, alpha: Any = 1) -> Array:
+def _add(self: Array, other: Array, *, alpha: Number = 1) -> Array:
     return (
         applied(np.add, self, other) if is_one(alpha) else self + factor(alpha, self.dtype) * other
     )
@@ -208,7 +211,7 @@ def expand(value: Any, shape: tuple[int, ...]) -> Any:
     return made
 
 
-def _sum(self: Array, *, dtype: Any = None) -> Array:
+def _sum(self: Array, *, dtype: DType | None = None) -> Array:
     return total(self, None, False, numpy_dtype(dtype))
 
 
@@ -254,7 +257,7 @@ class sum_dim:
 
 
 # -- views of another shape --------------------------------------------------------------
-def view_of(self: Array, size: Any) -> Array:
+def view_of(self: Array, size: Shape) -> Array:
     """The same elements in another shape, without a copy; RuntimeError where that cannot be."""
     out = self.reshape(infer_shape(size, self.size))
     if not shares(out, self):
@@ -275,7 +278,7 @@ class view_size:
     self = lambda g, self_sym_sizes: g.reshape(self_sym_sizes)
 
 
-def _expand(self: Array, size: Any) -> Array:
+def _expand(self: Array, size: Shape) -> Array:
     shape, lead = self.shape, len(size) - self.ndim
     if tuple(size) == shape and self.__class__ is np.ndarray:
         return self[...]
@@ -325,7 +328,7 @@ class expand_size:
     self = lambda g, self_sym_sizes: sum_to(g, self_sym_sizes)
 
 
-def sum_of(input: Any, dims: tuple[int, ...] | None = None, keepdim: bool = False) -> Any:
+def sum_of(input: object, dims: tuple[int, ...] | None = None, keepdim: bool = False) -> Any:
     """The sum of all elements, or along dimensions."""
     return sum_all(input) if dims is None else sum_dim(input, dims, keepdim)
 

@@ -30,12 +30,12 @@ def _sum(self: Array, level: BatchLevel) -> Any:
     return batched_arrays.summed(self, level)
 
 
-def _primitive(name: str, kernel: Any, node: str, rule: Any) -> Any:
+def _primitive(name: str, kernel: Callable[..., Any], node: str, rule: Callable[..., Any]) -> Any:
     """A linear primitive of one tensor, with its VJP rule."""
     return Primitive(name, kernel, node, {"self": rule}, linearity="linear", batching="level")
 
 
-def remove_batch_dim(tensor: Any, dim: int, level: BatchLevel) -> Any:
+def remove_batch_dim(tensor: Tensor, dim: int, level: BatchLevel) -> Any:
     """The level's batch becomes dimension `dim`. A tensor without that batch is repeated along it."""
     return _out_of_batch(lift(tensor, frozenset([level])), dim, level)
 
@@ -93,7 +93,7 @@ def _stacked(column: tuple[Any, ...]) -> Tensor:
     return found if isinstance(found, Tensor) else wrap(found)
 
 
-def lift(tensor: Any, wanted: frozenset[BatchLevel]) -> Any:
+def lift(tensor: Tensor, wanted: frozenset[BatchLevel]) -> Any:
     """A tensor that has a graph, repeated for each entry of the levels it lacks; others unchanged."""
     if not isinstance(tensor, Tensor) or tensor.node is None:
         return tensor

@@ -27,6 +27,8 @@ from gradcli.engine.system.threads import applied
 if TYPE_CHECKING:
     from typing import TypeVar
 
+    from gradcli.engine.system.dtypes import Array, DType, Shape
+
     F = TypeVar("F", bound=Callable[..., Any])
 _numbers = itertools.count(1).__next__
 
@@ -150,7 +152,7 @@ class BatchedArray(NDArrayOperatorsMixin):
         order = [d % max(self.ndim, 1) for d in given or ()] or list(reversed(range(self.ndim)))
         return BatchedArray(self.every.transpose(0, *(d + 1 for d in order)), self.level)
 
-    def astype(self, dtype: Any, **options: Any) -> BatchedArray:
+    def astype(self, dtype: DType, **options: Any) -> BatchedArray:
         """Every entry in another dtype."""
         return BatchedArray(self.every.astype(dtype, **options), self.level)
 
@@ -158,7 +160,7 @@ class BatchedArray(NDArrayOperatorsMixin):
         """Every entry in memory of its own."""
         return BatchedArray(self.every.copy(), self.level)
 
-    def __getitem__(self, index: Any) -> BatchedArray:
+    def __getitem__(self, index: object) -> BatchedArray:
         """Index every entry with integers, slices, None and `...`."""
         keys = index if type(index) is tuple else (index,)
         return BatchedArray(self.every[(slice(None), *keys)], self.level)
@@ -212,7 +214,7 @@ class BatchedArray(NDArrayOperatorsMixin):
         return np.all(self, *args, **options)
 
     # -- NumPy's functions -------------------------------------------------------------------------
-    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **options: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: Any, **options: Any) -> Any:
         if "out" in options:
             raise RuntimeError(INPLACE)
         call = ufunc if method == "__call__" else getattr(ufunc, method)
@@ -230,14 +232,16 @@ class BatchedArray(NDArrayOperatorsMixin):
             return BatchedArray(call(*aligned(args, level), **options), level)
         return each(call, list(args), options)
 
-    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+    def __array_function__(
+        self, function: Callable[..., Any], types: object, args: Any, options: Any
+    ) -> Any:
         if function in _FACTS:
             return _FACTS[function](*args, **options)
         if function is np.broadcast_to:
             return broadcast_to(*args)
         return each(function, list(args), options)
 
-    def written_over(self, ufunc: Any, operands: Sequence[Any]) -> Any:
+    def written_over(self, ufunc: np.ufunc, operands: Sequence[Any]) -> Any:
         """A ufunc's result, written over this batch's memory if it is large and owns it (buffer donation)."""
         every = self.every
         if type(self) is BatchedArray and type(every) is np.ndarray and every.size >= 4096:
@@ -313,7 +317,7 @@ class Diagonal(Sparse):
 
     __slots__ = ("_every", "diagonal")
 
-    def __init__(self, diagonal: Any, level: BatchLevel) -> None:
+    def __init__(self, diagonal: Array, level: BatchLevel) -> None:
         self.diagonal, self.level = diagonal, level
         self._every: Any = None
 
@@ -357,7 +361,7 @@ class Diagonal(Sparse):
             return None
         return Diagonal(self.diagonal + other.diagonal, self.level)
 
-    def astype(self, dtype: Any, **options: Any) -> BatchedArray:
+    def astype(self, dtype: DType, **options: Any) -> BatchedArray:
         """Every entry in another dtype."""
         if self._every is not None:
             return BatchedArray(self._every.astype(dtype, **options), self.level)
@@ -371,7 +375,7 @@ def is_diagonal(array: Any, level: BatchLevel | None = None) -> bool:
     return level is None or array.level is level
 
 
-def common(value: Any, level: BatchLevel) -> Any:
+def common(value: object, level: BatchLevel) -> Any:
     """One entry of an operand that is batched but equal in all entries; any other operand unchanged."""
     if type(value) is BatchedArray and value.level is level and level.size > 1:
         every = value.every
@@ -392,7 +396,7 @@ _FACTS: dict[Any, Callable[..., Any]] = {
 
 
 # -- batches of values --------------------------------------------------------------------------------
-def batch_of(value: Any) -> frozenset[BatchLevel]:
+def batch_of(value: object) -> frozenset[BatchLevel]:
     """The levels in which a value is batched."""
     found: set[BatchLevel] = set()
     for v in _parts(value):
@@ -402,7 +406,7 @@ def batch_of(value: Any) -> frozenset[BatchLevel]:
     return frozenset(found)
 
 
-def _parts(value: Any) -> list[Any]:
+def _parts(value: object) -> list[Any]:
     """The arrays of a value: an array, a tensor, or a list of these."""
     if isinstance(value, (list, tuple)):
         return [p for v in value for p in _parts(v)]
@@ -450,7 +454,7 @@ def resolved(sizes: Sequence[int], count: int) -> tuple[int, ...]:
     return infer_shape(given, count) if -1 in given else given
 
 
-def anywhere(mask: Any) -> bool:
+def anywhere(mask: Array) -> bool:
     """Whether a mask is true anywhere in any entry."""
     while isinstance(mask, BatchedArray):
         mask = mask.every
@@ -469,14 +473,14 @@ def broadcast_to(array: Any, shape: Sequence[int]) -> Any:
     return np.broadcast_to(array, tuple(shape))
 
 
-def moveaxis(array: Any, source: int, target: int) -> Any:
+def moveaxis(array: Array, source: int, target: int) -> Any:
     """As NumPy's, for batched arrays too."""
     order = [d for d in range(array.ndim) if d != source]
     order.insert(target, source)
     return array.transpose(order) if array.ndim > 1 else array
 
 
-def total(array: Any, axes: tuple[int, ...]) -> Any:
+def total(array: Array, axes: tuple[int, ...]) -> Any:
     """The sum over some axes, also of batched arrays; integers are summed in int64."""
     if isinstance(array, BatchedArray):
         return BatchedArray(total(array.every, tuple(a + 1 for a in axes)), array.level)
@@ -503,7 +507,7 @@ def numbers(array: Any) -> Any:
     return array
 
 
-def batched_as(array: Any, like: Any) -> Any:
+def batched_as(array: Array, like: Array) -> Any:
     """An array of all entries, wrapped in the same batches as `like`: the inverse of `numbers`."""
     return (
         BatchedArray(batched_as(array, like.every), like.level)
@@ -519,7 +523,7 @@ def full(value: Any, level: BatchLevel) -> Any:
     return broadcast_to(value, (level.size, *value.shape))
 
 
-def entry(value: Any, k: int, level: BatchLevel) -> Any:
+def entry(value: object, k: int, level: BatchLevel) -> Any:
     """Entry `k` of an array, or of the arrays in a list; an array without that batch unchanged."""
     if isinstance(value, (list, tuple)):
         return type(value)(entry(v, k, level) for v in value)
@@ -550,7 +554,7 @@ def each(function: Callable[..., Any], args: list[Any], options: dict[str, Any])
     return BatchedArray(stacked(rows), level)
 
 
-def zero(value: Any, level: BatchLevel) -> Any:
+def zero(value: object, level: BatchLevel) -> Any:
     """Zeros of one entry's shape: they stand in for an entry of an empty batch."""
     if isinstance(value, (list, tuple)):
         return type(value)(zero(v, level) for v in value)
@@ -564,21 +568,21 @@ def _wrapped(found: Any, wrap: Callable[[Any], Any]) -> Any:
 
 
 # -- into a batch and out of it -----------------------------------------------------------------------
-def added(array: Any, dim: int, level: BatchLevel) -> Any:
+def added(array: Array, dim: int, level: BatchLevel) -> Any:
     """Dimension `dim` becomes the level's batch; the kernel of add_batch_dim."""
     if isinstance(array, BatchedArray) and array.level.number > level.number:
         return BatchedArray(added(array.every, dim + 1, level), array.level)
     return BatchedArray(moveaxis(array, dim, 0), level)
 
 
-def removed(array: Any, dim: int, level: BatchLevel) -> Any:
+def removed(array: Array, dim: int, level: BatchLevel) -> Any:
     """The level's batch becomes dimension `dim`; the kernel of remove_batch_dim."""
     if isinstance(array, BatchedArray) and array.level.number > level.number:
         return BatchedArray(removed(array.every, dim + 1, level), array.level)
     return moveaxis(full(array, level), 0, dim)
 
 
-def lifted(array: Any, level: BatchLevel) -> Any:
+def lifted(array: Array, level: BatchLevel) -> Any:
     """An array broadcast to the level's batch, without a copy; the kernel of lift_to_batch."""
     if isinstance(array, BatchedArray) and array.level.number > level.number:
         return BatchedArray(lifted(array.every, level), array.level)
@@ -587,7 +591,7 @@ def lifted(array: Any, level: BatchLevel) -> Any:
     return BatchedArray(broadcast_to(array, (level.size, *array.shape)), level)
 
 
-def summed(array: Any, level: BatchLevel) -> Any:
+def summed(array: Array, level: BatchLevel) -> Any:
     """The sum over the level's batch; the kernel of sum_over_batch."""
     if isinstance(array, BatchedArray) and array.level.number > level.number:
         return BatchedArray(summed(array.every, level), array.level)
@@ -606,7 +610,7 @@ def zeros_of(array: Any, shape: tuple[int, ...], dtype: Any = None) -> Any:
     return made
 
 
-def _ones_like(a: Any) -> Any:
+def _ones_like(a: Array) -> Any:
     """Ones of `a`'s shape and batches. np.ones_like lets an abstract array know that it is constant."""
     if isinstance(a, BatchedArray):
         return BatchedArray(_ones_like(a.every), a.level)
@@ -642,7 +646,7 @@ def drawing(draw: F) -> F:
     """Decorate a sampler of random numbers (its first argument a shape) to follow `vmap`'s randomness."""
 
     @functools.wraps(draw)
-    def call(shape: Any, *args: Any, **named: Any) -> Any:
+    def call(shape: Shape, *args: Any, **named: Any) -> Any:
         inside = [level for level in levels() if not level.linear] if modes.unusual else []
         if not inside:
             return draw(shape, *args, **named)
@@ -660,7 +664,7 @@ def drawing(draw: F) -> F:
 
 
 # -- memory -------------------------------------------------------------------------------------------
-def strided(array: Any, shape: Any, dtype: Any, strides: Any, start: int) -> Any:
+def strided(array: Array, shape: Shape, dtype: DType, strides: Sequence[int], start: int) -> Any:
     """A view with these strides from byte `start` of an array's memory; one for each entry of a batch."""
     batches: list[BatchedArray] = []
     inner = array
@@ -681,7 +685,9 @@ def strided(array: Any, shape: Any, dtype: Any, strides: Any, start: int) -> Any
     return made
 
 
-def _check_inside(inner: Any, lead: int, shape: Any, dtype: Any, strides: Any, start: int) -> None:
+def _check_inside(
+    inner: Any, lead: int, shape: Shape, dtype: DType, strides: Sequence[int], start: int
+) -> None:
     """RuntimeError, in PyTorch's words, if a view of one entry would reach another entry's memory."""
     item = dtype.itemsize
     begin = address(inner) - address(buffer_of(inner))

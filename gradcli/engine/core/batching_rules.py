@@ -37,6 +37,7 @@ from gradcli.engine.system.threads import applied
 
 if TYPE_CHECKING:
     from gradcli.engine.core.declaration import Declaration
+    from gradcli.engine.system.dtypes import Array
 
 
 def _sparse(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
@@ -87,7 +88,7 @@ def _diagonal(primitive: Declaration, operands: list[Any], level: BatchLevel) ->
     return Diagonal(at(lambda d: d), level)
 
 
-def _entry(value: Any, k: int, level: BatchLevel) -> Any:
+def _entry(value: object, k: int, level: BatchLevel) -> Any:
     """Entry `k` of an operand, of the same kind: array, tensor, or list of these."""
     if isinstance(value, (list, tuple)):
         return type(value)(_entry(v, k, level) for v in value)
@@ -172,7 +173,7 @@ def elementwise(primitive: Declaration, operands: list[Any], level: BatchLevel) 
     return found if primitive.returns_one else list(found)
 
 
-def _on_rows(ufunc: Any, a: Any, b: Any) -> Any:
+def _on_rows(ufunc: np.ufunc | None, a: Array, b: Array) -> Any:
     """A ufunc of arrays with many short rows; None if NumPy's own loop is as fast."""
     if ufunc is None or type(a) is not np.ndarray or type(b) is not np.ndarray:
         return None

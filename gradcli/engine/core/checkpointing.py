@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
 import numpy as np
@@ -22,6 +22,9 @@ from gradcli.engine.core import backward_pass, modes, random, watched_pass
 from gradcli.engine.core.custom_function import Function
 from gradcli.engine.core.gradient_edges import saved_tensors_hooks
 from gradcli.engine.core.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from gradcli.engine.core.custom_function import FunctionCtx
 
 Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
 
@@ -157,7 +160,7 @@ def checkpoint(
 def checkpoint_sequential(
     functions: Sequence[Callable[..., Any]],
     segments: int,
-    input: Any,
+    input: object,
     use_reentrant: bool | None = None,
     **kwargs: Any,
 ) -> Any:
@@ -176,7 +179,7 @@ def checkpoint_sequential(
 
 
 def _chain(functions: Sequence[Callable[..., Any]]) -> Callable[[Any], Any]:
-    def run(value: Any) -> Any:
+    def run(value: object) -> Any:
         for function in functions:
             value = function(value)
         return value
@@ -257,7 +260,7 @@ class _Inputs(Function):
     """A node that saves the arguments of a checkpointed call, so that they are checked as saved tensors."""
 
     @staticmethod
-    def forward(ctx: Any, dummy: Tensor, *tensors: Tensor) -> Tensor:
+    def forward(ctx: FunctionCtx, dummy: Tensor, *tensors: Tensor) -> Tensor:
         ctx.save_for_backward(*tensors)
         return dummy.clone()
 
@@ -344,7 +347,7 @@ class _Repeat:
         slot.contents[key] = None
         return tensor
 
-    def repeat(self, key: Any) -> None:
+    def repeat(self, key: object) -> None:
         """Repeat the call and fill the slots for one pass."""
         tensors = iter(self.inputs.saved_tensors)
         args = [next(tensors) if a is _TENSOR else a for a in self.args]
@@ -381,7 +384,7 @@ class _Repeat:
             self.function(*args, **self.kwargs)
         self.filled[key] = filled
 
-    def compare(self, key: Any) -> None:
+    def compare(self, key: object) -> None:
         """Raise CheckpointError if the recomputation saved other tensors than the forward call."""
         if self.lenient:
             return

@@ -76,11 +76,11 @@ class FunctionCtx:
     saved_for_forward: Any
     _materialize: bool
 
-    def save_for_backward(self, *tensors: Any) -> None:
+    def save_for_backward(self, *tensors: Tensor) -> None:
         """Keep tensors for `backward`, where they are `ctx.saved_tensors`."""
         self.to_save = tensors
 
-    def save_for_forward(self, *tensors: Any) -> None:
+    def save_for_forward(self, *tensors: Tensor) -> None:
         """Keep tensors for `jvp`."""
         for tensor in tensors:
             assert isinstance(tensor, Tensor) or tensor is None, (
@@ -89,11 +89,11 @@ class FunctionCtx:
             )
         self.saved_for_forward = tensors
 
-    def mark_dirty(self, *tensors: Any) -> None:
+    def mark_dirty(self, *tensors: Tensor) -> None:
         """Say which inputs `forward` has written in place."""
         self.dirty_tensors = tensors
 
-    def mark_non_differentiable(self, *tensors: Any) -> None:
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
         """Say which outputs have no gradient."""
         self.non_differentiable = tensors
 
@@ -326,22 +326,22 @@ class Function(FunctionCtx):
         )
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+    def setup_context(ctx: FunctionCtx, inputs: tuple[Any, ...], output: Any) -> Any:
         """Save what `backward` needs, where `forward` takes no context."""
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+    def backward(ctx: FunctionCtx, *grad_outputs: Any) -> Any:
         """The gradients of the arguments from those of the outputs."""
         raise NotImplementedError(_NO_BACKWARD)
 
     @staticmethod
-    def vjp(ctx: Any, *grad_outputs: Any) -> Any:
+    def vjp(ctx: FunctionCtx, *grad_outputs: Any) -> Any:
         """Another name for `backward`."""
         raise NotImplementedError(_NO_BACKWARD)
 
     @staticmethod
-    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+    def jvp(ctx: FunctionCtx, *grad_inputs: Any) -> Any:
         """The tangents of the outputs from those of the arguments."""
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with "
@@ -499,7 +499,7 @@ def _check_saved(saved: tuple[Any, ...]) -> None:
             )
 
 
-def _saved_form(tensor: Any, outputs: tuple[Any, ...]) -> Any:
+def _saved_form(tensor: Tensor, outputs: tuple[Any, ...]) -> Any:
     for nr, o in enumerate(outputs):
         if tensor is o and tensor is not None:
             return _SavedOutput(tensor, nr)
@@ -559,7 +559,7 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a `backward` whose result must not be differentiated again: doing so is an error."""
 
     @functools.wraps(function)
-    def call(ctx: Any, *args: Any) -> Any:
+    def call(ctx: FunctionCtx, *args: Any) -> Any:
         with modes.no_grad():
             outputs = function(ctx, *args)
         if not modes.is_grad_enabled():

@@ -15,27 +15,23 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from gradcli.engine.system.dtypes import Array as Array
+from gradcli.engine.system.dtypes import Arrays as Arrays
+from gradcli.engine.system.dtypes import DType as DType
+from gradcli.engine.system.dtypes import Number as Number
+from gradcli.engine.system.dtypes import Shape as Shape
 
+if TYPE_CHECKING:
     from gradcli.engine.core.tensor import Tensor
 
 # -- what signatures call the arguments of kernels, rules and functions ---------------------------
 #     def forward(self: Array, dim: Ints | None = None) -> Array    # a kernel: of arrays and options
 #     def _placed(g: Value, shape: Shape) -> Any                    # a rule: of arrays, or of tensors
 #     def outer(input: Tensor, vec2: Tensor) -> Any                 # a function of the table
-# NumPy's, or what stands in its place: a scalar of NumPy's, a batch, an array that is recorded or that has a
-# shape alone (`system.array_memory.ARRAYS`). A type checker takes all of them for NumPy's.
-Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
-Arrays: TypeAlias = "Sequence[Array]"
 # An array in a plain backward pass, a tensor where the pass is recorded.
 Value: TypeAlias = "Array | Tensor"
-# A number of Python's; PyTorch's `Scalar`.
-Number: TypeAlias = "bool | int | float | complex"
-Shape: TypeAlias = "tuple[int, ...]"
 # An int for each dimension (strides, paddings), or dimensions themselves.
 Ints: TypeAlias = "tuple[int, ...]"
-DType: TypeAlias = "np.dtype[Any]"
 # A kernel's operands are what it annotates so; all else are options. An option that is annotated as `int`
 # takes no other number.
 _TENSOR_KINDS = {"Array": "tensor", "Array | None": "optional", "Arrays": "list"}

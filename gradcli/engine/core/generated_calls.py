@@ -551,7 +551,7 @@ def _saves_inferred(tensor: Tensor, *edges: Any) -> bool:
     levels = modes.nested.get()
     if not levels:
         return True
-    from gradcli.engine.core.watched_pass import leaves
+    from gradcli.engine.core.plain_pass import leaves
 
     found = {0 if leaf.level is None else leaf.level.depth for leaf in leaves(edges)}
     return any(k < tensor.inference and all(at.recorded for at in levels[k:]) for k in found)

@@ -16,7 +16,7 @@ import numpy as np
 from gradcli.engine.core import versions
 from gradcli.engine.core.generated_calls import generated
 from gradcli.engine.core.gradients import first, fit, of_inputs
-from gradcli.engine.core.node import FREED, OWNED, AccumulateGrad, freed_error
+from gradcli.engine.core.node import FREED, IDLE, OWNED, AccumulateGrad, freed_error
 from gradcli.engine.core.promotion import raw
 from gradcli.engine.core.version_checks import check_versions
 
@@ -62,8 +62,7 @@ def gradients(
             joint += [f"if {some}: {names} = r{k}({', '.join(args)})"]
             found |= {i: f"d{i}" for i in targets}
             continue
-        same = isinstance(rule, FunctionType) and rule.__code__.co_code == _IDENTITY
-        found[targets[0]] = "g" if same else f"r{k}({', '.join(args)})"
+        found[targets[0]] = "g" if same_gradient(rule) else f"r{k}({', '.join(args)})"
     if joint or not primitive.returns_one:  # in the order of the edges, as a pass of any primitive
         found = dict(sorted(found.items()))
     values |= {"FREED": FREED, "freed": freed_error, "raw": raw}
@@ -71,6 +70,11 @@ def gradients(
 
 
 _IDENTITY = (lambda g: g).__code__.co_code
+
+
+def same_gradient(rule: Any) -> bool:
+    """Whether a rule passes the gradient on as it is."""
+    return isinstance(rule, FunctionType) and rule.__code__.co_code == _IDENTITY
 
 
 def backward(primitive: Declaration) -> Callable[..., Any]:
@@ -100,6 +104,7 @@ def push(primitive: Declaration | None) -> Callable[..., Any]:
     if primitive.saved_fields:
         body += ["if n._seq < versions.last: check_versions(n)"]
     body += [*joint, "m = n._meta"]
+    needed = " and e._mark is not IDLE" if len(primitive.differentiated) > 1 else ""
     # Of several outputs `g` is a list, and a rule may pass one of its gradients on as it is.
     saved = "*g, " if primitive.differentiable > 1 else ""
     saved += "".join(f"s{k}, " for k in range(len(primitive.saved_fields)))
@@ -112,7 +117,7 @@ def push(primitive: Declaration | None) -> Callable[..., Any]:
         held = saved + "".join(f"d{k}, getattr(d{k}, 'base', None), " for k in beside if k != i)
         body += [
             f"e = n._e{at}",
-            "if e is not None:",
+            f"if e is not None{needed}:",
             *_send(text, keeps(primitive, text), held, at),
         ]
     if primitive.saved_fields:
@@ -124,6 +129,7 @@ def push(primitive: Declaration | None) -> Callable[..., Any]:
         body,
         {
             "FREED": FREED,
+            "IDLE": IDLE,
             "Leaf": AccumulateGrad,
             "OWNED": OWNED,
             "check_versions": check_versions,

@@ -40,7 +40,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     return GradientEdge(node, nr, tensor if isinstance(node, BackwardCFunction) else None)
 
 
-def increment_version(tensor: Any) -> None:
+def increment_version(tensor: Tensor) -> None:
     """Count an in-place write that autograd did not see, for one tensor or several."""
     tensors = (tensor,) if isinstance(tensor, Tensor) else tensor
     if not isinstance(tensors, Iterable) or not all(isinstance(t, Tensor) for t in tensors):

@@ -111,6 +111,13 @@ def accumulate(node: AccumulateGrad, grad: Any, retain: bool) -> None:
             add_to_grad(variable, grad)
 
 
+def accumulate_recorded(node: AccumulateGrad, grad: Any, retain: bool) -> None:
+    """As `accumulate`, of a tensor with a graph."""
+    node._grad = None
+    with accumulating:
+        add_to_grad(node.variable, grad)
+
+
 # References to a gradient that nothing but the plain pass, `accumulate` and `_is_free` holds, and to the
 # memory that it is a view of. Python 3.14 counts those of local variables no more: there it is copied.
 _HELD, _HELD_MEMORY = (4, 3) if sys.version_info < (3, 14) else (0, 0)

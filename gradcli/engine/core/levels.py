@@ -26,10 +26,9 @@ from weakref import ref
 
 from gradcli.engine.core import modes, versions
 from gradcli.engine.core.node import AccumulateGrad, Node, Port
-from gradcli.engine.core.plain_pass import by_sequence
+from gradcli.engine.core.plain_pass import by_sequence, discover, leaves
 from gradcli.engine.core.tensor import LAZY, Shown, Tensor, edge, track_view, wrap
 from gradcli.engine.core.version_checks import drop_unneeded
-from gradcli.engine.core.watched_pass import discover, leaves
 
 
 class Level:
@@ -57,7 +56,7 @@ class Level:
         """The tensors that the level differentiates by."""
         return []
 
-    def passed(self, tensor: Any) -> Any:
+    def passed(self, tensor: Tensor) -> Any:
         """An argument that the level does not differentiate by: not captured, so that it may be written."""
         if not isinstance(tensor, Tensor):
             return tensor
@@ -148,10 +147,10 @@ class Reverse(Level):
                 return tensor
         return _without(self._given.get(id(tensor), tensor), lost)
 
-    def _own(self, leaf: Any) -> bool:
+    def _own(self, leaf: Tensor) -> bool:
         return leaf.level is self
 
-    def _gone(self, leaf: Any) -> bool:
+    def _gone(self, leaf: Tensor) -> bool:
         return leaf.level is self or (leaf.level is not None and not leaf.level.is_open)
 
 

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from typing import TypeVar
 
+    from gradcli.engine.system.dtypes import Array
+
     F = TypeVar("F", bound=Callable[..., Any])
 
 # How many transforms of `func` (grad, vjp, jvp, vmap ...) are open, nested in each other.
@@ -44,7 +46,7 @@ class TraceHooks(Protocol):
     def run(self, primitive: Any, operands: list[Any]) -> Any:
         """Run a primitive on arrays and options, as rules and kernels call it; returns arrays."""
 
-    def memory(self, array: Any) -> Any:
+    def memory(self, array: Array) -> Any:
         """The array as memory that tensors can share and write in place."""
 
     def draw(self) -> None:
@@ -143,6 +145,17 @@ def restore(state: State | None) -> None:
     local.state = state
 
 
+_RULES = State()
+_RULES.rules = True
+
+
+def record_rules() -> State | None:
+    """As `change(enabled=True, rules=True)` where nothing else is unusual."""
+    before = local.state
+    restore(_RULES)
+    return before
+
+
 class changed:
     """A context in which fields of this thread's state have other values."""
 
@@ -209,12 +222,12 @@ class Mode:
 
         return call  # type: ignore[return-value]
 
-    def _call(self, function: Any, args: Any, kwargs: Any) -> Any:
+    def _call(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         with self.clone():
             return function(*args, **kwargs)
 
 
-def _decorate_generator(mode: Callable[[], Mode], function: Any) -> Any:
+def _decorate_generator(mode: Callable[[], Mode], function: Callable[..., Any]) -> Any:
     """Decorate a generator: the mode holds while it runs, not while its caller does."""
 
     @functools.wraps(function)
@@ -245,14 +258,14 @@ def _decorate_generator(mode: Callable[[], Mode], function: Any) -> Any:
 class _NoArgumentMode(Mode):
     """A mode that decorates with or without a call: `@no_grad` and `@no_grad()`."""
 
-    def __new__(cls, function: Any = None) -> Any:
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
         if function is None:
             return super().__new__(cls)
         mode = super().__new__(cls)
         mode.__init__()  # type: ignore[misc]
         return mode(function)
 
-    def __init__(self, function: Any = None) -> None:
+    def __init__(self, function: Callable[..., Any] | None = None) -> None:
         super().__init__()
 
 

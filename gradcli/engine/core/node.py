@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import count
 from operator import attrgetter
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -16,6 +16,9 @@ import numpy as np
 from gradcli.engine.core.declaration import Declaration
 from gradcli.engine.core.hooks import RARE, add, node_hooks
 from gradcli.engine.system import dtypes
+
+if TYPE_CHECKING:
+    from gradcli.engine.core.declaration import Value
 
 new = object.__new__
 N = TypeVar("N", bound="Node")
@@ -77,6 +80,7 @@ def meta(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Meta:
 
 
 OWNED = "owned"  # marks a node whose gradient so far the plain pass may add to in place
+IDLE = "idle"  # marks a node that a pass toward some inputs does not need
 OWN: Any = object()  # `grad_dtype` was not set: it is the leaf's dtype
 
 
@@ -86,10 +90,10 @@ class _Rarely:
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
-    def __get__(self, node: Any, owner: type) -> Any:
+    def __get__(self, node: Node, owner: type) -> Any:
         return None if node is None or node._more is None else node._more.get(self.name)
 
-    def __set__(self, node: Any, value: Any) -> None:
+    def __set__(self, node: Node, value: object) -> None:
         if node._more is None:
             node._more = {}
         node._more[self.name] = value
@@ -164,14 +168,14 @@ class Node:
         """(shape, dtype) of each output of the operation."""
         return self._outputs or ((self._meta.shape, self._meta.dtype),)
 
-    def register_hook(self, hook: Any) -> Any:
+    def register_hook(self, hook: Callable[..., Any]) -> Any:
         """Call `hook(grad_inputs, grad_outputs)` after the node has run; returns a handle with `remove()`.
 
         If the hook returns gradients, they replace grad_inputs.
         """
         return add(node_hooks(self).post, hook)
 
-    def register_prehook(self, hook: Any) -> Any:
+    def register_prehook(self, hook: Callable[..., Any]) -> Any:
         """Call `hook(grad_outputs)` before the node runs; gradients that it returns replace them."""
         return add(node_hooks(self).pre, hook)
 
@@ -179,7 +183,7 @@ class Node:
         node_hooks(self).tensor.setdefault(tensor.output_nr, {})
 
     # -- running ----------------------------------------------------------------------------------
-    def apply(self, grad: Any) -> Any:
+    def apply(self, grad: Value) -> Any:
         """The gradients of the inputs as arrays: one for each edge, None where there is no edge.
 
         Raises RuntimeError if the saved tensors have been freed.
@@ -190,11 +194,13 @@ class Node:
         return primitive.backward(self, grad)
 
     # Attached in core/__init__: the call of a node, and `push(grad, retain)`, a step of the plain pass,
-    # which adds to the inputs' gradients and frees what was saved unless `retain`.
+    # which adds to the inputs' gradients and frees what was saved unless `retain`; `push_recorded` does so
+    # on tensors and is recorded.
     push: Any
+    push_recorded: Any
     __call__: Any
 
-    def apply_recorded(self, grad: Any) -> Any:
+    def apply_recorded(self, grad: Value) -> Any:
         """As `apply`, but on tensors and recorded, for `create_graph`."""
         primitive = self._primitive
         assert primitive is not None
@@ -295,13 +301,15 @@ class Port:
         self._mark: Any = None
         self._grad: Any = None
 
-    def push(self, grad: Any, retain: bool) -> None:
+    def push(self, grad: Value, retain: bool) -> None:
         """A step of the plain pass: the node's gradient is the list of those of its outputs."""
         self._grad, parts = None, self.node._grad
         if parts is None:
             parts = self.node._grad = [None] * len(self.node.output_meta())
         had = parts[self.nr]
         parts[self.nr] = grad if had is None else had + grad
+
+    push_recorded = push
 
 
 Edge = Node | Port

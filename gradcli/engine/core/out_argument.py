@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradcli.engine.core import modes
 from gradcli.engine.core.tensor import Tensor
@@ -12,6 +12,9 @@ from gradcli.engine.core.views import castable, check_writable, raise_on_overlap
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import resized
 from gradcli.engine.system.dtypes import c_type, scalar_name, tensor_name
+
+if TYPE_CHECKING:
+    from gradcli.engine.system.dtypes import DType
 
 _RESIZED = (
     "An output with one or more elements was resized since it had shape {}, which does not match the "
@@ -72,7 +75,7 @@ def check_dtype(rule: str, name: str, result: Any, out: Any) -> None:
         raise error(text.format(_Said(result), _Said(out), name=name))
 
 
-def dtype_for(out: Tensor, dtype: Any) -> Any:
+def dtype_for(out: Tensor, dtype: DType) -> Any:
     """The dtype in which a factory function makes what it writes into `out`; RuntimeError for another."""
     own = out.array.dtype
     if dtype is not None and (given := dtypes.given(dtype)) is not None and given.dtype != own:

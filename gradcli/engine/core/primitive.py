@@ -17,7 +17,7 @@ from __future__ import annotations
 import operator as op
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -49,6 +49,10 @@ from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import ARRAYS, as_operands
 from gradcli.engine.system.dtypes import scalar_name
 from gradcli.engine.system.threads import applied
+
+if TYPE_CHECKING:
+    from gradcli.engine.core.declaration import Value
+    from gradcli.engine.system.dtypes import DType
 
 _NUMBERS = frozenset([int, float, complex, bool])
 _REQUIRED: Any = object()
@@ -235,7 +239,7 @@ class Primitive(Declaration):
             return found.astype(HALF) if HALF in kinds else found
         return found
 
-    def type_error(self, i: int, value: Any, wanted: str) -> TypeError:
+    def type_error(self, i: int, value: object, wanted: str) -> TypeError:
         """The error for an operand of a type that the primitive does not take."""
         name = "input" if self.names[i] == "self" else self.names[i]
         return TypeError(
@@ -317,12 +321,12 @@ class Primitive(Declaration):
                     raise self.unsupported_error(operands[i].dtype, *shapes)
         return operands
 
-    def is_unsupported(self, numpy_dtype: Any) -> bool:
+    def is_unsupported(self, numpy_dtype: DType) -> bool:
         """Whether the primitive does not take a dtype."""
         kinds = self.refuses
         return numpy_dtype.kind in kinds or ("e" in kinds and numpy_dtype.char == "e")
 
-    def unsupported_error(self, numpy_dtype: Any, *shapes: tuple[int, ...]) -> Exception:
+    def unsupported_error(self, numpy_dtype: DType, *shapes: tuple[int, ...]) -> Exception:
         """The error for a dtype that the primitive does not take; of shapes that do not meet, theirs."""
         meet = len(shapes) > 1 and self.types is not None
         if meet and (error := mismatch(list(shapes))) is not None:
@@ -412,12 +416,13 @@ class Primitive(Declaration):
             raise freed_error()
         if node._seq < versions.last:
             check_versions(node)
-        value = self._present(node, field, node._saved[self.saved_fields.index(field)])
+        value = self.shown(node, field, node._saved[self.saved_fields.index(field)])
         if history is not None and field in self.outputs:
             value.node = history
         return value
 
-    def _present(self, node: Node, field: str, value: Any) -> Any:
+    def shown(self, node: Node, field: str, value: Any) -> Any:
+        """A value that a node saved as a tensor, at its place in the graph."""
         if value is None or type(value) is Tensor:
             return value
         if type(value) is Scalar:
@@ -425,7 +430,7 @@ class Primitive(Declaration):
         if type(value) is Packed:
             return value.unpack()
         if type(value) is tuple:
-            return tuple(self._present(node, field, v) for v in value)
+            return tuple(self.shown(node, field, v) for v in value)
         if isinstance(value, Tensor):
             return value
         out = wrap(value)
@@ -519,14 +524,14 @@ class Primitive(Declaration):
             at += n
         return by_position
 
-    def backward_read(self, node: Node, grad: Any) -> tuple[Any, ...]:
+    def backward_read(self, node: Node, grad: Value) -> tuple[Any, ...]:
         """As `backward`, of any primitive, and where saved tensors went through hooks."""
         if node._saved is None:
             raise freed_error()
         return self.backward_on(node, grad, lambda f: raw(self.unpack(node, f)))
 
     def backward_recorded(
-        self, node: Node, grad: Any, history: Node | None = None
+        self, node: Node, grad: Value, history: Node | None = None
     ) -> tuple[Any, ...]:
         """As `backward`, on tensors: the same rules, recorded.
 
@@ -550,7 +555,7 @@ class NotImplementedNode(Wide):
     def name(self) -> str:
         return "torch::autograd::NotImplemented"
 
-    def apply(self, grad: Any) -> Any:
+    def apply(self, grad: Value) -> Any:
         assert self._primitive is not None
         title = self._primitive.public_name
         # What exists in place alone PyTorch records by hand, and names without its namespace.
@@ -559,7 +564,7 @@ class NotImplementedNode(Wide):
 
     apply_recorded = apply
 
-    def push(self, grad: Any, retain: bool) -> None:
+    def push(self, grad: Value, retain: bool) -> None:
         self.apply(grad)
 
 
@@ -575,7 +580,7 @@ _MADE = {
 }
 
 
-def _as_array(value: Any) -> Any:
+def _as_array(value: object) -> Any:
     return value if isinstance(value, BatchedArray) else np.asarray(value)
 
 
@@ -589,7 +594,7 @@ _UNSIGNED = frozenset(
 )
 
 
-def shown_option(value: Any) -> Any:
+def shown_option(value: object) -> Any:
     """A saved option as PyTorch shows it: negative integers as unsigned 64-bit ones."""
     if type(value) is int and value < 0:
         return value + 2**64

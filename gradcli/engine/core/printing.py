@@ -83,7 +83,7 @@ def printoptions(**options: Any) -> Iterator[None]:
         set_printoptions(**before)
 
 
-def array_text(array: Any, indent: int = 7) -> str:
+def array_text(array: Array, indent: int = 7) -> str:
     """The items of an array between brackets, as PyTorch lays them out.
 
     `indent` is the column where the text starts; lines after the first are indented to match.
@@ -152,7 +152,7 @@ def _place(place: Sequence[int], cut: Sequence[bool], shape: Sequence[int]) -> s
 
 
 def tensor_text(
-    array: Any,
+    array: Array,
     *,
     prefix: str = "tensor",
     default_dtype: np.dtype[Any],

@@ -10,7 +10,7 @@ from gradcli.engine.core.tensor import Scalar, Tensor
 from gradcli.engine.system import dtypes
 
 
-def raw(value: Any) -> Any:
+def raw(value: object) -> Any:
     """The array of a tensor, or of each tensor in a tuple; any other value unchanged."""
     if isinstance(value, Tensor):
         return value.array

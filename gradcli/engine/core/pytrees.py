@@ -11,7 +11,7 @@ class Spec:
 
     __slots__ = ("children", "context", "kind")
 
-    def __init__(self, kind: type | None, context: Any, children: list[Spec]) -> None:
+    def __init__(self, kind: type | None, context: object, children: list[Spec]) -> None:
         self.kind, self.context, self.children = kind, context, children
 
     @property
@@ -44,7 +44,7 @@ class Spec:
         return make(items)
 
 
-def _items(value: Any) -> tuple[Any, list[Any]] | None:
+def _items(value: object) -> tuple[Any, list[Any]] | None:
     if isinstance(value, dict):
         return list(value), list(value.values())
     if isinstance(value, (tuple, list)):
@@ -52,7 +52,7 @@ def _items(value: Any) -> tuple[Any, list[Any]] | None:
     return None
 
 
-def flatten(value: Any) -> tuple[list[Any], Spec]:
+def flatten(value: object) -> tuple[list[Any], Spec]:
     """(leaves, spec) of nested tuples, lists and dictionaries."""
     found = _items(value)
     if found is None:
@@ -72,7 +72,7 @@ def unflatten(leaves: Iterable[Any], spec: Spec) -> Any:
     return spec.fill(iter(leaves))
 
 
-def broadcast(value: Any, spec: Spec) -> list[Any] | None:
+def broadcast(value: object, spec: Spec) -> list[Any] | None:
     """Leaves of `value` for each of `spec`'s: one may stand for a whole subtree. None if it does not fit."""
     found = _items(value)
     if found is None:

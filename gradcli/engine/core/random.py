@@ -90,7 +90,7 @@ def _tell() -> None:
 class Generator:
     """A random number generator with a separate state (`torch.Generator`, on the CPU)."""
 
-    def __init__(self, device: Any = "cpu") -> None:
+    def __init__(self, device: object = "cpu") -> None:
         self._device = used(device)
         self.lock = threading.RLock()
         self._source: np.random.RandomState | None = None

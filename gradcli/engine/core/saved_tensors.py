@@ -59,7 +59,7 @@ class Packed:
 
     __slots__ = ("accumulator", "content", "edge", "unpack_hook")
 
-    def __init__(self, tensor: Tensor, content: Any, unpack_hook: Callable[[Any], Any]) -> None:
+    def __init__(self, tensor: Tensor, content: object, unpack_hook: Callable[[Any], Any]) -> None:
         self.content, self.unpack_hook = content, unpack_hook
         leaf = tensor.requires_grad and tensor.is_leaf
         self.accumulator = edge(tensor) if leaf else None

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 
-def _integer(i: int, n: Any) -> int:
+def _integer(i: int, n: int) -> int:
     if isinstance(n, float) or not hasattr(n, "__index__"):
         raise TypeError(
             f"torch.Size() takes an iterable of 'int' (item {i} is '{type(n).__name__}')"
@@ -40,7 +40,7 @@ class Size(tuple[int, ...]):
         """The number of elements of a tensor of this size."""
         return prod(self)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: object) -> Any:
         found = _item(self, index)
         return found if found.__class__ is int else _new(Size, found)
 

@@ -22,7 +22,8 @@ from gradcli.engine.core.batched_arrays import (
 )
 
 if TYPE_CHECKING:
-    from gradcli.engine.core.declaration import Declaration
+    from gradcli.engine.core.declaration import Declaration, Value
+    from gradcli.engine.system.dtypes import DType
 
 SMALL = 1 << 14  # up to this many elements, dense is faster
 MOST = 64  # nonzero elements of an entry
@@ -73,14 +74,14 @@ class Scattered(Sparse):
         """The number of dimensions of one entry."""
         return len(self._shape)
 
-    def astype(self, dtype: Any, **options: Any) -> BatchedArray:
+    def astype(self, dtype: DType, **options: Any) -> BatchedArray:
         """Every entry in another dtype."""
         if self._every is not None:
             return BatchedArray(self._every.astype(dtype, **options), self.level)
         values = self.values.astype(dtype, **options)
         return Scattered(self.places, values, self._shape, self.level)
 
-    def plus(self, other: Any) -> BatchedArray | None:
+    def plus(self, other: Value) -> BatchedArray | None:
         """The sum with a Scattered or Diagonal, as Scattered; None if it has too many nonzeros."""
         return _sum(self, other)
 
@@ -155,7 +156,7 @@ def run(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
     return found
 
 
-def _with(operands: list[Any], x: Scattered, own: Any) -> list[Any]:
+def _with(operands: list[Any], x: Scattered, own: Value) -> list[Any]:
     return [own if v is x else v for v in operands]
 
 

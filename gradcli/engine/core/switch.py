@@ -12,9 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from gradcli.engine.system.dtypes import Array
 
 # Who is told of calls of operators that have a switch, or points where their rules fail: functions of
 # (primitive, operands, results), which are arrays and options. The last one tells the one before.
@@ -43,7 +46,7 @@ class WatchedCall:
             return self.results[self.primitive.outputs.index(name)]
         return self.operands[i]
 
-    def get(self, name: str, default: Any = None) -> Any:
+    def get(self, name: str, default: object | None = None) -> Any:
         """The operand or option of a name, where there is one."""
         return self[name] if name in self.primitive.position else default
 
@@ -77,7 +80,7 @@ class Point:
 
     __slots__ = ("asked", "kind", "on", "slope_along")
 
-    def __init__(self, on: Any, along: Any = None, *, asked: Any = "", kind: str = KINK) -> None:
+    def __init__(self, on: object, along: Any = None, *, asked: Any = "", kind: str = KINK) -> None:
         self.on, self.slope_along, self.asked, self.kind = on, along, asked, kind
 
     def __iter__(self) -> Iterator[Point]:
@@ -109,12 +112,12 @@ class Point:
             return np.where(moved, np.nan, 0.0)
         return call.ask(self.slope_along, tangents)
 
-    def spread(self, call: WatchedCall, g: Any, name: str, own: Any, draw: Draw) -> Any:
+    def spread(self, call: WatchedCall, g: Array, name: str, own: Array, draw: Draw) -> Any:
         """The gradient of an argument with a random part of `g` where the call lies on the point."""
         mask = self.mask(call)
         return np.where(mask, np.broadcast_to(g, mask.shape) * draw(mask.shape), own)
 
-    def pulled(self, call: WatchedCall, g: Any, name: str, own: Any, theirs: Theirs) -> Any:
+    def pulled(self, call: WatchedCall, g: Array, name: str, own: Array, theirs: Theirs) -> Any:
         """The gradient of an argument by another system's rule. own: by ours, as the rule gives it."""
         mask = self.mask(call)
         slope = theirs.number
@@ -123,7 +126,7 @@ class Point:
 
     truth = ""  # what the true gradient is called, where ours is another
 
-    def true(self, call: WatchedCall, g: Any, own: Any) -> Any:
+    def true(self, call: WatchedCall, g: Array, own: Array) -> Any:
         """The gradient of the argument that there is, where ours is another."""
         return own
 
@@ -148,7 +151,7 @@ class Theirs:
 
     __slots__ = ("at", "number", "whole")
 
-    def __init__(self, whole: Any, number: Any, at: Mapping[str, Any]) -> None:
+    def __init__(self, whole: Any, number: int, at: Mapping[str, Any]) -> None:
         self.whole, self.number, self.at = whole, number, at
 
 
@@ -177,7 +180,7 @@ class Corner(Point):
 
     __slots__ = ("left", "right")
 
-    def __init__(self, on: Any, left: Any, right: Any, asked: Any = "") -> None:
+    def __init__(self, on: object, left: Any, right: Any, asked: Any = "") -> None:
         super().__init__(on, asked=asked)
         self.left, self.right = left, right
 
@@ -199,12 +202,12 @@ class Corner(Point):
         return np.where(t > 0, call.ask(self.right) * t, call.ask(self.left) * t)
 
 
-def jump(on: Any, asked: Any = "") -> Point:
+def jump(on: object, asked: Any = "") -> Point:
     """Where the value of an elementwise operator jumps."""
     return Point(on, asked=asked, kind=JUMP)
 
 
-def edge(on: Any, asked: Any = "") -> Point:
+def edge(on: object, asked: Any = "") -> Point:
     """Where the slope of an elementwise operator is infinite, or its domain ends."""
     return Point(on, asked=asked, kind=EDGE)
 
@@ -231,7 +234,7 @@ def axis_of(call: WatchedCall) -> tuple[int, ...] | None:
     return tuple(d % ndim for d in (dim if isinstance(dim, (tuple, list)) else (dim,)))
 
 
-def restored(call: WatchedCall, value: Any) -> Any:
+def restored(call: WatchedCall, value: object) -> Any:
     """A result, or its gradient, with the reduced dimensions put back, of size 1."""
     own, value = np.asarray(call["self"]), np.asarray(value)
     axis = axis_of(call)
@@ -273,15 +276,15 @@ class Ties(Point):
         reduce = np.max if self.largest else np.min
         return reduce(own, axis_of(call)).reshape(np.shape(call.results[0]))
 
-    def spread(self, call: WatchedCall, g: Any, name: str, own: Any, draw: Draw) -> Any:
+    def spread(self, call: WatchedCall, g: Array, name: str, own: Array, draw: Draw) -> Any:
         tied = self.touched(call)["self"]
         return np.where(tied, restored(call, g) * draw(tied.shape), own)
 
-    def pulled(self, call: WatchedCall, g: Any, name: str, own: Any, theirs: Theirs) -> Any:
+    def pulled(self, call: WatchedCall, g: Array, name: str, own: Array, theirs: Theirs) -> Any:
         tied = self.touched(call)["self"]
         return np.where(tied, restored(call, g) * self._weights(call, tied, theirs), own)
 
-    def _weights(self, call: WatchedCall, tied: Any, theirs: Theirs) -> Any:
+    def _weights(self, call: WatchedCall, tied: Array, theirs: Theirs) -> Any:
         (values,) = theirs.at.values()
         extreme = max(values) if self.largest else min(values)
         shared = [w for w, v in zip(theirs.whole, values, strict=True) if v == extreme]
@@ -298,7 +301,7 @@ def _restored_as_it_is(call: WatchedCall, made: Any) -> Any:
     return made.reshape(tuple(shape))
 
 
-def _share(tied: Any, axis: tuple[int, ...] | None, shared: Sequence[float]) -> Any:
+def _share(tied: Array, axis: tuple[int, ...] | None, shared: Sequence[float]) -> Any:
     """Weights of tied elements, as those of two or more were recorded: each, evenly, the first, the last."""
     tied = np.asarray(tied)
     if all(w == 1 for w in shared):
@@ -334,7 +337,7 @@ class Ranked(Ties):
         found = np.take(sorted_, call.ask(self.rank)(own.shape[at]), at)
         return found.reshape(np.shape(call.results[0]))
 
-    def _weights(self, call: WatchedCall, tied: Any, theirs: Theirs) -> Any:
+    def _weights(self, call: WatchedCall, tied: Array, theirs: Theirs) -> Any:
         (values,) = theirs.at.values()
         middle = sorted(values)[(len(values) - 1) // 2]
         shared = [w for w, v in zip(theirs.whole, values, strict=True) if v == middle]
@@ -387,12 +390,12 @@ class Order(Point):
         sorted_ = np.take_along_axis(t, order, at)
         return np.take(sorted_, range(np.shape(call.results[0])[at]), at)
 
-    def spread(self, call: WatchedCall, g: Any, name: str, own: Any, draw: Draw) -> Any:
+    def spread(self, call: WatchedCall, g: Array, name: str, own: Array, draw: Draw) -> Any:
         tied = self.touched(call)["self"]
         size = np.abs(np.asarray(g))[self.mask(call)].max(initial=0.0)
         return np.where(tied, size * draw(tied.shape), own)
 
-    def pulled(self, call: WatchedCall, g: Any, name: str, own: Any, theirs: Theirs) -> Any:
+    def pulled(self, call: WatchedCall, g: Array, name: str, own: Array, theirs: Theirs) -> Any:
         """Shared evenly among those that are equal, or none: the rules but ours that were recorded."""
         if np.ndim(theirs.whole) == 0:
             return np.full_like(own, theirs.number)
@@ -434,11 +437,11 @@ class Cone(Point):
         made = call.primitive.compute(operands)
         return made if call.primitive.returns_one else made[0]
 
-    def spread(self, call: WatchedCall, g: Any, name: str, own: Any, draw: Draw) -> Any:
+    def spread(self, call: WatchedCall, g: Array, name: str, own: Array, draw: Draw) -> Any:
         touched = self.touched(call)["self"]
         return np.where(touched, restored(call, g) * draw(touched.shape), own)
 
-    def pulled(self, call: WatchedCall, g: Any, name: str, own: Any, theirs: Theirs) -> Any:
+    def pulled(self, call: WatchedCall, g: Array, name: str, own: Array, theirs: Theirs) -> Any:
         touched = self.touched(call)["self"]
         with np.errstate(all="ignore"):
             return np.where(touched, restored(call, g) * theirs.number, own)
@@ -461,8 +464,8 @@ class Zeros(Point):
     def touched(self, call: WatchedCall) -> dict[str, Any]:
         return {"self": np.equal(call["self"], 0)}
 
-    def spread(self, call: WatchedCall, g: Any, name: str, own: Any, draw: Draw) -> Any:
+    def spread(self, call: WatchedCall, g: Array, name: str, own: Array, draw: Draw) -> Any:
         return own
 
-    def pulled(self, call: WatchedCall, g: Any, name: str, own: Any, theirs: Theirs) -> Any:
+    def pulled(self, call: WatchedCall, g: Array, name: str, own: Array, theirs: Theirs) -> Any:
         return np.where(self.touched(call)["self"], theirs.number, own)

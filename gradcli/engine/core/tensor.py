@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ref
 
@@ -33,6 +33,9 @@ from gradcli.engine.system.array_memory import (
     memory_of,
 )
 from gradcli.engine.system.dtypes import scalar_name
+
+if TYPE_CHECKING:
+    from gradcli.engine.system.dtypes import Array, DType
 
 _tuple: Any = tuple.__new__
 _DLPACK_CPU = (1, 0)  # the type of the device, as DLPack numbers them, and its index
@@ -96,7 +99,7 @@ class Tensor:
         out.node = None
         return out
 
-    def __init__(self, *data: Any, device: Any = None) -> None:
+    def __init__(self, *data: Any, device: object | None = None) -> None:
         """The legacy constructor: sizes, or a sequence; always of the default dtype."""
         real = dtypes.default.real
         if len(data) == 1 and isinstance(data[0], Tensor):
@@ -115,7 +118,7 @@ class Tensor:
         return self.node is not None
 
     @requires_grad.setter
-    def requires_grad(self, value: Any) -> None:
+    def requires_grad(self, value: object) -> None:
         if not isinstance(value, bool):
             raise RuntimeError("requires_grad must be a bool")
         self._set_requires_grad(value, ONLY_FLOATING)
@@ -201,7 +204,7 @@ class Tensor:
         return self._grad
 
     @grad.setter
-    def grad(self, value: Any) -> None:
+    def grad(self, value: object) -> None:
         if value is None:
             self._grad = None
             return
@@ -245,7 +248,7 @@ class Tensor:
         return self._wanted_dtype()
 
     @grad_dtype.setter
-    def grad_dtype(self, value: Any) -> None:
+    def grad_dtype(self, value: object) -> None:
         if not self.is_leaf:
             raise RuntimeError("grad_dtype can only be set on leaf tensors.")
         if value is not None and not isinstance(value, dtypes.dtype):
@@ -267,10 +270,10 @@ class Tensor:
 
     def backward(
         self,
-        gradient: Any = None,
+        gradient: object | None = None,
         retain_graph: bool | None = None,
         create_graph: bool = False,
-        inputs: Any = None,
+        inputs: object | None = None,
     ) -> None:
         """Accumulate the gradient of this tensor into the leaves of its graph.
 
@@ -370,7 +373,7 @@ class Tensor:
         raise RuntimeError("Deletion of _backwards_hooks not allowed!")
 
     @_backward_hooks.setter
-    def _backward_hooks(self, hooks: Any) -> None:
+    def _backward_hooks(self, hooks: object) -> None:
         if hooks is not None and not isinstance(hooks, dict):
             raise TypeError(f"_backward_hooks must be a dict or None, not {type(hooks).__name__}")
         if self.is_leaf:  # the hooks of a result are on its node
@@ -383,7 +386,7 @@ class Tensor:
         return False
 
     @volatile.setter
-    def volatile(self, value: Any) -> None:
+    def volatile(self, value: object) -> None:
         warnings.warn(_VOLATILE, UserWarning, stacklevel=2)
 
     def _is_view(self) -> bool:
@@ -441,7 +444,7 @@ class Tensor:
         raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
     @data.setter
-    def data(self, value: Any) -> None:
+    def data(self, value: object) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
         if self.node is not None and value.array.dtype not in dtypes.DIFFERENTIABLE:
@@ -508,7 +511,7 @@ class Tensor:
         strides = element_strides(a)
         return strides if dim is None else strides[sized_dim(dim, a.ndim)]
 
-    def is_contiguous(self, *, memory_format: Any = "contiguous_format") -> bool:
+    def is_contiguous(self, *, memory_format: object = "contiguous_format") -> bool:
         """True if the elements lie in order without gaps: row-major, or as `memory_format` says."""
         array = self.memory()
         if memory_format == "contiguous_format":
@@ -633,7 +636,7 @@ class Tensor:
             )
         return array if isinstance(array, np.ndarray) else np.asarray(array)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+    def __array__(self, dtype: DType | None = None, copy: bool | None = None) -> Any:
         array = self.numpy()
         if dtype is not None:
             array = array.astype(dtype, copy=False)
@@ -684,7 +687,7 @@ class Tensor:
     def __dlpack__(
         self,
         *,
-        stream: Any = -1,
+        stream: object = -1,
         max_version: Any = None,
         dl_device: Any = None,
         copy: bool | None = None,
@@ -721,7 +724,7 @@ class Tensor:
             raise TypeError("iteration over a 0-d tensor")
         return iter(self.unbind(0))
 
-    def __contains__(self, element: Any) -> bool:
+    def __contains__(self, element: object) -> bool:
         if not isinstance(element, (Tensor, int, float, complex)):
             raise RuntimeError(
                 "Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
@@ -733,7 +736,7 @@ class Tensor:
     def __hash__(self) -> int:
         return id(self)
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: object | None = None) -> str:
         from gradcli.engine.core.printing import tensor_text
 
         if isinstance(self.array, BatchedArray):
@@ -797,7 +800,7 @@ class Tensor:
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any: ...
-        def __getitem__(self, index: Any) -> Any: ...
+        def __getitem__(self, index: object) -> Any: ...
         def __add__(self, other: Any) -> Any: ...
         def __neg__(self) -> Any: ...
         def __eq__(self, other: Any) -> Any: ...
@@ -811,11 +814,13 @@ class Tensor:
         __lt__ = __le__ = __gt__ = __ge__ = __add__
         __invert__ = __abs__ = __neg__
 
-    def __array_wrap__(self, array: Any, context: Any = None, scalar: bool = False) -> Tensor:
+    def __array_wrap__(
+        self, array: Array, context: object | None = None, scalar: bool = False
+    ) -> Tensor:
         dtypes.of(array.dtype)  # raises for a dtype that no tensor has
         return wrap(array)
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: Any, **kwargs: Any) -> Any:
         if method == "__call__" and not kwargs:
             # Python's operators arrive here too: `np.float64(2) * tensor` calls the ufunc.
             operator = any(isinstance(a, np.generic) for a in args)
@@ -853,7 +858,7 @@ class Tensor:
 Tensor.backward.__annotations__.clear()
 
 
-def _row_of(function: Any, arguments: Any, ours: bool) -> Any:
+def _row_of(function: Callable[..., Any], arguments: Any, ours: bool) -> Any:
     """The function of tensors that replaces a NumPy function; None if NumPy shall compute.
 
     With PyTorch's tensors, NumPy computes on `__array__`. It is replaced in VJP rules, on tensors that are
@@ -873,7 +878,7 @@ def _row_of(function: Any, arguments: Any, ours: bool) -> Any:
     return found
 
 
-def _withheld(value: Any) -> bool:
+def _withheld(value: object) -> bool:
     """Whether a tensor among the arguments is recorded, traced or batched, or carries a tangent."""
     if isinstance(value, Tensor):
         kept = value.node is not None and modes.is_grad_enabled()
@@ -930,7 +935,7 @@ _DETACH_VIEW = (
 )
 
 
-def _rebuild(array: Any, requires_grad: bool) -> Tensor:
+def _rebuild(array: Array, requires_grad: bool) -> Tensor:
     return wrap(array, requires_grad)
 
 
@@ -1096,7 +1101,7 @@ class Scalar:
     wrapped = True
     inference = False
 
-    def __init__(self, array: Any, value: Any) -> None:
+    def __init__(self, array: Array, value: object) -> None:
         self.array, self.value = array, value
 
     def tensor(self) -> Tensor:
@@ -1113,7 +1118,7 @@ class Scalar:
 _SCALARS: dict[Any, Scalar] = {}
 
 
-def scalar(value: Any, like: Tensor | None) -> Scalar:
+def scalar(value: object, like: Tensor | None) -> Scalar:
     """A Python number as an operand beside the tensor `like`.
 
     A number of the same or a lower category takes the tensor's dtype, by PyTorch's promotion.
@@ -1149,7 +1154,7 @@ def wrap_dim(dim: Any, ndim: int) -> int:
     return int(dim) % n
 
 
-def sized_dim(dim: Any, ndim: int) -> int:
+def sized_dim(dim: int | Sequence[int] | None, ndim: int) -> int:
     """As `wrap_dim`, but a 0-d tensor has no dim at all."""
     if not ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradcli.engine.core import modes, versions
 from gradcli.engine.core.declaration import Declaration
 from gradcli.engine.core.node import PART, Node, Port, short_name
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.system.dtypes import scalar_name, tensor_name
+
+if TYPE_CHECKING:
+    from gradcli.engine.system.dtypes import DType
 
 
 class _Reading(threading.local):
@@ -139,7 +142,7 @@ def stale_error(shape: Any, dtype: Any, origin: Any, counter: Any, tick: int) ->
     return StaleTensorError(message, shape, version, expected)
 
 
-def _shown_type(dtype: Any) -> str:
+def _shown_type(dtype: DType) -> str:
     """The name of a tensor's type in the error."""
     if dtype.kind == "c":
         return f"CPU{scalar_name(dtype)}Type"

@@ -6,8 +6,8 @@ each view of the base makes a new node (AsStridedBackward0) on demand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from gradcli.engine.core.tensor import LAZY, Tensor, Views, edge, link_result, r
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import ARRAYS, address, buffer_of, copied, laid_out
 from gradcli.engine.system.dtypes import scalar_name
+
+if TYPE_CHECKING:
+    from gradcli.engine.system.dtypes import Array, DType, Shape
 
 _MANY = (
     " This view is the output of a function that returns multiple views. Such functions do not allow "
@@ -123,7 +126,7 @@ def check_writable(tensor: Tensor, recorded: bool, overlapping: bool = False) ->
         refuse_shared(tensor)
 
 
-def is_plain(tensor: Any) -> bool:
+def is_plain(tensor: Tensor) -> bool:
     """Whether a tensor is memory and nothing else: no mode, level, batch or history needs to hear of it.
 
     Nor do elements of it share memory.
@@ -131,7 +134,7 @@ def is_plain(tensor: Any) -> bool:
     return _is_quiet(tensor) and tensor.node is None
 
 
-def _is_quiet(tensor: Any) -> bool:
+def _is_quiet(tensor: Tensor) -> bool:
     """As `is_plain`; where gradients are not recorded, it may have a history."""
     if type(tensor) is not Tensor or modes.differentiating:
         return False
@@ -162,7 +165,7 @@ def refuse_shared(tensor: Tensor) -> None:
         )
 
 
-def refuse_captured(tensor: Tensor, name: str, operand: Any = None) -> None:
+def refuse_captured(tensor: Tensor, name: str, operand: object | None = None) -> None:
     """Raise if the in-place operation `name` would write a tensor captured from outside the transform."""
     if any(tensor.is_captured(level.since) for level in modes.nested.get()):
         name = name.rstrip("_")
@@ -194,11 +197,11 @@ def raise_on_overlap(tensor: Tensor, operands: Iterable[Any], apart: bool = Fals
             )
 
 
-def same_elements(a: Any, b: Any) -> bool:
+def same_elements(a: Array, b: Array) -> bool:
     return address(a) == address(b) and (a.shape, a.strides) == (b.shape, b.strides)
 
 
-def _dense(array: Any) -> bool:
+def _dense(array: Array) -> bool:
     """True if the elements fill a block of memory without gaps or overlaps, in any order."""
     reach = array.dtype.itemsize
     for stride, size in sorted(zip(array.strides, array.shape, strict=True)):
@@ -478,7 +481,7 @@ def regenerate(view: Tensor) -> Node:
     return node
 
 
-def _of_kind(tensor: Tensor, dtype: Any) -> Tensor:
+def _of_kind(tensor: Tensor, dtype: DType) -> Tensor:
     """The tensor viewed as `dtype`: view_as_real or view_as_complex if that differs."""
     own = tensor.array.dtype
     if own == dtype:
@@ -498,7 +501,7 @@ class MemoryLayout:
         self.shape, self.strides, self.dtype = view.shape, view.strides, view.dtype
         self.base_shape, self.base_strides = base.shape, base.strides
 
-    def arrays(self, dtype: Any, like: Any = None) -> tuple[Any, Any]:
+    def arrays(self, dtype: DType, like: Array | None = None) -> tuple[Any, Any]:
         """(zeros with the base's layout, the view's part of them), in the batches of `like`."""
         low = min(0, self.offset)
         size = max(
@@ -603,7 +606,7 @@ def _part(whole: Tensor, layout: MemoryLayout) -> Tensor:
     return part
 
 
-def as_strided_array(array: Any, size: Any, stride: Any, offset: int | None) -> Any:
+def as_strided_array(array: Array, size: Shape, stride: Sequence[int], offset: int | None) -> Any:
     """`torch.as_strided` of an array's memory, with its errors; stride and offset in elements."""
     if len(size) != len(stride):
         raise RuntimeError("mismatch in length of strides and shape")

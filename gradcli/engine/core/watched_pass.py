@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
 from typing import Any
@@ -21,6 +21,7 @@ from gradcli.engine.core.execution_order import exact_order
 from gradcli.engine.core.gradients import accumulating, add_to_grad, fit, of_inputs, owned
 from gradcli.engine.core.hooks import RARE
 from gradcli.engine.core.node import AccumulateGrad, Edge, Node, Port, Variable
+from gradcli.engine.core.plain_pass import Captured, discover
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.core.version_checks import reading
 from gradcli.engine.system.array_memory import given_up
@@ -76,30 +77,6 @@ def current_pass() -> Pass:
 
 
 _running = _PassOfThread()
-
-
-class Captured:
-    """The gradients that a pass collects for the inputs of `autograd.grad`."""
-
-    def __init__(self, edges: Sequence[Edge | None]) -> None:
-        self.keys = {_key(e) for e in edges if e is not None}
-        self.nodes = {node for node, _ in self.keys}
-        self.of_leaves = all(e is None or e.__class__ is AccumulateGrad for e in edges)
-        self.grads: dict[tuple[int, int], Any] = {}
-
-    def of(self, e: Edge) -> Any:
-        """The gradient that arrived at an edge, or None."""
-        return self.grads.get(_key(e))
-
-    def take(self, node: Node, parts: Sequence[Any]) -> None:
-        """Keep those gradients of a node's outputs that are wanted."""
-        for nr, part in enumerate(parts):
-            if (id(node), nr) in self.keys and part is not None:
-                self.grads[id(node), nr] = part
-
-
-def _key(e: Edge) -> tuple[int, int]:
-    return (id(e.node), e.nr) if type(e) is Port else (id(e), 0)
 
 
 _DEEP = 30  # from this many nested passes on, each runs in a new thread, with a new stack
@@ -174,32 +151,6 @@ def queue_callback(callback: Callable[[], Any]) -> None:
     if _running.callbacks is None:
         raise RuntimeError("Final callbacks can only be installed during backward pass.")
     _running.callbacks.append(callback)
-
-
-def discover(roots: Iterable[Edge]) -> tuple[list[Node], dict[Node, list[Port]]]:
-    """(all nodes reachable from the roots, {node: its ports that were met})."""
-    nodes: list[Node] = []
-    ports: dict[Node, list[Port]] = {}
-    seen: set[Any] = set()
-    waiting = list(roots)
-    while waiting:
-        e = waiting.pop()
-        if e in seen:
-            continue
-        seen.add(e)
-        if e.__class__ is Port:
-            ports.setdefault(e.node, []).append(e)
-            waiting.append(e.node)
-        else:
-            nodes.append(e)  # type: ignore[arg-type]
-            waiting += [edge for edge in e._edges if edge is not None]
-    return nodes, ports
-
-
-def leaves(roots: Iterable[Edge | None]) -> list[Any]:
-    """The leaves that are reachable from the roots."""
-    nodes, _ = discover([e for e in roots if e is not None])
-    return [n.variable for n in nodes if isinstance(n, AccumulateGrad)]
 
 
 def _run(roots: Sequence[Edge], cotangents: Sequence[Any], now: Pass) -> None:
@@ -307,7 +258,7 @@ def _given_up(g: Any) -> Any:
     return every if sys.getrefcount(every) == _ALONE + 1 + lends(every) else None
 
 
-def _tell(kind: str, node: Node, data: Any) -> None:
+def _tell(kind: str, node: Node, data: object) -> None:
     """Pass a step to the observer, if there is one: see core.observers."""
     state = modes.local.state
     if state is not None and state.observer is not None:
@@ -345,7 +296,7 @@ def _run_leaf(node: AccumulateGrad, grad: Any, now: Pass) -> None:
     _tell("finish", node, ())
 
 
-def _check_post_hook(result: Any, variable: Variable) -> None:
+def _check_post_hook(result: object, variable: Variable) -> None:
     if result is None or result is variable:
         return
     if not isinstance(result, Tensor):
@@ -379,11 +330,11 @@ def call_tensor_hooks(hooks: dict[int, Any], grad: Any, create: bool, node: Node
     return grad
 
 
-def _hook_name(hook: Any) -> str:
+def _hook_name(hook: Callable[..., Any]) -> str:
     return getattr(hook, "__name__", type(hook).__name__)
 
 
-def _check_hook_result(given: Any, result: Any, hook: Any) -> None:
+def _check_hook_result(given: Any, result: object, hook: Callable[..., Any]) -> None:
     if not isinstance(result, Tensor):
         raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
     if given is None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from gradcli.engine.system import threads
+
+if TYPE_CHECKING:
+    from gradcli.engine.system.dtypes import Array
 
 _LARGE, _PART = 1 << 17, 1 << 14  # elements of an array that is worked on in parts, and of a part
 
@@ -25,7 +28,7 @@ class Numberless:
         """The result as `as_operands` lays it out."""
         return self
 
-    def arranged(self, order: Any) -> Any:
+    def arranged(self, order: Sequence[int]) -> Any:
         """The array as `arranged` lays it out."""
         return self
 
@@ -44,7 +47,7 @@ def laid_out(array: Any) -> Any:
 CHANNELS_LAST = {"channels_last": (1, 3, 2, 0), "channels_last_3d": (1, 4, 3, 2, 0)}
 
 
-def follows(array: Any, memory_format: str) -> bool:
+def follows(array: Array, memory_format: str) -> bool:
     """True where the elements lie in memory as the format says."""
     array = laid_out(array)
     order = CHANNELS_LAST.get(memory_format)
@@ -55,17 +58,17 @@ def follows(array: Any, memory_format: str) -> bool:
     return bool(array.transpose(order[::-1]).flags.c_contiguous)
 
 
-def address(array: Any) -> int:
+def address(array: Array) -> int:
     """The address of the first element."""
     return int(laid_out(array).__array_interface__["data"][0])
 
 
-def copied(array: Any) -> Any:
+def copied(array: Array) -> Any:
     """A copy of the array."""
     return np.array(array) if isinstance(array, ARRAYS) else array.copy()
 
 
-def donated(ufunc: Any, own: Any, *operands: Any) -> Any:
+def donated(ufunc: np.ufunc, own: Array, *operands: Any) -> Any:
     """A ufunc of operands, written over `own` (buffer donation) if that is a large NumPy array.
 
     own: an array of the result's shape that nothing else refers to. New memory costs a kernel more than
@@ -87,7 +90,7 @@ class _GivenUp(threading.local):
 given_up = _GivenUp()
 
 
-def in_parts(function: Any, *arrays: Any) -> Any:
+def in_parts(function: Callable[..., Any], *arrays: Array) -> Any:
     """An elementwise function of several passes, on parts of large arrays that stay in fast memory.
 
     There the function is told where its result belongs, `out=`: the first array's, where it is `given_up`.
@@ -110,7 +113,7 @@ def in_parts(function: Any, *arrays: Any) -> Any:
     return made
 
 
-def memory_of(array: Any) -> Any:
+def memory_of(array: Array) -> Any:
     """The array that owns the memory that `array` is a view of."""
     while True:
         base = array.base
@@ -122,7 +125,7 @@ def memory_of(array: Any) -> Any:
             return array
 
 
-def buffer_of(array: Any) -> Any:
+def buffer_of(array: Array) -> Any:
     """The memory behind `array`, with its dims in the order in which they lie there.
 
     Raises where `array` is a recorded one: what lies in its memory depends on variables.
@@ -135,7 +138,7 @@ def buffer_of(array: Any) -> Any:
     return root.transpose(sorted(range(root.ndim), key=lambda d: -root.strides[d]))
 
 
-def strided_view(array: Any, shape: Any, strides: Any) -> Any:
+def strided_view(array: Array, shape: Sequence[int], strides: Sequence[int]) -> Any:
     """A writable view with the given strides in bytes, from the first element of `array`."""
     if array.size:
         root = buffer_of(array)
@@ -147,7 +150,7 @@ def strided_view(array: Any, shape: Any, strides: Any) -> Any:
     return as_strided(array, tuple(shape), tuple(strides))
 
 
-def resized(array: Any, shape: tuple[int, ...]) -> Any:
+def resized(array: Array, shape: tuple[int, ...]) -> Any:
     """The memory from an array's first element on, row by row in another shape; more where that is short."""
     held = buffer_of(array)
     room = (address(held) + held.nbytes - address(array)) // array.dtype.itemsize
@@ -160,18 +163,18 @@ def resized(array: Any, shape: tuple[int, ...]) -> Any:
     return made
 
 
-def in_order(array: Any) -> Any:
+def in_order(array: Array) -> Any:
     """The array in C order; itself where it is."""
     return array if array.flags.c_contiguous else array.copy()  # which a recorded array has, too
 
 
-def fresh(array: Any) -> Any:
+def fresh(array: Array) -> Any:
     """A contiguous array whose dims of size 1 have the usual strides, too."""
     array = in_order(array)
     return array.reshape(-1).reshape(array.shape) if 1 in array.shape else array
 
 
-def afresh(found: Any, operand: Any) -> Any:
+def afresh(found: Array, operand: Array) -> Any:
     """A result as PyTorch lays out a new tensor, whatever order the operand's dims have in memory.
 
     NumPy keeps that order. PyTorch does where it computes element by element; sums along dims, running
@@ -180,7 +183,7 @@ def afresh(found: Any, operand: Any) -> Any:
     return found if found.ndim < 2 or operand.flags.c_contiguous else fresh(found)
 
 
-def in_its_order(found: Any, operand: Any) -> Any:
+def in_its_order(found: Array, operand: Array) -> Any:
     """A result of the operand's shape with its dims in the order in memory that the operand's have."""
     if type(found) is not np.ndarray or operand.flags.c_contiguous or 0 in operand.strides:
         return found
@@ -220,7 +223,7 @@ def _compare(shape: Sequence[int], operands: Sequence[Sequence[int]], a: int, b:
     return 0
 
 
-def arranged(array: Any, order: Sequence[int]) -> Any:
+def arranged(array: Array, order: Sequence[int]) -> Any:
     """A fresh array of the same values whose dims lie in memory in `order`, innermost first."""
     if isinstance(array, Numberless):
         return array.arranged(order)
@@ -231,7 +234,7 @@ def arranged(array: Any, order: Sequence[int]) -> Any:
     return made
 
 
-def as_operands(found: Any, *operands: Any) -> Any:
+def as_operands(found: Array, *operands: Any) -> Any:
     """A result of operands that do not lie in order, its dims in the order in memory that PyTorch gives them.
 
     The first operand decides, and the next where it is the same along a dim; NumPy goes by row where two
@@ -258,14 +261,14 @@ def order_of(shape: tuple[int, ...], arrays: Sequence[Any]) -> list[int]:
     return dense_order(shape, [_broadcast(a, shape) for a in arrays])
 
 
-def _broadcast(array: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _broadcast(array: Array, shape: tuple[int, ...]) -> tuple[int, ...]:
     """An operand's strides along the dims of the result; 0 where it is the same along one."""
     lead = len(shape) - array.ndim
     own = zip(array.shape, map(abs, array.strides), shape[lead:], strict=True)
     return (*[0] * lead, *[0 if n == 1 != wide else step for n, step, wide in own])
 
 
-def element_strides(array: Any) -> tuple[int, ...]:
+def element_strides(array: Array) -> tuple[int, ...]:
     """Elements to step for the next index of each dim; of an empty array that NumPy made, a fresh one's."""
     if array.size or any(array.strides):
         size = array.dtype.itemsize
@@ -277,7 +280,7 @@ def element_strides(array: Any) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def geometry(array: Any) -> tuple[Any, ...]:
+def geometry(array: Array) -> tuple[Any, ...]:
     """Shape, strides and offset of an array in its memory, in elements."""
     array = np.asarray(array) if isinstance(array, np.generic) else array
     start = address(array) - address(memory_of(array))
@@ -312,6 +315,6 @@ def infer_shape(size: tuple[int, ...], count: int) -> tuple[int, ...]:
     return (*size[:hole], count // known, *size[hole + 1 :])
 
 
-def shares(view: Any, array: Any) -> bool:
+def shares(view: Array, array: Array) -> bool:
     """True where `view`, made of `array` without copying if that was possible, is not a copy."""
     return array.flags.c_contiguous or not array.size or np.may_share_memory(view, array)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.engine.system import threads
 from gradcli.engine.system.array_memory import ARRAYS
 from gradcli.engine.system.cascaded_sums import Tree
+
+if TYPE_CHECKING:
+    from gradcli.engine.system.dtypes import Array, DType
 
 FOLDED = 256  # rows of a block that is summed at once
 _FEWEST = 256  # the fewest rows in a block of a product, so that BLAS is efficient
@@ -32,7 +35,7 @@ def block_of(columns: int, results: int) -> int:
     return max(_FEWEST, 1 << (_ELEMENTS // wide).bit_length() - 1)
 
 
-def _recorded(function: Any, *arrays: Any) -> Any:
+def _recorded(function: Callable[..., Any], *arrays: Array) -> Any:
     """Pass the call to an array of a trace, as NumPy would; None if all are NumPy arrays."""
     for a in arrays:
         if type(a) is not np.ndarray:
@@ -59,7 +62,7 @@ def _in_turns(work: Callable[[int], None], count: int, multiplied: int, read: in
 
 
 # -- a product of every row ---------------------------------------------------------------------------
-def rows_dot(rows: Any, other: Any, out: Any = None) -> Any:
+def rows_dot(rows: Array, other: Array, out: Array | None = None) -> Any:
     """`rows.dot(other)` of a matrix and a matrix or vector, in blocks of rows (see `block_of`).
 
     Arrays of a trace record the call as one of NumPy's.
@@ -79,7 +82,7 @@ def rows_dot(rows: Any, other: Any, out: Any = None) -> Any:
     return out
 
 
-def suits(rows: Any, other: Any) -> bool:
+def suits(rows: Array, other: Array) -> bool:
     """Whether a product has so many rows that `rows_dot` is to compute it."""
     arrays = isinstance(rows, ARRAYS) and isinstance(other, ARRAYS)
     if not arrays or rows.ndim != 2 or other.ndim not in (1, 2) or rows.shape[0] <= _FEWEST:
@@ -88,13 +91,13 @@ def suits(rows: Any, other: Any) -> bool:
     return same and rows.dtype.char in "fd" and 0 not in (*rows.shape, *other.shape)
 
 
-def matrices_dot(a: Any, b: Any) -> Any:
+def matrices_dot(a: Array, b: Array) -> Any:
     """The product of two matrices, in blocks if there are many rows."""
     return rows_dot(a, b) if suits(a, b) else a.dot(b)
 
 
 # -- vectors ------------------------------------------------------------------------------------------
-def vector_dot(a: Any, b: Any) -> Any:
+def vector_dot(a: Array, b: Array) -> Any:
     """`a.dot(b)` of two vectors; long floating-point ones in parts of `PART` elements, summed pairwise.
 
     The bits do not depend on the threads of BLAS, and pairwise summation is far more accurate than
@@ -115,7 +118,7 @@ def parts_of(size: int) -> int:
     return -(-size // PART)
 
 
-def part_dots(a: Any, b: Any, out: Any, start: int) -> None:
+def part_dots(a: Array, b: Array, out: Array, start: int) -> None:
     """Write the dot product of each part into `out`; start: index of the first element in the whole."""
     whole, at = a.size // PART, start // PART
     stop = whole * PART
@@ -136,14 +139,16 @@ class Fold:
     function: a key of `FOLDS`. spare: buffers by shape and dtype, shared by the folds of one pass.
     """
 
-    def __init__(self, function: Any, shape: Sequence[int], dtype: Any, spare: Spare) -> None:
+    def __init__(
+        self, function: Callable[..., Any], shape: Sequence[int], dtype: DType, spare: Spare
+    ) -> None:
         self.function, self.shape, self.dtype = FOLDS[function], tuple(shape), dtype
         self._sums = Tree(self._sum)
         self._next, self._lock = 0, Lock()
         self._waiting: dict[int, Any] = {}
         self._spare = spare.setdefault((self.shape, dtype), [])
 
-    def __call__(self, start: int, *rows: Any) -> None:
+    def __call__(self, start: int, *rows: Array) -> None:
         """Add rows; `start` is the number of the first, a multiple of `FOLDED`."""
         for k in range(0, len(rows[0]), FOLDED):
             try:
@@ -153,14 +158,14 @@ class Fold:
             self.function(*[r[k : k + FOLDED] for r in rows], part)
             self._add((start + k) // FOLDED, part)
 
-    def _add(self, number: int, part: Any) -> None:
+    def _add(self, number: int, part: Array) -> None:
         with self._lock:
             self._waiting[number] = part
             while (own := self._waiting.pop(self._next, None)) is not None:
                 self._next += 1
                 self._sums.add(own)
 
-    def _sum(self, one: Any, other: Any) -> Any:
+    def _sum(self, one: Array, other: Array) -> Any:
         np.add(one, other, out=one)
         self._spare.append(other)  # only now: another thread writes into it at once
         return one
@@ -170,7 +175,9 @@ class Fold:
         return self._sums.result()
 
 
-def _folded(function: Any, shape: tuple[int, ...], multiplied: int, *rows: Any) -> Any:
+def _folded(
+    function: Callable[..., Any], shape: tuple[int, ...], multiplied: int, *rows: Array
+) -> Any:
     fold = Fold(function, shape, rows[0].dtype, {})
 
     def work(k: int) -> None:
@@ -189,18 +196,18 @@ def rows_product(a: Any, b: Any) -> Any:
     return _folded(rows_product, shape, FOLDED * shape[0] * shape[1], a, b)
 
 
-def rows_sum(a: Any) -> Any:
+def rows_sum(a: Array) -> Any:
     """The sum of a matrix with many rows along dimension 0, of shape (1, columns), in blocks of rows."""
     if (found := _recorded(rows_sum, a)) is not None:
         return found
     return _folded(rows_sum, (1, a.shape[1]), 0, a)
 
 
-def _product_of(a: Any, b: Any, out: Any) -> None:
+def _product_of(a: Array, b: Array, out: Array) -> None:
     np.dot(a.T, b, out=out)
 
 
-def _sum_of(a: Any, out: Any) -> None:
+def _sum_of(a: Array, out: Array) -> None:
     if len(a) == FOLDED:  # first every 16th row: shorter sums lose less
         a = _reduce(a.reshape(16, FOLDED // 16, -1), 0)
     _reduce(a, 0, None, out, True)
@@ -209,7 +216,7 @@ def _sum_of(a: Any, out: Any) -> None:
 FOLDS: dict[Any, Callable[..., None]] = {rows_product: _product_of, rows_sum: _sum_of}
 
 
-def _many(a: Any) -> bool:
+def _many(a: Array) -> bool:
     plain = isinstance(a, ARRAYS) and a.ndim == 2 and a.dtype.char in "fd"
     return plain and a.shape[0] > FOLDED and a.shape[1] > 0
 
@@ -220,6 +227,6 @@ def suits_product(a: Any, b: Any) -> bool:
     return same and _FEW <= a.shape[1] * b.shape[1] <= _WIDEST
 
 
-def suits_sum(a: Any) -> bool:
+def suits_sum(a: Array) -> bool:
     """Whether a sum along dimension 0 has so many rows that `rows_sum` is to compute it."""
     return _many(a) and a.shape[1] >= _NARROW

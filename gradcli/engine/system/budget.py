@@ -75,7 +75,7 @@ def collected(values: Iterable[Any], what: str = "a list") -> list[Any]:
     return found
 
 
-def key(value: Any) -> Any:
+def key(value: object) -> Any:
     """Check a key of a dict; raises for a tuple that would take too long, or too much stack, to hash."""
     if type(value) is tuple:
         nested(value)
@@ -96,7 +96,7 @@ def _held(value: Any) -> Iterable[Any]:
     return [*mapping.keys(), *mapping.values()]
 
 
-def nested(value: Any) -> None:
+def nested(value: object) -> None:
     """Raise TooMany for nested lists with too many items; a shared list counts each time it is reached.
 
     A list that contains itself counts once, as Python prints it. A dict counts keys and values.
@@ -122,7 +122,7 @@ def nested(value: Any) -> None:
     items(counted[id(value)], "a value")
 
 
-def is_cyclic(value: Any) -> bool:
+def is_cyclic(value: object) -> bool:
     """Whether a list or dict contains itself, at any depth."""
     if type(value) not in NESTED:
         return False

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
 import os
-import platform
-import shlex
-import shutil
-import subprocess
 import sys
-import tempfile
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradcli.engine.system import locks
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# The modules that only a compilation needs are imported by the functions: a large table's blocks of NumPy
+# come through here as well.
 
 # glibc declares its vector functions where __FAST_MATH__ is defined; no option that changes a value is on.
 _FLAGS = "-std=gnu99 -march=native -fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv"
@@ -42,6 +41,9 @@ class NoCompiler(RuntimeError):
 
 def command() -> list[str]:
     """The compiler's command. Raises NoCompiler if there is none."""
+    import shlex
+    import shutil
+
     words = shlex.split(os.environ.get("CC", "")) or ["cc"]
     if shutil.which(words[0]) is None:
         raise NoCompiler(f"no C compiler: {words[0]!r} is not found (CC names another)")
@@ -58,6 +60,10 @@ def load(source: str) -> Any:
 
 
 def _kept(source: str) -> Any:
+    import hashlib
+    import tempfile
+    from pathlib import Path
+
     cache = os.environ.get("GRADCLI_CACHE")
     if not cache:
         with tempfile.TemporaryDirectory(prefix="gradcli-") as folder:
@@ -80,6 +86,8 @@ def _kept(source: str) -> Any:
 
 
 def _compile(source: str, folder: Path) -> Path:
+    import subprocess
+
     text, made = folder / "program.c", folder / "program.so"
     text.write_text(source)
     words, said = command(), ""
@@ -100,6 +108,8 @@ def _compile(source: str, folder: Path) -> Path:
 
 @functools.cache
 def _version() -> str:
+    import subprocess
+
     line = [*command(), "--version"]
     return subprocess.run(line, capture_output=True, timeout=_SECONDS).stdout.decode("latin-1")
 
@@ -107,8 +117,12 @@ def _version() -> str:
 @functools.cache
 def _processor() -> str:
     """What -march=native depends on."""
+    from pathlib import Path
+
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
+        import platform
+
         return platform.processor()
     return "".join(sorted({x for x in lines if x.startswith(("model name", "flags", "Features"))}))

@@ -13,10 +13,13 @@ has the same bits.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from gradcli.engine.system.dtypes import Array, DType
 
 _reduce: Any = np.add.reduce  # faster than NumPy's functions and methods
 
@@ -55,7 +58,7 @@ class Tree:
         return found
 
 
-def tree_sum(items: Any) -> Any:
+def tree_sum(items: Iterable[Any]) -> Any:
     """The sum of arrays, as a tree."""
     tree = Tree(np.add)
     for item in items:
@@ -100,7 +103,7 @@ def _large(array: Any, axis: Any, dtype: Any, keepdims: bool, out: Any) -> Any:
     return out
 
 
-def _is_plain(array: Any, axis: Any, dtype: Any) -> bool:
+def _is_plain(array: Array, axis: Any, dtype: DType) -> bool:
     """Whether NumPy's own order will do: few numbers, or all in order in memory, which it adds pairwise."""
     shape, ndim = array.shape, array.ndim
     if axis is None:
@@ -117,7 +120,7 @@ def _is_plain(array: Any, axis: Any, dtype: Any) -> bool:
     return last and array.flags.c_contiguous and (dtype is None or count <= _CAST)
 
 
-def _in_order(array: Any, added: set[int], dtype: Any) -> Any:
+def _in_order(array: Array, added: set[int], dtype: DType) -> Any:
     """The sum along axes, in the order of memory: neighbours that are both added, or both kept, are one."""
     shape = array.shape
     order = _order([0 if n == 1 else abs(s) for n, s in zip(shape, array.strides, strict=True)])
@@ -169,7 +172,7 @@ def _along_all(array: Any, axes: list[int], dtype: Any) -> Any:
     return _along_all(found, rest, None) if rest else found
 
 
-def _along(array: Any, axis: int, dtype: Any) -> Any:
+def _along(array: Array, axis: int, dtype: DType) -> Any:
     """The sum along one axis of many numbers."""
     if axis == array.ndim - 1:
         return _reduce(array, axis) if dtype is None else _converted(array, dtype)
@@ -177,7 +180,7 @@ def _along(array: Any, axis: int, dtype: Any) -> Any:
     return _of_rows(array, axis, dtype, _LANES if columns < NARROW else 1)
 
 
-def _converted(array: Any, dtype: Any) -> Any:
+def _converted(array: Array, dtype: DType) -> Any:
     """The sum along the last axis in another dtype, which NumPy would make in pieces of its buffers."""
     whole, rest = divmod(array.shape[-1], _CAST)
     parts = np.empty((*array.shape[:-1], whole + (rest > 0)), dtype)
@@ -188,7 +191,7 @@ def _converted(array: Any, dtype: Any) -> Any:
     return _reduce(parts, -1)
 
 
-def _of_rows(array: Any, axis: int, dtype: Any, lanes: int) -> Any:
+def _of_rows(array: Array, axis: int, dtype: DType, lanes: int) -> Any:
     """The sum along an axis that is not the last: of rows."""
     n = array.shape[axis]
     if n <= _FEW:
@@ -203,7 +206,7 @@ def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
     return shape[:axis] + shape[axis + 1 :]
 
 
-def _in_pieces(array: Any, axis: int, dtype: Any, lanes: int) -> Any:
+def _in_pieces(array: Array, axis: int, dtype: DType, lanes: int) -> Any:
     """The sum along an axis, some of its columns at a time, so that what runs give takes little memory."""
     sizes = _without(array.shape, axis)
     found = np.empty(sizes, array.dtype if dtype is None else dtype)
@@ -215,7 +218,7 @@ def _in_pieces(array: Any, axis: int, dtype: Any, lanes: int) -> Any:
     return found
 
 
-def _in_lanes(array: Any, axis: int, dtype: Any, lanes: int) -> Any:
+def _in_lanes(array: Array, axis: int, dtype: DType, lanes: int) -> Any:
     """Many rows along an axis as so many: each the sum of those that follow at that distance."""
     n, run = array.shape[axis], _RUN * lanes
     if n >= 2 * _RUNS * run:
@@ -238,7 +241,7 @@ def _in_lanes(array: Any, axis: int, dtype: Any, lanes: int) -> Any:
     return found
 
 
-def _onto(sums: Any, others: Any) -> Any:
+def _onto(sums: Array, others: Array) -> Any:
     return np.add(sums, others, out=sums)
 
 
@@ -246,7 +249,7 @@ def _rows(array: Any, axis: int, start: int, stop: int) -> Any:
     return array[(slice(None),) * axis + (slice(start, stop),)]
 
 
-def _split(array: Any, axis: int, start: int, *sizes: int) -> Any:
+def _split(array: Array, axis: int, start: int, *sizes: int) -> Any:
     """An axis, from `start` on, as several of these sizes: without a copy."""
     part = _rows(array, axis, start, start + math.prod(sizes))
     return part.reshape(array.shape[:axis] + sizes + array.shape[axis + 1 :])

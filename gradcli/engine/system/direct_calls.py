@@ -13,11 +13,14 @@ import ctypes
 import functools
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from gradcli.engine.system import c_compiler, dtypes
+
+if TYPE_CHECKING:
+    from gradcli.engine.system.dtypes import Array
 
 HEAD = (
     object.__basicsize__
@@ -186,12 +189,12 @@ class DirectCalls:
     def checked(self) -> Any:
         """A function of any arrays of these shapes and dtypes, as a tuple, in every default dtype."""
 
-        def refused(*arrays: Any) -> Any:
+        def refused(*arrays: Array) -> Any:
             raise TypeError("these are not arrays of the program's shapes and dtypes")
 
         strict = self._made(TUPLE, refused, None, (), ())
 
-        def brought(*arrays: Any) -> Any:
+        def brought(*arrays: Array) -> Any:
             pairs = zip(arrays, self.inputs, strict=True)
             return strict(*[_brought(a, kind) for a, kind in pairs])
 

@@ -10,13 +10,25 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
 NumPyType = np.dtype[Any]
+# -- what signatures call arrays, and what belongs to them ----------------------------------------
+# NumPy's, or what stands in its place: a scalar of NumPy's, a batch, an array that is recorded or that has a
+# shape alone (`array_memory.ARRAYS`). A type checker takes all of them for NumPy's.
+Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
+Arrays: TypeAlias = "Sequence[Array]"
+DType: TypeAlias = "np.dtype[Any]"
+Shape: TypeAlias = "tuple[int, ...]"
+# A number of Python's; PyTorch's `Scalar`.
+Number: TypeAlias = "bool | int | float | complex"
 
 
 class dtype:
@@ -145,7 +157,7 @@ NO_COMPLEX_HALF = (
 )
 
 
-def given(value: Any) -> dtype | None:
+def given(value: object) -> dtype | None:
     """The dtype that an argument means, a dtype or a type of Python's; None for what is neither."""
     found = _OF_PYTHON.get(value) if isinstance(value, type) else value
     return found if isinstance(found, dtype) else None
@@ -171,22 +183,22 @@ def _name(of_what: Any) -> str:
     return kind.name if isinstance(kind, dtype) else of(kind).name
 
 
-def scalar_name(of_what: Any) -> str:
+def scalar_name(of_what: DTypeLike) -> str:
     """The name of a dtype (or of an array's or tensor's) in messages: `Float`."""
     return SCALAR_NAMES[_name(of_what)]
 
 
-def not_implemented(kernel: str, value: Any) -> NotImplementedError:
+def not_implemented(kernel: str, value: DTypeLike) -> NotImplementedError:
     """PyTorch's error for a value of a dtype that one of its kernels has not."""
     return NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(value)}'")
 
 
-def tensor_name(of_what: Any) -> str:
+def tensor_name(of_what: DTypeLike) -> str:
     """The name of its tensors in other messages: `FloatTensor`."""
     return TYPE_NAMES[_name(of_what)]
 
 
-def c_type(of_what: Any) -> str:
+def c_type(of_what: DTypeLike) -> str:
     """The name of its C++ type in other messages: `float`."""
     return C_TYPES[_name(of_what)]
 
@@ -265,7 +277,7 @@ def promote_types(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
     return a
 
 
-def number_dtype(value: Any) -> np.dtype[Any]:
+def number_dtype(value: object) -> np.dtype[Any]:
     """The dtype of a tensor made of a Python number."""
     if isinstance(value, np.generic):
         return value.dtype
@@ -276,7 +288,7 @@ def number_dtype(value: Any) -> np.dtype[Any]:
     return default.real if isinstance(value, float) else default.complex
 
 
-def constant(value: Any, dtype: np.dtype[Any]) -> Any:
+def constant(value: object, dtype: np.dtype[Any]) -> Any:
     """A Python number in a dtype, as a NumPy scalar; integers wrap around, as in C.
 
     Raises OverflowError, in PyTorch's words, for integers of more than 64 bits.
@@ -318,7 +330,7 @@ def checked(value: Any, dtype: np.dtype[Any]) -> Any:
     return found
 
 
-def _fits_64_bits(value: Any) -> None:
+def _fits_64_bits(value: object) -> None:
     if isinstance(value, int) and value < -(2**63):
         raise OverflowError("can't convert negative int to unsigned")
     if isinstance(value, int) and value >= 2**64:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
-def fma32(a: Any, b: Any, c: Any) -> Array:
+def fma32(a: Array, b: Array, c: Array) -> Array:
     """a * b + c of float32 operands (arrays or numbers)."""
     # The product of two float32 is exact in float64.
     result = np.asarray(a).astype(np.float64)
@@ -19,7 +19,7 @@ def fma32(a: Any, b: Any, c: Any) -> Array:
     return result.astype(np.float32)
 
 
-def fma64(a: Array, b: Any, c: Any) -> Array:
+def fma64(a: Array, b: Array | float, c: Array | float) -> Array:
     """a * b + c of float64 operands, by Dekker's exact product and Knuth's two-sum."""
     if b.__class__ is float and (b == 1 or b == 0 or abs(b) > 1e290):
         return np.asarray(a * b + c)

@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 
-def _import(name: str, *rest: Any) -> ModuleType:
+def _import(name: str, *rest: object) -> ModuleType:
     if name != "warnings":
         raise ImportError(f"generated code imports nothing: {name}")
     import warnings

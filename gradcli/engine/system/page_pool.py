@@ -11,11 +11,14 @@ import math
 import sys
 import weakref
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.engine.system import budget
+
+if TYPE_CHECKING:
+    from gradcli.engine.system.dtypes import Array, DType
 
 LARGE = 1 << 25  # bytes up to which the allocator keeps freed memory
 _COUNT = 16  # arrays kept: in a loop, names still refer to the last iteration's
@@ -23,7 +26,7 @@ _LINE = 64  # bytes of a cache line
 _SHARE = 8  # all of them take at most 1/8 of the free memory
 
 
-def references(values: Mapping[Any, Any], key: Any) -> tuple[Any, int]:
+def references(values: Mapping[Any, Any], key: object) -> tuple[Any, int]:
     """(values[key], its reference count as `is_free` expects it)."""
     array = values.get(key)
     return array, sys.getrefcount(array)
@@ -32,7 +35,7 @@ def references(values: Mapping[Any, Any], key: Any) -> tuple[Any, int]:
 _ALONE = references({0: np.empty(1)}, 0)[1]
 
 
-def is_free(array: Any, count: int, kind: tuple[Any, Any]) -> bool:
+def is_free(array: Array, count: int, kind: tuple[Any, Any]) -> bool:
     """Whether an array with this reference count is unused elsewhere, owns its memory and has this kind.
 
     kind: (shape, dtype).
@@ -64,7 +67,7 @@ def taken(kept: dict[Any, Any], kind: tuple[Any, Any]) -> Any:
     return None
 
 
-def room(shape: tuple[int, ...], dtype: Any) -> Any:
+def room(shape: tuple[int, ...], dtype: DType) -> Any:
     """An uninitialised array for a result, in the memory of an earlier large result if one is unused."""
     array = taken(_lent, (shape, np.dtype(dtype)))
     if array is None:
@@ -74,7 +77,7 @@ def room(shape: tuple[int, ...], dtype: Any) -> Any:
     return array
 
 
-def lends(array: Any) -> bool:
+def lends(array: Array) -> bool:
     """Whether an array is kept here, which counts as one reference to it."""
     return _lent.get(id(array)) is array
 
@@ -90,7 +93,7 @@ def _remember(array: np.ndarray) -> None:
     _lent[id(array)] = array
 
 
-def aligned(shape: tuple[int, ...], dtype: Any) -> Any:
+def aligned(shape: tuple[int, ...], dtype: DType) -> Any:
     """A new array aligned to a cache line; NumPy's loops take twice as long across lines."""
     kind = np.dtype(dtype)
     memory = np.empty(math.prod(shape) * kind.itemsize + _LINE, np.uint8)

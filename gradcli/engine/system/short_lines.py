@@ -8,9 +8,12 @@ NumPy's, except that -0.0 would become 0.0: if there are zeros, NumPy computes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from gradcli.engine.system.dtypes import Array
 
 _PART = 65536  # elements computed at once: they stay in the cache
 _SHORT, _LEAST = 64, 32768  # the longest row, and the smallest result, for which this pays off
@@ -20,7 +23,7 @@ Shape = tuple[int, ...]
 Way = Callable[[Any, Any, Any, Any], Any]
 
 
-def way(ufunc: Any, a: Shape, b: Shape) -> Way | None:
+def way(ufunc: np.ufunc, a: Shape, b: Shape) -> Way | None:
     """The function that computes a ufunc of two arrays of these shapes; None: NumPy's loop is as good."""
     if ufunc is not np.multiply:
         return None
@@ -35,7 +38,7 @@ def way(ufunc: Any, a: Shape, b: Shape) -> Way | None:
     return _multiples if fits and rows * columns >= _LEAST and 1 < columns <= _SHORT else None
 
 
-def into(ufunc: Any, a: Any, b: Any, out: Any) -> Any:
+def into(ufunc: np.ufunc, a: Array, b: Array, out: Array) -> Any:
     """`ufunc(a, b, out=out)`, bit-identical; `out` may be one of the operands."""
     if type(a) is np.ndarray and type(b) is np.ndarray and type(out) is np.ndarray:
         plain = a.dtype == b.dtype == out.dtype and out.dtype.char in "fd"
@@ -44,7 +47,7 @@ def into(ufunc: Any, a: Any, b: Any, out: Any) -> Any:
     return ufunc(a, b, out=out)
 
 
-def _multiples(ufunc: Any, a: Any, b: Any, out: Any) -> Any:
+def _multiples(ufunc: np.ufunc, a: Array, b: Array, out: Array) -> Any:
     """Multiples of a single row, one for each number of a column."""
     column, other = (a, b) if a.shape == (len(out), 1) else (b, a)
     row = other.reshape(1, -1)
@@ -66,7 +69,7 @@ def _is_outer(a: Shape, b: Shape) -> bool:
     return a[2] == b[1] == 1 and a[1] > 1 and 1 < b[2] <= _SHORT
 
 
-def _outer(ufunc: Any, a: Any, b: Any, out: Any) -> Any:
+def _outer(ufunc: np.ufunc, a: Array, b: Array, out: Array) -> Any:
     """Outer products by `einsum`, or by the ufunc if a product may be zero: einsum would lose a -0.0."""
     if not _is_outer(a.shape, b.shape):
         a, b = b, a

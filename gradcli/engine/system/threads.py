@@ -12,11 +12,14 @@ import itertools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.engine.system import locks
+
+if TYPE_CHECKING:
+    from gradcli.engine.system.dtypes import Array
 
 # The names of OpenBLAS's functions, in NumPy's wheels and elsewhere.
 _NAMES = (
@@ -145,7 +148,7 @@ def in_runs(work: Callable[[int, int], Any], count: int, elements: int) -> None:
     share(run, runs, many)
 
 
-def applied(ufunc: Any, *operands: Any, out: Any = None, least: int = LARGE) -> Any:
+def applied(ufunc: np.ufunc, *operands: Any, out: Array | None = None, least: int = LARGE) -> Any:
     """Apply an elementwise ufunc, on several threads if an operand is a large NumPy array.
 
     least: elements of an operand from which it is large.
@@ -174,7 +177,7 @@ def applied(ufunc: Any, *operands: Any, out: Any = None, least: int = LARGE) -> 
     return out
 
 
-def _result_of(ufunc: Any, operands: tuple[Any, ...]) -> Any:
+def _result_of(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
     """Memory for a C-contiguous result in float32 or float64, the dtype of all operands; else None."""
     arrays = [a for a in operands if type(a) is np.ndarray]
     shape = np.broadcast_shapes(*[a.shape for a in arrays])

@@ -8,13 +8,14 @@ ones of any shape.
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 
-from gradcli.formulas.algebra.exact_numbers import ONE, Number
+from gradcli.formulas.algebra.exact_numbers import Number
 
 Shape = tuple[int, ...]
 
@@ -54,7 +55,45 @@ class Expression:
         self.weight = 1 + sum(a.weight for a in self.parts)
 
 
-_known: WeakValueDictionary[Any, Expression] = WeakValueDictionary()
+class Known:
+    """The expressions that one question has made, and what was found of them.
+
+    a + b and b + a are one expression, printed as the first that was made. So a question sees none of other
+    questions: its answer would depend on what was asked before. shortest: see `scalar_forms.shortest`.
+    """
+
+    def __init__(self) -> None:
+        self.made: WeakValueDictionary[Any, Expression] = WeakValueDictionary()
+        self.shortest: dict[Any, Expression] = {}
+
+
+class _Questions(threading.local):
+    """The question that a thread answers, and the last ones: the same question again is answered faster."""
+
+    def __init__(self) -> None:
+        self.open = Known()
+        self.made = self.open.made
+        self.kept: dict[Any, Known] = {}
+
+
+_questions = _Questions()
+_constants: WeakValueDictionary[Any, Expression] = WeakValueDictionary()  # of all questions
+KEPT = 32  # questions that are remembered
+
+
+def begin(question: Any) -> None:
+    """From now on expressions are those of this question: anything hashable that tells it from others."""
+    kept = _questions.kept
+    found = kept.pop(question) if question in kept else Known()
+    _questions.open = kept[question] = found  # the last in order, which is forgotten last
+    _questions.made = _questions.open.made
+    if len(kept) > KEPT:
+        del kept[next(iter(kept))]
+
+
+def known() -> Known:
+    """The expressions of the question that is being answered."""
+    return _questions.open
 
 
 def make(
@@ -63,21 +102,23 @@ def make(
     """The unique expression with these parts; made if there is none yet."""
     if key is None:
         key = (op, tuple(map(id, args)), data, shape)
-    found = _known.get(key)
+    made = _constants if op == "number" else _questions.made
+    found = made.get(key)
     if found is None:
         position = max((a.position for a in args), default=-1)
         if op == "product":
             position = max([position, *(e.position for e in data[1] if isinstance(e, Expression))])
-        found = _known[key] = Expression(op, args, data, shape, position)
+        found = made[key] = Expression(op, args, data, shape, position)
     return found
 
 
 def name(word: str, shape: Shape, position: int) -> Expression:
     """A variable."""
     key = ("name", word, shape, position)
-    found = _known.get(key)
+    made = _constants if position == -1 else _questions.made
+    found = made.get(key)
     if found is None:
-        found = _known[key] = Expression("name", (), word, shape, position)
+        found = made[key] = Expression("name", (), word, shape, position)
     return found
 
 
@@ -171,4 +212,7 @@ def sort_key(factor: Expression, exponent: Any = None) -> tuple[int, int, int]:
     return (position, rank, factor.weight)
 
 
-__all__ = ["ONE", "Expression", "Number", "call", "is_call", "make", "name", "number", "order"]
+__all__ = [
+    *("ONE", "Expression", "Number", "begin", "call", "is_call", "known", "make", "name", "number"),
+    "order",
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from gradcli.formulas.algebra import algebra as alg
@@ -13,7 +13,7 @@ from gradcli.formulas.algebra.assuming import current
 from gradcli.formulas.algebra.exact_check import Check, is_leaf
 from gradcli.formulas.algebra.exact_numbers import ONE, Number
 from gradcli.formulas.algebra.expression_text import to_text
-from gradcli.formulas.algebra.expressions import Expression, is_call, order
+from gradcli.formulas.algebra.expressions import Expression, is_call, known, order
 from gradcli.formulas.algebra.kept_digits import Digits, free
 from gradcli.formulas.simplify.accurate_forms import ACCURATE, accurate
 from gradcli.formulas.simplify.polynomials import (
@@ -114,10 +114,12 @@ OPENED = frozenset(
 # is 2 - x, and x*(2 - x)*exp(-x) is printed.
 def shortest(expression: Expression) -> Expression:
     """The shortest form found that has the same values; the expression itself if there is none."""
-    return _shortest(expression, current.get().signs)
+    found, signs = known().shortest, current.get().signs
+    if (expression, signs) not in found:
+        found[expression, signs] = _shortest(expression, signs)
+    return found[expression, signs]
 
 
-@lru_cache(2048)
 def _shortest(expression: Expression, assumed: frozenset[tuple[str, int]]) -> Expression:
     least = operations(expression)
     if least <= SHORT:

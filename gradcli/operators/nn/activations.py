@@ -31,7 +31,7 @@ from gradcli.engine.registry.schema import Python
 from gradcli.engine.registry.table import Primitive, function, operator, primitive
 from gradcli.engine.system.array_memory import afresh
 from gradcli.engine.system.dtypes import scalar_name
-from gradcli.operators.nn.normal_distribution import distribution, erf
+from gradcli.operators.nn.normal_distribution import distribution, erf, gelu_slope, gelu_values
 from gradcli.operators.primitives import accurate_slopes
 from gradcli.operators.primitives.elementwise import relu as relu_p
 from gradcli.operators.primitives.elementwise import sigmoid, threshold_backward
@@ -470,7 +470,7 @@ def _gelu(self: Array, approximate: str = "none") -> Array:
         inner = sqrt(2 / pi) * (self + 0.044715 * self * self * self)
         return 0.5 * self * (1 + np.tanh(inner))
     refuse_if(approximate != "none", "approximate argument must be either none or tanh.")
-    return self * 0.5 * (1 + erf(self * sqrt(0.5)))
+    return gelu_values(self)
 
 
 def _gelu_backward(grad_output: Array, self: Array, approximate: str = "none") -> Array:
@@ -479,10 +479,9 @@ def _gelu_backward(grad_output: Array, self: Array, approximate: str = "none") -
         tanh = np.tanh(inner)
         slope = sqrt(2 / pi) * (1 + 3 * 0.044715 * self * self)
         return grad_output * (0.5 * (1 + tanh) + 0.5 * self * (1 - tanh * tanh) * slope)
-    if accurate_slopes.as_stated:
-        cdf = 0.5 * (1 + erf(self * sqrt(0.5)))
-    else:
-        cdf = distribution(self)  # 1 + erf cancels in the tail
+    if not accurate_slopes.as_stated:
+        return grad_output * gelu_slope(self)
+    cdf = 0.5 * (1 + erf(self * sqrt(0.5)))  # cancels in the tail, as PyTorch's
     pdf = np.exp(-0.5 * self * self) / sqrt(2 * pi)
     return grad_output * (cdf + self * pdf)
 

@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradcli.engine.core.declaration import Array
 from gradcli.engine.registry.rule_helpers import unrecorded
 from gradcli.engine.registry.table import primitive, resolve
-from gradcli.engine.system.blocked_products import matrices_dot
-from gradcli.engine.system.cascaded_sums import add_reduce
 
-# Gates lie in the order input, forget, cell, output. The sigmoid is (1 + tanh(x/2)) / 2, so that one call
-# of tanh serves all four: their sums are scaled before it, and scaled and shifted after it.
-_SCALE, _SHIFT = (0.5, 0.5, 1.0, 0.5), (0.5, 0.5, 0.0, 0.5)
+# All steps lie as columns: a step has (rows, batch), so that each gate is one piece of memory and one product
+# `W z` gives the sums of all gates, where z stacks the last output, the input and a row of ones:
+#
+#     W = [weight1 weight0 bias]    z = [h; x; 1]
+#
+# PyTorch's rows are in the order input, forget, cell, output; here the cell's are last, so that the three
+# sigmoids are one piece, too. A sigmoid is (1 + tanh(x/2)) / 2: one call of tanh serves all four gates.
+_ORDER = (0, 1, 3, 2)  # exchanges the last two of four; doing it twice undoes it
 
 
-def _flat(values: tuple[float, ...], size: int, dtype: Any) -> Any:
-    return np.repeat(np.array(values, dtype), size)
+class _Steps(NamedTuple):
+    """What the steps leave for the backward pass: views of one flat array."""
+
+    stacked: Any  # z of each step, and of one more, (steps + 1, rows of z, batch)
+    gates: Any  # input, forget, output, cell: (steps, 4, size, batch)
+    cells: Any  # (steps, size, batch)
+    shown: Any  # the tanh of the cells, as they are
 
 
-def _views(workspace: Any, steps: int, batch: int, size: int) -> tuple[Any, Any, Any]:
-    """(the gates, (steps, batch, 4, size); the cells; their tanh) in one flat array."""
-    count = steps * batch * size
-    return (
-        workspace[: 4 * count].reshape(steps, batch, 4, size),
-        workspace[4 * count : 5 * count].reshape(steps, batch, size),
-        workspace[5 * count :].reshape(steps, batch, size),
-    )
+def _steps(steps: int, batch: int, size: int, rows: int, flat: Any) -> _Steps:
+    counts = ((steps + 1) * rows, steps * 4 * size, steps * size, steps * size)
+    ends = [batch * sum(counts[:k]) for k in range(5)]
+    shapes = ((steps + 1, rows, batch), (steps, 4, size, batch), *[(steps, size, batch)] * 2)
+    return _Steps(*(flat[ends[k] : ends[k + 1]].reshape(shapes[k]) for k in range(4)))
+
+
+def _ordered(weight: Any) -> Any:
+    """Four gates' rows, with the last two gates exchanged: (4, size, …)."""
+    return weight.reshape(4, -1, *weight.shape[1:])[_ORDER, :]
 
 
 @primitive(node="MkldnnRnnLayerBackward0", outputs="result0 result1 result2 | result3")
@@ -49,31 +59,37 @@ class lstm_layer:
         weight1, weight3: from the last outputs. reverse: from the last step to the first.
         """
         steps, batch, inside = input.shape
-        size = weight1.shape[1]
-        scale, shift = (_flat(values, size, input.dtype) for values in (_SCALE, _SHIFT))
-        workspace = np.empty(6 * steps * batch * size, input.dtype)
-        gates, cells, shown = _views(workspace, steps, batch, size)
-        flat = gates.reshape(steps, batch, 4 * size)
-        sums = matrices_dot(input.reshape(steps * batch, inside), (weight0 * scale[:, None]).T)
-        for bias in (weight2, weight3):
-            if bias is not None:
-                sums += bias * scale
-        flat[...] = sums.reshape(steps, batch, 4 * size)
-        outputs = np.empty((steps, batch, size), input.dtype)
-        recurrent = np.ascontiguousarray((weight1 * scale[:, None]).T)
-        h, c, added = hx, cx, np.empty((batch, size), input.dtype)
-        for t in range(steps - 1, -1, -1) if reverse else range(steps):
-            a, four = flat[t], gates[t]
-            a += h.dot(recurrent)
-            np.tanh(a, a)
-            a *= scale
-            a += shift
-            np.multiply(four[:, 1], c, cells[t])
-            c = cells[t]
-            c += np.multiply(four[:, 0], four[:, 2], added)
-            np.tanh(c, shown[t])
-            h = np.multiply(four[:, 3], shown[t], outputs[t])
-        return outputs, h.copy(), c.copy(), workspace
+        size, biased = weight1.shape[1], weight2 is not None
+        rows = size + inside + biased
+        counts = (steps + 1) * rows + 6 * steps * size
+        workspace = np.empty(counts * batch, input.dtype)
+        stacked, gates, cells, shown = _steps(steps, batch, size, rows, workspace)
+        stacked[0, :size] = hx.T
+        stacked[:-1, size : size + inside] = (input[::-1] if reverse else input).transpose(0, 2, 1)
+        stacked[:-1, size + inside :] = 1
+        weights = np.empty((4, size, rows), input.dtype)
+        weights[..., :size], weights[..., size : size + inside] = map(_ordered, (weight1, weight0))
+        if biased:
+            weights[..., -1] = _ordered(weight2 if weight3 is None else weight2 + weight3)
+        weights[:3] *= 0.5
+        weight = weights.reshape(4 * size, rows)
+        sums = gates.reshape(steps, 4 * size, batch)
+        added, c = np.empty((size, batch), input.dtype), np.ascontiguousarray(cx.T)
+        each = zip(stacked, sums, gates, cells, shown, stacked[1:, :size], strict=False)
+        for z, four, (i, f, o, g), new, bent, h in each:
+            weight.dot(z, four)
+            np.tanh(four, four)
+            sigmoids = four[: 3 * size]
+            sigmoids *= 0.5
+            sigmoids += 0.5
+            np.multiply(f, c, new)
+            new += np.multiply(i, g, added)
+            np.tanh(new, bent)
+            np.multiply(o, bent, h)
+            c = new
+        outputs = stacked[1:, :size].transpose(0, 2, 1)
+        outputs = np.ascontiguousarray(outputs[::-1] if reverse else outputs)
+        return outputs, outputs[0 if reverse else -1].copy(), c.T.copy(), workspace
 
     def input__weight0__weight1__weight2__weight3__hx__cx(
         grads: Any,
@@ -91,52 +107,60 @@ class lstm_layer:
     ) -> Any:
         given = (input, weight0, weight1, weight2, weight3, hx, cx)
         if all(unrecorded(v) for v in (*grads, *given) if v is not None):
-            return _gradients(grads, given, result0, result3, reverse)
+            return _gradients(grads, given, result3, reverse, mask)
         return _recorded_gradients(grads, given, reverse)
 
 
-def _gradients(grads: Any, given: Any, outputs: Any, workspace: Any, reverse: bool) -> Any:
+def _gradients(grads: Any, given: Any, workspace: Any, reverse: bool, mask: Any) -> Any:
     """The gradients on arrays; what does not depend on later steps is computed for all steps at once.
 
     With the gradients dh and dc of a step's output and cell, the gates' sums have dc times
     (i' g, f' c_before, g' i) and dh times o' tanh(c), where i' is the slope of i by its sum.
     """
-    input, weight0, weight1, weight2, _, hx, cx = given
+    input, weight0, weight1, weight2, _, _, cx = given
     (steps, batch, inside), size = input.shape, weight1.shape[1]
-    gates, cells, shown = _views(workspace, steps, batch, size)
-    h_before, c_before = np.empty_like(outputs), np.empty_like(cells)
-    own, following = (slice(1, None), slice(-1)) if reverse else (slice(-1), slice(1, None))
-    first = -1 if reverse else 0
-    for before, values, start in ((h_before, outputs, hx), (c_before, cells, cx)):
-        before[following], before[first] = values[own], start
-    i, f, g, o = (gates[:, :, k] for k in range(4))
+    rows = size + inside + (weight2 is not None)
+    stacked, gates, cells, shown = _steps(steps, batch, size, rows, workspace)
     slopes = gates - gates * gates
-    slopes[:, :, 2] = 1 - g * g
-    slopes *= np.stack((g, c_before, i, shown), 2)
-    to_cell = o * (1 - shown * shown)
-    sums = np.empty_like(gates)
-    flat = sums.reshape(steps, batch, 4 * size)
+    i, f, o, g = (gates[:, k] for k in range(4))
+    slopes[:, 0] *= g
+    slopes[0, 1] *= cx.T
+    slopes[1:, 1] *= cells[:-1]
+    slopes[:, 2] *= shown
+    np.multiply(g, g, slopes[:, 3])
+    np.subtract(i, np.multiply(slopes[:, 3], i, slopes[:, 3]), slopes[:, 3])
+    to_cell = o - o * shown * shown
     up, last_h, last_c = grads[:3]
-    dh = np.zeros_like(hx) if last_h is None else last_h
-    dc = np.zeros_like(cx) if last_c is None else last_c
-    for t in range(steps) if reverse else range(steps - 1, -1, -1):
-        dh = dh if up is None else dh + up[t]
-        dc = dc + dh * to_cell[t]
-        np.multiply(slopes[t, :, :3], dc[:, None], sums[t, :, :3])
-        np.multiply(slopes[t, :, 3], dh, sums[t, :, 3])
-        dh = flat[t].dot(weight1)
-        dc = dc * f[t]
-    rows = flat.reshape(steps * batch, 4 * size)
-    g_bias = None if weight2 is None else add_reduce(rows, 0)
-    return (
-        rows.dot(weight0).reshape(input.shape),
-        rows.T.dot(input.reshape(steps * batch, inside)),
-        rows.T.dot(h_before.reshape(steps * batch, size)),
-        g_bias,
-        g_bias,
-        dh,
-        dc,
+    dh, dc = (
+        np.zeros((size, batch), input.dtype) if last is None else last.T.copy()
+        for last in (last_h, last_c)
     )
+    ups = [None] * steps if up is None else np.ascontiguousarray(up.transpose(0, 2, 1))
+    ups = ups if reverse else ups[::-1]
+    back = np.ascontiguousarray(_ordered(weight1).reshape(4 * size, size).T)
+    sums, added = slopes.reshape(steps, 4 * size, batch), np.empty((size, batch), input.dtype)
+    for own, through, forget, four, each in zip(
+        ups, to_cell[::-1], f[::-1], slopes[::-1], sums[::-1], strict=True
+    ):
+        if own is not None:
+            dh += own
+        dc += np.multiply(dh, through, added)
+        four[:2] *= dc
+        four[3] *= dc
+        four[2] *= dh
+        back.dot(each, dh)
+        dc *= forget
+    flat = sums.transpose(1, 0, 2).reshape(4 * size, steps * batch)
+    to_input = to_weight0 = to_weight1 = to_bias = None
+    if mask[0]:
+        to_input = flat.T.dot(_ordered(weight0).reshape(4 * size, inside)).reshape(input.shape)
+        to_input = to_input[::-1].copy() if reverse else to_input
+    if any(mask[1:5]):
+        each_z = stacked[:-1].transpose(1, 0, 2).reshape(rows, steps * batch)
+        whole = _ordered(flat.dot(each_z.T)).reshape(4 * size, rows)
+        to_weight1, to_weight0 = whole[:, :size].copy(), whole[:, size : size + inside].copy()
+        to_bias = None if weight2 is None else whole[:, -1].copy()
+    return to_input, to_weight0, to_weight1, to_bias, to_bias, dh.T.copy(), dc.T.copy()
 
 
 def _recorded_gradients(grads: Any, given: Any, reverse: bool) -> Any:

@@ -14,26 +14,34 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core import modes
+from gradcli.engine.core.views import bump
 
 SIZE = 65536  # elements: fewer make more calls, more leave the processor's second cache
+SMALL = 4096  # elements of the largest parameter that is moved together with others
+GRADIENT = 1  # the gradient's place in lists of a parameter's tensors: it is read only
 _NUMBERS = frozenset((bool, int, float, tuple, type(None)))
 
 
 class Spare:
     """Memory for results, of one dtype; all of it is free again after `used` is set to 0."""
 
-    __slots__ = ("arrays", "used")
+    __slots__ = ("arrays", "dtype", "used")
 
-    def __init__(self) -> None:
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype
         self.arrays: list[Any] = []
         self.used = 0
 
     def like(self, array: Any) -> Any:
         """Memory for as many elements as an array has, in its shape."""
+        return self.flat(array.size).reshape(array.shape)
+
+    def flat(self, size: int) -> Any:
+        """Memory for a number of elements, at most `SIZE`."""
         if self.used == len(self.arrays):
-            self.arrays.append(np.empty(SIZE, array.dtype))
+            self.arrays.append(np.empty(SIZE, self.dtype))
         self.used += 1
-        return self.arrays[self.used - 1][: array.size].reshape(array.shape)
+        return self.arrays[self.used - 1][:size]
 
 
 class Block:
@@ -140,7 +148,7 @@ _kept = threading.local()  # memory that a thread has asked for comes cheaper th
 
 def _spare(dtype: Any) -> Spare:
     kept: dict[str, Spare] = _kept.__dict__
-    spare = kept.setdefault(dtype.char, Spare())
+    spare = kept.setdefault(dtype.char, Spare(dtype))
     spare.used = 0
     return spare
 
@@ -171,14 +179,50 @@ def are_bare(tensors: list[Any]) -> bool:
     return not any(np.may_share_memory(first, tensor.array) for tensor in tensors[1:])
 
 
+def is_small(parameter: Any) -> bool:
+    """Whether a parameter is moved beside others: a call then costs more than its elements."""
+    return bool(parameter.array.size <= SMALL)
+
+
 def blocks(tensors: list[Any]) -> Iterator[list[Block]]:
-    """The tensors' elements in blocks, a list of one a tensor. Each may be used until the next is taken."""
+    """The tensors' elements in blocks, a list of one a tensor. Each may be used until the next is taken.
+
+    tensors: a parameter, its gradient, and what is remembered; all but the gradient are written over.
+    """
     spare = _spare(tensors[0].array.dtype)
-    size = tensors[0].array.size
-    if size <= SIZE:
-        yield [Block(tensor.array, spare) for tensor in tensors]
-        return
     rows = [tensor.array.reshape(-1) for tensor in tensors]
-    for start in range(0, size, SIZE):
+    for start in range(0, rows[0].size, SIZE):
         spare.used = 0
         yield [Block(row[start : start + SIZE], spare) for row in rows]
+    _written(tensors)
+
+
+def gathered(many: list[list[Any]]) -> Iterator[list[Block]]:
+    """As `blocks`, of several small parameters: their elements are copied side by side, and back."""
+    spare = _spare(many[0][0].array.dtype)
+    for start in range(0, len(many), SIZE // SMALL):
+        spare.used = 0
+        some = many[start : start + SIZE // SMALL]
+        rows = [[tensor.array.reshape(-1) for tensor in each] for each in zip(*some, strict=True)]
+        size = sum(row.size for row in rows[0])
+        together = [np.concatenate(row, out=spare.flat(size)) for row in rows]
+        yield [Block(array, spare) for array in together]
+        for k, (array, row) in enumerate(zip(together, rows, strict=True)):
+            if k != GRADIENT:
+                _split(array, row)
+        for tensors in some:
+            _written(tensors)
+
+
+def _split(array: Any, rows: list[Any]) -> None:
+    """Copy the elements back that were put side by side."""
+    start = 0
+    for row in rows:
+        row[...] = array[start : start + row.size]
+        start += row.size
+
+
+def _written(tensors: list[Any]) -> None:
+    for k, tensor in enumerate(tensors):
+        if k != GRADIENT:
+            bump(tensor)

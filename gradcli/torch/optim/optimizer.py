@@ -15,7 +15,7 @@ from gradcli.engine.core.views import bump
 from gradcli.engine.registry.table import resolve
 from gradcli.torch.nn.modules.arguments import constructed
 from gradcli.torch.nn.modules.module import zero_grads
-from gradcli.torch.optim.blocks import are_bare, are_numbers, blocks
+from gradcli.torch.optim.blocks import are_bare, are_numbers, blocks, gathered, is_small
 
 Group = dict[str, Any]
 State = dict[str, Any]
@@ -110,26 +110,36 @@ class Optimizer:
                 loss = closure()
         with no_grad(), np.errstate(all="ignore"):
             for group in self.param_groups:
-                in_blocks = self.by_elements and are_numbers(group)
-                for parameter in group["params"]:
-                    if parameter.grad is not None:
-                        self._step_one(parameter, group, in_blocks)
+                self._step_group(group)
         return loss
 
-    def _step_one(self, parameter: Any, group: Group, in_blocks: bool) -> None:
-        """Move one parameter by the rule; in_blocks: in blocks of its elements, if its memory allows."""
-        grad, state, maximize = parameter.grad, self.state[parameter], group.get("maximize")
-        step = self._begin(parameter, state, group)
-        names = self._remembered(group)
-        tensors = [parameter, grad, *(state[name] for name in names)]
-        if not (in_blocks and are_bare(tensors)):
-            self._update(parameter, grad.neg() if maximize else grad, state, group, step)
-            return
-        for p, g, *rest in blocks(tensors):
+    def _step_group(self, group: Group) -> None:
+        """Move the parameters of a group: in blocks where their memory allows, small ones side by side."""
+        in_blocks = self.by_elements and are_numbers(group)
+        names, maximize = self._remembered(group), group.get("maximize")
+        small: dict[tuple[int, Any], list[list[Any]]] = {}
+        for parameter in group["params"]:
+            grad = parameter.grad
+            if grad is None:
+                continue
+            state = self.state[parameter]
+            step = self._begin(parameter, state, group)
+            tensors = [parameter, grad, *(state[name] for name in names)]
+            if not (in_blocks and are_bare(tensors)):
+                self._update(parameter, grad.neg() if maximize else grad, state, group, step)
+            elif is_small(parameter):
+                small.setdefault((step, parameter.array.dtype), []).append(tensors)
+            else:
+                self._step_blocks(blocks(tensors), names, group, step)
+        for (step, _), many in small.items():
+            self._step_blocks(gathered(many), names, group, step)
+
+    def _step_blocks(
+        self, rows: Iterable[list[Any]], names: tuple[str, ...], group: Group, step: int
+    ) -> None:
+        for p, g, *rest in rows:
             kept = dict(zip(names, rest, strict=True))
-            self._update(p, g.neg() if maximize else g, kept, group, step)
-        for written in (parameter, *tensors[2:]):
-            bump(written)
+            self._update(p, g.neg() if group.get("maximize") else g, kept, group, step)
 
     def _begin(self, parameter: Any, state: State, group: Group) -> int:
         """Count a step in what is remembered of a parameter, and fill that at the first; the number of it."""
