@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.columns.compiler import native_code
+from gradcli.columns.compiler import c_forms, native_code
 from gradcli.columns.compiler.block_sizes import BlockBounds, row_blocks, tree_blocks
 from gradcli.columns.compiler.fusion_schedule import Region, Schedule
 from gradcli.columns.compiler.region_code import RegionCode
@@ -328,10 +328,10 @@ def _why_not(o: Operation) -> str:
         return ""
     known = [a.dtype for a in (o, *operands(o.args)) if a.dtype.kind != "O"]
     for dtype in known:
-        if native_code.c_type(dtype) is None:
+        if c_forms.c_type(dtype) is None:
             return str(dtype)
     if o.kind == "elementwise":
-        return "" if native_code.form(o) else "no C form"
+        return "" if c_forms.form(o) else "no C form"
     return "" if native_code.has_form(o, True, True) else "no C form"
 
 

@@ -10,124 +10,45 @@ from __future__ import annotations
 
 import ctypes
 import math
-import operator
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from gradcli.columns.compiler import native_prelude
+from gradcli.columns.compiler.c_forms import (
+    BYTES,
+    COMBINED,
+    REDUCTIONS,
+    TYPES,
+    VECTOR,
+    Form,
+    Functions,
+    c_type,
+    form,
+    literal,
+)
 from gradcli.engine.system import c_compiler
 from gradcli.engine.system.blocked_products import FOLDED, FOLDS, rows_dot, rows_sum
 from gradcli.engine.system.cascaded_sums import add_reduce
 from gradcli.transforms.tracing.abstract_evaluation import method_call, put_along, put_less
-from gradcli.transforms.tracing.numpy_program import Operation, cast, operands
+from gradcli.transforms.tracing.numpy_program import Operation, operands
 
-_TYPES = {"f8": "double", "f4": "float", "b1": "unsigned char", "i8": "long long", "i4": "int"}
-# C of elementwise functions by NumPy's and SciPy's names; `@` becomes the f of single precision.
-_MORE = "({0} > {1} | {0} != {0}) ? {0} : {1}"
-_LESS = "({0} < {1} | {0} != {0}) ? {0} : {1}"
-_EXACT = {
-    **{"add": "{0} + {1}", "subtract": "{0} - {1}", "multiply": "{0} * {1}", "negative": "-{0}"},
-    **{"greater": "{0} > {1}", "less": "{0} < {1}", "greater_equal": "{0} >= {1}"},
-    **{"less_equal": "{0} <= {1}", "equal": "{0} == {1}", "not_equal": "{0} != {1}"},
-    **{"logical_and": "({0} != 0) & ({1} != 0)", "logical_or": "({0} != 0) | ({1} != 0)"},
-    **{"logical_xor": "({0} != 0) != ({1} != 0)", "logical_not": "{0} == 0"},
-    **{"bitwise_and": "{0} & {1}", "bitwise_or": "{0} | {1}", "bitwise_xor": "{0} ^ {1}"},
-    **{"maximum": _MORE, "minimum": _LESS, "positive": "{0}", "square": "{0} * {0}"},
-}
-_REAL = {
-    **{"divide": "{0} / {1}", "reciprocal": "1 / {0}", "sqrt": "sqrt@({0})"},
-    **{n: f"{c}@({{0}})" for n, c in [("absolute", "fabs"), ("fabs", "fabs"), ("rint", "rint")]},
-    **{n: f"{n}@({{0}})" for n in ("floor", "ceil", "trunc")},
-    **{"copysign": "copysign@({0}, {1})", "isnan": "{0} != {0}"},
-    **{"isinf": "fabs@({0}) == INFINITY", "isfinite": "fabs@({0}) < INFINITY"},
-    "fmax": "({0} > {1} | {1} != {1}) ? {0} : {1}",
-    "fmin": "({0} < {1} | {1} != {1}) ? {0} : {1}",
-    "sign": "{0} > 0 ? 1 : {0} < 0 ? -1 : {0} == 0 ? 0 : {0}",
-    "heaviside": "{0} != {0} ? {0} : {0} == 0 ? {1} : {0} > 0 ? 1 : 0",
-}
-_UNARY = "exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh cbrt erf erfc".split()
-_ARCS = {f"arc{n}": f"a{n}" for n in ("sin", "cos", "tan", "sinh", "cosh", "tanh")}
-_CALLS = {
-    **{n: f"{c}@({{0}})" for n, c in [*zip(_UNARY, _UNARY, strict=True), *_ARCS.items()]},
-    **{n: f"{c}@({{0}}, {{1}})" for n, c in [("arctan2", "atan2"), ("power", "pow")]},
-    "tanh": "tanh_@T({0})",
-    "hypot": "hypot@({0}, {1})",
-    "expit": "1 / (1 + exp@(-{0}))",
-    "logaddexp": "({0} == {1} ? {0} : {0} > {1} ? {0} : {1})"
-    " + ({0} == {1} ? (@T)0.69314718055994530942 : log1p@(exp@(-fabs@({0} - {1}))))",
-}
-_POWERS = {2: "{0} * {0}", 0.5: "sqrt@({0})", -1: "1 / {0}"}  # as Python's ** does them
 _RESHAPE = method_call("reshape")
-_REDUCTIONS = {add_reduce: "sum", np.maximum.reduce: "max", np.minimum.reduce: "min"}
 _PUTS = (put_along, put_less)
 _CHUNK = 512  # elements of a chunk at most
 _FIRST = (
     24 << 10
 )  # bytes that the arrays of a chunk take at most: they stay in the first-level cache
 _FEWEST = 128  # elements of a chunk, however many its arrays are
-# Bytes of the widest vector: loops are rounded up to that, so that no element is left to a scalar loop,
-# whose sine is another one in its last digit.
-_LANES = 64
 _NARROW = 8  # columns from which the innermost loop runs along a row
 _FEW = 256  # terms that are added one after the other (as in `cascaded_sums`)
 _AHEAD = "AHEAD"  # where the next chunk is fetched
+_TOGETHER = 60  # values of a loop at most
+_CALLS = 100  # of loops in a function at most: compilers take longer than in proportion
+_PARTS = 16  # in which it is fetched, at most
 _SHORT = 16  # elements of a row, up to which a reduction takes many rows at once, a vector of each column
-
-
-def c_type(dtype: Any) -> str | None:
-    """The C type of a dtype; None if there is none."""
-    return _TYPES.get(f"{dtype.kind}{dtype.itemsize}") if dtype.isnative else None
-
-
-class Form:
-    """An elementwise operation in C: `text` of operands of the types `kinds`, its result of type `kind`."""
-
-    __slots__ = ("is_call", "kind", "kinds", "text")
-
-    def __init__(self, text: str, kinds: Sequence[Any], kind: Any, is_call: bool = False) -> None:
-        self.text, self.kinds, self.kind, self.is_call = text, kinds, kind, is_call
-
-
-def form(o: Operation) -> Form | None:
-    """The C form of an operation on elements; None if it has none."""
-    f, given = o.function, o.args
-    name = getattr(f, "__name__", "")
-    if f is cast or f is np.broadcast_to:
-        kind = given[0].dtype
-        if o.dtype.kind != "f" and kind != o.dtype:
-            return Form("{0} != 0", [kind], o.dtype) if o.dtype.kind == "b" else None
-        return Form("{0}", [kind], o.dtype)
-    if f is np.where:
-        first = given[0].dtype if type(given[0]) is Operation else np.dtype(bool)
-        return Form("({0} != 0) ? {1} : {2}", [first, o.dtype, o.dtype], o.dtype)
-    # The language's ** takes squares and roots by other functions than pow, and the last digit shall be the
-    # same.
-    if f is operator.pow:
-        if o.dtype.kind != "f":
-            return None
-        text = _POWERS.get(given[1]) if type(given[1]) in (int, float) else None
-        return Form(text or _CALLS["power"], [o.dtype] * 2, o.dtype, text is None)
-    if f is np._core.umath.clip:  # type: ignore[attr-defined]
-        lower = _LESS.replace("{1}", "{2}").replace("{0}", f"({_MORE})")
-        return Form(lower, [o.dtype] * 3, o.dtype) if o.dtype.kind == "f" else None
-    if not isinstance(f, np.ufunc) or f.nout != 1:
-        return None
-    try:
-        *kinds, kind = f.resolve_dtypes((*map(_kind, given), None))
-    except TypeError:
-        return None
-    text = _EXACT.get(name) or (_REAL.get(name) if kinds[0].kind == "f" else None)
-    if name == "invert" and kind.kind == "b":
-        text = "!{0}"
-    if name in _CALLS and kind.kind == "f":
-        return Form(_CALLS[name], kinds, kind, True)
-    return None if text is None else Form(text, kinds, kind)
-
-
-def _kind(a: Any) -> Any:
-    return a.dtype if type(a) in (Operation, np.ndarray) else type(a)
 
 
 def has_form(o: Operation, flat: bool, full: bool) -> bool:
@@ -147,7 +68,7 @@ def has_form(o: Operation, flat: bool, full: bool) -> bool:
     if o.kind == "reduce":
         return not _is_repeated(given[0]) and _reduced(o, flat, full) is not None
     found = form(o) if o.kind == "elementwise" or o.function is np.broadcast_to else None
-    return found is not None and None not in map(c_type, (*found.kinds, found.kind))
+    return found is not None and found.has_types()
 
 
 def _is_repeated(a: Operation) -> bool:
@@ -165,7 +86,7 @@ def _has_along(o: Operation) -> bool:
 def _reduced(o: Operation, flat: bool, full: bool) -> tuple[int, int, int] | None:
     """(outer, terms, inner) of a reduction of each row; None if it has no C form."""
     a = o.args[0]
-    word = _REDUCTIONS.get(o.function)
+    word = REDUCTIONS.get(o.function)
     if word is None or a.dtype != o.dtype or o.dtype.kind != "f" or o.axes is None:
         return None
     if flat:
@@ -182,20 +103,6 @@ def _reduced(o: Operation, flat: bool, full: bool) -> tuple[int, int, int] | Non
     if inner > 1 and (terms > _FEW or word != "sum"):
         return None
     return math.prod(a.shape[1 : axes[0]]), terms, inner
-
-
-def literal(value: Any, dtype: Any) -> str:
-    """A number in C."""
-    if dtype.kind != "f":
-        return f"(({_TYPES[f'{dtype.kind}{dtype.itemsize}']}){int(value)}LL)"
-    with np.errstate(all="ignore"):
-        number = float(dtype.type(value))
-    if not math.isfinite(number):
-        if number != number:
-            return "NAN"
-        return "INFINITY" if number > 0 else "(-INFINITY)"
-    # Hexadecimal: no digit is rounded on the way to the compiler.
-    return f"({number.hex()}{'f' if dtype.itemsize == 4 else ''})"
 
 
 def _softmax(o: Operation) -> tuple[Operation, Operation, Operation] | None:
@@ -227,12 +134,16 @@ def _softmax(o: Operation) -> tuple[Operation, Operation, Operation] | None:
 class _Node:
     """A value of a kernel: what is worked out in a loop, or by a statement of its own (`form` is None).
 
-    base: the value whose memory a statement writes into. stage, key: the loop; those of one stage depend
-    on each other only within one loop. args: literals, the inputs' numbers, other nodes; each with its type
+    base: the value whose memory a statement writes into. stage, key: what goes into a loop; those of one
+    stage depend on each other only with one key. loop: the loop's number. args: literals, the
+    inputs' numbers, other nodes; each with its type
     and the shape of a row of it (None: a scalar).
     """
 
-    __slots__ = ("args", "base", "form", "key", "name", "op", "shape", "stage", "type", "users")
+    __slots__ = (
+        *("args", "base", "form", "key", "loop", "name", "number", "op", "shape", "stage"),
+        *("type", "users"),
+    )
 
     def __init__(
         self, op: Operation, form: Form | None, args: list[Any], shape: Any, key: Any
@@ -242,7 +153,7 @@ class _Node:
         self.stage = 0
         self.base: _Node | None = None
         self.users: list[_Node] = []
-        self.name = ""
+        self.name, self.number, self.loop = "", 0, -1
         for a in args:
             if type(a.source) is _Node:
                 a.source.users.append(self)
@@ -256,19 +167,22 @@ class _Node:
         """Whether nothing shares its loop: a call would have the processor put other values aside."""
         return self.form is None or self.form.is_call
 
+    def is_called(self) -> bool:
+        """Whether its loop is a function that programs share."""
+        return self.form is not None and self.form.is_call and type(self.key) is int
+
     def text(self, given: Iterable[str]) -> str:
         """The C of its value, of the texts of its operands."""
         assert self.form is not None
-        casts = [
-            text if a.type == c_type(kind) else f"(({c_type(kind)}){text})"
-            for a, kind, text in zip(self.args, self.form.kinds, given, strict=False)
-        ]
-        suffix = "f" if self.form.kinds[-1] == np.float32 else ""
-        return self.form.text.replace("@T", self.type or "").replace("@", suffix).format(*casts)
+        return self.form.of(given, [a.type for a in self.args])
 
     def lanes(self) -> int:
-        """Elements of the widest vector of its loop."""
-        return _LANES // min(_BYTES[t] for t in (self.type, *[a.type for a in self.args]) if t)
+        """Elements of the widest vector of its loop.
+
+        Loops are rounded up to that, so that no element is left to a scalar loop, whose sine is another one
+        in its last digit.
+        """
+        return VECTOR // min(BYTES[t] for t in (self.type, *[a.type for a in self.args]) if t)
 
 
 class _Argument:
@@ -296,15 +210,15 @@ class Kernel:
     """The C function of some operations of a region.
 
     inputs: the values it reads. leaving: the operations whose values are written. sums: full sums, in the
-    order of NumPy's tree (of flat regions). loops: the library's functions that are a loop over calls, by
-    their text without the name. The function takes the number of rows and a pointer to each of inputs,
-    leaving and sums; it returns whether an index was out of bounds.
+    order of NumPy's tree (of flat regions). functions: those of the library, where its loops go. The
+    function takes the number of rows and a pointer to each of inputs, leaving and sums; it returns
+    whether an index was out of bounds.
     """
 
     def __init__(
         self,
         name: str,
-        loops: dict[str, str],
+        functions: Functions,
         body: Sequence[Operation],
         leaving: Sequence[Operation],
         sums: Sequence[Operation],
@@ -312,7 +226,7 @@ class Kernel:
         flat: bool,
     ) -> None:
         self.name, self.schedule, self.flat = name, schedule, flat
-        self.loops = loops
+        self.functions = functions
         self.leaving, self.sums = list(leaving), list(sums)
         self._sums = {o.index for o in body if o.index in schedule.full}
         self.inputs: list[tuple[Operation, bool]] = []  # with whether it is cut into blocks
@@ -441,7 +355,7 @@ class Kernel:
         name = self._tiles.get((a.source, shape))
         if name is None:
             name = self._tiles[a.source, shape] = f"t{len(self._tiles)}"
-            self._slots.append((name, a.type or "", _size(shape), _LANES))
+            self._slots.append((name, a.type or "", _size(shape), VECTOR))
             at = _index(shape, shape, True)
             text = f"{name}{at} = x{a.source}{_index(a.shape, shape, False)};"
             self._setup.append(_nest(shape, "CHUNK", [text]))
@@ -450,19 +364,28 @@ class Kernel:
     # -- the text ----------------------------------------------------------------------------------
     def source(self) -> str:
         """The text of the function."""
-        self._place()
+        loops = self._place()
+        texts = [self._text(nodes) for nodes in loops]
+        types = self._types()  # the texts have asked for scratch memory
         lines: list[str] = []
-        stages = sorted({n.stage for n in self._made})
-        for stage in stages:
-            here = [n for n in self._made if n.stage == stage]
-            for key in dict.fromkeys((n.key, n if n.is_alone() else None) for n in here):
-                nodes = [n for n in here if (n.key, n if n.is_alone() else None) == key]
-                lines.append(_AHEAD)
-                lines += self._statement(nodes[0]) if nodes[0].form is None else [self._text(nodes)]
+        for nodes, text in zip(loops, texts, strict=True):
+            called = nodes[0].is_called()
+            lines += [_AHEAD, text if called else self.functions.outlined(text, types)]
         return self._around(lines)
 
-    def _place(self) -> None:
-        """Move what only later loops read there; give memory to what crosses from loop to loop."""
+    def _types(self) -> dict[str, str]:
+        """The C types of the names that loops read from outside."""
+        types = dict.fromkeys(("a", "m", "end"), "long")
+        types |= {f"x{k}": f"const {c_type(o.dtype)} *" for k, (o, _) in enumerate(self.inputs)}
+        types |= {f"s{k}": f"{c_type(o.dtype)}" for k, (o, _) in enumerate(self.inputs)}
+        types |= {f"o{k}": f"{c_type(o.dtype)} *" for k, o in enumerate(self.leaving)}
+        return types | {slot: f"{kind} *" for slot, kind, *_ in self._slots}
+
+    def _place(self) -> list[list[_Node]]:
+        """The loops, in order.
+
+        What only later ones read is moved there; what crosses from one to another has memory.
+        """
         ends = {id(a.source) for a in self._ends}
         kept = {id(self._nodes[o.index].source) for o in self.leaving} | ends
         for n in reversed(self._made):
@@ -471,6 +394,8 @@ class Kernel:
                     if type(a.source) is _Node:
                         a.source.users.remove(n)
         self._made = [n for n in self._made if n.users or id(n) in kept]
+        for k, n in enumerate(self._made):
+            n.number = k
         for n in reversed(self._made):
             if n.is_alone() or n.op in self.leaving or not n.users:
                 continue
@@ -480,9 +405,13 @@ class Kernel:
             few = len({id(a.source) for a in n.args if type(a.source) is _Node}) < 2
             if wanted > n.stage and few and id(n) not in ends:
                 n.stage = wanted
+        loops = self._loops()
+        for k, nodes in enumerate(loops):
+            for n in nodes:
+                n.loop = k
         free: dict[Any, list[tuple[int, str]]] = {}
         over = {id(n.base): n for n in self._made if n.base is not None}
-        for n in sorted(self._made, key=lambda n: n.stage):
+        for n in (n for nodes in loops for n in nodes):
             if n.base is not None:
                 n.name = n.base.name
                 continue
@@ -492,19 +421,31 @@ class Kernel:
                 n.name = f"o{self.leaving.index(n.op)}"
                 continue
             summed = id(last) in ends
-            if not summed and all((u.stage, u.key) == (n.stage, n.key) for u in n.users):
+            if not summed and all(u.loop == n.loop for u in n.users):
                 continue
-            kind = n.type or "", _size(n.shape), _LANES
+            kind = n.type or "", _size(n.shape), VECTOR
             waiting = free.setdefault(kind, [])
             # Memory whose readers are all done is taken again: fewer bytes of the cache.
-            done = [k for k, (until, _) in enumerate(waiting) if until < n.stage]
+            done = [k for k, (until, _) in enumerate(waiting) if until < n.loop]
             if done:
                 _, n.name = waiting.pop(done[0])
             else:
                 n.name = f"q{len(self._slots)}"
                 self._slots.append((n.name, *kind))
-            until = max((u.stage for u in last.users), default=0)
+            until = max((u.loop for u in last.users), default=0)
             waiting.append((len(self._made) if summed else until, n.name))
+        return loops
+
+    def _loops(self) -> list[list[_Node]]:
+        """The nodes of each loop, a long one in several."""
+        found: dict[Any, list[_Node]] = {}
+        for n in sorted(self._made, key=lambda n: n.stage):
+            found.setdefault((n.stage, n.key, n if n.is_alone() else None), []).append(n)
+        return [
+            nodes[k : k + _TOGETHER]
+            for nodes in found.values()
+            for k in range(0, len(nodes), _TOGETHER)
+        ]
 
     def _value(self, n: _Node, a: _Argument) -> str:
         source = a.source
@@ -515,19 +456,21 @@ class Kernel:
         at = "[i]" if type(n.key) is int else _index(a.shape, n.shape, a.is_row)
         if type(source) is not _Node:
             return f"{source if type(source) is str else f'x{source}'}{at}"
-        if (source.stage, source.key) == (n.stage, n.key):
-            return f"v{self._made.index(source)}"
+        if source.loop == n.loop:
+            return f"v{source.number}"
         return f"{source.name}{at}"
 
     def _text(self, nodes: list[_Node]) -> str:
-        """A loop."""
+        """A loop, or a statement that is none of elements."""
+        if nodes[0].form is None:
+            return self._statement(nodes[0])
+        if nodes[0].is_called():
+            return self._called(nodes[0])
         key = nodes[0].key
         count = _rounded(f"m * {key}", max(n.lanes() for n in nodes))
-        if type(key) is int and nodes[0].is_alone():
-            return self._called(nodes[0], count)
         lines = []
         for n in nodes:
-            name = f"v{self._made.index(n)}"
+            name = f"v{n.number}"
             lines.append(f"const {n.type} {name} = {n.text(self._value(n, a) for a in n.args)};")
             if n.name:
                 at = "[i]" if type(key) is int else _index(n.shape, n.shape, True)
@@ -536,24 +479,17 @@ class Kernel:
             return f"for (long i = 0; i < {count}; i++) {{ {' '.join(lines)} }}"
         return _nest(nodes[0].shape, "m", lines)
 
-    def _called(self, n: _Node, count: str) -> str:
-        """A loop over calls as a function of its own: the compiler takes longest over calls."""
+    def _called(self, n: _Node) -> str:
+        """A loop over calls, which is a function of its own."""
+        count = _rounded(f"m * {n.key}", n.lanes())
+        assert n.form is not None
         values = [self._value(n, a) for a in n.args]
         single = [not v.endswith("[i]") for v in values]
-        takes = [
-            f"{a.type} {'' if one else '*restrict '}a{k}"
-            for k, (a, one) in enumerate(zip(n.args, single, strict=True))
-        ]
-        text = n.text(f"a{k}{'' if one else '[i]'}" for k, one in enumerate(single))
-        text = (
-            f"(long n, {n.type} *restrict o, const {', const '.join(takes)}) "
-            f"{{ for (long i = 0; i < n; i++) o[i] = {text}; }}\n"
-        )
-        name = self.loops.setdefault(text, f"f{len(self.loops)}")
+        name = self.functions.calls(n.form, [a.type for a in n.args], single)
         given = ", ".join(v.removesuffix("[i]") for v in values)
         return f"{name}({count}, {n.name}, {given});"
 
-    def _statement(self, n: _Node) -> list[str]:
+    def _statement(self, n: _Node) -> str:
         """A reduction of rows, or what takes and puts along them."""
         o = n.op
         first, *more = [
@@ -565,50 +501,52 @@ class Kernel:
             outer, terms, inner = found
             if inner == 1 and terms <= _SHORT:
                 parts = [f"{first}[r * {terms} + {k}]" for k in range(terms)]
-                return [_short(n, f"m * {outer}", _REDUCTIONS[o.function], parts)]
+                return _short(n, f"m * {outer}", REDUCTIONS[o.function], parts)
             if inner == 1:
-                call = f"{_REDUCTIONS[o.function]}_{n.type}({first} + r * {terms}, {terms})"
-                return [f"for (long r = 0; r < m * {outer}; r++) {n.name}[r] = {call};"]
+                call = f"{REDUCTIONS[o.function]}_{n.type}({first} + r * {terms}, {terms})"
+                return f"for (long r = 0; r < m * {outer}; r++) {n.name}[r] = {call};"
             at = f"[r * {inner} + j]"
             add = f"{n.name}{at} += {first}[(r * {terms} + k) * {inner} + j];"
             loop = f"for (long j = 0; j < {inner}; j++)"
-            return [
-                f"for (long r = 0; r < m * {outer}; r++) {{",
-                f"{loop} {n.name}{at} = {first}[r * {terms * inner} + j];",
-                f"for (long k = 1; k < {terms}; k++) {loop} {add} }}",
-            ]
+            return (
+                f"for (long r = 0; r < m * {outer}; r++) {{ "
+                f"{loop} {n.name}{at} = {first}[r * {terms * inner} + j]; "
+                f"for (long k = 1; k < {terms}; k++) {loop} {add} }}"
+            )
         if o.function is rows_sum:
             return self._fold(n, first)
         if o.function is rows_dot:
             terms = o.args[0].shape[1]
             parts = [f"{first}[r * {terms} + {k}] * {more[0]}[{k}]" for k in range(terms)]
-            return [_short(n, "m", "sum", parts)]
+            return _short(n, "m", "sum", parts)
         wide, few = n.args[0].shape[0], n.args[1].shape[0]
         put = {put_along: f"{n.name}[at] = {more[-1]}[r * {few} + j];"}
         put[put_less] = f"{n.name}[at] = {more[-1]}[r * {few} + j] - (0 - {n.name}[at]);"
         text = put.get(o.function, f"{n.name}[r * {few} + j] = {first}[at];")
-        return [
-            f"for (long r = 0; r < m; r++) for (long j = 0; j < {few}; j++) {{",
-            f"long at = {more[0]}[r * {few} + j]; if (at < 0) at += {wide};",
-            f"if (at < 0 || at >= {wide}) return 1; at += r * {wide}; {text} }}",
-        ]
+        return (
+            f"for (long r = 0; r < m; r++) for (long j = 0; j < {few}; j++) {{ "
+            f"long at = {more[0]}[r * {few} + j]; if (at < 0) at += {wide}; "
+            f"if (at < 0 || at >= {wide}) return 1; at += r * {wide}; {text} }}"
+        )
 
-    def _fold(self, n: _Node, first: str) -> list[str]:
+    def _fold(self, n: _Node, first: str) -> str:
         """The sum of every `FOLDED` rows, in the order of `blocked_products`: every 16th row first."""
         wide = _size(n.shape)
         sums = f"t{len(self._slots)}"
         self._slots.append((sums, n.type or "", 0, 16 * wide))
         every = f"for (long j = 0; j < {wide}; j++)"
-        return [
-            "for (long r = 0; r < m; r++) {",
-            f"long at = a + r, fold = at / {FOLDED}, left = at % {FOLDED}, lanes = 16;",
-            f"if ((fold + 1) * {FOLDED} > end) lanes = 1;",
-            f"{n.type} *to = {sums} + left % lanes * {wide}; const {n.type} *of = {first} + r * {wide};",
-            f"if (left < lanes) {every} to[j] = of[j]; else {every} to[j] += of[j];",
-            f"if (left < {FOLDED - 1} && at < end - 1) continue;",
-            f"for (long k = 1; k < lanes; k++) {every} {sums}[j] += {sums}[k * {wide} + j];",
-            f"memcpy({n.name} + fold * {wide}, {sums}, {wide} * sizeof({n.type})); }}",
-        ]
+        return " ".join(
+            [
+                "for (long r = 0; r < m; r++) {",
+                f"long at = a + r, fold = at / {FOLDED}, left = at % {FOLDED}, lanes = 16;",
+                f"if ((fold + 1) * {FOLDED} > end) lanes = 1;",
+                f"{n.type} *to = {sums} + left % lanes * {wide}; const {n.type} *of = {first} + r * {wide};",
+                f"if (left < lanes) {every} to[j] = of[j]; else {every} to[j] += of[j];",
+                f"if (left < {FOLDED - 1} && at < end - 1) continue;",
+                f"for (long k = 1; k < lanes; k++) {every} {sums}[j] += {sums}[k * {wide} + j];",
+                f"memcpy({n.name} + fold * {wide}, {sums}, {wide} * sizeof({n.type})); }}",
+            ]
+        )
 
     def _pads(self, k: int) -> bool:
         """Whether a result is written in whole vectors."""
@@ -617,14 +555,14 @@ class Kernel:
 
     def _prologue(self) -> list[str]:
         """Where a chunk's arrays are; the ends of blocks are worked out in memory of whole vectors."""
-        lines, lanes = [], max([n.lanes() for n in self._made], default=_LANES)
+        lines, lanes = [], max([n.lanes() for n in self._made], default=VECTOR)
         for k, (o, by_row) in enumerate(self.inputs):
             kind, size = c_type(o.dtype), _size(self._shape(o))
             if not by_row:
                 continue
             lines.append(f"const {kind} *x{k} = ({kind} *)p[{k}] + a * {size};")
             if k in self._padded:
-                self._slots.append((f"y{k}", kind or "", size, _LANES))
+                self._slots.append((f"y{k}", kind or "", size, VECTOR))
                 lines.append(
                     f"if ({_rounded(f'm * {size}', lanes)} > (end - a) * {size}) "
                     f"x{k} = memcpy(y{k}, x{k}, m * {size} * sizeof({kind}));"
@@ -635,7 +573,7 @@ class Kernel:
             if o.function in FOLDS:
                 there = f"({kind} *)p[{len(self.inputs) + k}]"
             if self._pads(k):
-                self._slots.append((f"z{k}", kind or "", size, _LANES))
+                self._slots.append((f"z{k}", kind or "", size, VECTOR))
                 there = f"m * {size} % {lanes} ? z{k} : {there}"
             lines.append(f"{kind} *o{k} = {there};")
         return lines
@@ -666,6 +604,9 @@ class Kernel:
         else:
             rows = []
         places = [k for k, line in enumerate(lines) if line == _AHEAD]
+        for k in places:
+            lines[k] = ""
+        places = places[:: -(-len(places) // _PARTS)]
         for part, k in enumerate(places):
             calls = []
             for name, o in rows:
@@ -679,27 +620,36 @@ class Kernel:
         arrays = [(c_type(o.dtype), _size(self._shape(o))) for o, by_row in self.inputs if by_row]
         arrays += [(c_type(o.dtype), _size(self._shape(o))) for o in self.leaving]
         arrays += [(kind, each) for slot, kind, each, _ in self._slots if slot[0] == "q"]
-        row = sum(_BYTES[kind or ""] * size for kind, size in arrays)
+        row = sum(BYTES[kind or ""] * size for kind, size in arrays)
         widest = max([size for _, size in arrays], default=1)
         elements = min(max(_FIRST // max(row, 1), _FEWEST // widest), _CHUNK // widest)
         if self._most == FOLDED:
             return min(1 << max(elements.bit_length() - 1, 0), FOLDED)
         return max(elements, 1)
 
+    def _cut(self, lines: list[str], places: Mapping[str, str]) -> list[str]:
+        """The calls of loops, of a long program in functions of some calls each.
+
+        places: where scratch memory is, for such a function has no names for it.
+        """
+        lines = [line for line in self._fetched(lines) if line]
+        if len(lines) <= _CALLS:
+            return lines
+        types = self._types() | {"scratch": "char *"}
+        placed = [re.sub(r"\bq\d+\b", lambda found: places[found[0]], line) for line in lines]
+        parts = [placed[k : k + _CALLS] for k in range(0, len(placed), _CALLS)]
+        return [self.functions.outlined("\n  ".join(part), types) for part in parts]
+
     def _around(self, lines: list[str]) -> str:
         name, sums = self.name, self.sums
         base, at = len(self.inputs) + len(self.leaving), 0
         before = self._prologue()
-        arrays = [
-            *[(f"const {c_type(o.dtype)}", f"x{k}") for k, (o, _) in enumerate(self.inputs)],
-            *[(c_type(o.dtype), f"o{k}") for k, o in enumerate(self.leaving)],
-            *[(kind, slot) for slot, kind, *_ in self._slots if slot[0] in "qt"],
-        ]
         memory, wholes, scalars = [], [], []
-        chunk = self._chunk()
+        chunk, places = self._chunk(), {}
         for slot, kind, each, more in self._slots:
-            memory.append(f"{kind} *{slot} = ({kind} *)(scratch + {at});")
-            at += -(-(chunk * each + more) * _BYTES[kind] // 64) * 64
+            places[slot] = f"({kind} *)(scratch + {at})"
+            memory.append(f"{kind} *{slot} = {places[slot]};")
+            at += -(-(chunk * each + more) * BYTES[kind] // 64) * 64
         for k, (o, by_row) in enumerate(self.inputs):
             kind = c_type(o.dtype) or ""
             if not by_row:
@@ -712,17 +662,10 @@ class Kernel:
         if sums:
             struct = f"typedef struct {{ {struct}}} {name}_sums;\n"
             given, passed = f"{given}, {name}_sums *s", f"{passed}, {{}}"
-        takes = ", ".join(f"{kind} *restrict {x}" for kind, x in arrays)
-        gives = ", ".join(x for _, x in arrays)
-        inner = "\n  ".join([*scalars, *self._fetched(lines)])
-        # A function of its own: only of parameters does gcc believe that they are apart.
-        text = f"{struct}static __attribute__((noinline)) int {name}_loops("
-        text += f"long a, long m, long end, {takes}) {{\n  {inner}\n  return 0;\n}}\n"
-        inner = "\n  ".join([*memory, *wholes, *before])
-        text += f"static int {name}_part({given}) {{\n  {inner}\n"
-        text += f"  if ({name}_loops(a, m, end, {gives})) return 1;\n"
-        inner = "\n  ".join(self._epilogue())
-        text += f"  {inner}\n  return 0;\n}}\n"
+        inner = "\n  ".join(
+            [*memory, *wholes, *before, *scalars, *self._cut(lines, places), *self._epilogue()]
+        )
+        text = f"{struct}static int {name}_part({given}) {{\n  {inner}\n  return 0;\n}}\n"
         if sums:
             added = " ".join(f"s->s{k} += t.s{k};" for k in range(len(sums)))
             text += (
@@ -751,11 +694,8 @@ class Kernel:
         )
 
 
-_BYTES = {t: int(k[1:]) for k, t in _TYPES.items()}
-
-
 def _dtype_of(kind: Any) -> Any:
-    return np.dtype(next(k for k, t in _TYPES.items() if t == kind).replace("b1", "?"))
+    return np.dtype(next(k for k, t in TYPES.items() if t == kind).replace("b1", "?"))
 
 
 def _size(shape: Any) -> int:
@@ -789,7 +729,7 @@ def _short(n: _Node, rows: str, word: str, parts: list[str]) -> str:
             )
         lines = [f"{n.type} s = {' + '.join([first, *more])};"]
     else:
-        text = _MORE if word == "max" else _LESS
+        text = COMBINED[word]
         lines = [f"{n.type} s = {first};", *[f"s = {text.format('s', part)};" for part in more]]
     return f"for (long r = 0; r < {rows}; r++) {{ {' '.join(lines)} {n.name}[r] = s; }}"
 
@@ -806,11 +746,11 @@ class Library:
     def __init__(self) -> None:
         self._texts: list[str] = []
         self._calls: list[NativeCall] = []
-        self._loops: dict[str, str] = {}
+        self._functions = Functions()
 
     def kernel(self, *args: Any) -> Kernel:
         """A kernel (see `Kernel`), named for this library."""
-        return Kernel(f"k{len(self._calls)}", self._loops, *args)
+        return Kernel(f"k{len(self._calls)}", self._functions, *args)
 
     def add(self, kernel: Kernel) -> NativeCall:
         """What calls the kernel, once the library is built."""
@@ -821,11 +761,7 @@ class Library:
     def build(self) -> None:
         """Compile. Raises c_compiler.NoCompiler."""
         if self._calls:
-            loops = (
-                f"static __attribute__((noinline)) void {name}{text}"
-                for text, name in self._loops.items()
-            )
-            text = "".join([*loops, *self._texts])
+            text = "".join([self._functions.source(), *self._texts])
             found = c_compiler.load(native_prelude.before(text) + text)
             for call in self._calls:
                 call.function = getattr(found, call.name)

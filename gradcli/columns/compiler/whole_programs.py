@@ -7,19 +7,31 @@ call of the mathematical library has a loop of its own, of whole vectors.
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from gradcli.columns.compiler import native_prelude
-from gradcli.columns.compiler.native_code import Form, c_type, form, literal
+from gradcli.columns.compiler.c_forms import (
+    BYTES,
+    COMBINED,
+    REDUCTIONS,
+    VECTOR,
+    Form,
+    Functions,
+    c_type,
+    form,
+    literal,
+)
 from gradcli.engine.system import direct_calls
 from gradcli.engine.system.array_memory import arranged, as_operands
 from gradcli.engine.system.blocked_products import rows_dot, rows_product, rows_sum, vector_dot
-from gradcli.engine.system.cascaded_sums import add_reduce
 from gradcli.engine.system.direct_calls import ARRAYS, NUMBERS, DirectCalls, Kind
 from gradcli.transforms.tracing.abstract_evaluation import repeat_to, written
 from gradcli.transforms.tracing.numpy_program import (
@@ -37,18 +49,13 @@ _WORK = 200_000  # elements of all arrays together: from there on a second threa
 _NODES = 20_000  # operations at most
 _MULTIPLIED = 1 << 15  # multiplications of a product of matrices at most: beyond, BLAS is faster
 _ONE_BY_ONE = 256  # terms that are added one after the other at most
-_LANES = {"double": 8, "float": 16}  # elements of the widest vector
 _WRITTEN = 64  # numbers of a constant that are written into the text at most
 _ROOM = 1 << 19  # bytes of arrays between the loops: what the second-level cache has room for
-_BYTES = {"double": 8, "float": 4, "unsigned char": 1, "long long": 8, "int": 4}
 _TOGETHER = 60  # statements of a loop at most
-_COMBINED = {
-    "sum": "{0} + {1}",
-    "max": "({0} >= {1} | {0} != {0}) ? {0} : {1}",
-    "min": "({0} <= {1} | {0} != {0}) ? {0} : {1}",
-}
+_LINES = 200  # statements of a function at most
+_NAME = re.compile(r"\b[a-z]\d+\b")
+_MADE = re.compile(r"^const ([\w ]+) (v\d+) =", re.MULTILINE)  # where a number gets a name
 _VIEWS = ("getitem", "reshape", "transpose", "swapaxes", "squeeze", "ravel", "real")
-_REDUCTIONS = {add_reduce: "sum", np.maximum.reduce: "max", np.minimum.reduce: "min"}
 _ALIASES = (as_operands, arranged)
 _MOVES = (operator.getitem, np.take, np.take_along_axis, np.roll, np.tile, np.diagonal, np.array)
 
@@ -142,7 +149,7 @@ class _Loop:
 
     __slots__ = ("call", "shape", "statements")
 
-    def __init__(self, shape: tuple[int, ...], call: bool = False) -> None:
+    def __init__(self, shape: tuple[int, ...], call: Form | None = None) -> None:
         self.shape, self.call = shape, call
         self.statements: list[Any] = []
 
@@ -173,7 +180,7 @@ class WholeProgram:
         self._of_shape: dict[tuple[int, ...], list[int]] = {}
         self._buffers: list[_Buffer] = []
         self._tables: dict[bytes, str] = {}
-        self._calls: dict[str, str] = {}  # functions that are a loop over calls, by their text
+        self._functions = Functions()
         self.known: list[Any] = []  # arrays that the C is given with each call
         self._count = 0
         order = live(outputs)
@@ -272,7 +279,7 @@ class WholeProgram:
         if f is rows_sum:
             return self._reduced(o, "sum", (0,))
         if o.kind == "reduce":
-            word = _REDUCTIONS.get(f)
+            word = REDUCTIONS.get(f)
             if word is None or o.args[0].dtype != o.dtype or o.dtype.kind != "f" or o.axes is None:
                 raise NoForm(call_name(o))
             return self._reduced(o, word, o.axes)
@@ -291,26 +298,18 @@ class WholeProgram:
         raise NoForm(call_name(o))
 
     def _elementwise(self, o: Operation, made: Form) -> _Value:
-        kinds = list(map(c_type, made.kinds))
         kind = c_type(made.kind)
-        if kind is None or None in kinds:
+        if kind is None or not made.has_types():
             raise NoForm(call_name(o))
-        pairs = list(zip(o.args, made.kinds, strict=False))
-        args = [self._operand(a, k) for a, k in pairs]
-        suffix = "f" if made.kinds[-1] == np.float32 else ""
-        pattern = made.text
-        if not o.shape:  # by itself the C library's is nearer
-            pattern = pattern.replace("tanh_@T", "tanh@")
-        pattern = pattern.replace("@T", kind).replace("@", suffix)
-        wanted = [k if k != a.type else None for k, a in zip(kinds, args, strict=True)]
+        args = [self._operand(a, k) for a, k in zip(o.args, made.kinds, strict=False)]
+        types, alone = [a.type for a in args], not o.shape
 
         def text(given: list[str]) -> str:
-            cast = [f"(({k}){t})" if k else t for t, k in zip(given, wanted, strict=True)]
-            return pattern.format(*cast)
+            return made.of(given, types, alone)
 
         if made.is_call and o.shape and not all(type(a) is _Scalar for a in args):
             args = [self._padded(a, o.shape) for a in args]
-        return self._statement(text, args, kind, o.shape, made.is_call)
+        return self._statement(text, args, kind, o.shape, made if made.is_call else None)
 
     def _statement(
         self,
@@ -318,12 +317,12 @@ class WholeProgram:
         args: list[_Value],
         kind: str,
         shape: tuple[int, ...],
-        call: bool = False,
+        call: Form | None = None,
     ) -> _Value:
         """The value of a statement for each element, in the first loop that it can be in."""
         if shape and all(type(a) is _Scalar for a in args):
             shape = ()
-        call = call and bool(shape)
+        call = call if shape else None
         made = _Statement(text, args, kind)
         made.name = self._name("v")
         at = self._first(args, shape, call)
@@ -340,7 +339,7 @@ class WholeProgram:
             made.buffer.kept = made.buffer.padded = True
         return _Elements(made.buffer, np.arange(math.prod(shape)).reshape(shape))
 
-    def _first(self, args: Sequence[_Value], shape: tuple[int, ...], call: bool) -> int:
+    def _first(self, args: Sequence[_Value], shape: tuple[int, ...], call: Form | None) -> int:
         """The block for a statement of these operands."""
         least = max([a.block for a in args], default=-1)
         if not call:
@@ -516,7 +515,7 @@ class WholeProgram:
             self._assign(buffer, flat, [_Elements(value.buffer, at[:, 0])])
             if terms > 1:
                 rest = np.ascontiguousarray(at.T[1:])
-                pattern = _COMBINED[word]
+                pattern = COMBINED[word]
                 into = np.broadcast_to(flat, rest.shape)
                 both: list[_Value] = [_Elements(buffer, into), _Elements(value.buffer, rest)]
                 self._assign(buffer, into, both, lambda given: pattern.format(*given))
@@ -607,6 +606,10 @@ class WholeProgram:
         return self._tables[key]
 
     def _source(self) -> str:
+        heads = {
+            f"x{k}": f"const {c_type(o.dtype)} *restrict x{k} = in[{k}];"
+            for k, o in enumerate(self.inputs)
+        }
         copies = []
         for k, o in self._copies:
             kind = c_type(o.dtype)
@@ -616,43 +619,34 @@ class WholeProgram:
             made.buffer, made.places = target, np.arange(o.size).reshape(o.shape)
             loop = _Loop(o.shape)
             loop.statements.append(made)
-            copies.append(
-                f"{kind} *restrict y{k} = out[{k}]; {self._loop_text(loop, len(self._blocks))}"
-            )
+            heads[f"y{k}"] = f"{kind} *restrict y{k} = out[{k}];"
+            copies.append(self._loop_text(loop, len(self._blocks)))
         body = [
             self._loop_text(b, k) if isinstance(b, _Loop) else b for k, b in enumerate(self._blocks)
-        ]
-        heads = [
-            f"const {c_type(o.dtype)} *restrict x{k} = in[{k}];" for k, o in enumerate(self.inputs)
         ]
         outside, size = [], 0
         for b in self._buffers:
             if b.place == "constant":
                 if b.size > _WRITTEN:
-                    heads.append(f"const {b.type} *restrict {b.name} = known[{len(self.known)}];")
+                    heads[b.name] = f"const {b.type} *restrict {b.name} = known[{len(self.known)}];"
                     self.known.append(b.values)
                     continue
                 values = ", ".join(literal(v, b.values.dtype) for v in b.values.reshape(-1))
                 outside.append(f"static const {b.type} {b.name}[] = {{{values}}};")
             elif b.external is not None:
-                heads.append(f"{b.type} *restrict {b.name} = out[{b.external}];")
+                heads[b.name] = f"{b.type} *restrict {b.name} = out[{b.external}];"
             elif b.kept:
-                lanes = _LANES.get(b.type, 1) if b.padded else 1
+                lanes = VECTOR // BYTES[b.type] if b.padded else 1
                 count = -(-b.size // lanes) * lanes
-                size += count * _BYTES[b.type]
+                size += count * BYTES[b.type]
                 outside.append(f"static {b.type} {b.name}[{count}] __attribute__((aligned(64)));")
         if size > _ROOM:
             raise NoForm("larger arrays")
         for key, name in self._tables.items():
-            heads.append(f"const int *restrict {name} = known[{len(self.known)}];")
+            heads[name] = f"const int *restrict {name} = known[{len(self.known)}];"
             self.known.append(np.frombuffer(key, np.int32))
-        for function, name in self._calls.items():
-            outside.append(f"static __attribute__((noinline)) void {name}{function}")
-        lines = [
-            "static void program(const void *const *in, void *const *out, const void *const *known) {",
-            "(void)in; (void)known;",
-        ]
-        text = "\n".join([*outside, *lines, *heads, *body, *copies, "}\n"])
+        outside.append(self._functions.source())
+        text = "\n".join([*outside, *_functions([*body, *copies], heads)])
         return native_prelude.before(text) + text
 
     def _loop_text(self, loop: _Loop, at: int) -> str:
@@ -693,26 +687,20 @@ class WholeProgram:
         return f"{' '.join(heads)} {{\n{chr(10).join(lines)}\n}}"
 
     def _call_text(self, loop: _Loop) -> str:
-        """A loop over calls, which is a function: the compiler takes long over it, and it comes again."""
+        """A loop over calls, which is a function of its own."""
         (s,) = loop.statements
-        lanes = _LANES.get(s.type, 8)
+        assert loop.call is not None
+        lanes = VECTOR // BYTES[s.type]
         count = -(-s.buffer.size // lanes) * lanes
-        takes, given, names, lines = [f"{s.type} *restrict r"], [s.buffer.name], [], []
-        for k, a in enumerate(s.args):
-            if type(a) is _Scalar:
-                takes.append(f"{a.type} a{k}")
-                names.append(f"a{k}")
-                given.append(a.text)
-                continue
-            name, size = a.buffer.name, a.buffer.size
-            takes.append(f"const {a.type} *restrict a{k}")
-            names.append(f"a{k}[i]")
-            given.append(name)
-            if size < count:
+        given, lines = [], []
+        for a in s.args:
+            given.append(a.text if type(a) is _Scalar else a.buffer.name)
+            if type(a) is not _Scalar and (size := a.buffer.size) < count:
+                name = given[-1]
                 lines.append(f"for (long i = {size}; i < {count}; i++) {name}[i] = {name}[0];")
-        text = f"({', '.join(takes)}, long n) {{ for (long i = 0; i < n; i++) r[i] = {s.text(names)}; }}"
-        function = self._calls.setdefault(text, f"f{len(self._calls)}")
-        return "\n".join([*lines, f"{function}({', '.join(given)}, {count});"])
+        single = [type(a) is _Scalar for a in s.args]
+        function = self._functions.calls(loop.call, [a.type for a in s.args], single)
+        return "\n".join([*lines, f"{function}({count}, {s.buffer.name}, {', '.join(given)});"])
 
     def _read_text(
         self, a: _Value, at: int, shape: tuple[int, ...], nested: bool, flat: str
@@ -735,6 +723,44 @@ class WholeProgram:
         if steps is None:
             return f"{self._table(at)}[{flat}]"
         return _sum_text(steps[0], [(n, f"j{d}") for d, n in enumerate(steps[1])])
+
+
+def _functions(body: Sequence[str], heads: Mapping[str, str]) -> list[str]:
+    """The text of `program`; a long one calls functions of some statements each.
+
+    heads: what declares a name. A compiler takes longer than in proportion over a long function.
+    """
+    given = "(const void *const *in, void *const *out, const void *const *known) {"
+    parts, lines = [""], 0
+    for text in body:
+        count = text.count(";") + 1
+        if lines and lines + count > _LINES:
+            parts, lines = [*parts, ""], 0
+        parts[-1] += f"{text}\n"
+        lines += count
+    names = [set(_NAME.findall(part)) for part in parts]
+    declared = [
+        "".join(f"{line}\n" for name, line in heads.items() if name in some) for some in names
+    ]
+    if len(parts) == 1:
+        return [f"static void program{given}\n(void)in; (void)known;\n{declared[0]}{parts[0]}}}\n"]
+    several = {name for name, n in Counter(itertools.chain(*names)).items() if n > 1}
+    numbers: dict[str, str] = {}
+
+    def in_memory(found: re.Match[str]) -> str:
+        kind, name = found.groups()
+        if name not in several:
+            return found[0]
+        numbers[name] = f"static {kind} {name};"
+        return f"{name} ="
+
+    parts = [_MADE.sub(in_memory, part) for part in parts]
+    functions = [
+        f"static __attribute__((noinline)) void part{k}{given}\n{head}{part}}}\n"
+        for k, (head, part) in enumerate(zip(declared, parts, strict=True))
+    ]
+    calls = "".join(f"part{k}(in, out, known);\n" for k in range(len(parts)))
+    return [*numbers.values(), *functions, f"static void program{given}\n{calls}}}\n"]
 
 
 def _sum_text(first: int, steps: Iterable[tuple[int, str]]) -> str:

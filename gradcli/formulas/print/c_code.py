@@ -53,7 +53,8 @@ HELPERS = {
     "remainder_": "double remainder_(double x, double y) { return x - y * floor(x / y); }",
 }
 # What is no name of a variable: keywords of C and C++ up to C23 and C++20, what a printed function is made
-# of, and macros that <math.h>, <stdlib.h> and compilers bring with them (POSIX, MSVC).
+# of, and macros that C's standard headers and compilers bring with them (POSIX, MSVC): who includes
+# <complex.h> before a printed function has an I of his own.
 TAKEN = frozenset(
     "auto break case char const continue default do double else enum extern float for goto if inline int "
     "long register restrict return short signed sizeof static struct switch typedef union unsigned void "
@@ -68,9 +69,13 @@ TAKEN = frozenset(
     "linux unix i386 near far min max asm pow gamma lgamma_r j0 j1 jn y0 y1 yn drem scalb significand "
     "exp10 pow10 div ldiv random srand rand system exit abort atof atoi "
     "BYTE_ORDER BIG_ENDIAN LITTLE_ENDIAN PDP_ENDIAN FD_SETSIZE NFDBITS WEXITED WSTOPPED WCONTINUED "
-    "WNOWAIT".split()
+    "WNOWAIT I complex imaginary noreturn stdin stdout stderr EOF WEOF BUFSIZ E2BIG "
+    "L_tmpnam SEEK_CUR SEEK_END SEEK_SET CLOCKS_PER_SEC CHAR_BIT".split()
 ) | {*_NAMES.values(), *HELPERS}
-_MACROS = re.compile(r"(M|FP|MATH|HUGE|LDBL|DBL|FLT|EXIT|W|P)_\w+|SNAN\w*|_\w+")
+_MACROS = re.compile(
+    r"(M|FP|MATH|HUGE|LDBL|DBL|FLT|EXIT|W|P|FE|LC|TIME|DECIMAL)_\w+|SNAN\w*|_\w+"
+    r"|\w+_(MAX|MIN|WIDTH)|(PRI|SCN)[a-zX]\w+|E[A-Z][A-Z0-9]+"
+)
 
 
 def c_names(names: Iterable[str]) -> dict[str, str]:

@@ -29,6 +29,7 @@ from gradcli.formulas.simplify.polynomials import (
 from gradcli.formulas.simplify.products import (
     Factor,
     Product,
+    Reading,
     add,
     applied,
     cancelled,
@@ -42,7 +43,6 @@ from gradcli.formulas.simplify.products import (
     multiplied,
     one_denominator,
     raised_roots,
-    reading,
     shifted_roots,
     terms_of,
     word_of,
@@ -124,8 +124,8 @@ def _shortest(expression: Expression, assumed: frozenset[tuple[str, int]]) -> Ex
     least = operations(expression)
     if least <= SHORT:
         return expression
-    given, reading.signs = decimals(expression), dict(assumed)
-    forms = candidates(expression, given)
+    given, signs = decimals(expression), dict(assumed)
+    forms = candidates(Reading(signs), expression, given)
     # What has been written with expm1 and its like must not lose them: they were there for their digits.
     if any(n.op == "call" and is_call(n, *ACCURATE) for n in order([expression], is_leaf)):
         forms = map(accurate, forms)
@@ -136,7 +136,7 @@ def _shortest(expression: Expression, assumed: frozenset[tuple[str, int]]) -> Ex
     if not _may_overflow(expression):
         shorter = [c for c in shorter if not _may_overflow(c)]
     shorter.sort(key=lambda c: (found[c], len(to_text(c))))
-    check = Check(expression, reading.signs)
+    check = Check(expression, signs)
     leaves = free(check.leaves)
     digits = Digits(expression, leaves, list(map(check.sign, leaves)))
     best = next((c for c in shorter if digits.keeps(c) and check.accepts(c)), expression)
@@ -203,13 +203,13 @@ def expanded(expression: Expression) -> Expression:
     """The expression as a sum of products, by exact arithmetic; as it is where that is too much."""
     nodes, within = _parts(expression)
     if all(n.exact for node in {*nodes, *within} for n in numbers(node)):
-        writer = Writer(decimals(expression), True)
-        reading.clear()
+        reading = Reading(dict(current.get().signs))
+        writer = Writer(reading, decimals(expression), True)
         with suppress(*LARGE):
-            _set(INSIDE)
-            inside = read(within, set(), {})
-            _set(INSIDE)
-            whole = read(nodes, set(), inside)[expression]
+            _set(reading, INSIDE)
+            inside = read(reading, within, set(), {})
+            _set(reading, INSIDE)
+            whole = read(reading, nodes, set(), inside)[expression]
             return alg.combine((writer.product(t), ONE) for t in terms_of(whole))
     return expression
 
@@ -221,10 +221,12 @@ def _parts(expression: Expression) -> tuple[list[Expression], list[Expression]]:
     return nodes, order([alg.one, *(a for n in closed for a in n.args)], is_leaf)
 
 
-def candidates(expression: Expression, given: frozenset[Number]) -> Iterator[Expression]:
+def candidates(
+    reading: Reading, expression: Expression, given: frozenset[Number]
+) -> Iterator[Expression]:
     """Forms of the expression, of which the check has yet to say whether they are equal.
 
-    given: its decimals.
+    reading: a new one. given: the decimals of the expression.
     """
     nodes, within = _parts(expression)
     words = {n.data[0] for n in nodes if n.op == "call"}
@@ -237,12 +239,11 @@ def candidates(expression: Expression, given: frozenset[Number]) -> Iterator[Exp
     whole = {_one_sign(s) for s in sums if not any(n.op == "sum" for n in order(s.args))}
     if whole:
         words.add("sum")
-    writer = Writer(given, _may_overflow(expression))
-    reading.clear()
+    writer = Writer(reading, given, _may_overflow(expression))
     reading.halves, reading.tails = {"sigmoid", "tanh"} <= words, {"erf", "erfc"} <= words
     try:
-        _set(INSIDE)
-        inside = read(within, set(), {})
+        _set(reading, INSIDE)
+        inside = read(reading, within, set(), {})
     except LARGE:
         return
     written, best = 0, operations(expression)
@@ -252,15 +253,17 @@ def candidates(expression: Expression, given: frozenset[Number]) -> Iterator[Exp
         written += writer.pieces
         if written > MOST_WRITTEN:
             return
-        _set({**PLAIN, **changes})
+        _set(reading, {**PLAIN, **changes})
         writer.begin()
         # Such a reading lengthens first: if its first form is far too long, the others will be, too.
         long = best * max((LONGER.get(c, 0.0) for c in changes), default=0.0)
         with suppress(*LARGE):
             # sin(2*u) may come before sin(u) is seen, and the unit of the angle is known only after all.
             if CIRCULAR & words:
-                read(nodes, whole, inside)  # the first reading collects the multiples of angles
-            made = read(nodes[:-1], whole, inside)
+                read(
+                    reading, nodes, whole, inside
+                )  # the first reading collects the multiples of angles
+            made = read(reading, nodes[:-1], whole, inside)
             for form in _forms(expression, made, inside, writer):
                 yield form
                 best = min(best, operations(form))
@@ -275,7 +278,7 @@ def _forms(
     expression: Expression, made: Read, inside: Read, writer: Writer
 ) -> Iterator[Expression]:
     """The forms of the expression in one reading; made: of its parts."""
-    terms = _summands(expression, made)
+    terms = _summands(writer.reading, expression, made)
     new = writer.is_new(tuple(t.key for t in terms))
     # A sum of two terms is written by `_written` anyway.
     if new and len(terms) > 2:
@@ -295,14 +298,14 @@ def _forms(
                     yield _outside(groups, writer, _common)
                 yield alg.combine((writer.product(g), ONE) for g in groups)
             budget.left = BUDGET
-    yield from _written(_read(expression, made, inside), writer)
+    yield from _written(_read(writer.reading, expression, made, inside), writer)
 
 
-def _summands(expression: Expression, made: Read) -> list[Product]:
+def _summands(reading: Reading, expression: Expression, made: Read) -> list[Product]:
     """The terms of a sum, or of a product that has one for a factor; none of another expression."""
     if expression.op != "product":
         return [made[t].scaled(c.value) for t, c in _terms(expression)]
-    outer = Product(small(expression.data[0].value))
+    outer = Product(reading, small(expression.data[0].value))
     terms: list[Product] = []
     for base, e in alg.powers_of(expression):
         if e.whole == 1 and base.op == "sum" and not terms:
@@ -317,8 +320,8 @@ def _is_closed(node: Expression) -> bool:
     return node.op == "call" and (node.data[0] not in OPENED or is_leaf(node))
 
 
-def _set(options: dict[str, Any]) -> None:
-    """Begin a reading."""
+def _set(reading: Reading, options: dict[str, Any]) -> None:
+    """Begin another way of reading."""
     for option, value in options.items():
         setattr(reading, option, value)
     budget.left = BUDGET
@@ -347,7 +350,7 @@ def _one_sign(total: Expression) -> Expression:
     return alg.negate(total) if coefficient.negative else total
 
 
-def read(nodes: list[Expression], whole: set[Expression], inside: Read) -> Read:
+def read(reading: Reading, nodes: list[Expression], whole: set[Expression], inside: Read) -> Read:
     """The nodes, which are in topological order, as products.
 
     whole: sums that may stay so. inside: the arguments of functions.
@@ -356,9 +359,11 @@ def read(nodes: list[Expression], whole: set[Expression], inside: Read) -> Read:
     for node in nodes:
         own = _one_sign(node) if reading.sums and node.op == "sum" else node
         if own in whole and reading.sums:
-            made[node] = Product(1 if own is node else -1, {generator("atom", own): 1})
+            made[node] = Product(
+                reading, 1 if own is node else -1, {generator(reading, "atom", own): 1}
+            )
         else:
-            made[node] = _read(node, made, inside)
+            made[node] = _read(reading, node, made, inside)
     return made
 
 
@@ -371,7 +376,7 @@ def _grouped(terms: list[Product], below: bool) -> list[Product]:
         ]
         own = min((k for k, _ in sums), default=0, key=hash) if below else frozenset(sums)
         groups.setdefault(own, []).append(t)
-    return [add(g) for g in groups.values()]
+    return [add(g[0].reading, g) for g in groups.values()]
 
 
 # What most terms share may be taken out of all: the slopes of u*v*w add up to u*v + u*w + v*w, and that is
@@ -385,10 +390,12 @@ def _outside(
     """
     keys = dict.fromkeys(k for t in terms for k in t.powers)
     shared = {
-        k: (_common if word_of(k) in CIRCULAR else power)([t.powers.get(k, 0) for t in terms])
+        k: (_common if word_of(writer.reading, k) in CIRCULAR else power)(
+            [t.powers.get(k, 0) for t in terms]
+        )
         for k in keys
     }
-    outer = Product(1, {k: e for k, e in shared.items() if e})
+    outer = Product(writer.reading, 1, {k: e for k, e in shared.items() if e})
     inner = alg.combine((writer.product(t.times(outer.power(-1))), ONE) for t in terms)
     return alg.multiply(writer.product(outer), inner)
 
@@ -402,7 +409,7 @@ def _nested(terms: list[Product], writer: Writer) -> Expression:
     often = max(powers, key=lambda k: len(powers[k]), default=None)
     if often is None or len(powers[often]) < 2 or not _common(powers[often]):
         return alg.combine((writer.product(t), ONE) for t in terms)
-    outer = Product(1, {often: _common(powers[often])})
+    outer = Product(writer.reading, 1, {often: _common(powers[often])})
     inside = [t.times(outer.power(-1)) for t in terms if often in t.powers]
     rest = [t for t in terms if often not in t.powers]
     whole = alg.multiply(writer.product(outer), _nested(inside, writer))
@@ -421,13 +428,13 @@ def _usual(powers: list[Rational]) -> Rational:
     return power if 2 * count > len(powers) else 0
 
 
-def _read(node: Expression, made: Read, inside: Read) -> Product:
+def _read(reading: Reading, node: Expression, made: Read, inside: Read) -> Product:
     if node.op == "number":
-        return Product(small(node.data.value))
+        return Product(reading, small(node.data.value))
     if node.op == "sum":
-        return add(made[t].scaled(c.value) for t, c in _terms(node))
+        return add(reading, (made[t].scaled(c.value) for t, c in _terms(node)))
     if node.op == "product":
-        found = Product(small(node.data[0].value))
+        found = Product(reading, small(node.data[0].value))
         for base, e in zip(node.args, node.data[1], strict=True):
             found = found.times(_power(made[base], e, made))
         return found
@@ -435,19 +442,19 @@ def _read(node: Expression, made: Read, inside: Read) -> Product:
         args = inside if inside and _is_closed(node) else made
         return applied(node.data[0], [args[a] for a in node.args])
     kind = "pi" if node.op == "name" and node.data == "pi" and node.position == -1 else "atom"
-    return Product(1, {generator(kind, node): 1})
+    return Product(reading, 1, {generator(reading, kind, node): 1})
 
 
 def _power(base: Product, e: Any, made: Read) -> Product:
     if isinstance(e, Number):
         found = base if e.whole == 1 else base.power(small(e.value))
-        return conjugated(found) if reading.conjugates and e.value < 0 else found
+        return conjugated(found) if base.reading.conjugates and e.value < 0 else found
     return exp(made[e].times(log(base)))
 
 
 def _written(p: Product, writer: Writer) -> Iterator[Expression]:
     """A product, and what becomes of it factored and multiplied out."""
-    if reading.conjugates:
+    if p.reading.conjugates:
         p = conjugated(p)
     if not writer.is_new(p.key):
         return

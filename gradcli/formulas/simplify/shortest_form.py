@@ -36,6 +36,7 @@ from gradcli.formulas.simplify.products import (
     Factor,
     Frozen,
     Product,
+    Reading,
     add,
     circular,
     collected,
@@ -45,7 +46,6 @@ from gradcli.formulas.simplify.products import (
     generator,
     harmonics,
     positive,
-    reading,
     reduced,
     thawed,
     word_of,
@@ -168,7 +168,8 @@ class Writer:
     has been tried in all forms.
     """
 
-    def __init__(self, given: frozenset[Number], growing: bool) -> None:
+    def __init__(self, reading: Reading, given: frozenset[Number], growing: bool) -> None:
+        self.reading = reading
         self.given, self.decimals, self.growing = given, bool(given), growing
         # A piece is written alike in all readings that replace the same squares, for its key says all else.
         self._by_squares: dict[Any, dict[Any, Expression]] = {}
@@ -176,8 +177,8 @@ class Writer:
         self.begin()
 
     def begin(self) -> None:
-        """Begin a reading."""
-        self.made = self._by_squares.setdefault(reading.squares, {})
+        """Begin another way of reading."""
+        self.made = self._by_squares.setdefault(self.reading.squares, {})
         self._before = len(self.made)
 
     @property
@@ -188,7 +189,7 @@ class Writer:
     def is_new(self, key: Any) -> bool:
         """Whether it was not asked before for this key."""
         known = len(self.seen)
-        self.seen.add((reading.squares, key))
+        self.seen.add((self.reading.squares, key))
         return len(self.seen) > known
 
     def number(self, n: Rational) -> Number:
@@ -220,7 +221,7 @@ class Writer:
         yield self._plain(p.number, own)
         number, powers = p.number, dict(own)
         for k, e in own.items():  # sqrt(2)/2 is 1/sqrt(2)
-            kind, *rest = entry_of(k)
+            kind, *rest = entry_of(self.reading, k)
             if kind == "prime" and number.denominator % rest[0] == 0:
                 powers[k], number = e - 1, number * rest[0]
         if number != p.number:
@@ -228,9 +229,9 @@ class Writer:
         if self.growing:
             yield from self._hyperbolic(p)
         for k in own:
-            if word_of(k) in ("sin", "sinh"):
+            if word_of(self.reading, k) in ("sin", "sinh"):
                 yield from self._angles(p, k)
-            elif word_of(k) == "abs":
+            elif word_of(self.reading, k) == "abs":
                 yield from self._signs(p, k)
             elif not isinstance(k, int) and len(k) == 2:
                 yield from self._sigmoids(p, k) if own[k] < 0 else self._halves(p, k)
@@ -241,15 +242,15 @@ class Writer:
             ):
                 inner = self.polynomial({m: c * p.number for m, c in k})
                 yield self._plain(1, {f: e for f, e in own.items() if f != k}, inner)
-            if not isinstance(k, int) and own[k] == 1 and _growth(k) is not None:
+            if not isinstance(k, int) and own[k] == 1 and _growth(self.reading, k) is not None:
                 yield from self._spread(p, k)
 
     def _angles(self, p: Product, sine: Factor) -> Iterator[Expression]:
         """With tan(u) for sin(u)/cos(u), and sin(2*u)/2 for sin(u)*cos(u)."""
-        _, word, args = entry_of(sine)
-        cosine = generator("call", "cos" + word[3:], args)
+        _, word, args = entry_of(self.reading, sine)
+        cosine = generator(self.reading, "call", "cos" + word[3:], args)
         a, b = p.powers[sine], p.powers.get(cosine, 0)
-        tangent = generator("call", "tan" + word[3:], args)
+        tangent = generator(self.reading, "call", "tan" + word[3:], args)
         least = min(abs(Fraction(a)), abs(Fraction(b))) * (1 if a > 0 else -1)
         # sin(u)**3/cos(u) is tan(u)*sin(u)**2, or tan(u)**3*cos(u)**2: each exchange is tried.
         for m in {least, a, -b} if a * b < 0 else ():
@@ -257,9 +258,9 @@ class Writer:
             yield self._plain(p.number, {k: e for k, e in made.items() if e})
         if a * b > 0 and a.denominator == b.denominator == 1:
             ((number, own),) = args
-            double = circular(word, thawed((number * 2, own)))
+            double = circular(word, thawed(self.reading, (number * 2, own)))
             made = {**p.powers, sine: a - least, cosine: b - least}
-            rest = Product(p.number, {k: e for k, e in made.items() if e})
+            rest = Product(self.reading, p.number, {k: e for k, e in made.items() if e})
             yield self.product(rest.times(double.scaled(HALF).power(least)))
 
     def _halves(self, p: Product, k: Key) -> Iterator[Expression]:
@@ -269,25 +270,27 @@ class Writer:
         if first or n.denominator > 1 or abs(a) != abs(b) or len(second) > 1:
             return
         ((g, e),) = second
-        word = word_of(g)
+        word = word_of(self.reading, g)
         if e != 1 or not (word == "cos" or (word in alg.COMPLEMENTS and a == -b)):
             return
-        ((number, own),) = entry_of(g)[2]
+        ((number, own),) = entry_of(self.reading, g)[2]
         if word == "cos":
-            half = generator("call", "cos" if a == b else "sin", ((number * HALF, own),))
+            half = generator(
+                self.reading, "call", "cos" if a == b else "sin", ((number * HALF, own),)
+            )
             a, e = 2 * a, 2
         else:
-            half = generator("call", word, ((-number, own),))
-        found = Product(p.number, {f: x for f, x in p.powers.items() if f != k})
-        found = found.times(Product(a).power(n))
+            half = generator(self.reading, "call", word, ((-number, own),))
+        found = Product(self.reading, p.number, {f: x for f, x in p.powers.items() if f != k})
+        found = found.times(Product(self.reading, a).power(n))
         found.put(half, e * n)
         yield self._plain(found.number, found.powers)
 
     def _signs(self, p: Product, k: Factor) -> Iterator[Expression]:
         """With sign(u) for u/abs(u), and abs(u) for u*sign(u)."""
-        ((_, inside),) = entry_of(k)[2]
+        ((_, inside),) = entry_of(self.reading, k)[2]
         ((own, _),) = inside
-        sign = generator("call", "sign", entry_of(k)[2])
+        sign = generator(self.reading, "call", "sign", entry_of(self.reading, k)[2])
         a = p.powers.get(own, 0)
         for n in (-2, -1, 1, a):  # u**n is (sign(u)*abs(u))**n
             if n and n.denominator == 1:
@@ -296,41 +299,47 @@ class Writer:
 
     def _hyperbolic(self, p: Product) -> Iterator[Expression]:
         """exp(u) + 1 as 2*exp(u/2)*cosh(u/2), exp(u) - 1 as 2*exp(u/2)*sinh(u/2), all of them at once."""
-        found, changed = Product(p.number), False
+        found, changed = Product(self.reading, p.number), False
         for k, e in p.powers.items():
-            growth = _growth(k) if e.denominator == 1 else None
+            growth = _growth(self.reading, k) if e.denominator == 1 else None
             if growth is None:
                 found.put(k, e)
                 continue
             a, first, sign, u = growth
             half = u.scaled(HALF if u.number > 0 else -HALF)
-            made = Product(2 * a if sign > 0 or u.number < 0 else -2 * a, first)
+            made = Product(self.reading, 2 * a if sign > 0 or u.number < 0 else -2 * a, first)
             made = made.times(exp(u.scaled(HALF)))
-            made.put(generator("call", "cosh" if sign > 0 else "sinh", (half.key,)), 1)
+            made.put(
+                generator(self.reading, "call", "cosh" if sign > 0 else "sinh", (half.key,)), 1
+            )
             found, changed = found.times(made.power(e)), True
         # Only if no exponential is left over: exp(u/2)*cosh(u/2) overflows where exp(u) + 1 does.
-        if changed and not any(entry_of(k)[0] == "exp" for k in found.powers):
+        if changed and not any(entry_of(self.reading, k)[0] == "exp" for k in found.powers):
             yield self.product(found)
 
     def _spread(self, p: Product, k: Key) -> Iterator[Expression]:
         """exp(-u)*(exp(u) + 1) as exp(-u) + 1, which cannot overflow where exp(-u) does not."""
-        outer = {g: e for g, e in p.powers.items() if type(g) is int and entry_of(g)[0] == "exp"}
+        outer = {
+            g: e
+            for g, e in p.powers.items()
+            if type(g) is int and entry_of(self.reading, g)[0] == "exp"
+        }
         if outer:
             rest = {g: e for g, e in p.powers.items() if g not in outer and g != k}
             # What grows outside of the brackets meets what falls inside, and neither overflows.
             inner = times(dict(k), {tuple(sorted(outer.items())): 1})
-            if not all(any(entry_of(g)[0] == "exp" for g, _ in m) for m in inner):
+            if not all(any(entry_of(self.reading, g)[0] == "exp" for g, _ in m) for m in inner):
                 yield self._plain(p.number, rest, self.polynomial(inner))
 
     def _sigmoids(self, p: Product, k: Key) -> Iterator[Expression]:
         """exp(u)**j/(1 + exp(u))**n as sigmoid(u)**j*sigmoid(-u)**(n - j), which cannot overflow."""
-        growth, n = _growth(k), -p.powers[k]
+        growth, n = _growth(self.reading, k), -p.powers[k]
         if growth is None or growth[2] < 0 or n.denominator > 1:
             return
         a, first, _, u = growth
         ratio = exp(u)
-        found = Product(p.number, {f: e for f, e in p.powers.items() if f != k})
-        found = found.times(Product(a, first).power(-n))
+        found = Product(self.reading, p.number, {f: e for f, e in p.powers.items() if f != k})
+        found = found.times(Product(self.reading, a, first).power(-n))
         own = [found.powers.get(g, 0) / Fraction(e) for g, e in ratio.powers.items()]
         # Powers of exp(u) above n, or below 0, cannot be shared by sigmoids of u and -u.
         j = min(max(min(own), Fraction(0)), n)
@@ -338,7 +347,7 @@ class Writer:
             return
         found = found.times(ratio.power(-j))
         for sign, power in ((1, j), (-1, n - j)):
-            found.put(generator("call", "sigmoid", (u.scaled(sign).key,)), power)
+            found.put(generator(self.reading, "call", "sigmoid", (u.scaled(sign).key,)), power)
         yield self._plain(found.number, found.powers)
 
     def _plain(
@@ -351,9 +360,9 @@ class Writer:
         self._roots(powers, pairs)
         sizes: dict[Rational, Product] = {}
         for k, e in list(powers.items()):
-            if word_of(k) == "abs":  # abs(u)*abs(v) is abs(u*v)
-                inside = thawed(entry_of(k)[2][0])
-                sizes[e] = sizes.get(e, Product()).times(inside)
+            if word_of(self.reading, k) == "abs":  # abs(u)*abs(v) is abs(u*v)
+                inside = thawed(self.reading, entry_of(self.reading, k)[2][0])
+                sizes[e] = sizes.get(e, Product(self.reading)).times(inside)
                 del powers[k]
         for e, inside in sizes.items():
             own_size = self.product(inside)
@@ -369,12 +378,16 @@ class Writer:
             if not isinstance(k, int) and e.denominator == 1:  # the sign with fewer operations
                 other = self._factor(minus(k))
                 more = operations(other) - operations(base)
-                first = min(k, key=lambda x: _place(x[0]))[1]
+                first = min(k, key=lambda x: _place(self.reading, x[0]))[1]
                 if more < 0 or (more == 0 and (number < 0 if e % 2 else first < 0)):
                     base, number = other, number * (-1) ** int(e % 2)
-            elif word_of(k) in alg.ODD and number < 0 and e % 2 == 1:  # -sin(a - b) is sin(b - a)
-                (inside,) = entry_of(k)[2]
-                other = self._factor(generator("call", word_of(k), (negative(inside),)))
+            elif (
+                word_of(self.reading, k) in alg.ODD and number < 0 and e % 2 == 1
+            ):  # -sin(a - b) is sin(b - a)
+                (inside,) = entry_of(self.reading, k)[2]
+                other = self._factor(
+                    generator(self.reading, "call", word_of(self.reading, k), (negative(inside),))
+                )
                 if operations(other) <= operations(base):
                     base, number = other, -number
             pairs.append((base, Number.of(e)))
@@ -394,20 +407,29 @@ class Writer:
             if e.denominator > 1:
                 groups.setdefault(max(e, -e), []).append(k)
         for e, own in groups.items():
-            sure = [k for k in own if positive(k)]
+            sure = [k for k in own if positive(self.reading, k)]
             loose = [k for k in own if k not in sure]
-            loose = [min(loose, key=lambda k: entry_of(k)[0] == "sum")] if loose else []
-            if not any(entry_of(k)[0] == "prime" for k in sure) and len([*sure, *loose]) < 2:
+            loose = (
+                [min(loose, key=lambda k: entry_of(self.reading, k)[0] == "sum")] if loose else []
+            )
+            if (
+                not any(entry_of(self.reading, k)[0] == "prime" for k in sure)
+                and len([*sure, *loose]) < 2
+            ):
                 continue
             above = max(powers[k] for k in [*sure, *loose]) > 0
-            base = Product()
+            base = Product(self.reading)
             for k in [*sure, *loose]:
                 up = (powers.pop(k) > 0) is above
-                kind, *rest = entry_of(k)
+                kind, *rest = entry_of(self.reading, k)
                 if kind == "prime":
-                    one = Product(rest[0])
+                    one = Product(self.reading, rest[0])
                 else:
-                    one = thawed(rest[0]) if kind == "root" else Product(1, {k: 1})
+                    one = (
+                        thawed(self.reading, rest[0])
+                        if kind == "root"
+                        else Product(self.reading, 1, {k: 1})
+                    )
                 base = base.times(one if up else one.power(-1))
             pairs.append((self.product(base), Number.of(e if above else -e)))
 
@@ -427,22 +449,25 @@ class Writer:
         plain: list[Product] = []
         by_base: dict[Any, list[Product]] = {}
         for k, e in list(powers.items()):
-            entry = entry_of(k)
+            entry = entry_of(self.reading, k)
             if entry[0] != "exp":
                 continue
             del powers[k]
-            t = Product(e, entry[1])
-            base = next((f for f, x in t.powers.items() if word_of(f) == "log" and x == 1), None)
+            t = Product(self.reading, e, entry[1])
+            base = next(
+                (f for f, x in t.powers.items() if word_of(self.reading, f) == "log" and x == 1),
+                None,
+            )
             if base is None:
                 plain.append(t)
             else:
                 rest = {f: x for f, x in t.powers.items() if f is not base}
-                by_base.setdefault(base, []).append(Product(e, rest))
+                by_base.setdefault(base, []).append(Product(self.reading, e, rest))
         if plain:
             self._into_exponent(plain, by_base, powers)
         sign = 1
         for base, exponents in by_base.items():
-            inside = thawed(entry_of(base)[2][0])
+            inside = thawed(self.reading, entry_of(self.reading, base)[2][0])
             if len(inside.powers) == 1 and abs(inside.number) == 1:  # u**v*u**2 is u**(v + 2)
                 ((k, x),) = inside.powers.items()
                 same = inside.number == 1
@@ -451,7 +476,7 @@ class Writer:
                 if x == 1 and powers.get(k, HALF).denominator == 1:
                     e = powers.pop(k)
                     sign *= 1 if same else (-1) ** int(e)
-                    exponents = [*exponents, Product(e)]
+                    exponents = [*exponents, Product(self.reading, e)]
             pairs.append((self.product(inside), self.exponent(self.sum(exponents))))
         if plain:
             own = self.sum(plain)
@@ -466,13 +491,13 @@ class Writer:
     ) -> None:
         """Move powers u**v into exp, in place, if its exponent has log(u): it may be a square."""
         every = {f for t in plain for f in t.powers}
-        inside = {k for f in every for k in _parts(f) if word_of(k) == "log"}
+        inside = {k for f in every for k in _parts(f) if word_of(self.reading, k) == "log"}
         for k in inside:
-            more = [t.times(Product(1, {k: 1})) for t in by_base.get(k, [])]
-            root = generator("root", entry_of(k)[2][0])
+            more = [t.times(Product(self.reading, 1, {k: 1})) for t in by_base.get(k, [])]
+            root = generator(self.reading, "root", entry_of(self.reading, k)[2][0])
             e = powers.get(root, 0)
             if e:
-                more.append(Product(e, {k: 1}))
+                more.append(Product(self.reading, e, {k: 1}))
             if more:
                 whole = operations(self.sum([*plain, *more]))
                 apart = sum(operations(self.sum([t])) + 2 for t in more)
@@ -489,22 +514,22 @@ class Writer:
     def _factor(self, k: Factor) -> Expression:
         if not isinstance(k, int):
             return self.polynomial(dict(k))
-        kind, *rest = entry_of(k)
+        kind, *rest = entry_of(self.reading, k)
         if kind in ("atom", "pi"):
             return rest[0]  # type: ignore[no-any-return]
         if kind == "base":
             return self.polynomial(dict(rest[0]))
         if kind == "root":
-            return self.product(thawed(rest[0]))
+            return self.product(thawed(self.reading, rest[0]))
         if kind == "prime":
             return constant(rest[0])
-        args = [self.product(thawed(a)) for a in rest[1]]
+        args = [self.product(thawed(self.reading, a)) for a in rest[1]]
         return call(rest[0], args, broadcast(a.shape for a in args))
 
     # -- sums -----------------------------------------------------------------------------------
     def sum(self, terms: list[Product]) -> Expression:
         """The shortest expression of a sum of products: whole, factored, or term by term."""
-        whole = add(terms)
+        whole = add(self.reading, terms)
         forms = [self.product(whole)]
         with suppress(TooLarge):
             forms.append(self.product(factored(whole)))
@@ -512,12 +537,12 @@ class Writer:
         return min(reversed(forms), key=operations)
 
     def _polynomials(self, p: Polynomial) -> Iterator[Expression]:
-        for form in (p, *_others(p)):
+        for form in (p, *_others(self.reading, p)):
             yield alg.combine(self._terms(form))
 
     def _terms(self, p: Polynomial) -> list[tuple[Expression, Number]]:
         """The terms, with common factors taken out of groups of them where that is shorter."""
-        ordered = sorted(p.items(), key=lambda x: _place(x[0]))
+        ordered = sorted(p.items(), key=lambda x: _place(self.reading, x[0]))
         flat = [(self._term(m), self.number(c)) for m, c in ordered]
         # Taking factors out of groups asks for the shortest form of each group, which asks for that of its
         # own.
@@ -535,33 +560,33 @@ class Writer:
                 inside = {m: c for m, c in p.items() if dict(m).get(g, 0) >= e}
                 if not 1 < len(inside) < len(p):
                     continue
-                group = collected(inside)
+                group = collected(self.reading, inside)
                 found = [(self.product(group), ONE)]
                 rest = {m: c for m, c in p.items() if m not in inside}
                 found.append((self.polynomial(rest), ONE))
                 count = operations(alg.combine(found))
-                if count + (2 if entry_of(g)[0] == "atom" else 1) <= least:
+                if count + (2 if entry_of(self.reading, g)[0] == "atom" else 1) <= least:
                     best, least = found, count
         return best
 
     def _term(self, m: Monomial) -> Expression:
         powers: dict[Factor, Rational] = {}
         for g, e in m:
-            kind, *rest = entry_of(g)
+            kind, *rest = entry_of(self.reading, g)
             k = rest[0] if kind == "base" else g
             powers[k] = powers.get(k, 0) + e
-        return self.product(Product(1, powers))
+        return self.product(Product(self.reading, 1, powers))
 
 
-def _growth(k: Factor) -> tuple[Rational, Monomial, Rational, Product] | None:
+def _growth(reading: Reading, k: Factor) -> tuple[Rational, Monomial, Rational, Product] | None:
     """(a, m, s, u) of a factor a*m*(1 + s*exp(u)), where s is 1 or -1; None of others."""
     if isinstance(k, int) or len(k) != 2:
         return None
     (first, a), (second, b) = sorted(k, key=lambda x: (len(x[0]), x))
     ratio = dict(joined(second, tuple((g, -e) for g, e in first)))
-    if abs(a) != abs(b) or any(entry_of(g)[0] != "exp" for g in ratio):
+    if abs(a) != abs(b) or any(entry_of(reading, g)[0] != "exp" for g in ratio):
         return None
-    u = add([Product(e, entry_of(g)[1]) for g, e in ratio.items()])
+    u = add(reading, [Product(reading, e, entry_of(reading, g)[1]) for g, e in ratio.items()])
     return a, first, Fraction(b) / a, u
 
 
@@ -574,29 +599,29 @@ def _parts(f: Factor) -> list[int]:
     return [f] if isinstance(f, int) else [g for m, _ in f for g, _ in m]
 
 
-def _place(m: Monomial) -> tuple[bool, list[tuple[int, int, Rational]]]:
+def _place(reading: Reading, m: Monomial) -> tuple[bool, list[tuple[int, int, Rational]]]:
     """The order of terms: by the powers of the variables in source order, the constant last."""
-    return not m, sorted((*_rank(g), -e) for g, e in m)
+    return not m, sorted((*_rank(reading, g), -e) for g, e in m)
 
 
-def _rank(g: int) -> tuple[int, int]:
-    entry = entry_of(g)
+def _rank(reading: Reading, g: int) -> tuple[int, int]:
+    entry = entry_of(reading, g)
     return (entry[1].position if entry[0] == "atom" else sys.maxsize), g
 
 
-def _others(p: Polynomial) -> list[Polynomial]:
+def _others(reading: Reading, p: Polynomial) -> list[Polynomial]:
     """Other forms of a polynomial, which take nothing from the budget of its reading."""
     # Trying other forms is worth little time; if it ran out here, the reading itself would end.
     left, budget.left = budget.left, MOST_TRIED
     try:
-        return [*_doubled(p), *_completed(p)]
+        return [*_doubled(reading, p), *_completed(reading, p)]
     except TooLarge:
         return []
     finally:
         budget.left = left
 
 
-def _completed(p: Polynomial) -> Iterator[Polynomial]:
+def _completed(reading: Reading, p: Polynomial) -> Iterator[Polynomial]:
     """The polynomial by g + c, where that has fewer terms: x**2 + 2*x + 1 + y is (x + 1)**2 + y."""
     if not 3 < len(p) <= MOST_COMPLETED:
         return
@@ -610,7 +635,7 @@ def _completed(p: Polynomial) -> Iterator[Polynomial]:
         # The two highest rows tell c: of (g + c)**n they are 1 and n*c. If they do not fit, no c does.
         if not c or plus(rows.get(n - 1, {}), rows[n], -n * c):
             continue
-        whole = generator("base", frozenset({((g, 1),): 1, UNIT: c}.items()))
+        whole = generator(reading, "base", frozenset({((g, 1),): 1, UNIT: c}.items()))
         found: Polynomial = {}
         for e, row in rows.items():
             found = plus(found, times(row, raised({((whole, 1),): 1, UNIT: -c}, int(e))))
@@ -618,18 +643,20 @@ def _completed(p: Polynomial) -> Iterator[Polynomial]:
             yield found
 
 
-def _doubled(p: Polynomial) -> Iterator[Polynomial]:
+def _doubled(reading: Reading, p: Polynomial) -> Iterator[Polynomial]:
     """The polynomial with the products of sines and cosines of an angle, or of all, as sums."""
     if len(p) > MOST_DOUBLED:
         return
-    bent = [[(g, e) for g, e in m if word_of(g) in CIRCULAR] for m in p]
+    bent = [[(g, e) for g, e in m if word_of(reading, g) in CIRCULAR] for m in p]
     if max(sum(e for _, e in own) for own in bent) > HIGHEST_BENT:
         return
     found = {g for own in bent for g, _ in own}
-    for angle in dict.fromkeys([*(entry_of(g)[2] for g in sorted(found)), None] if found else ()):
-        made = harmonics(p, angle)
+    for angle in dict.fromkeys(
+        [*(entry_of(reading, g)[2] for g in sorted(found)), None] if found else ()
+    ):
+        made = harmonics(reading, p, angle)
         if made and len(made) <= len(p) and made != p:
-            yield reduced(made)
+            yield reduced(reading, made)
 
 
 __all__ = ["Key", "Writer", "cost", "decimals", "joined", "operations"]

@@ -36,6 +36,20 @@ def vector(dtype: str = "f8") -> Any:
     return np.random.default_rng(0).standard_normal(N).astype(dtype)
 
 
+def source_of(function: Any, x: Any) -> str:
+    """The C of a program, which is not compiled."""
+    texts: list[str] = []
+
+    def taken(text: str) -> Any:
+        texts.append(text)
+        raise c_compiler.NoCompiler("none is asked")
+
+    with pytest.MonkeyPatch.context() as patch, pytest.warns(UserWarning, match="none is asked"):
+        patch.setattr(c_compiler, "load", taken)
+        gradcli.compile(function, native=True)(x=x)
+    return texts[0]
+
+
 @pytest.mark.long
 @sweep("seed", range(60))
 @pytest.mark.parametrize("make", [native.flat, native.rows])
@@ -65,6 +79,40 @@ def test_tanh_is_within_three_units_in_the_last_place(dtype: str) -> None:
     assert off.max() < 3
     np.testing.assert_array_equal(found[-7:], np.tanh(x[-7:]))
     assert (np.signbit(found[-6:]) == np.signbit(x[-6:])).all()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("size", [1, 8, 513, 2000])
+@pytest.mark.parametrize("calls", [0, 3])
+def test_a_long_program_is_several_functions(size: int, calls: int) -> None:
+    def long(x: Any) -> Any:
+        y = x
+        for k in range(330):
+            y = gradcli.sin(y) if calls and k % calls == 0 else y * x + 1 / (k + 2)
+        return y.sum()
+
+    x = np.linspace(-0.9, 0.9, size)
+    value, grads = gradcli.compile(long, native=True).value_and_grad(x=x)
+    wanted, by_blocks = gradcli.compile(long).value_and_grad(x=x)
+    np.testing.assert_allclose(value, wanted, rtol=1e-12)
+    np.testing.assert_allclose(grads["x"], by_blocks["x"], rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("size", [8, 2000])
+def test_loops_that_are_alike_are_one_function(size: int) -> None:
+    def steps(x: Any) -> Any:
+        for _ in range(40):
+            x = (x * 2 + 1).exp() / 3
+        return x.sum()
+
+    text = source_of(steps, np.zeros(size))
+    assert text.count("exp(") < 4
+
+
+def test_a_sum_of_truths_is_a_truth() -> None:
+    x = np.linspace(-1, 1, 600)
+    found = gradcli.compile("((x > 0) + (x > 0.5))*1.5", native=True)(x=x)
+    np.testing.assert_array_equal(found, (x > 0) * 1.5)
 
 
 def test_what_is_taken_of_rows_and_put_into_them_has_the_tapes_places() -> None:
