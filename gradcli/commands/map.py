@@ -36,38 +36,48 @@ if TYPE_CHECKING:
     from gradcli.tables.writing import Sink
 
 
+COLUMNS = Option(
+    "--columns 'x=x1,x2'",
+    "Columns to use for a variable; several columns make a vector.",
+    many=True,
+)
+KEEP_COLUMNS = Option(
+    "--keep-columns all|none|NAMES",
+    "Columns of the table to copy to the output (default all).",
+    many=True,
+)
+TABLE_FORMAT = Option(
+    "--format FORMAT",
+    "csv (default in a pipe), tsv, jsonl, parquet, feather, npy.",
+    choices=("csv", "tsv", "jsonl", "parquet", "feather", "npy"),
+)
+TABLE_FILE = Option(
+    "-o FILE", "Write the table to a file; its ending says the format.", name="path"
+)
+HEAD = Option("--head N", "Compute only the first N rows.", least=0)
+ROWS_WHERE = Option("--where EXPR", "Compute only rows where EXPR, of columns, is true.")
+
+
 @declare(
     "map",
     *EXPRESSION,
     Argument("TABLE"),
-    Option(
-        "--columns 'x=x1,x2'",
-        "Columns to use for a variable; several columns make a vector.",
-        many=True,
-    ),
-    Option(
-        "--keep-columns all|none|NAMES",
-        "Columns of the table to copy to the output (default all).",
-        many=True,
-    ),
+    COLUMNS,
+    KEEP_COLUMNS,
     Option(
         "--bad-rows stop|skip|nan",
         "A row that cannot be read or computed: stop (default), leave it out, or nan.",
         choices=("stop", "skip", "nan"),
         default="stop",
     ),
-    Option(
-        "--format FORMAT",
-        "csv (default in a pipe), tsv, jsonl, parquet, feather, npy.",
-        choices=("csv", "tsv", "jsonl", "parquet", "feather", "npy"),
-    ),
-    Option("-o FILE", "Write the table to a file; its ending says the format.", name="path"),
+    TABLE_FORMAT,
+    TABLE_FILE,
     Option("--detect-anomaly", "Treat a row that gives NaN or infinity as a bad row."),
     Option("--order N", "Add derivatives up to the N-th by each variable.", least=1, default=1),
     Option("--second x,y", "Add the second derivative by x and y, as column value.x.y.", many=True),
     Option("--as NAME=COLUMN", "Rename a column, as in delta=S.grad.", name="called", many=True),
-    Option("--head N", "Compute only the first N rows.", least=0),
-    Option("--where EXPR", "Compute only rows where EXPR, of columns, is true."),
+    HEAD,
+    ROWS_WHERE,
     Option(
         "--jvp x=COLUMNS",
         "The derivative along a direction: columns, a value, or ones.",
@@ -122,23 +132,30 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             stream.close()
             say(by_workers(job, parts.parts, form, options), bad_rows, request.source)
             return
-        if stream.can_select:
-            stream.select(job.narrow())
-        with opened_sink(form, path, request, len(job.keep)) as sink:
-            left = sys.maxsize if options.head is None else options.head
-            with Bar(stream.size) as progress:
-                for batch in stream:
-                    made = job.run(batch, form)
-                    sink.paths = job.paths
-                    few = made and left < len(made[0][1])
-                    sink.write([(n, a[:left]) for n, a in made] if few else made)
-                    progress.advance(batch.rows, stream.done)
-                    left -= len(made[0][1]) if made else 0
-                    if left <= 0:
-                        stream.close()
-                        break
-            sink.close()
+        write_rows(stream, job, form, path, request, options.head)
     say(job.tally(), bad_rows, request.source)
+
+
+def write_rows(
+    stream: Stream, job: RowJob, form: str, path: str | None, request: Request, head: int | None
+) -> None:
+    """Write what a job makes of the rows of a table. head: how many of them at most."""
+    if stream.can_select:
+        stream.select(job.narrow())
+    with opened_sink(form, path, request, len(job.keep)) as sink:
+        left = sys.maxsize if head is None else head
+        with Bar(stream.size) as progress:
+            for batch in stream:
+                made = job.run(batch, form)
+                sink.paths = job.paths
+                few = made and left < len(made[0][1])
+                sink.write([(n, a[:left]) for n, a in made] if few else made)
+                progress.advance(batch.rows, stream.done)
+                left -= len(made[0][1]) if made else 0
+                if left <= 0:
+                    stream.close()
+                    break
+        sink.close()
 
 
 def form_of(request: Request, form: str | None, path: str | None) -> str:

@@ -177,7 +177,7 @@ class RowJob:
         self._begin()
 
     def _begin(self) -> None:
-        self.rows: Rows | ItemRows | None = None
+        self.rows: Any = None  # `Rows`, or who computes what is no value of the expression
         self.paths: dict[str, Path] = {}
         self.further: dict[str, Rows] | None = None  # the columns of further derivatives
         self.moved: Rows | None = (
@@ -243,7 +243,7 @@ class RowJob:
         if self.detect_anomaly:
             bad.update(_anomalies(columns, places, results))
         else:
-            self._count_not_finite(table, columns, batch, places)
+            self._count_not_finite(table, columns, batch, places, results.refused)
         self._refuse(table, bad)
         self._count(table, bad, missing)
         # Three sets of rows: all rows of the batch; `there`, which are computed; `keep`, which are
@@ -394,7 +394,7 @@ class RowJob:
             array = as_tensor(np.atleast_1d(array)).array
         return Cells(array, spread=found.spread)
 
-    def _rows(self) -> Rows | ItemRows:
+    def _rows(self) -> Any:
         if self.rows is None:
             wrt = [*self.wrt, *self.hidden]
             how = {"stops": self.bad_rows == "stop", "native": self.native}
@@ -720,7 +720,12 @@ class RowJob:
         counted.bad += len(bad)
 
     def _count_not_finite(
-        self, table: Table, columns: list[Column], batch: Mapping[str, Any], places: Any
+        self,
+        table: Table,
+        columns: list[Column],
+        batch: Mapping[str, Any],
+        places: Any,
+        refused: Mapping[int, Exception],
     ) -> None:
         """Count the rows whose numbers are finite and whose results are not."""
         # Only rows whose inputs are finite: NaN from NaN is no news, 1/0 is.
@@ -731,6 +736,7 @@ class RowJob:
         for array in batch.values():
             known &= np.isfinite(array).reshape(len(places), -1).all(1)
         rows = np.any([wrong for *_, wrong in odd], axis=0) & known
+        rows[list(refused)] = False  # which are said to be bad
         self.counted.not_finite += int(rows.sum())
         if self.counted.first_not_finite is None and rows.any():
             row = int(rows.argmax())
