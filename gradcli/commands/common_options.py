@@ -20,7 +20,7 @@ _COMMON = {
     "jvp": "--vector --value --wrt --detect-anomaly | --shape --precision --csv -o --json --plain",
     "map": "--columns --wrt --no-grad --where --second --uncertainty | --keep-columns --as --precision -o",
     "minimize": "--bounds --subject --wrt | --plot --precision --plain --json",
-    "root": "--wrt --all | --precision --plain --json",
+    "root": "--wrt --all --where --bad-rows | --precision --plain --json -o",
     "fit": "--sigma --bounds --fix --columns --budget | --plot -o --precision --json",
     "plot": "--order --at --surface --descend | --width --height --theme -o --csv",
     "check": "--against --wrt --second-order --order --assume | --shape --dtype --json",

@@ -780,7 +780,7 @@ def _check_standard_input(
         readers.append(options[columns[0]].rstrip("="))  # of one table, read once for all of them
     if found.given.get("file") == "-":
         readers.insert(0, "-f")
-    elif found.positionals[:1] == ["-"]:
+    elif found.positionals[:1] == ["-"] and "file" not in found.given:
         readers.insert(0, operand)
     if found.positionals[1:] == ["-"] or ("file" in found.given and found.positionals == ["-"]):
         readers.append("TABLE")
