@@ -15,6 +15,7 @@ from typing import NoReturn
 gc.set_threshold(100_000, 20, 20)
 
 import gradcli.engine.system.process as process  # noqa: E402
+from gradcli.commands import SHORT  # noqa: E402
 
 
 def main() -> NoReturn:
@@ -25,7 +26,7 @@ def main() -> NoReturn:
 def _command() -> None:
     words = sys.argv[1:]
     code = None
-    if words[:1] in (["grad"], ["graph"]):
+    if words and words[0] in SHORT:
         from gradcli.commands.argv import run
         from gradcli.commands.command_errors import show
 

@@ -38,4 +38,6 @@ COMMANDS = {name: text for name, (text, _) in _TOLD.items()}
 VERBS = {name: text for name, (_, text) in _TOLD.items() if text}
 # The modules of those that have none of their own name.
 MODULES = {"jacobian": "matrix", "hessian": "matrix", "jvp": "matrix"}
+# Those of which a line may be so plain that click need not read it (see `argv`).
+SHORT = frozenset("eval grad graph diff simplify taylor jacobian hessian jvp minimize root".split())
 COMPLETION_VARIABLE = "_GRADCLI_COMPLETE"

@@ -7,8 +7,9 @@ R2  a token with a single dash that is not exactly a declared short option is a 
     take no attached value.
 R3  `--…` that is not `--identifier` is a positional, and so is everything after `--`.
 
-`options` has click parse what is sorted. A plain line, `gradcli grad EXPR --x VALUE` or `graph`, needs no
-more than the sorting: no option, file or table is in it, and nothing has to be explained. It runs from here.
+`options` has click parse what is sorted. A plain line, `gradcli grad EXPR --x VALUE` or `diff EXPR --wrt x`,
+needs no more than the sorting: no other option, file or table is in it, and nothing has to be explained. It
+runs from here.
 """
 
 from __future__ import annotations
@@ -17,20 +18,33 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import gradcli.engine.system.process as process
-from gradcli.commands import COMPLETION_VARIABLE
+from gradcli.commands import COMPLETION_VARIABLE, SHORT
 from gradcli.commands.command_errors import show, usage
 from gradcli.commands.declarations import Command, Option, declaration
 from gradcli.commands.output import Style
-from gradcli.commands.request import Request, is_known, normal, variables
+from gradcli.commands.request import (
+    Request,
+    is_called,
+    is_known,
+    name_list,
+    normal,
+    variables,
+)
 from gradcli.language.located_errors import LanguageError
 
+_WRT = re.compile(r"--wrt=[^\W\d]\w*(?:,[^\W\d]\w*)*")
 _BINDING = re.compile(r"--([^\W\d]\w*)(?:=(.*))?", re.S)
 # Settings that options read.
 _SETTINGS = (COMPLETION_VARIABLE, "GRADCLI_DTYPE")
 # What makes a value more than numbers: files and tables, uncertainties, the language's own calls.
 _SPECIAL = "@±(+"
+
+if TYPE_CHECKING:
+    from gradcli.language.program import Program
+    from gradcli.language.rewritten_sources import FormulaReading
 
 
 class Split:
@@ -137,6 +151,8 @@ def run(words: list[str]) -> int | None:
         return None
     command, request = plain
     with process.Context() as context:
+        if request.reading is not None:
+            context.meta["gradcli.typed"] = request.reading.source  # as `options` has it for errors
         return process.shown(
             partial(command.run, context, request, command.defaults()),
             lambda error: show(error, words, context.meta),
@@ -148,31 +164,78 @@ def plain_request(words: list[str]) -> tuple[Command, Request] | None:
 
     What is an error, and in which words, is said in one place: click reads such a line from its start.
     """
-    if words[:1] not in (["grad"], ["graph"]) or any(name in os.environ for name in _SETTINGS):
+    if not words or words[0] not in SHORT or any(name in os.environ for name in _SETTINGS):
         return None
     command = declaration(words[0])
     declared = command.declared()
     found = split(words[1:], declared)
-    if found.options or found.missing or len(found.positionals) != 1:
+    wrt = [option.removeprefix("--wrt=") for option in found.options]
+    if found.missing or len(found.positionals) != 1 or not all(map(_WRT.fullmatch, found.options)):
         return None
     (text,) = found.positionals
     if text.strip()[:1] in ("", "-") or not all(_is_plain(value) for _, value in found.bindings):
         return None
+    if os.path.isfile(text) or (wrt and command.puts_in is None):
+        return None
     try:
         texts, options = found.texts()
+        reading = None
+        if command.puts_in is not None:
+            reading = _plain_formula(text, texts if command.puts_in == "all" else {}, wrt)
+            if reading is None:
+                return None
+            text = reading.source
         program, names = variables(text)
+        if program is None or not texts.keys() <= set(names):
+            return None
+        free = [n for n in names if n not in texts and not is_known(program, n)]
+        if any(f"--{n}" in declared for n in names if n not in texts):
+            return None
+        if free and (reading is None or not command.open_variables):
+            return None
+        facts: dict[str, Any] = {}
+        if reading is not None:
+            if not _are_variables(program, names, free, texts):
+                return None
+            shown = [n for n in names if n in texts or n in free]
+            facts = {
+                "reading": reading,
+                "open_variables": free,
+                "wrt": name_list(reading.wrt, "--wrt", shown),
+            }
     except LanguageError:
-        return None
-    if program is None or not texts.keys() <= set(names):
-        return None
-    if any(f"--{n}" in declared or not is_known(program, n) for n in names if n not in texts):
         return None
     if program.rows[-3] > 1:  # several statements
         from gradcli.commands.unused_notes import note_unused
 
-        note_unused(program, command.name, False)
+        whole = program if reading is None else variables(reading.typed)[0]
+        if whole is not None:
+            note_unused(whole, command.name, False)
     style = Style.of("text", None, "auto")
-    return command, Request(program, texts, options=options, style=style)
+    return command, Request(program, texts, options=options, style=style, **facts)
+
+
+def _plain_formula(text: str, values: Mapping[str, str], wrt: list[str]) -> FormulaReading | None:
+    """The text as a formula, where it is one of variables alone; None where more is to be said of it."""
+    from gradcli.language.rewritten_sources import read
+
+    reading = read(text, values, wrt)
+    plain = not (reading.put_in or reading.elements or reading.functions)
+    return reading if plain else None
+
+
+def _are_variables(
+    program: Program, names: list[str], free: list[str], texts: Mapping[str, str]
+) -> bool:
+    """Whether names without a value are variables to anybody, and all others the language's."""
+    from gradcli.language import foreign_names
+    from gradcli.language.scope_checks import may_be_variable
+
+    if foreign_names.PREFIXED.intersection(free) or foreign_names.CONSTANTS.keys() & {*free}:
+        return False
+    if any(is_called(program, n) for n in free):
+        return False
+    return not any(may_be_variable(program, n) for n in names if n not in texts and n not in free)
 
 
 def _is_plain(value: str) -> bool:

@@ -216,11 +216,11 @@ def _stream(descriptor: int, mode: str) -> IO[str]:
 
 def _code(program: Any, words: list[str]) -> int:
     """The exit code of a command line: the short way where it is plain, else click's."""
-    from gradcli.commands import argv
+    from gradcli.commands import SHORT, argv
     from gradcli.commands.command_errors import show
 
     code = None
-    if words[0] in ("grad", "graph"):
+    if words[0] in SHORT:
         code = process.guarded(lambda: argv.run(words), lambda error: show(error, words, {}))
     if code is None:
         try:

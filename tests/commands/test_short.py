@@ -15,12 +15,13 @@ from click.testing import CliRunner
 
 from gradcli import __main__
 from gradcli.cli import main
-from gradcli.commands import argv, grad, graph
+from gradcli.commands import SHORT, argv
 from gradcli.commands.click_commands import click_command
+from gradcli.commands.declarations import declaration
 from gradcli.commands.request import Request
 from tests.sweep import sweep
 
-COMMANDS = {"grad": grad.command, "graph": graph.command}
+COMMANDS = {name: declaration(name) for name in ("grad", "graph")}
 both = pytest.mark.parametrize("command", COMMANDS)
 
 PLAIN = [
@@ -76,7 +77,7 @@ OTHERS = [
 def by_click(words: list[str], monkeypatch: pytest.MonkeyPatch) -> Request:
     """The request that click makes of a line."""
     found: list[Any] = []
-    declared = COMMANDS[words[0]]
+    declared = declaration(words[0])
     monkeypatch.setattr(
         declared, "run", lambda _, request, options: found.append((request, options))
     )
@@ -95,6 +96,70 @@ def facts(request: Request) -> dict[str, Any]:
     style = {name: getattr(style, name) for name in type(style).__slots__}
     rows = [(kind, word, span) for kind, word, _, span in program.walk()]
     return {**known, "source": program.source, "rows": rows, **style}
+
+
+# Of other commands: plain lines, and lines that look like these.
+LINES = [
+    "eval 2*x --x 3",
+    "jacobian sin(x) --x 0,1",
+    "hessian sum(x**3) --x 1,2",
+    "jvp x**2 --x 3",
+    "minimize (x-1)**2 --x 0",
+    "root x**2-2 --x 1",
+    "root x**2==2 --x 1",
+    "root x**2==y --x 1 --y 2",
+    "diff exp(-x**2) --wrt x",
+    "diff sin(x)*y",
+    "diff a*b --wrt a,b",
+    "diff tanh(A@x)",
+    "diff x@x --x 1,2",
+    "diff 2",
+    "diff y=x**2;y",
+    "diff x**2;x**3",
+    "eval x;2*x --x 1",
+    "simplify sin(x)**2+cos(x)**2",
+    "simplify x+x --x 3",
+    "taylor exp(x) --x 0",
+    "taylor exp(x)",
+    "diff e**x",
+    "diff sum((A@x-b)**2) --wrt x",
+    "hessian x --x 1,2",
+]
+MORE = [
+    "diff f(x)",
+    "diff log(x",
+    "diff x[0]**2 --wrt x[0]",
+    "diff x**2 --wrt y",
+    "diff x*a --a 2*b",
+    "diff format*x",
+    "diff x**2 --order 2",
+    "diff np*x",
+    "diff x^2",
+    "simplify x --format latex",
+    "grad x**2 --x 3 --wrt x",
+    "jacobian x",
+    "map x t.csv",
+    "minimize x**2 --x 1 --bounds x=0:1",
+]
+
+
+@sweep("line", LINES, parts=2, often=1)
+def test_a_plain_line_of_others_asks_for_what_click_would_have_it(line, monkeypatch):
+    words = line.split()
+    plain = argv.plain_request(words)
+    assert plain is not None
+    assert facts(plain[1]) == facts(by_click(words, monkeypatch))
+
+
+@sweep("line", LINES, parts=2, often=1)
+def test_a_plain_line_of_others_prints_what_click_would_have_it(line, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["gradcli", *line.split()])
+    assert said(__main__._command) == said(main.main)
+
+
+@pytest.mark.parametrize("line", MORE)
+def test_other_lines_of_others_are_clicks(line):
+    assert argv.plain_request(line.split()) is None
 
 
 @both
@@ -159,22 +224,40 @@ def test_settings_are_clicks(name, monkeypatch):
     assert argv.plain_request(["grad", "x", "--x", "1"]) is None
 
 
-@both
+@pytest.mark.parametrize("command", sorted(SHORT))
 def test_no_option_is_taken_for_a_variable(command):
-    declared = click_command(COMMANDS[command])
+    declared = click_command(declaration(command))
     options = declared.get_params(click.Context(declared))
     written = [text for o in options for text in (*o.opts, *o.secondary_opts) if text[:2] == "--"]
-    assert {*written} == {name for name in COMMANDS[command].declared() if name[:2] == "--"}
+    assert {*written} == {name for name in declaration(command).declared() if name[:2] == "--"}
 
 
-@both
+# What a start of these has no use for: click and what it imports; what only other lines need.
+UNUSED = {
+    **dict.fromkeys(("grad", "graph"), ()),
+    "diff": ("numpy.typing", "gradcli.transforms.traced_matrices"),
+    "simplify": ("numpy.typing", "gradcli.transforms.traced_matrices"),
+    "jacobian": ("numpy.typing", "fractions"),
+    "root": ("scipy", "hashlib", "subprocess"),
+    "minimize": ("scipy", "hashlib", "subprocess"),
+    "taylor": ("scipy",),
+}
+
+
+@sweep("command", list(UNUSED), parts=4, often=1)
 def test_a_plain_line_needs_no_click(command):
     code = (
         "import sys\nfrom gradcli.__main__ import main\n"
         "try:\n    main()\nexcept SystemExit as left:\n    assert not left.code, left.code\n"
-        "heavy = {'click', 'rich', 'lark', 'gettext', 'uuid'} & set(sys.modules)\n"
+        f"heavy = {{'click', 'rich', 'lark', 'gettext', 'uuid', *{UNUSED[command]}}} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )
-    argv = [sys.executable, "-c", code, command, "2*dot(x,x)", "--x", "0,1,2,3"]
+    point = {"graph": "0,1,2,3", "grad": "0,1,2,3"}.get(command, "1.5")
+    line = {"jacobian": ["sin(x)"], "root": ["x**2 - 2"], "taylor": ["exp(x)"]}.get(command)
+    words = [
+        *(line or ["2*dot(x,x)" if "," in point else "2*x*x"]),
+        *(["--x", point] if command not in ("diff", "simplify") else []),
+    ]
+    argv = [sys.executable, "-c", code, command, *words]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 0 and done.stdout, done.stderr

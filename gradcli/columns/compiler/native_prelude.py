@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 # gcc would merge sin and cos into sincos, which has no vector form: they are no builtins (see
@@ -90,6 +91,7 @@ _TYPES = {
 }
 
 
+@functools.cache
 def _written() -> list[tuple[str, str]]:
     """(name, text) of each function, those that it calls before it."""
     found = []
@@ -108,9 +110,6 @@ def _written() -> list[tuple[str, str]]:
     return found
 
 
-_FUNCTIONS = _written()
-
-
 def before(text: str) -> str:
     """What a program begins with: declarations, and those functions that it calls."""
-    return _DECLARED + "".join(own for name, own in _FUNCTIONS if f"{name}(" in text)
+    return _DECLARED + "".join(own for name, own in _written() if f"{name}(" in text)

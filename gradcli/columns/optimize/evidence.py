@@ -32,6 +32,8 @@ _GAIN = 1.2  # times what a step of Newton's would gain: a parabola falls no fur
 _SEEN = 8.0  # times rounding that a rise must be to be seen, where the curvature promises one
 _KINK_SCALES = (1.0, 1e-2, 1e-4)  # of `_NEAR`
 _SIMPLE = 6  # variables up to which a search without derivatives is a test of a minimum
+_LOOKS = 30  # products with the Hessian that look for a way down, of many variables
+_SEEN_BY_LOOKS = 1e-6  # of the largest eigenvalue, a negative one that is no rounding
 _SAMPLES = 8  # directions of a cone for each of its dimensions
 
 FALLS = "no minimum: it still falls in some direction"
@@ -113,7 +115,11 @@ def described(problem: Problem, x: Array, succeeded: bool) -> Stationary:
     norm = float(np.linalg.norm(rest))
     if len(x) > SMALL:
         done = norm <= _LOOSE * max(1.0, abs(value))
-        return Stationary(x, value, rest, "not known" if done else "no minimum", None, done)
+        kind = "not known" if done else "no minimum"
+        if done and not problem.costly and not len(active.held) and not len(active.loose):
+            kind = _turning_down(problem, x, value) or kind
+            done = kind == "not known"
+        return Stationary(x, value, rest, kind, None, done)
     hessian = objective.hessian_found(x)
     for side, c, weights in active.weights:  # what is curved of the constraints themselves
         hessian = hessian - c.weighted_hessian(x, side * weights)
@@ -366,6 +372,41 @@ def _bent(
         if rises[0] > 1e3 * rounding and 0 < rises[0] < 30 * rises[1]:
             return True
     return False
+
+
+def _turning_down(problem: Problem, x: Array, value: float) -> str | None:
+    """What a point of many variables is where the Hessian turns down, and so do values; else None.
+
+    Lanczos' method (Golub and Van Loan, Matrix Computations, 10.1): the largest and smallest eigenvalues of a
+    small tridiagonal matrix come near the Hessian's after a few products with it.
+    """
+    rng = np.random.default_rng(len(x))
+    basis = np.zeros((_LOOKS, len(x)))
+    basis[0] = rng.standard_normal(len(x))
+    basis[0] /= np.linalg.norm(basis[0])
+    diagonal, beside = [], []
+    for k in range(_LOOKS):
+        turned = problem.objective.hessian_product(x, basis[k])
+        if not np.isfinite(turned).all():
+            return None
+        diagonal.append(float(turned @ basis[k]))
+        for _ in range(2):  # against rounding, twice
+            turned = turned - basis[: k + 1].T @ (basis[: k + 1] @ turned)
+        size = float(np.linalg.norm(turned))
+        if k + 1 == _LOOKS or size <= _FLAT * max(map(abs, diagonal)):
+            break
+        beside.append(size)
+        basis[k + 1] = turned / size
+    matrix = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
+    values, vectors = lapack.eigh(matrix)
+    most = float(np.abs(values).max())
+    if not values[0] < -_SEEN_BY_LOOKS * most:
+        return None
+    move = _NEAR * (1 + np.abs(x).max()) * (basis[: len(diagonal)].T @ vectors[:, 0])
+    lower = value - 1e-12 * abs(value)
+    if not any(problem.value(x + side * move) < lower for side in (1, -1)):
+        return None
+    return "maximum" if values[-1] < -_SEEN_BY_LOOKS * most else "saddle point"
 
 
 def _at_kink(

@@ -16,10 +16,9 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gradcli.engine.core import modes
 from gradcli.engine.core.batched_arrays import drawing
@@ -30,7 +29,11 @@ from gradcli.engine.system import dtypes, locks
 from gradcli.engine.system.dtypes import scalar_name
 from gradcli.engine.system.fma import fma32, fma64
 
-Array = NDArray[Any]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+
 Shape = Sequence[int]
 
 _STATE_WORDS = 624

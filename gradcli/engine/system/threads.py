@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # The names of OpenBLAS's functions, in NumPy's wheels and elsewhere.
 _NAMES = (
     "scipy_openblas_{}_num_threads64_",
+    "scipy_openblas_{}_num_threads",
     "openblas_{}_num_threads64_",
     "openblas_{}_num_threads",
 )
@@ -39,24 +40,32 @@ class _Alone:
     before = 1
 
 
+Library = tuple[Callable[[], int], Callable[[int], None]]
+
+
 @functools.cache
-def _library() -> tuple[Callable[[], int], Callable[[int], None]] | None:
+def _library() -> Library | None:
     """OpenBLAS's functions (get the number of threads, set it); None if NumPy uses another BLAS."""
+    return next(_every_library(), None)
+
+
+def _every_library() -> Iterator[Library]:
+    """The same of each OpenBLAS that is loaded, NumPy's first."""
     import ctypes
 
     try:
         with open("/proc/self/maps") as file:
             paths = {line.rstrip("\n").split(maxsplit=5)[-1] for line in file if "openblas" in line}
     except OSError:
-        return None
+        return
     for path in sorted(paths, key=lambda path: "numpy" not in path):
         library = ctypes.CDLL(path)
         for name in _NAMES:
             try:
-                return getattr(library, name.format("get")), getattr(library, name.format("set"))
+                yield getattr(library, name.format("get")), getattr(library, name.format("set"))
             except AttributeError:
                 continue
-    return None
+            break
 
 
 def products() -> int:
@@ -90,6 +99,26 @@ def multiplying_alone() -> Iterator[None]:
             _Alone.users -= 1
             if not _Alone.users:
                 put(_Alone.before)
+
+
+@contextmanager
+def small_products() -> Iterator[None]:
+    """A context for SciPy's methods on vectors, in which every OpenBLAS of the process uses one thread.
+
+    SciPy's wheels have one of their own. Its threads are woken for each small product, and wait in a busy
+    loop for the next: a search of 1,000 variables took twice the processor's time.
+    """
+    put: list[tuple[Callable[[int], None], int]] = []
+    with _lock:
+        if not _Alone.users:  # else somebody limits NumPy's, and ends with what was before
+            put = [(change, get()) for get, change in _every_library()]
+            for change, _ in put:
+                change(1)
+    try:
+        yield
+    finally:
+        for change, before in put:
+            change(before)
 
 
 def _then(work: Callable[[], Any], after: Callable[[], Any]) -> None:

@@ -34,7 +34,6 @@ from gradcli.formulas.derive.differentiate import (
     reading,
     released,
 )
-from gradcli.formulas.print.latex import derivative_of, symbol
 from gradcli.formulas.print.printed_text import Printed
 from gradcli.formulas.simplify.simplify import simplify
 from gradcli.formulas.simplify.taken_elements import taken
@@ -42,7 +41,6 @@ from gradcli.language import parse, run
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
 from gradcli.language.scope_checks import free_names
-from gradcli.transforms import traced_matrices
 
 
 class FormulaKind(NamedTuple):
@@ -75,11 +73,15 @@ class Forward(NamedTuple):
 
     def columns(self, words: Sequence[str]) -> dict[str, Any]:
         """The derivative along each element of the variables, in value.shape + variable.shape."""
+        from gradcli.transforms import traced_matrices
+
         made = traced_matrices.jacobian(self.program, self.leaves, words, self.names, "forward")
         return dict(made.by)
 
     def curvature(self, vectors: Mapping[str, Any]) -> Any:
         """The second derivative of a number along vectors, twice the same."""
+        from gradcli.transforms import traced_matrices
+
         given = {n: wrap(np.asarray(v, np.float64)) for n, v in vectors.items()}
         turned = traced_matrices.hvp(self.program, self.leaves, given, self.names)
         return sum(np.sum(turned[n].array * v) for n, v in vectors.items())
@@ -312,6 +314,8 @@ def implicit(
         )
     if not wrt or any(np.ndim(arrays[x]) > len(size) for x in wrt):
         raise NoExpression(f"{of} is differentiated by other numbers or vectors: choose with --wrt")
+    from gradcli.formulas.print.latex import derivative_of, symbol
+
     if order == 1:
         # F(x, y(x)) stays 0, so F_x + F_y*y' is 0.
         solved = "-(_g_{x}/_g_{y})" if not size else "-linalg.solve(_J_{y}, _J_{x})"
@@ -340,6 +344,8 @@ def implied(of: str, wrt: Sequence[str], order: int, forward: Forward) -> dict[s
 
 def elements(texts: Sequence[str]) -> dict[str, Any]:
     """The way to derivatives by elements and slices such as `x[0]` or `X[:, 1]`."""
+    from gradcli.formulas.print.latex import derivative_of
+
     words = {text: text.partition("[")[0] for text in texts}
     formulas = {text: f"_g_{word}{text[len(word) :]}" for text, word in words.items()}
     return way(

@@ -233,3 +233,29 @@ def test_as_many_equations_as_numbers() -> None:
 def test_all_roots(source: str, low: float, high: float, roots: list[float]) -> None:
     made = all_roots(system(source, 1.0)[0], low, high).roots
     assert made == pytest.approx(roots, rel=1e-8, abs=1e-15)
+
+
+@pytest.mark.parametrize("start", [2.0, pytest.param(0.0, marks=pytest.mark.long)])
+def test_many_variables_end_at_the_last_digit_in_few_steps(start: float) -> None:
+    """From 2 a trust region alone takes thousands of steps at the last digits; gradients stop before."""
+    chain = "sum(100*(x[1:] - x[:-1]**2)**2 + (1 - x[:-1])**2)"
+    answer = found(chain, np.full(300, start))
+    assert answer.converged and answer.value < 1e-25
+    np.testing.assert_allclose(answer.x, 1, atol=1e-12)
+    assert answer.evaluations < (200 if start else 5000)
+
+
+@pytest.mark.parametrize(
+    ("source", "start", "kind"),
+    [
+        ("sum((x**2 - 1)**2)", 0.0, "maximum"),
+        ("sum(x[:200]**2) - x[200:]@x[200:]", 0.0, "saddle point"),
+        ("sum((x**2 - 1)**2)", 0.1, "not known"),
+        ("sum(abs(x) - x**2/2)", 0.0, "not known"),
+    ],
+)
+def test_many_variables_are_no_minimum_where_the_hessian_turns_down(
+    source: str, start: float, kind: str
+) -> None:
+    answer = found(source, np.full(250, start))
+    assert (answer.kind, answer.converged) == (kind, kind == "not known")
