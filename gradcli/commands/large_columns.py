@@ -79,7 +79,7 @@ class RowsTable:
         from gradcli.tables.table_errors import left_out_words
 
         if self.parts.left_out:
-            output.note(f"{self.parts.pattern}: {left_out_words(self.parts.left_out)}")
+            output.note(left_out_words(self.parts.left_out))
 
 
 def large_table(request: Request, wanted: bool | None) -> RowsTable | None:

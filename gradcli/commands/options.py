@@ -812,14 +812,16 @@ def unbound(program: Program, name: str, declared: Declared, bound: set[str]) ->
         from gradcli.language.located_errors import did_you_mean
         from gradcli.language.names import LEFT_OUT, close
 
-        hint = LEFT_OUT.get(name) or translated or did_you_mean(close(name))
+        distribution = foreign_names.distribution_hint(name, program.source)
+        hint = LEFT_OUT.get(name) or distribution or translated or did_you_mean(close(name))
         hint = hint or "gradcli ops lists the functions"
         return error(f"no function is called `{name}`", hint)
     if is_plain_function(name):
         return error(f"{name} is a function", translated or f"give --{name} VALUE")
     meant = _WRITTEN_OTHERWISE.get(name)
     hint = f"add --{name} VALUE" + (f"; {meant}" if meant else "")
-    return error(f"no value for {name}", translated or hint)
+    meant = foreign_names.distribution_hint(name, program.source)
+    return error(f"no value for {name}", meant or translated or hint)
 
 
 # Constants of mathematics whose names are variables here, and how they are written.

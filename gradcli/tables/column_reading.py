@@ -81,6 +81,7 @@ class Reader:
         self.references = [split(reference) for reference in references]
         self._contents: dict[str, Any] = {}
         self._tables: dict[tuple[str, bool], Table] = {}
+        self._left: set[str] = set()  # files of which it was said that rows are left out
         self._ahead: dict[str, Any] = {}  # values that were read for their uncertainties
 
     def value(self, reference: str) -> Any:
@@ -121,7 +122,10 @@ class Reader:
 
     def _left_out(self, name: str) -> Tell | None:
         """What takes the remark that rows of a file are left out, once."""
-        return None if self.tell is None else lambda words: self.reading.note(name, words)
+        if self.tell is None or name in self._left:
+            return None
+        self._left.add(name)
+        return self.tell
 
     def _selected(self, tables: Sequence[Table], wanted: str) -> tuple[list[list[int]], bool]:
         """The columns of each table that a text means, which have the same names in all of them."""

@@ -150,7 +150,7 @@ def test_map_reads_only_the_rows_that_count() -> None:
 def test_grad_and_fit_say_what_they_leave_out() -> None:
     words = "1 row left out for a number that is missing"
     line = ["grad", "sum(r)", "--r", "@book.csv:rate", "--missing", "skip"]
-    assert outcome(*line)[2] == f"gradcli: note: book.csv: {words}\n"
+    assert outcome(*line)[2] == f"gradcli: note: {words}\n"
     code, out, _ = outcome(*line, "--json")
     assert code == 0 and words in out
     line = ["fit", "T == a*rate", "book.csv", "--missing", "skip"]
