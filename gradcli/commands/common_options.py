@@ -18,7 +18,7 @@ _COMMON = {
     "jacobian": "--wrt --detect-anomaly | --shape --dtype --precision --csv -o --json --plain",
     "hessian": "--wrt --detect-anomaly | --shape --dtype --precision --csv -o --json --plain",
     "jvp": "--vector --value --wrt --detect-anomaly | --shape --precision --csv -o --json --plain",
-    "map": "--columns --wrt --no-grad --where --second --uncertainty | --keep-columns --as --precision -o",
+    "map": "--columns --wrt --where --head --missing --second | --keep-columns --as --precision -o",
     "minimize": "--bounds --subject --wrt | --plot --precision --plain --json",
     "root": "--wrt --all --where --bad-rows | --precision --plain --json -o",
     "fit": "--sigma --bounds --fix --columns --budget | --plot -o --precision --json",

@@ -569,7 +569,8 @@ def _lines(
     made: list[tuple[str | None, Any]] = []
     for k, label in enumerate(labels):
         value, error = float(found.values[k]), float(found.errors[k])
-        text = to_plain(value, error) if plain else with_uncertainty(value, error)
+        precision = request.style.precision
+        text = to_plain(value, error) if plain else with_uncertainty(value, error, precision)
         made.append((label, text if error > 0 else value))
         for source, share in shares.items():
             made.append((f"{label}.share.{source}", share[k] if plain else f"{share[k]:.1%}"))

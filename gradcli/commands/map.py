@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from gradcli.tables.writing import Sink
 
 
+_RENAMED = r",(?=\s*[^\W\d][\w.]*\s*=)"  # between a=b,c=d; not in w.grad[0,1]
 COLUMNS = Option(
     "--columns 'x=x1,x2'",
     "Columns to use for a variable; several columns make a vector.",
@@ -380,7 +382,7 @@ class RowQuestion:
 
     def choose(self, options: Options) -> None:
         """Take in which rows are wanted, and what columns are called."""
-        for text in options.called:
+        for text in [one for words in options.called for one in re.split(_RENAMED, words)]:
             name, equals, old = (word.strip() for word in text.partition("="))
             if not (name and equals and old):
                 raise usage(f"--as wants NAME=COLUMN, not {text!r}", hint="as in --as delta=S.grad")

@@ -31,9 +31,10 @@ from gradcli.language import parse
 from gradcli.language.located_errors import LanguageError, error_at
 from gradcli.language.option_values import as_tensor, table_error
 from gradcli.tables import TableError
-from gradcli.tables.delimited import is_missing
+from gradcli.tables.delimited import is_missing, is_number
 from gradcli.tables.named_columns import Cells, side_by_side, with_nan
 from gradcli.tables.table_errors import MISSING_HINT, other_columns
+from gradcli.tables.times import is_time
 
 if TYPE_CHECKING:
     from gradcli.columns.streaming.conditions import Condition
@@ -313,9 +314,11 @@ class RowJob:
         known = dict.fromkeys(name for name, _ in (*passed, *made))
         for name in self.renamed:
             if name not in known:
-                raise _usage(
-                    f"--as: there is no column {name!r}", hint=f"there are {', '.join(known)}"
-                )
+                new = self.renamed[name]
+                hint = f"there are {', '.join(known)}"
+                if new in known:
+                    hint = f"the new name comes first: --as {name}={new}"
+                raise _usage(f"--as: there is no column {name!r}", hint=hint)
         called = self.renamed.get
         self.paths = {called(n, n): path for n, path in self._places_in_json(made).items()}
         kept = [(name if name in own else called(name, name), array) for name, array in passed]
@@ -790,6 +793,9 @@ def _kind(table: Table, index: int, cells: Sequence[str], form: str) -> str:
     # Integers beyond 2**53 are no floats; if all cells are integers of 64 bits, the column is one of
     # integers.
     there = [cell for cell in cells if not is_missing(cell)]
+    # A date is carried along as it is written. As a number it would count from the first row.
+    if there and not is_number(there[0]) and is_time(there[0]):
+        return "text"
     found = table.readable(index)
     if not there or any(map(_LABEL.fullmatch, there)) or found.problems or found.spread is not None:
         return "text"
