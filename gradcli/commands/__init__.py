@@ -1,7 +1,7 @@
-"""The commands, which `declare` of `declarations` declares; their modules are imported on first use."""
+"""The names of all commands. Each is declared in a module of its own name, imported on first use."""
 
-# In the order in which the help lists them: what it says of each, and what `help` in a session says of those
-# that are words of a session too.
+# In the order of the help: what `gradcli --help` says of each, and what `help` in a session says ("" for a
+# command that a session has not).
 _TOLD: dict[str, tuple[str, str]] = {
     "eval": ("Print the value of EXPR.", "the value"),
     "grad": ("Print the gradient of EXPR with respect to its variables.", "the gradient"),
@@ -36,7 +36,7 @@ _TOLD: dict[str, tuple[str, str]] = {
 }
 COMMANDS = {name: text for name, (text, _) in _TOLD.items()}
 VERBS = {name: text for name, (_, text) in _TOLD.items() if text}
-# The modules of those that have none of their own name.
+# Commands that share a module.
 MODULES = {"jacobian": "matrix", "hessian": "matrix", "jvp": "matrix"}
 # Those of which a line may be so plain that click need not read it (see `argv`).
 SHORT = frozenset("eval grad graph diff simplify taylor jacobian hessian jvp minimize root".split())

@@ -1,6 +1,6 @@
-"""Questions answered: which backend does it, and what the tape's answers are to VALUE and GRADIENT.
+"""Answers a `Question`: chooses the backend, and has the tape's answers to VALUE and GRADIENT.
 
-What the tape found is looked at by `transforms.removable`: where digits are lost, power series may have them.
+Where the tape's rules lose digits, as at 0 in sin(x)/x, `transforms.removable` finds them by power series.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _of_matrices(question: Question) -> Answer:
 
 
 def _data(request: Request) -> list[str]:
-    """The variables that are columns of a file, where others are not: the data."""
+    """The data: the variables that are columns of a file; none where all variables are."""
     from gradcli.language.option_values import file_reference
     from gradcli.tables.column_reading import split
 
@@ -97,7 +97,7 @@ def _data(request: Request) -> list[str]:
 
 
 def _propagate(question: Question, held: list[str]) -> None:
-    """Have the uncertainties of values propagated, which takes gradients; held: the names of --no-grad."""
+    """Let the question propagate uncertainties, by gradients. held: the names of --no-grad."""
     from gradcli.commands.uncertainty import Uncertainties
 
     request = question.request
@@ -110,9 +110,9 @@ def _propagate(question: Question, held: list[str]) -> None:
 
 
 def _table(question: Question, wanted: bool | None) -> RowsTable | None:
-    """The table that the variables are columns of, where it is read by rows.
+    """The table whose columns the variables are, if it is read by rows.
 
-    Raises LanguageError for what cannot be used with that, if the command line asks for it.
+    Raises LanguageError for an option that cannot be used with --by-rows, if that is given.
     """
     table = large_table(question.request, wanted)
     if table is None:

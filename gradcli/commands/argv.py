@@ -7,9 +7,8 @@ R2  a token with a single dash that is not exactly a declared short option is a 
     take no attached value.
 R3  `--…` that is not `--identifier` is a positional, and so is everything after `--`.
 
-`options` has click parse what is sorted. A plain line, `gradcli grad EXPR --x VALUE` or `diff EXPR --wrt x`,
-needs no more than the sorting: no other option, file or table is in it, and nothing has to be explained. It
-runs from here.
+`options` hands the sorted words to click. A plain line, `gradcli grad EXPR --x VALUE` or `diff EXPR --wrt x`,
+runs from here, without click: it has no other option, file or table, so that nothing is left to parse.
 """
 
 from __future__ import annotations
@@ -67,7 +66,8 @@ class Split:
     def take(self, head: str, option: Option, value: str) -> None:
         """Note the value of a declared option."""
         key = option.name
-        # Of settings the last one holds, as everywhere; a file that is not written is missed.
+        # A setting given twice has its last value, as in most programs. A second -o is an error instead: the
+        # first file would not be written, and be missed.
         if "-o" in option.names and not option.many and self.given.get(key, value) != value:
             self.twice = self.twice or (head, self.given[key], value)
         self.given[key] = value
@@ -162,7 +162,7 @@ def run(words: list[str]) -> int | None:
 def plain_request(words: list[str]) -> tuple[Command, Request] | None:
     """The command of a plain line and what it asks for, as click would have it; None of any other line.
 
-    What is an error, and in which words, is said in one place: click reads such a line from its start.
+    A line with an error is none either: click reads it from its start, so that each error has one wording.
     """
     if not words or words[0] not in SHORT or any(name in os.environ for name in _SETTINGS):
         return None
@@ -239,6 +239,6 @@ def _are_variables(
 
 
 def _is_plain(value: str) -> bool:
-    """Whether a value is numbers alone; a minus begins a number, and not standard input's or an option's."""
+    """Whether a value is numbers alone: `-1`, but not `-` (standard input) or `-o`."""
     start = value.strip()[:2]
     return bool(start) and (start[0] != "-" or start[1:].isdigit()) and not {*_SPECIAL} & {*value}

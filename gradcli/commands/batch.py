@@ -236,7 +236,7 @@ def _is_kept(name: str) -> bool:
 
 
 def _spawned(program: Any, line: Line) -> Started:
-    """The same where processes do not fork."""
+    """As `_forked`, on systems without fork: in a new interpreter."""
     files = _files()
     if line.wrong:
         files[1].write(f"gradcli: error: {line.wrong}\n".encode())

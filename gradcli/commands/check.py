@@ -256,7 +256,7 @@ def _variable_lines(
     report: Verdict,
     kinked: Container[tuple[Any, ...]],
 ) -> Iterator[str]:
-    """kinked: the elements, (name, *index), of which more has been said."""
+    """kinked: the elements, (name, *index), that a note on kinks has explained already."""
     for kink in checked.kinks:
         if (name, *kink.index) in kinked:
             continue

@@ -102,7 +102,7 @@ class _Points:
     def suits(self, arrays: Mapping[str, Any], exact: bool = False) -> bool:
         """Whether the formula can be the gradient at a point: it has a value there, of a variable's shape.
 
-        exact: not even a single number does for an array.
+        exact: a gradient of the same number everywhere, written as one number, does not count for an array.
         """
         request = self.request
         names = [n for n in request.wrt or arrays if n in arrays and n not in request.no_grad]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 DEBUG_VARIABLE = "GRADCLI_DEBUG"
 LONGEST_SOURCE = 10_000  # characters that an error in JSON quotes
-# What tells some errors anew, before they are shown: `commands.load` those of a user's file.
+# Each may put an error into other words before it is shown: `commands.load` does so for a user's file.
 retold: list[Callable[[Exception], Exception]] = []
 
 
@@ -70,6 +70,8 @@ def unknown_command(word: str, commands: Iterable[str]) -> LanguageError:
         message = f"no such command {word!r}"
     meant = [_ALSO[word]] if word in _ALSO else suggest(word, [*names, "--version"])
     hint = _NEITHER.get(word) or did_you_mean(meant)
+    if word.endswith(".py") and not os.path.exists(word):
+        return usage(f"cannot read {word}: no such file", kind="file")
     if hint is None and "." in word and os.path.exists(word):
         hint = f"to run a program, write: gradcli run {quoted(word)}"
     return usage(message, hint=hint or f"the commands are {', '.join(names)}; see gradcli --help")
@@ -77,7 +79,7 @@ def unknown_command(word: str, commands: Iterable[str]) -> LanguageError:
 
 @contextmanager
 def reading_table(table: str) -> Iterator[None]:
-    """Where a table is read: what is wrong with it is an error of the command line."""
+    """Inside, an error of the table becomes one of the command line, with the table's name."""
     from gradcli.language.option_values import table_error
     from gradcli.tables import TableError
 

@@ -72,7 +72,7 @@ def find_cut(program: Any, names: dict[str, Any]) -> Cut | None:
 
 
 def _value(program: Any, row: int, names: dict[str, Any]) -> tuple[bool, Any]:
-    """The value of a piece, if it can be had without any effect."""
+    """The value of a piece, if running it again changes nothing."""
     start, end = program.span(row)
     text = program.source[start:end]
     word = _word(program, row)

@@ -194,7 +194,7 @@ def _values(answer: FormulaAnswer) -> dict[str, Any]:
 
 
 def _has_a_value_to_show(where: Point) -> bool:
-    """Whether each variable is given a number, and somebody reads: a program asks for a value by --at."""
+    """Whether each variable is given a number, and output goes to a terminal (a script asks with --at)."""
     numbers = (n in where.given and not v.ndim for n, v in where.arrays.items())
     return bool(where.arrays) and all(numbers) and is_terminal(sys.stdout)
 

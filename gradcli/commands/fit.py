@@ -242,7 +242,7 @@ class Asked:
         self.spreads: dict[str, Any] = {}
 
     def _spread_over_sets(self, start: dict[str, Any], picked: Mapping[str, set[str]]) -> None:
-        """A parameter that an index picks an element of, as b of `b[set]`, has one for each number."""
+        """Give a parameter with a column as index, as b in `b[set]`, an element for each of its numbers."""
         import numpy as np
 
         from gradcli.columns.optimize.data_sets import spread_over
@@ -309,7 +309,7 @@ class Asked:
             self.spreads[of or ""] = sigma.of(read, self.count, partial(self._value_of, of))
 
     def _value_of(self, name: str | None) -> Any:
-        """The values that a share is of: a column's, or the response's."""
+        """The values that `3%` is a percentage of: a column's, or the response's."""
         if name is not None:
             return self.batch[name]
         if self.count:
@@ -486,7 +486,7 @@ def _level(level: float | None) -> str:
 
 
 def _remark(found: Fit) -> str:
-    """How good the fit is, in a few letters."""
+    """How good the fit is, for the legend of a picture."""
     if not found.absolute or found.dof <= 0:
         return ""
     return f"χ²/dof = {found.chi2:.3g}/{found.dof}, p = {found.probability:.2g}"

@@ -1,7 +1,6 @@
-"""A file of formulas, one a line: each is answered by itself, as a sheet of exercises is meant.
+"""A file of formulas, one a line, as a sheet of exercises: each line is answered by itself.
 
-A program is none: there the lines read what other lines assign. Without that the last line would be answered
-alone, and nothing would be heard of the others.
+A file in which a line reads what another assigns is a program instead, whose answer is that of its last line.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ class FormulaQuestion:
         return FormulaAnswer(self, found, made, singular)
 
     def _key(self) -> tuple[Any, ...]:
-        """What tells this question from others; of large arrays their shapes."""
+        """The question as a key to the answers that are kept; a large array counts by its shape alone."""
         how = (self.asked, *self.wanted, *self.assume, self.format, self.cse, self.verify)
         point = [
             (name, array.shape, array.tobytes() if array.size <= SMALL else b"")
@@ -145,7 +145,7 @@ class FormulaQuestion:
                 )
 
     def _fault(self, error: Exception) -> LanguageError:
-        """No text that was found is what the numbers say."""
+        """The error where every text that was found disagrees with the numbers."""
         typed = isinstance(self.request, Request)
         command = f"gradcli{' ' if typed else '.'}{self.exact}"
         unproved = "--no-verify prints" if typed else "verify=False returns"

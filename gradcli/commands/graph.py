@@ -43,7 +43,7 @@ BINARY = ("png", "pdf")
 MANY_NODES = 300  # in a picture; more are drawn by module
 FRAME_FORMATS = ("svg", "png", "pdf")
 PAINTED = ("svg", "png", "pdf", "dot", "tikz")
-# Options that not every format has, and those that have them. All others mean the same everywhere.
+# Options that only some formats have. All others mean the same in every format.
 HAVE = {
     "legend": ("tree",),
     "wide": tuple(form for form in FORMATS if form != "json"),
@@ -57,7 +57,7 @@ REASONS = {
     "legend": "the legend says what the tree's signs mean",
     "wide": "JSON has every number",
 }
-# What becomes of the graph: not what is shown of it, and how.
+# Options that say where the graph comes from or goes to, and not what a picture shows of it.
 _NOT_SHOWN = frozenset(
     "format path frames seed torch norms diagnose time places sort detect_anomaly steps at".split()
 )
@@ -81,8 +81,8 @@ def _torch_arguments(command: Any, ctx: Any, args: list[str]) -> list[str]:
     if found.positionals or found.bindings:
         extra = [*found.positionals, *(f"--{name}" for name, _ in found.bindings)][0]
         raise usage(
-            f"unexpected argument {extra!r}: --torch takes its graph from a program",
-            hint="the program's own arguments follow `--`",
+            f"unexpected argument {extra!r}: it is no option of graph",
+            hint="write -o FILE for a picture; the program's own arguments go after `--`",
         )
     return [*ours, "--", "0"]
 
@@ -173,7 +173,7 @@ def _inputs(ctx: Any, args: list[str]) -> list[str]:
     arguments=_torch_arguments,
 )
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
-    """Show the graph that the backward pass of EXPR walks: a node an operation."""
+    """Show the graph that the backward pass of EXPR walks: one node per operation."""
     shown = {name: value for name, value in vars(options).items() if name not in _NOT_SHOWN}
     seed, path, folder, norms = options.seed, options.path, options.frames, options.norms
     anomalies, sort = options.detect_anomaly, options.sort
@@ -289,26 +289,14 @@ def _torch_graph(
     seed: str | None,
     watched: dict[str, Any],
 ) -> Graph:
-    from gradcli.commands import own_program
-    from gradcli.commands.torch_program import run_torch, split_target
+    from gradcli.commands.torch_program import run_torch
 
     if seed is not None:
         raise usage("--seed is a value of gradcli's language; --torch takes none")
     inputs = ctx.meta["gradcli.inputs"]
-    if not own_program.has_torch() and not inputs["--shape"]:
-        graph, code = own_program.graph_of(
-            *split_target(options.torch),
-            ctx.meta["gradcli.arguments"],
-            options,
-            watched["gradients"],
-        )
-        if graph.error is not None:
-            output.note(graph.error, "warning")
-        ctx.meta["gradcli.code"] = code
-        graph.program = os.path.basename(options.torch)
-        return graph
     ran, wanted = run_torch(
-        *(options.torch, ctx.meta["gradcli.arguments"], inputs["--shape"], inputs["--dtype"]),
+        *(options.torch, ctx.meta["gradcli.arguments"], ctx.call_on_close),
+        *(inputs["--shape"], inputs["--dtype"]),
         **watched,
     )
     if ran.error is not None:

@@ -443,7 +443,7 @@ class Others:
 
 
 def _rules_of(one: System) -> AbstractContextManager[None]:
-    """Where derivatives are computed as a system does: PyTorch states its rules, and loses digits by some."""
+    """Inside, derivatives follow a system's rules. PyTorch's are known; some lose digits that ours keep."""
     if not one.id.startswith("torch"):
         return nullcontext()
     from gradcli.operators.primitives.accurate_slopes import pytorchs

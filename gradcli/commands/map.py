@@ -250,7 +250,7 @@ class RowQuestion:
             raise cannot_require_grad(self.request, name, self.tensors[name])
 
     def _column(self, name: str) -> int | None:
-        """The column that an open variable is; None for a class of the language's that is none."""
+        """The column that a name without a value is; None for a name of the language's own."""
         from gradcli.language.names import is_plain_function, meaning
         from gradcli.tables import TableError
         from gradcli.tables.columns import column, places
@@ -278,7 +278,7 @@ class RowQuestion:
         raise usage(message, hint=hint, source=program.source, span=span, kind="name")
 
     def _say(self, word: str, reading: str) -> None:
-        """Say how a word is read that is a column's name, too."""
+        """Note the meaning of a word that is also the name of a column."""
         if word in self.names:
             output.note(f"{word} is {reading} the column of that name")
 

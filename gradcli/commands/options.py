@@ -105,8 +105,8 @@ class ExpressionCommand(HelpfulCommand):
     def may_stay_open(self, program: Program, name: str) -> bool:
         """Whether the command can do without a value of this variable.
 
-        In a program a name without a value is an error where it is read, as in Python; what an expression
-        only calls is a function that nobody knows.
+        In a program a name without a value is an error where it is read, as in Python. A name that an
+        expression only calls is no variable, but an unknown function.
         """
         from gradcli.language.scope_checks import is_only_called
 
@@ -632,7 +632,7 @@ def _in_pieces(found: Split, allowed: int) -> str | None:
 
 
 def _check_names(program: Program, shown: list[str], bound: set[str], declared: Declared) -> None:
-    """Refuse names that are functions' or constants' elsewhere, before any option is looked at."""
+    """Refuse functions and constants of other languages, as `ln` or `e`, before any option is looked at."""
     missing = [name for name in shown if name not in bound and f"--{name}" not in declared]
     if not missing:
         return

@@ -507,7 +507,7 @@ def _read() -> dict[str, Any]:
 
 
 def write_drawing(drawing: Any, style: Style) -> None:
-    """What knows how to draw itself into a width, or else how to say itself in plain lines."""
+    """Write a drawing: as wide as the terminal, or in plain lines where nobody looks."""
     if style.form == "plain" or not (style.summarise or style.colour):
         write(drawing.plain())
         return
@@ -564,7 +564,7 @@ def write_file(path: str, text: str | bytes) -> None:
 
 
 def unwritable(path: str, error: Exception, *, usage: bool = True) -> Exception:
-    """The error about a file that cannot be written; not of `usage` where it was begun."""
+    """The error about a file that cannot be written. usage: False once writing has begun (exit code 1)."""
     from gradcli.language.located_errors import LanguageError
 
     words = getattr(error, "strerror", None) or error

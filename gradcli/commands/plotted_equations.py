@@ -83,8 +83,8 @@ def equations_of(source: str) -> Equations | None:
 def right_side(source: str, unsaid: Sequence[str], running: Sequence[str]) -> tuple[str, str]:
     """`y == sin(x)` as (`sin(x)`, y): the program whose value a name is, and that name, or "".
 
-    unsaid: the variables without a value or a range; running: those that run. A name that goes across, as x
-    does, is none.
+    unsaid: the variables without a value or a range; running: those with a range, and these. `x` stays a
+    variable: in `x == y**2` it is what goes across, not the name of a value.
     """
     from gradcli.language import parse
     from gradcli.language.equations import sides
@@ -107,7 +107,7 @@ def right_side(source: str, unsaid: Sequence[str], running: Sequence[str]) -> tu
 class ImplicitCurves:
     """The curves of equations of two variables. names: what goes across, and what up.
 
-    said: the ranges that somebody gave; those of the others are looked for, and said.
+    said: the ranges that were given; the others are found, and noted.
     """
 
     def __init__(

@@ -110,9 +110,10 @@ class Evaluation:
 
 
 class Look:
-    """Looks, while a program runs, whether any call lies on a switch: only then is there more to do.
+    """Notes, while a program runs, whether a call lies on a switch, as relu at 0 or floor at 1.
 
-    met: one does. compiled: the calls ran on arrays without numbers, so it is not known.
+    Most runs meet none, and then nothing more need be computed for the notes on kinks. met: one lies there.
+    compiled: the calls ran on arrays without numbers, so it is not known.
     """
 
     __slots__ = ("compiled", "met")
@@ -186,7 +187,7 @@ def machine(ctx: AnyContext, request: Request, *, max_steps: int | None = None) 
 
 
 def apart(request: Request) -> AbstractContextManager[Any]:
-    """Where programs run: an object on standard output is alone there, what they print goes elsewhere."""
+    """Inside, programs run: with --json they print to standard error, since the output is one JSON object."""
     return redirect_stdout(sys.stderr) if request.style.form == "json" else nullcontext()
 
 
@@ -214,7 +215,7 @@ def set_up(ctx: AnyContext, request: Request) -> None:
 
 
 def prepare(ctx: AnyContext, dtype: str, manual_seed: int | None) -> None:
-    """The same before there is a request, for files that are loaded."""
+    """As `set_up`, before there is a request: files are loaded before the expression is read."""
     if ctx.meta.setdefault("gradcli.prepared", False):
         return
     ctx.meta["gradcli.prepared"] = True
@@ -230,7 +231,7 @@ def prepare(ctx: AnyContext, dtype: str, manual_seed: int | None) -> None:
 
 @contextmanager
 def _prepared(dtype: str) -> Iterator[None]:
-    """What holds of the process while a command runs."""
+    """Inside, a command runs: with its default dtype, warnings as notes, and none of NumPy's."""
     import warnings
 
     import numpy as np
@@ -247,7 +248,7 @@ def _prepared(dtype: str) -> Iterator[None]:
         dtypes.as_default(getattr(dtypes, dtype)),
     ):
         warnings.showwarning = _once()
-        # A leak is none in a process that ends.
+        # It warns of a leak of memory, which does no harm in a process that is about to end.
         warnings.filterwarnings("ignore", r"Using backward\(\) with create_graph=True")
         try:
             yield
@@ -256,7 +257,7 @@ def _prepared(dtype: str) -> Iterator[None]:
 
 
 def _once() -> Callable[..., None]:
-    """What shows a warning, and not again: a command may run a program several times."""
+    """Shows each warning once: a command may run its program several times."""
     said: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -94,7 +94,7 @@ def width(stream: Any) -> int:
 def speaks_unicode(stream: Any) -> bool:
     """Whether signs beyond ASCII can be written: as the stream's encoding has it, and the locale.
 
-    Python writes UTF-8 in the C locale too; who asks for that locale by name asks for ASCII.
+    Python writes UTF-8 in the C locale too; but LC_ALL=C is how a user asks for ASCII.
     """
     encoding = (
         (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "").replace("_", "")

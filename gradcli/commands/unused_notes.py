@@ -1,4 +1,4 @@
-"""What is said of statements whose value is thrown away: `x**2` in `diff "x**2; x**3"`."""
+"""The note on statements whose value is not used: `x**2` in `diff "x**2; x**3"`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from gradcli.language.unused_statements import unused
 
 # Commands that answer a file of formulas line by line: see `formula_lists`.
 BY_LINE = frozenset(("diff", "simplify", "eval", "grad", "jacobian", "hessian", "taylor", "check"))
-# Whose last statements are read together: the equations of a system, the curves of a picture.
+# Commands that read several last statements together: the equations of a system, the curves of a picture.
 _READ = {"root": ("any",), "plot": ("eq", "lt", "le", "gt", "ge"), "fit": ("eq",)}
 
 
 def note_unused(program: Program, command: str, from_file: bool) -> None:
     """Say which statements of a command's program have no effect, once for all of them.
 
-    A program of `run` is Python, where nobody says so.
+    Not for `run`, whose program is Python, which has no such note.
     """
     if command == "run":
         return

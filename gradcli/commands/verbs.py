@@ -296,9 +296,9 @@ def grad(
 
 
 def _explained(call: VerbRequest, wanted: bool) -> Callable[[Any, int, bool], None]:
-    """What warns of points without a derivative, once the call has run: of (seed, order, rows).
+    """A function of (seed, order, rows) that warns of points without a derivative, once the call has run.
 
-    It is made before, for the program draws the same random numbers again.
+    It must be made before the call: it runs the program again, from the random numbers of now.
     """
     if not wanted:
         return lambda seed, order, rows: None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from gradcli.engine.core import generated_calls
 from gradcli.engine.core.node import AccumulateGrad, Node
 from gradcli.engine.core.tensor import Tensor
 
@@ -66,6 +67,13 @@ def _in_batches(tensor: Tensor, wanted: Any) -> Any:
     return batch_levels.lift(tensor, wanted)
 
 
+def _mapped(*args: Any) -> Any:
+    from gradcli.engine.core import mapped_calls
+
+    generated_calls.mapped = made = mapped_calls.lines
+    return made(*args)
+
+
 class OfEngine:
     """A method of Tensor for a basic primitive, until the operator table replaces it."""
 
@@ -86,3 +94,4 @@ Node.push_recorded, AccumulateGrad.push_recorded = _push_recorded, _accumulate_r
 Node.__call__ = _call_node  # type: ignore[method-assign]
 Tensor.run_backward, Tensor.regenerate = _run_backward, _regenerate
 Tensor.in_batches = _in_batches
+generated_calls.mapped = _mapped

@@ -37,20 +37,18 @@ def run(
     captured: gradients are collected there, not accumulated. targets: only what leads there runs; None: all.
     """
     state = modes.local.state
-    if create:
-        plain = state is None or state.ordinary or state.silent
-        if plain and (captured is None) is (targets is None):
-            from gradcli.engine.core import recorded_pass
+    plain = not create
+    if state is not None and plain:
+        on_tensors = state.recorder is not None and state.recorder.tensors
+        watched = state.anomaly or state.intercept or state.levels or state.observer
+        plain = not (watched or on_tensors)
+    if plain and plain_pass.run(roots, cotangents, retain, captured, targets):
+        return
+    quiet = state is None or state.ordinary or state.silent or state.mapped
+    if quiet and (captured is None) is (targets is None):
+        from gradcli.engine.core import recorded_pass
 
-            if recorded_pass.run(roots, cotangents, retain, captured, targets):
-                return
-    else:
-        plain = True
-        if state is not None:
-            on_tensors = state.recorder is not None and state.recorder.tensors
-            watched = state.anomaly or state.intercept or state.levels or state.observer
-            plain = not (watched or on_tensors)
-        if plain and plain_pass.run(roots, cotangents, retain, captured, targets):
+        if recorded_pass.run(roots, cotangents, retain, create, captured, targets):
             return
     from gradcli.engine.core import watched_pass
 

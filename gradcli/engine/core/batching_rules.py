@@ -110,13 +110,13 @@ def run(primitive: Declaration, operands: list[Any]) -> Any:
     level = top(operands)
     if level.linear and (kept := _sparse(primitive, operands, level)) is not None:
         return kept
-    made = _apply(primitive, operands, level)
+    made = apply(primitive, operands, level)
     if primitive.returns_one:
         return BatchedArray(made, level)
     return tuple(BatchedArray(m, level) for m in made)
 
 
-def _apply(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
+def apply(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
     """The results as plain arrays, the batch in front."""
     rule = BATCHING_WAYS.get(primitive.batching)
     if rule is None:

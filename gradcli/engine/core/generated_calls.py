@@ -23,6 +23,7 @@ from gradcli.engine.core.promotion import promote, shape_error
 from gradcli.engine.core.switch import watching
 from gradcli.engine.core.tensor import (
     LAZY,
+    Scalar,
     Tensor,
     edge,
     inference_error,
@@ -71,10 +72,11 @@ def call(primitive: Declaration, fallback: Callable[..., Any] | None = None) -> 
     named = ", ".join(f"{n!r}: {v}" for n, v in list(local.items())[at:])
     otherwise = f"return general(({first},), {{{named}}})"
 
-    def make(silent: str) -> Callable[..., Any]:
+    def make(silent: str, kind: str = "") -> Callable[..., Any]:
         body = _operands(primitive, otherwise, silent)
+        space = _later(make, silent or kind)
         return _made(
-            primitive, ", ".join(spec), body, general, primitive.plain, _later(make, silent)
+            primitive, ", ".join(spec), body, general, primitive.plain, space, kind, otherwise
         )
 
     return make(", ".join(local.values()))
@@ -144,18 +146,24 @@ def _straight(
             body.append(f"if {variable}.__class__ is int: {variable} = ({variable},)")
     spec = ", ".join([*(f"{v}=missing" for v in slots), "/", "*more", "**named"])
 
-    def make(silent: str) -> Callable[..., Any]:
+    def make(silent: str, kind: str = "") -> Callable[..., Any]:
         operands = _operands(primitive, otherwise, silent, " or more or named", numbers)
-        globals_ = (space or {}) | _later(make, silent)
-        return _made(primitive, spec, [*first, *operands, *body], unusual, None, globals_)
+        globals_ = (space or {}) | _later(make, silent or kind)
+        lines = [*first, *operands, *body]
+        return _made(primitive, spec, lines, unusual, None, globals_, kind, otherwise)
 
     return make(f"{', '.join(slots)}, *more, **named")
 
 
-def _later(make: Callable[[str], Any], silent: str) -> dict[str, Any]:
-    """What the code calls where gradients are not recorded: the same without the recording."""
+def _later(make: Callable[..., Any], silent: str) -> dict[str, Any]:
+    """What the code calls where nothing is recorded, where it need not look at modes, and in a batch."""
     made = cache(make)
-    return {"silently": lambda *args, **named: made("")(*args, **named)} if silent else {}
+    kinds = {"silently": "", "plainly": "plainly", "mapped": "mapped"} if silent else {}
+
+    def later(kind: str) -> Callable[..., Any]:
+        return lambda *args, **named: made("", kind)(*args, **named)
+
+    return {name: later(kind) for name, kind in kinds.items()}
 
 
 def _local(primitive: Declaration) -> dict[str, str]:
@@ -186,8 +194,10 @@ def _made(
     general: Callable[..., Any],
     plain: str | None,
     space: dict[str, Any],
+    kind: str,
+    otherwise: str,
 ) -> Callable[..., Any]:
-    """The code of a call; space: with `silently`, or it records nothing."""
+    """The code of a call; space: with `silently`, or it records nothing. kind: "mapped": in a batch."""
     count = len(primitive.names)
     again = f"ordered(({''.join(f'{v}, ' for v in _local(primitive).values())}), {count})"
     slowly = [*_promotion(primitive), *_result(primitive, plain)]
@@ -198,7 +208,7 @@ def _made(
     body = [
         *operands,
         *(_quickly(primitive, plain, slowly) if primitive.real and recorded else slowly),
-        *(_hang(primitive) if recorded else _bare(_each(primitive, "out"))),
+        *(hang(primitive) if recorded else bare(_each(primitive, "out"))),
         f"return {', '.join(_each(primitive, 'out'))}",
     ]
     values = {"Node": primitive.node_type, "defaults": primitive.defaults, "general": general}
@@ -208,9 +218,21 @@ def _made(
         "refusal": primitive.unsupported_error,
     }
     values["ordered"], values["primitive"] = primitive.call_in_order, primitive
+    if kind == "mapped":
+        body, more = mapped(primitive, spec, operands, otherwise)
+        values |= more
     made = generated("call", spec, body, values | space | _RUNTIME)
     made.__name__ = made.__qualname__ = primitive.name  # as errors and `repr` tell it
     return made
+
+
+# Attached in core/__init__: the lines of a call in a batch, and what they call (core.mapped_calls).
+mapped: Any = None
+
+
+def is_mappable(primitive: Declaration) -> bool:
+    """Whether calls in a batch have code of their own."""
+    return primitive.returns_one and all(primitive.kinds[i] == "tensor" for i in primitive.tensors)
 
 
 def record(primitive: Declaration) -> Callable[[list[Any], tuple[Any, ...], tuple[Any, ...]], Any]:
@@ -300,6 +322,8 @@ def _operands(
     body = ["if special and (s := local.state) is not None and not s.ordinary:"] if silent else []
     if silent and not primitive.view:
         body.append(f" if s.silent and not within: return silently({silent})")
+    if silent and is_mappable(primitive):
+        body.append(f" if s.mapped: return mapped({silent})")
     body += [f" {unusual}"] if silent else []
     if primitive.tensors != (0, 1) or set(primitive.kinds) & {"optional", "list"} or not numbers:
         body += [f"if {strange}{more}: {unusual}"]
@@ -309,7 +333,7 @@ def _operands(
         body += [f"if {more.removeprefix(' or ')}: {unusual}"] if more else []
         body += [
             f"if {strange}:",
-            *([f" if special and local.state is not None: {unusual}"] if silent else []),
+            *_in_rules(primitive, unusual),
             f" if t1.__class__ in {numbers_} and t0.__class__ is Tensor: t1 = scalar(t1, t0)",
             f" elif t0.__class__ in {numbers_} and t1.__class__ is Tensor: t0 = scalar(t0, t1)",
             f" else: {unusual}",
@@ -332,6 +356,20 @@ def _operands(
     return body
 
 
+def _in_rules(primitive: Declaration, unusual: str) -> list[str]:
+    """In a rule a number beside a tensor selects a primitive of its own."""
+    if primitive.scalar is None:
+        return []
+    usual = "t1.__class__ in numbers and t0.__class__ is Tensor"
+    for i, name in enumerate(primitive.names[2:], 2):
+        usual += f" and (o{i} is missing or o{i} is defaults[{name!r}])"
+    return [
+        " if special and (s := local.state) is not None and s.rules:",
+        f"  if (s.ordinary or s.mapped) and {usual}: return primitive.scalar.call(t0, t1)",
+        f"  {unusual}",
+    ]
+
+
 def _by_kind(primitive: Declaration, i: int, tensor: str, optional: str, many: str = "") -> str:
     """An expression in the operand at a position, which may be left out, or a list."""
     text = {"tensor": tensor, "optional": optional, "list": many}[primitive.kinds[i]]
@@ -349,7 +387,7 @@ def _are_tensors(values: Any, kinds: frozenset[type] = _LISTED) -> bool:
     return found == kinds if kinds is _ONLY else found is not None and found <= kinds
 
 
-def _mixes(primitive: Declaration) -> bool:
+def mixes(primitive: Declaration) -> bool:
     """Whether operands may need a cast: then `same` says that they have one dtype, `t`."""
     return primitive.types == "float" or (
         primitive.types is not None and len(primitive.tensors) == 2
@@ -361,7 +399,7 @@ def _promotion(primitive: Declaration) -> list[str]:
     arrays = [f"a{i}" for i in primitive.tensors]
     if _joins(primitive) and primitive.types:
         return [f"a0 = promote({primitive.types!r}, *t0)"]
-    if _mixes(primitive):
+    if mixes(primitive):
         same = [f"{a}.dtype is t" for a in arrays[1:]]
         if primitive.types == "float":
             same += ["(t is float64 or t.kind in 'fc')"]
@@ -409,7 +447,7 @@ def _result(primitive: Declaration, plain: str | None) -> list[str]:
         ]
     if primitive.wide:
         body += ["if not same and a0.dtype is not a1.dtype: y = y.astype(half)"]
-    body += _laid_out(primitive, "a0.ndim > 1") + _shown(primitive)
+    body += _laid_out(primitive, "a0.ndim > 1") + shown(primitive)
     for out, y in zip(_each(primitive, "out"), _each(primitive, "y"), strict=True):
         body += [f"{out} = new(Tensor)", f"{out}.array = {y}"]
     if primitive.view:
@@ -417,7 +455,7 @@ def _result(primitive: Declaration, plain: str | None) -> list[str]:
     return body
 
 
-def _shown(primitive: Declaration) -> list[str]:
+def shown(primitive: Declaration) -> list[str]:
     """Tell whoever looks for points at which the primitive has a switch, or its rules fail."""
     if not primitive.is_watched:
         return []
@@ -446,7 +484,7 @@ def _quickly(primitive: Declaration, plain: str | None, slowly: list[str]) -> li
         f"if {' and '.join([*(f'{e} is not None' for e in edges), *same])}:",
         f" y = {_kernel(primitive, plain)}",
         " m = e0._meta",
-        *(f" {line}" for line in [*_laid_out(primitive, "m.deep"), *_shown(primitive)]),
+        *(f" {line}" for line in [*_laid_out(primitive, "m.deep"), *shown(primitive)]),
         " out = new(Tensor)",
         " out.array = y",
         "else:",
@@ -459,7 +497,7 @@ def _admit(primitive: Declaration, again: str) -> list[str]:
     if _joins(primitive):
         return [
             "if all([v.node is None for v in t0]):",
-            *(f" {line}" for line in _bare(["out"])),
+            *(f" {line}" for line in bare(["out"])),
             " return out",
             f"if inferred and any(v.inference for v in t0): return {again}",
             f"if y.dtype.kind not in 'fc': return {again}",
@@ -486,33 +524,33 @@ def _admit(primitive: Declaration, again: str) -> list[str]:
     )
     # Of operands of several dtypes, a gradient may come in a third: such a result's Meta is unlike all
     # others, so that the pass looks (see `generated_rules.keeps`).
-    mixes = _mixes(primitive)
+    several = mixes(primitive)
     return [
         *body,
         f"if {nothing}:",
-        *([" link_lazily(out)"] if primitive.view else [f" {line}" for line in _bare(outs)]),
+        *([" link_lazily(out)"] if primitive.view else [f" {line}" for line in bare(outs)]),
         f" return {', '.join(outs)}",
         f"if inferred and ({inferred}): return {again}",
         *([f"if {none_floats}: return {again}"] if look else []),
         *(f"if {e} is LAZY: {e} = t{e[1:]}.accumulates() or edge(t{e[1:]})" for e in edges),
         "m = " + "".join(f"{e}._meta if {e} is not None else " for e in edges) + "NOTHING",
         f"s = {results[0]}.shape",
-        f"if {'not same or ' if mixes else ''}m.shape != s or m.dtype is not {results[0]}.dtype:",
-        f" m = {'(meta if same else Meta)' if mixes else 'meta'}(s, {results[0]}.dtype)",
+        f"if {'not same or ' if several else ''}m.shape != s or m.dtype is not {results[0]}.dtype:",
+        f" m = {'(meta if same else Meta)' if several else 'meta'}(s, {results[0]}.dtype)",
     ]
 
 
-def _bare(outs: list[str]) -> list[str]:
+def bare(outs: list[str]) -> list[str]:
     """Leave results without a node."""
     born = "; ".join(f"{out}.born = tick()" for out in outs)
     return [*(f"{out}.node = None" for out in outs), *([f"if within: {born}"] if outs else [])]
 
 
-def _hang(primitive: Declaration) -> list[str]:
+def hang(primitive: Declaration) -> list[str]:
     """Make the node, and hang the results on it."""
     outs, count = _each(primitive, "out"), primitive.differentiable
     if count == 1:
-        return [*_record(primitive, f"n = {outs[0]}.node = Node()"), *_bare(outs[1:])]
+        return [*_record(primitive, f"n = {outs[0]}.node = Node()"), *bare(outs[1:])]
     results = _each(primitive, "y")
     return [
         *_record(primitive, "n = Node()"),
@@ -521,7 +559,7 @@ def _hang(primitive: Declaration) -> list[str]:
             f"{out}.node = Port(n, {k}, {y}.shape, {y}.dtype) if {y}.dtype.kind in 'fc' else None"
             for k, (out, y) in enumerate(zip(outs[:count], results, strict=False))
         ),
-        *_bare(outs[count:]),
+        *bare(outs[count:]),
     ]
 
 
@@ -649,6 +687,7 @@ _RUNTIME: dict[str, Any] = {
     "float64": np.dtype(np.float64),
     "geometry": geometry,
     "half": np.dtype(np.float16),
+    "Scalar": Scalar,
     "Tensor": Tensor,
     "edge": edge,
     "inference_error": inference_error,

@@ -83,10 +83,11 @@ class State:
         )
         self.ordinary = True  # nothing is unusual, but that a rule may be running
         self.silent = False  # nothing is unusual, but that gradients are not recorded
+        self.mapped = False  # nothing is unusual, but that operands may be batched, or not recorded
 
     def settle(self) -> None:
         """Work out the fields that follow from the others."""
-        plain = not (
+        quiet = not (
             self.inference
             or self.anomaly
             or self.pack
@@ -94,9 +95,9 @@ class State:
             or self.observer
             or self.before_write
             or self.recorder
-            or self.levels
-            or self.batched
         )
+        self.mapped = quiet and bool(self.levels or self.batched)
+        plain = quiet and not self.mapped
         self.ordinary = plain and self.enabled
         self.silent = plain and not self.enabled and not self.rules
 
@@ -149,9 +150,12 @@ _RULES = State()
 _RULES.rules = True
 
 
-def record_rules() -> State | None:
-    """As `change(enabled=True, rules=True)` where nothing else is unusual."""
+def run_rules(enabled: bool, batched: bool) -> State | None:
+    """As `change(enabled=enabled, rules=True, batched=batched)`."""
     before = local.state
+    plain = before is None or before.ordinary or before.silent
+    if not (enabled and plain and not batched):
+        return change(enabled=enabled, rules=True, batched=batched)
     restore(_RULES)
     return before
 

@@ -53,15 +53,18 @@ def _key(e: Edge) -> tuple[int, int]:
     return (id(e.node), e.nr) if type(e) is Port else (id(e), 0)
 
 
-def reach(roots: Sequence[Edge]) -> list[Edge] | None:
-    """The reachable nodes, in the order to run them; None if one is not for the plain pass."""
+def reach(roots: Sequence[Edge], rare: list[Any] | None = None) -> list[Edge] | None:
+    """The reachable nodes, in the order to run them; None if one is not for the plain pass.
+
+    rare: collects those that enter or leave a batch, which a pass on tensors can run; they lose their mark.
+    """
     here = object()
     nodes: list[Any] = []
     append = nodes.append
     for e in roots:
-        if e._mark is RARE:
-            return None
         if e._mark is not here:
+            if e._mark is RARE and not _admitted(e, rare):
+                return None
             e._mark = here
             append(e)
     for node in nodes:  # written out for the first two edges: a loop would cost more
@@ -69,7 +72,7 @@ def reach(roots: Sequence[Edge]) -> list[Edge] | None:
         if e is not None:
             mark = e._mark
             if mark is not here:
-                if mark is RARE:
+                if mark is RARE and not _admitted(e, rare):
                     return None
                 e._mark = here
                 append(e)
@@ -77,7 +80,7 @@ def reach(roots: Sequence[Edge]) -> list[Edge] | None:
         if e is not None:
             mark = e._mark
             if mark is not here:
-                if mark is RARE:
+                if mark is RARE and not _admitted(e, rare):
                     return None
                 e._mark = here
                 append(e)
@@ -85,7 +88,7 @@ def reach(roots: Sequence[Edge]) -> list[Edge] | None:
         if rest:
             for e in rest:
                 if e is not None and e._mark is not here:
-                    if e._mark is RARE:
+                    if e._mark is RARE and not _admitted(e, rare):
                         return None
                     e._mark = here
                     append(e)
@@ -96,6 +99,14 @@ def reach(roots: Sequence[Edge]) -> list[Edge] | None:
         if node.watched():
             return None
     return nodes
+
+
+def _admitted(node: Any, rare: list[Any] | None) -> bool:
+    primitive = node._primitive
+    if rare is None or primitive is None or not primitive.rare or node._hooks is not None:
+        return False
+    rare.append(node)
+    return True
 
 
 def discover(roots: Iterable[Edge]) -> tuple[list[Node], dict[Node, list[Port]]]:

@@ -8,16 +8,18 @@ gradient is added: that is the order in which operations are recorded.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gradcli.engine.core import modes, versions
+from gradcli.engine.core import modes, versions, watched_pass
 from gradcli.engine.core.generated_calls import generated
 from gradcli.engine.core.generated_rules import keeps, same_gradient
 from gradcli.engine.core.gradients import fit, of_inputs
 from gradcli.engine.core.node import FREED, IDLE, freed_error, new
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.core.version_checks import check_versions
+from gradcli.engine.system.array_memory import given_up
 
 if TYPE_CHECKING:
     from gradcli.engine.core.declaration import Declaration
@@ -43,7 +45,7 @@ def push(primitive: Declaration | None) -> Callable[..., Any]:
         values[f"r{k}"] = rule
         some = " or ".join(f"e{i} is not None" for i in targets)
         names = ", ".join(f"d{i}" for i in targets)
-        body += [f"if {some}: {names} = {text}"]
+        body += [f"if {some}:", *_donated(primitive, f"{names} = {text}")]
         texts |= dict.fromkeys(targets, text)
         several |= set(targets) if len(targets) > 1 else set()
     body += ["m = n._meta"]
@@ -72,12 +74,25 @@ def _read(primitive: Declaration) -> list[str]:
             body += [f"if s{k}.__class__ is not Tensor: {shown}"]
         elif primitive.returns_one:
             body += [
-                f"if within or n._more is not None: {shown}",
-                f"else: r = new(Tensor); r.array = s{k}; r.node = n; s{k} = r",
+                f"if n._more is not None: {shown}",
+                "else:",
+                f" r = new(Tensor); r.array = s{k}; r.node = n; s{k} = r",
+                " if within: r.born = tick()",
             ]
         else:
             body += [shown]
     return body
+
+
+def _donated(primitive: Declaration, line: str) -> list[str]:
+    """A rule's call, which may overwrite a large batched gradient where nothing is recorded."""
+    if not primitive.donates:
+        return [f" {line}"]
+    return [
+        " if getrefcount(g) == alone and not local.state.enabled: given_up.array = watched.spent(g)",
+        f" try: {line}",
+        " finally: given_up.array = None",
+    ]
 
 
 def _needed(primitive: Declaration, need: str) -> str:
@@ -113,9 +128,26 @@ def _push_general(n: Any, g: Any, retain: bool) -> None:
         n._saved = None
 
 
+class _Probe:
+    def push_recorded(self, g: Any, retain: bool) -> int:
+        return sys.getrefcount(g)
+
+
+def _alone() -> int:
+    """What `sys.getrefcount` says in a step of a pass of a gradient that nothing else refers to."""
+    g = object()
+    return _Probe().push_recorded(g, False)
+
+
 _RUNTIME: dict[str, Any] = {
     "FREED": FREED,
     "IDLE": IDLE,
+    "alone": _alone(),
+    "getrefcount": sys.getrefcount,
+    "given_up": given_up,
+    "local": modes.local,
+    "watched": watched_pass,
+    "tick": versions.tick,
     "Tensor": Tensor,
     "check_versions": check_versions,
     "fit": fit,

@@ -158,7 +158,7 @@ def _run(roots: Sequence[Edge], cotangents: Sequence[Any], now: Pass) -> None:
     if not now.nodes:
         return
     _running.task, before = now, modes.local.state
-    if any(n._mark is RARE and n._primitive is not None and n._primitive.rare for n in now.nodes):
+    if any(n._primitive is not None and n._primitive.rare for n in now.nodes):
         # primitives of batches run on tensors
         now.create, cotangents = True, [as_tensor(s) for s in cotangents]
         modes.change(batched=True)  # whose levels may be closed by now
@@ -210,7 +210,7 @@ def _run_nodes(
             continue
         results = d = old = None  # drop the previous node's gradients, one of which may be `g`
         if bare and _spends(node, now) and sys.getrefcount(g) == _ALONE:
-            given_up.array = _given_up(g)
+            given_up.array = spent(g)
         try:
             results = _run_node(node, g, now, state)
         finally:
@@ -247,7 +247,7 @@ def _spends(node: Node, now: Pass) -> bool:
     return not now.wants(node)
 
 
-def _given_up(g: Any) -> Any:
+def spent(g: Any) -> Any:
     """The array of a batched gradient, for buffer donation; None if something else may refer to it."""
     batched = getattr(g, "array", None)
     if type(batched) is not BatchedArray or sys.getrefcount(batched) != _ALONE + 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import pytest
 
 import gradcli
 from gradcli.engine.core import recorded_pass
+from gradcli.engine.core.batched_arrays import numbers
 from gradcli.engine.core.node import AccumulateGrad, Node, Port
 from gradcli.engine.core.plain_pass import discover
 from gradcli.engine.core.tensor import Tensor, edge
@@ -70,8 +71,8 @@ def whole(tensor: Tensor) -> list[Any]:
 
 
 def _bits(tensor: Tensor) -> Any:
-    array = np.asarray(tensor.array)
-    return array.dtype.str, array.shape, array.strides, array.tobytes()
+    array = np.asarray(numbers(tensor.array))
+    return array.dtype.str, tensor.array.shape, array.shape, array.strides, array.tobytes()
 
 
 def answer(text: str, wanted: Callable[[int], bool]) -> list[Any]:
@@ -214,7 +215,7 @@ def test_the_recorded_pass_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.filterwarnings("ignore:Using backward")
 def test_programs_leave_the_same(program: Any) -> None:
     found = []
-    for mode in (contextmanager(lambda: iter([None])), watched):
+    for mode in (nullcontext, watched):
         x = (gradcli.arange(6.0).reshape(2, 3) / 7 + 0.1).requires_grad_()
         w = (gradcli.arange(6.0).reshape(3, 2).T * 0.3 - 0.7).detach().requires_grad_()
         with mode():

@@ -116,14 +116,14 @@ def test_a_slope_is_written_over_its_gradient_where_nobody_else_has_it(
 ) -> None:
     make, held, more = KEEPERS[keeper]
     taken: list[bool] = []
-    own = watched_pass._given_up
+    own = watched_pass.spent
 
     def asked(g: Any) -> Any:
         found = own(g)
         taken.append(found is not None)
         return found
 
-    monkeypatch.setattr(watched_pass, "_given_up", asked)
+    monkeypatch.setattr(watched_pass, "spent", asked)
     random = np.random.default_rng(0)
     x, v = random.standard_normal((300, 500)), random.standard_normal(500)
     kept: list[Any] = []
@@ -138,7 +138,7 @@ def test_a_slope_is_written_over_its_gradient_where_nobody_else_has_it(
     for g in kept:
         np.testing.assert_array_equal(g.array.every, np.broadcast_to(v, x.shape))
     assert any(taken) is not held
-    monkeypatch.setattr(watched_pass, "_given_up", own)
+    monkeypatch.setattr(watched_pass, "spent", own)
 
 
 def test_a_slope_that_is_differentiated_again_keeps_its_gradient() -> None:
