@@ -382,7 +382,7 @@ class RowQuestion:
 
     def choose(self, options: Options) -> None:
         """Take in which rows are wanted, and what columns are called."""
-        for text in [one for words in options.called for one in re.split(_RENAMED, words)]:
+        for text in [one for given in options.called for one in re.split(_RENAMED, given)]:
             name, equals, old = (word.strip() for word in text.partition("="))
             if not (name and equals and old):
                 raise usage(f"--as wants NAME=COLUMN, not {text!r}", hint="as in --as delta=S.grad")

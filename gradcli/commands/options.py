@@ -6,7 +6,6 @@ so that errors, `--help` and completion are click's.
 
 from __future__ import annotations
 
-import keyword
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -417,10 +416,15 @@ def _also_mathematics(error: LanguageError, text: str, declared: Mapping[str, An
             error.hint += "; --math reads it as it is"
 
 
+_NO_NAMES = frozenset(
+    "yield class lambda async await global nonlocal raise del from as import pass try with".split()
+)
+
+
 def _also_columns(error: LanguageError, declared: Mapping[str, Any]) -> None:
     """Add to an error about a keyword of Python how a column of that name is read."""
     word = error.source[slice(*error.span)] if error.span is not None else ""
-    if not keyword.iskeyword(word) or f"`{word}`" not in error.message:
+    if word not in _NO_NAMES:
         return
     short = word[:1] if word != "lambda" else "lam"
     take = f"--columns {short}={word}" if "--columns" in declared else f"--{short} @FILE:{word}"
