@@ -49,6 +49,8 @@ ABOUT_VARIABLES = (
     "--x~0:4, --x~'ones(3)', --x~@data.csv, --x~- (standard input). Statements are separated by `;`."
 )
 
+# Commands that read `y = …` otherwise: as an equation, a curve, a column.
+_WITHOUT_VALUE = ("root", "fit", "plot", "map")
 # What other tools call options of ours, where the command has such an option.
 MEANT = {
     "--name": ("--as", "write --as NAME=COLUMN, as in --as result=value"),
@@ -62,6 +64,10 @@ MEANT = {
 }
 # The same where it has none, or what is a command here.
 ELSEWHERE = {
+    **dict.fromkeys(
+        ("--maximize", "--maximise", "--max"),
+        'a maximum is the minimum of the negative: gradcli minimize "-(EXPR)"',
+    ),
     "--latex": "gradcli diff EXPR --format latex writes the derivative, "
     "gradcli simplify EXPR --format latex the expression",
     "--check": "the command `gradcli check EXPR` compares with numerical gradients",
@@ -181,6 +187,8 @@ class ExpressionCommand(HelpfulCommand):
                     return []
         if text and not lenient:
             _check_file(text, found, self.declaration, declared)
+        if text and "against" in found.given and not lenient:
+            _take_left_side(text, found)
         if text and "math" in found.given and not lenient:
             text = _mathematics(text, found, self.declaration)
             against = "--against="  # a formula of the user's as well, in the same variables
@@ -191,6 +199,15 @@ class ExpressionCommand(HelpfulCommand):
                 else o
                 for o in found.options
             ]
+        said = text
+        if text and not lenient:
+            _take_point(text, found, declared)
+            if (
+                self.operand == "EXPR"
+                and self.name not in _WITHOUT_VALUE
+                and "of" not in found.given
+            ):
+                text = _with_value(text)
         reading = None
         try:
             if text and text.strip() and self.declaration.puts_in and not lenient:
@@ -208,7 +225,7 @@ class ExpressionCommand(HelpfulCommand):
         if program is not None and program.rows[-3] > 1 and not lenient and ctx.obj is None:
             from gradcli.commands.unused_notes import note_unused
 
-            whole = program if reading is None else variables(reading.typed)[0]
+            whole = variables(said, lenient=True)[0]
             if whole is not None:
                 note_unused(whole, str(self.name), "file" in found.given)
         if found.missing is not None and not lenient and found.missing[2:] in names:
@@ -235,6 +252,8 @@ class ExpressionCommand(HelpfulCommand):
             return super().read(ctx, [*found.options, *known, "--", *found.positionals])
         if program is not None and "load" not in found.given and ctx.obj is None:
             _check_names(program, shown, bound, declared)
+        if program is not None:
+            _check_bare(found, program, shown, declared)
         _check_spelling(found, {f"--{name}" for name in shown} | set(declared))
         _check_positionals(found, declared, self.declaration)
         if program is None:
@@ -244,7 +263,9 @@ class ExpressionCommand(HelpfulCommand):
         for name, _ in found.bindings:
             if name not in names:
                 known = [*(f"--{n}" for n in shown if n not in bound), *declared]
-                raise _no_variable(shown, known, f"--{name}", self.operand, declared)
+                raise _no_variable(
+                    *(shown, known, f"--{name}", self.operand, declared, program.source)
+                )
         from_file = "file" in found.given and self.operand == "EXPR"
         positionals = [*[""] * from_file, *found.positionals]
         out = super().read(ctx, [*found.options, "--", *positionals])
@@ -324,6 +345,47 @@ def _check_file(text: str, found: Split, command: Command, declared: Declared) -
     else:
         hint = f"a column of a table is a variable's value: --x @{word}:COLUMN"
     raise usage(f"{text} is a file, not an expression", hint=hint, kind="file")
+
+
+def _take_left_side(text: str, found: Split) -> None:
+    """What a left side in --against says, `dy/dx = …`, as options."""
+    from gradcli.commands.left_sides import take_left_side
+    from gradcli.language.scope_checks import assigned_names
+
+    against = next((o for o in found.options if o.startswith("--against=")), None)
+    if against is None or "=" not in against.removeprefix("--against="):
+        return
+    if "math" in found.given:
+        defined = r"(?:^|[;\n])\s*([^\W\d]\w*)\s*(?:\([\w\s,]*\))?\s*=(?!=)"
+        assigned = re.findall(defined, text)
+        names = {*re.findall(r"[^\W\d_]", text)} - {*assigned}
+    else:
+        program = variables(text, lenient=True)[0]
+        if program is None:
+            return  # which is told later, better
+        names, assigned = {*program.free_variables()}, assigned_names(program)
+    place = found.options.index(against)
+    formula = take_left_side(against.removeprefix("--against="), found, names, assigned)
+    found.options[place] = f"--against={formula}"
+
+
+def _with_value(text: str) -> str:
+    """A program that ends in `y = …`, followed by `y`, which is said; others as they are."""
+    from gradcli.language import tree_kinds
+
+    program = variables(text, lenient=True)[0]
+    if program is None or len(program) < 4:
+        return text
+    last = len(program) - 2
+    targets = program.children(last)
+    if tree_kinds.KINDS[program.kinds[last]] != "assign" or len(targets) != 2:
+        return text
+    if tree_kinds.KINDS[program.kinds[targets[0]]] != "target":
+        return text
+    name = program.source[slice(*program.span(targets[0]))]
+    note(f"the value is that of {name}, which is assigned last")
+    end = program.span(last)[1]
+    return f"{text[:end]}{chr(10) if chr(10) in text else '; '}{name}"
 
 
 def _names_of(text: str) -> list[str]:
@@ -532,6 +594,48 @@ def _check_spelling(found: Split, options: set[str]) -> None:
             )
 
 
+def _check_bare(found: Split, program: Program, shown: list[str], declared: Declared) -> None:
+    """Refuse an option that is not declared and has no value: a variable's, or an unknown one."""
+    for name, following in found.bare:
+        written = f"--{name}"
+        if name in shown:
+            raise usage(
+                f"{written} needs a value, but {following} follows it",
+                hint=f"if {following} is meant as the value, write {written}={following}",
+            )
+        bound = found.bound()
+        known = [*(f"--{n}" for n in shown if n not in bound), *declared]
+        raise _no_variable(shown, known, written, "EXPR", declared, program.source)
+
+
+def _take_point(text: str, found: Split, declared: Declared) -> None:
+    """Give the number of `--at 2` to the variable of a text that has one; else refuse it."""
+    program, names = variables(text, lenient=True)
+    if program is None:
+        return  # which is told later, better
+    if found.point is None and "--at" not in declared and "at" not in names:
+        found.point = next((v for n, v in found.bindings if n == "at"), None)
+        found.bindings = [b for b in found.bindings if b[0] != "at"]
+    if found.point is None:
+        return
+    said = re.split(r"[,\s]+", found.given.get("wrt", ""))
+    bound = found.bound()
+    free = [n for n in program.free_variables() if n not in bound]
+    one = [n for n in free if n in said] if len(free) > 1 else free
+    if len(one) == 1:
+        found.bindings.append((one[0], found.point))
+        return
+    names = free or program.free_variables()
+    if not free:
+        known = ", ".join(names) or "none"
+        raise usage(f"--at {found.point}: every variable has a value (variables: {known})")
+    point = ",".join(f"{n}={found.point if not k else '…'}" for k, n in enumerate(free))
+    raise usage(
+        f"--at {found.point}: of which variable? (there are: {', '.join(free)})",
+        hint=f"write --at {point}",
+    )
+
+
 _SHORT = re.compile(r"-[^\W\d]")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.I)
 
@@ -582,10 +686,11 @@ def _check_positionals(found: Split, declared: Declared, declaration: Command) -
         hint = (
             "several files are one table by a pattern in quotes, as in 'data/*.csv', or by a folder"
         )
-    flags = [o for o in found.options if o in declared and declared[o].is_flag]
-    if flags:
-        name = flags[-1].lstrip("-")
-        hint = f"{flags[-1]} takes no value; a variable of that name is set with --let {name}=VALUE"
+    if (flag := found.behind.get(extra)) is not None:
+        name = flag.lstrip("-")
+        hint = f"{flag} takes no value: leave {extra} out"
+        if name in variables(found.positionals[0], lenient=True)[1]:
+            hint = f"{flag} is an option here; the variable is set with --let {name}={extra}"
     raise usage(f"unexpected argument {extra!r}", hint=hint)
 
 
@@ -653,6 +758,7 @@ def _no_variable(
     written: str,
     operand: str,
     declared: Declared = MappingProxyType({}),
+    source: str = "",
 ) -> Exception:
     from gradcli.language.located_errors import did_you_mean, suggest
 
@@ -665,7 +771,9 @@ def _no_variable(
         meant = ""
     return usage(
         f"{written} {what} of the {of} (variables: {variables})",
-        hint=meant or ELSEWHERE.get(written) or did_you_mean(suggest(written, known)),
+        hint=meant
+        or ELSEWHERE.get(written, "").replace("-(EXPR)", f"-({source or 'EXPR'})")
+        or did_you_mean(suggest(written, known)),
         kind="name",
     )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from gradcli.language import names
 from gradcli.language.foreign_names import (
@@ -66,6 +66,15 @@ _NOT_READ = {
 DEFINITION = r"\s*([^\W\d]\w*(?:_\\\w+|_\{\w+\})?)\s*\(([\w\s,]+)\)\s*=(?!=)\s*([^;\n]+)"
 
 
+def _is_quotient(name: str, sign: str, below: str) -> bool:
+    """Whether `dy`, `/` and `dx` follow each other."""
+    return (
+        sign == "/"
+        and re.fullmatch(r"d[^\W\d_]", name) is not None
+        and re.fullmatch(r"d[^\W\d_]", below) is not None
+    )
+
+
 # Recursive descent, a method for each level, the weakest first: `values` (a, b), `choice` (a if c else
 # b), `logical` (and, or), `relation`, `sum`, `product`, `signed`, `power`, `postfix` (x!, x', x[i]) and
 # `primary`. Each reads what binds stronger and then looks whether its own sign follows. Mathematics has
@@ -76,7 +85,7 @@ class Parser:
 
     loose: as for --math, where any names may be factors. own: names that the text assigns, or that have a
     value; bound: those that have one, and whether it can be called. vectors: the names of vectors where
-    the text is of matrices, else None.
+    the text is of matrices, else None. functions: the names that it defines by f(x) = ….
     """
 
     def __init__(
@@ -89,7 +98,9 @@ class Parser:
         *,
         equation: bool = False,
         loose: bool = True,
+        functions: Container[str] = (),
     ) -> None:
+        self.functions = functions
         self.source, self.tokens, self.bound, self.own = source, found, bound, own
         self.vectors, self.equation, self.loose = vectors, equation, loose
         self.remarks: list[str] = []
@@ -809,7 +820,7 @@ class Parser:
         if name not in self.own and name in CONSTANTS:
             return Node("raw", token, CONSTANTS[name])
         primes = 0
-        while self.next.text == "'" and is_derivative(self.tokens, self.at):
+        while self.next.text == "'" and is_derivative(self.tokens, self.at, self.functions):
             self.take()
             primes += 1
         if primes:
@@ -828,6 +839,12 @@ class Parser:
             return self.attribute(Node("name", token, variable), token._replace(text=attribute))
         if name and self.next.text == "(" and not self.next.blank and self.is_called(name, token):
             return self.called_on(Node("name", token, name, base="called"))
+        if self.loose and _is_quotient(name, self.next.text, self.peek(1).text):
+            from gradcli.language import math_notations
+
+            if (found := math_notations.of_differentials(self, name, token)) is not None:
+                return found
+            return node
         if self.loose and name:
             self.look_twice(name, token)
         return node
@@ -960,10 +977,6 @@ class Parser:
 
     def look_twice(self, name: str, token: Token) -> None:
         """Say what several letters are; ask for `sinx`, `Wx` and `cumsum x`; refuse the dy of `dy/dx`."""
-        if name[0] == "d" and self.next.text == "/" and re.fullmatch(r"d\w", self.peek(1).text):
-            from gradcli.language import math_notations
-
-            raise math_notations.no_function(self, name[1:] or "y", token)
         if name in self.own or not (name.isascii() and name.isalpha()):
             return
         # `sinx` is a valid name, and hardly ever meant as one. Guessing would be wrong for somebody, so

@@ -42,6 +42,7 @@ _PRODUCTS = {
 }  # fmt: skip
 _CHAINED = ("", "*", "·", "/")  # products that are read from the left to the right
 _NUMBER = r"-?[\d.]+(?:e[+-]?\d+)?"
+_OF_NUMBERS = r"\bpi\b|(?<=\d)[eE](?=[-+\d])"  # letters that a number may have
 
 
 # How a text follows from shapes, on an example. In `x^T A x` the transpose says that x is a vector and A
@@ -760,7 +761,14 @@ class Writer:
         )
 
     def prime(self, node: Node) -> Value:
-        count, listed = int(node.base), ", ".join(self.plain(part).text for part in node.parts)
+        listed = ", ".join(self.plain(part).text for part in node.parts)
+        if len(node.parts) == 1 and not re.search(r"[^\W\d]", re.sub(_OF_NUMBERS, "", listed)):
+            # f'(2): func.grad differentiates by tensors
+            whole = re.fullmatch(r"-?\d+", listed)
+            real = whole or re.search(r"[./]|pi", listed)
+            listed = f"tensor({listed}.)" if whole else f"tensor({listed})"
+            listed = listed if real else f"{listed}.double()"
+        count = int(node.base)
         return Value("func.grad(" * count + node.text + ")" * count + f"({listed})")
 
     def attribute(self, node: Node) -> Value:

@@ -18,6 +18,8 @@ _SET_UP = frozenset(
 def unused(program: Program, used: tuple[str, ...] = ()) -> list[tuple[int, int]]:
     """The spans of the statements at the top that are expressions without an effect, but for the last.
 
+    Where the last one is an assignment, whose name is the value, those to other names that nothing reads too.
+
     used: the kinds of expressions of which the last ones, without a statement between them, are read, as the
     equations of a system are; "any" for all kinds.
     """
@@ -26,11 +28,23 @@ def unused(program: Program, used: tuple[str, ...] = ()) -> list[tuple[int, int]
     while value >= 0 and used and _is_used(program, statements[value], used):
         value -= 1
     last = statements[min(value, len(statements) - 2) + 1 :] if used else statements[-1:]
+    ends = program.kinds[statements[-1]] == _K["assign"]
     return [
         program.span(row)
         for row in statements
-        if row not in last and program.kinds[row] == _K["expression"] and _is_pure(program, row)
+        if row not in last and _is_pure(program, row)
+        if program.kinds[row] == _K["expression"] or (ends and _is_unread(program, row))
     ]
+
+
+def _is_unread(program: Program, row: int) -> bool:
+    """Whether a statement gives a value to one name that nothing reads."""
+    if program.kinds[row] != _K["assign"]:
+        return False
+    target, *_ = program.children(row)
+    if program.kinds[target] != _K["target"]:
+        return False
+    return not program.uses.get(_word(program, target), (0,))[0]
 
 
 def _is_used(program: Program, row: int, used: tuple[str, ...]) -> bool:

@@ -724,10 +724,13 @@ def test_a_constant_has_the_derivative_0(argv: list[str], shown: str) -> None:
 @pytest.mark.parametrize(
     "argv, lines",
     [
-        (["x**3", "--at", "x=2"], ["3*x**2 = 12"]),
-        (["x**3", "--x", "2", "--at"], ["3*x**2 = 12"]),
-        (["--at", "x**3", "--x", "2"], ["3*x**2 = 12"]),
-        (["x**3*y", "--at", "x=2,y=3"], ["x.grad = 3*x**2*y = 36", "y.grad = x**3 = 8"]),
+        (["x**3", "--at", "x=2"], ["3*x**2 = 12 at x = 2"]),
+        (["x**3", "--x", "2", "--at"], ["3*x**2 = 12 at x = 2"]),
+        (["--at", "x**3", "--x", "2"], ["3*x**2 = 12 at x = 2"]),
+        (
+            ["x**3*y", "--at", "x=2,y=3"],
+            [f"{line} at x = 2, y = 3" for line in ("x.grad = 3*x**2*y = 36", "y.grad = x**3 = 8")],
+        ),
         (["sum(x**3)", "--at=x=1,2,3"], ["3*x**2 = [3, 12, 27]"]),
     ],
 )
