@@ -108,7 +108,21 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         elif found.kind != "no minimum":
             words = f"this is not a minimum ({found.kind.removeprefix('no minimum: ')})"
         hint = "start elsewhere; if there is no minimum, set --bounds; or try another --method"
+        if found.kind == "no minimum":
+            hint += f"; {_other_extrema(request, space)}"
         raise LanguageError(words, kind="value", usage=False, hint=hint)
+
+
+def _other_extrema(request: Request, space: Space) -> str:
+    """How maxima are found, and all extrema of one number."""
+    source = request.source
+    said = f'for a maximum: gradcli minimize "-({source})"'
+    names = request.program.free_variables()
+    if space.size > 1 or len(names) > 1 or ";" in source or "\n" in source:
+        return said
+    (name,) = names
+    slope = f'gradcli root "d/d{name} ({source}) = 0" --math --{name} -10:10 --all'
+    return f"{said}; all extrema: {slope}"
 
 
 def inputs_of(request: Request, options: Options) -> MovedUncertainties | None:

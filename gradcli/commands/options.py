@@ -465,10 +465,10 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
 
 
 def _also_mathematics(error: LanguageError, text: str, declared: Mapping[str, Any]) -> None:
-    """Add to an error about `^` that --math reads it, where that is so."""
+    """Add to an error about `x^2` or `2x` that --math reads it, where that is so."""
     if "--math" not in declared or error.span is None or error.hint is None:
         return
-    if error.source[slice(*error.span)] != "^":
+    if error.kind != "syntax" or not error.hint.startswith("here it is written"):
         return
     from gradcli.language.mathematics import read_mathematics
     from gradcli.language.parser import parses

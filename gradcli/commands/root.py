@@ -107,7 +107,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         plateaus = every.plateaus
         residual = max((abs(float(system.value(x)[0])) for x in roots), default=0.0)
         converged = True
-        output.note(f"of roots closer than {every.width:.1g} some may be missing")
+        output.note(f"roots closer together than {every.width:.1g} may be missing")
         for low, high in plateaus:
             output.note(
                 f"from {low:.15g} to {high:.15g} the sides are equal all along: both ends are printed"
@@ -138,7 +138,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     if not converged or not roots:
         hint = "draw it with --plot, or start elsewhere"
         raise LanguageError(
-            f"no root was found: {_last(request, points, residual)}",
+            f"no root was found{_last(request, points, residual)}",
             kind="value",
             usage=False,
             hint=hint,
@@ -150,12 +150,12 @@ def _last(request: Request, points: list[dict[str, Any]], residual: float) -> st
     from gradcli.language.equations import all_sides
 
     if not points:
-        return "in this interval"
+        return " in this interval"
     words = all_sides(request.program)[1]
     what = "the sides differ by" if any(words) else "the value is" if len(words) == 1 else "it is"
     at = ", ".join(f"{n} = {float(a):.6g}" for n, a in points[0].items() if not a.shape)
     whole = at and all(not a.shape for a in points[0].values()) and len(points[0]) <= _SHOWN
-    return f"{what} {residual:.3g} at {at if whole else 'the last point'}"
+    return f": {what} {residual:.3g} at {at if whole else 'the last point'}"
 
 
 def _refuse_options_of_tables(ctx: AnyContext, request: Request, options: Options) -> None:

@@ -165,6 +165,7 @@ def _cuts(text: str) -> list[tuple[int, str]]:
         elif token in (")", "]"):
             depth -= 1
         elif depth == 0 and token in (";", ":", "lambda"):
+            # The `:` of a lambda looks like that of a range; so such a value is not cut.
             if token == "lambda":
                 return []
             found.append((match.end() - 1, token))
@@ -301,6 +302,8 @@ def _range(text: str, parts: list[Span], dtype: Any) -> Tensor:
     if count > MAX_RANGE:
         words = f"this range has {spelt(int(count))} values (at most {MAX_RANGE})"
         raise _error(words, text, (0, len(text)), "take a larger step")
+    # NumPy's arange takes the difference of its first two numbers for the step, and multiplies its error;
+    # here 10:11:0.1 has the step 0.1 throughout.
     return tensor_of(numbers[0] + step * np.arange(int(count)), dtype)
 
 
