@@ -256,7 +256,8 @@ def _lines(request: Request, answer: FormulaAnswer) -> Iterator[str]:
         if name in values:
             text += f" = {output.to_text(values[name], style)}{_place(request, answer.where)}"
         if answer.made.form == "latex":
-            yield visible(f"{_left(name, found)} = {text}")
+            alone = [len(a.shape) for a in answer.where.arrays.values()] == [0]
+            yield visible(f"{_left(name, found, alone and not found.shape)} = {text}")
         else:
             yield output.labelled(f"{name}.{word}" if many else None, text, style)
 
@@ -330,15 +331,15 @@ def _as_one_matrix(request: Request, question: FormulaQuestion, options: Options
     return rf"\frac{{\partial f}}{{\partial {by}}} = \begin{{pmatrix}}{matrix}\end{{pmatrix}}"
 
 
-def _left(label: str, found: Derivatives) -> str:
-    """What a derivative is called in LaTeX."""
+def _left(label: str, found: Derivatives, alone: bool) -> str:
+    """What a derivative is called in LaTeX. alone: whether it is that of a number by the one number."""
     from gradcli.formulas.print.latex import derivative_of
 
     if left := getattr(found, "left", None):  # formulas have names of their own
         return str(left[label])
     words = label.split(".")
     order = 2 if found.kind == "Hessian" else len(found.lower) + 1
-    return derivative_of(words * order if len(words) == 1 else words)
+    return derivative_of(words * order if len(words) == 1 else words, alone=alone)
 
 
 def _by_variables(answer: FormulaAnswer) -> dict[str, Any]:

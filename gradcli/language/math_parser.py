@@ -294,13 +294,15 @@ class Parser:
     def product(self) -> Node:
         """Factors, with or without a sign between them."""
         value, quotient = self.signed(), False
+        last = value  # the factor before
         while True:
             token = self.next
+            self.look_at_exponent(last, token)
             if token.text == "%" and value.kind == "number":
                 value = self.percent(value)
             elif token.text in _PRODUCTS and token.kind == "sign":
                 self.take()
-                factor = self.signed()
+                last = factor = self.signed()
                 # The dx of an integral is no factor: it says by what is integrated.
                 if factor.base == "differential" and token.text in ("*", "·"):
                     continue
@@ -314,12 +316,32 @@ class Parser:
                     self.check_product(self.tokens[self.at - 1], token)
                 if quotient:
                     self.remarks.append("a/b c is read as (a/b)*c; write a/(b*c) for the other")
-                factor = self.power()
+                last = factor = self.power()
                 if factor.base == "differential":
                     continue
                 value = Node("product", token, "", (value, factor))
             else:
                 return value
+
+    def look_at_exponent(self, factor: Node, following: Token) -> None:
+        """Say what stands raised in `e^2x` and in `x^1/3`: the number alone."""
+        before = self.tokens[self.at - 1]
+        if factor.kind != "power" or before.kind != "number" or following.blank:
+            return
+        base, exponent = factor.parts[0], before.text
+        if following.kind in ("name", "command") and self.begins_operand():
+            if base.kind == "number" or base.text == "e":
+                typed = f"{base.text}^{exponent}{following.text}"
+                meant = f"{base.text}^({exponent}{following.text})"
+                self.remarks.append(
+                    f"{typed} is read as {base.text}^{exponent}*{following.text}; write {meant} for the other"
+                )
+        elif following.text == "/" and exponent == "1" and self.peek(1).kind == "number":
+            below = self.peek(1).text
+            name = base.text or "x"
+            self.remarks.append(
+                f"{name}^1/{below} is read as ({name}^1)/{below}; write {name}^(1/{below}) for the root"
+            )
 
     def check_product(self, before: Token, after: Token) -> None:
         """Refuse neighbours that are no product: `2 3`, `2½`, `0x`; but for --math, `print x`."""

@@ -458,7 +458,9 @@ class Writer:
         if self.vectors is None and left.rank == right.rank == 1 and not (left.row or right.row):
             one, two = left.at(SIGN), right.at(SIGN)
             if sign != "*":
-                self.say(f"{one}*{two} is of each element; the scalar product is {one} · {two}")
+                self.say(
+                    f"{one}*{two} is taken element by element; the scalar product is {one} · {two}"
+                )
             return self.of_elements(left, "*", right)
         raise self.error(
             f"a {left.shape} times a {right.shape} is not a product", token,
@@ -619,7 +621,7 @@ class Writer:
         if inner.rank == 1 and (self.is_arrow(node.only) or node.only.token.font):
             return Value(f"linalg.norm({plain})")
         if self.vectors is None or inner.rank == 1:
-            self.say(f"|{plain}| is of each element; the length is ‖{plain}‖")
+            self.say(f"|{plain}| is taken element by element; the length is ‖{plain}‖")
         return inner.like(f"abs({inner.text})", ATOM)
 
     def norm(self, node: Node) -> Value:

@@ -68,6 +68,8 @@ def _is_pure(program: Program, statement: int) -> bool:
             if program.kinds[callee] not in _NAMED:
                 return False
             word = _word(program, callee)
+            # A function that the table does not have is the program's own, or loaded, and may do
+            # anything: print, or write into a list.
             own = program.kinds[callee] == _K["name"] and not names.is_function(word)
             if own or word.endswith("_") or word in _SET_UP or not names.is_function(word):
                 return False

@@ -541,7 +541,7 @@ def test_latex_has_a_left_hand_side() -> None:
         r"\left[{x}_{j} {I}_{ik}\right]_{ijk} + \left[{x}_{k} {I}_{ij}\right]_{ijk}"
     )
     assert lines("diff", "sin(x)", "--format", "latex", "--order", "3") == [
-        r"\frac{\partial^{3} f}{\partial x^{3}} = -\cos\left(x\right)"
+        r"\frac{\mathrm{d}^{3}f}{\mathrm{d}x^{3}} = -\cos\left(x\right)"
     ]
 
 

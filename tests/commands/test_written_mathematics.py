@@ -120,7 +120,7 @@ FILES = {
     [
         ("diff -f sheet", 0, "# x**2|2*x|# sin(x)|cos(x)|# x*y|x.grad = y|y.grad = x"),
         ("diff -f sheet --bare", 0, "2*x|cos(x)|y|x"),
-        ("diff -f sheet --wrt x --format latex", 0, r"\frac{\partial f}{\partial x} = 2 x|"),
+        ("diff -f sheet --wrt x --format latex", 0, r"\frac{\mathrm{d}f}{\mathrm{d}x} = 2 x|"),
         ("diff -f math --math", 0, "# x^2 + 1|2*x|# x^3 ln x|x**2*(3*log(x) + 1)|# f(t) = t^2|2*t"),
         (
             "grad -f sheet --x 2 --y 3",
@@ -321,4 +321,29 @@ def test_what_is_assigned_last_is_the_value(command: str) -> None:
     ],
 )
 def test_derivatives_as_they_are_written(line: str, words: str) -> None:
+    assert words in said(line)
+
+
+@sweep(
+    ("line", "words"),
+    [
+        ("diff e^2x --math", "e^2x is read as e^2*x; write e^(2x) for the other"),
+        ("diff x^1/3 --math", "x^1/3 is read as (x^1)/3; write x^(1/3) for the root"),
+        ("diff 2x", "here it is written 2*x; --math reads it as it is"),
+        ("diff x**2 --format latex", r"\frac{\mathrm{d}f}{\mathrm{d}x} = 2 x"),
+        ("diff x**2 --order 2 --format latex", r"\frac{\mathrm{d}^{2}f}{\mathrm{d}x^{2}} = 2"),
+        ("diff x*y --wrt x --format latex", r"\frac{\partial f}{\partial x} = y"),
+        (
+            "diff 'x**2+y**2==1' --of y --wrt x --format latex",
+            r"\frac{\mathrm{d}y}{\mathrm{d}x} = ",
+        ),
+        ("plot 'x**3 - 3*x + 1' --at 2 --x 0:1", "tangent at 2: slope 9, y = 9*x - 15"),
+        ("plot 'x**2' --at 0 --x=-1:1", "tangent at 0: slope 0, y = 0"),
+        ("plot 'x**3 - 3*x + 1' --at 2 --x 0:1 --json", '"d/dx x**3 - 3*x + 1"'),
+        ("minimize x**3-3*x --x=-2", 'gradcli root "d/dx (x**3-3*x) = 0" --math --x -10:10 --all'),
+        ("root 'd/dx (x**3-3*x) = 0' --math --x=-10:10 --all", "x = -1\nx = 1"),
+        ("root 'x**2 + 1' --x=-1:1 --all", "no root was found in this interval"),
+    ],
+)
+def test_what_a_reader_is_told(line: str, words: str) -> None:
     assert words in said(line)

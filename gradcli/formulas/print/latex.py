@@ -596,12 +596,17 @@ _SHAPES: Mapping[str, Callable[[LatexPrinter, list[Piece], Expression], Piece]] 
 }
 
 
-def derivative_of(words: Sequence[str], of: str = "f") -> str:
-    r"""The left side of an equation for a derivative: `\frac{\partial f}{\partial x}`."""
+def derivative_of(words: Sequence[str], of: str = "f", alone: bool = False) -> str:
+    r"""The left side of an equation for a derivative: `\frac{\partial f}{\partial x}`.
+
+    alone: whether it is a function of one number, and has an upright d.
+    """
+    d = r"\mathrm{d}" if alone else r"\partial "
     order = f"^{{{len(words)}}}" if len(words) > 1 else ""
     powers = [(w, f"^{{{words.count(w)}}}" * (words.count(w) > 1)) for w in dict.fromkeys(words)]
-    below = r"\, ".join(rf"\partial {symbol(w)}{power}" for w, power in powers)
-    return rf"\frac{{\partial{order} {of}}}{{{below}}}"
+    below = r"\, ".join(f"{d}{symbol(w)}{power}" for w, power in powers)
+    above = f"{d.strip()}{order}{'' if alone else ' '}{of}"
+    return rf"\frac{{{above}}}{{{below}}}"
 
 
 __all__ = ["LatexPrinter", "derivative_of", "symbol"]
