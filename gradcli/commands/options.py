@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 Declared = Mapping[str, Option]
 _CONSTANTS = frozenset(("pi", "inf", "nan"))
+_LN = re.compile(r"(?<![A-Za-z])ln(?![A-Za-z])")
 _DASHED = re.compile(r"--[^\W\d][\w-]*(=.*)?", re.S)
 
 ABOUT_VARIABLES = (
@@ -173,7 +174,7 @@ class ExpressionCommand(HelpfulCommand):
                 hint=f"leave out one of them; for both, run the command once with {head} {first} "
                 f"and once with {head} {second}",
             )
-        text = _source(found, lenient, self.declaration)
+        text = typed = _source(found, lenient, self.declaration)
         if text and not lenient and "\n" in text.strip() and ctx.obj is None:
             from gradcli.commands.unused_notes import BY_LINE
 
@@ -268,6 +269,7 @@ class ExpressionCommand(HelpfulCommand):
         positionals = [*[""] * from_file, *found.positionals]
         out = super().read(ctx, [*found.options, "--", *positionals])
         ctx.params["request"] = _request(self, ctx, found, program, names, shown)
+        ctx.params["request"].ln = "math" in found.given and _LN.search(typed or "") is not None
         _note_options(found, ctx.params["request"].open_variables, declared)
         if reading is not None:
             _take_reading(ctx.params["request"], reading)
@@ -426,7 +428,9 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
             stream.close()
     bound |= dict.fromkeys(columns, False)
     equation = "of" in found.given or command.name == "fit"
-    numbers = columns | (set(bound) if command.name == "plot" else set())
+    # `--x -3:3` is an interval there, and x a number of it.
+    runs = command.name == "plot" or (command.name == "root" and "all" in found.given)
+    numbers = columns | (set(bound) if runs else set())
     known = KnownShapes(found.bindings, found.options, numbers)
     named = {*_named(found), *known.shapes, *own}
     wrt = {o.removeprefix("--wrt=") for o in found.options if o.startswith("--wrt=")}

@@ -332,6 +332,9 @@ def test_derivatives_as_they_are_written(line: str, words: str) -> None:
         ("diff 2x", "here it is written 2*x; --math reads it as it is"),
         ("diff x**2 --format latex", r"\frac{\mathrm{d}f}{\mathrm{d}x} = 2 x"),
         ("diff x**2 --order 2 --format latex", r"\frac{\mathrm{d}^{2}f}{\mathrm{d}x^{2}} = 2"),
+        ("diff 'x^3 ln x' --math --format latex", r"3 \ln\left(x\right) + 1"),
+        ("diff 'x^3 log x' --math --format latex", r"3 \log\left(x\right) + 1"),
+        ("simplify 'ln(x)^2' --math --format latex", r"\ln"),
         ("diff x*y --wrt x --format latex", r"\frac{\partial f}{\partial x} = y"),
         (
             "diff 'x**2+y**2==1' --of y --wrt x --format latex",
