@@ -107,6 +107,12 @@ class ExpressionCommand(HelpfulCommand):
         """The declared parameters, then the variables' options once they are known."""
         return [*super().get_params(ctx), *ctx.meta.get("gradcli.variables", ())]
 
+    def _wants_value(self, found: Split) -> bool:
+        """Whether the command has no use for `y = …` but the value of y."""
+        return (
+            self.operand == "EXPR" and self.name not in _WITHOUT_VALUE and "of" not in found.given
+        )
+
     def may_stay_open(self, program: Program, name: str) -> bool:
         """Whether the command can do without a value of this variable.
 
@@ -201,12 +207,9 @@ class ExpressionCommand(HelpfulCommand):
             ]
         said = text
         if text and not lenient:
-            _take_point(text, found, declared)
-            if (
-                self.operand == "EXPR"
-                and self.name not in _WITHOUT_VALUE
-                and "of" not in found.given
-            ):
+            if found.point is not None or any(name == "at" for name, _ in found.bindings):
+                _take_point(text, found, declared)
+            if "=" in text and self._wants_value(found):
                 text = _with_value(text)
         reading = None
         try:
