@@ -202,7 +202,10 @@ def _answer(question: Question, space: Space, found: Minimum) -> Answer:
             made["trace"] = [{"value": v, "gradient_norm": g} for _, v, g in found.path]
         return made
 
-    return Answer(question.request, [*results, *ends.items()], keys)
+    lines = [*results, *ends.items()]
+    if not question.request.style.names:  # a bare answer is the point alone
+        lines = list(point.items())
+    return Answer(question.request, lines, keys)
 
 
 def _picture(label: str, space: Space, objective: Compiled, found: Minimum) -> Curves | Contours:

@@ -81,6 +81,7 @@ class Reader:
         self.references = [split(reference) for reference in references]
         self._contents: dict[str, Any] = {}
         self._tables: dict[tuple[str, bool], Table] = {}
+        self._left: set[str] = set()  # files of which it was said that rows are left out
         self._ahead: dict[str, Any] = {}  # values that were read for their uncertainties
 
     def value(self, reference: str) -> Any:
@@ -116,8 +117,15 @@ class Reader:
             others = [w for p, w in self.references if p == pattern and w is not None]
             found = [self._selected(tables, other)[0] for other in others]
             also = [[i for one in found for i in one[k]] for k in range(len(tables))]
-        cells = chosen(tables, columns, self.missing, also)
+        cells = chosen(tables, columns, self.missing, also, self._left_out(pattern))
         return side_by_side(cells) if is_matrix else cells[0]
+
+    def _left_out(self, name: str) -> Tell | None:
+        """What takes the remark that rows of a file are left out, once."""
+        if self.tell is None or name in self._left:
+            return None
+        self._left.add(name)
+        return self.tell
 
     def _selected(self, tables: Sequence[Table], wanted: str) -> tuple[list[list[int]], bool]:
         """The columns of each table that a text means, which have the same names in all of them."""
@@ -142,7 +150,8 @@ class Reader:
         self, tables: Sequence[Table], names: Sequence[str], wanted: Sequence[int]
     ) -> dict[str, Array]:
         """Columns of tables that follow each other, by name."""
-        cells = chosen(tables, [list(wanted)] * len(tables), self.missing)
+        tell = self._left_out(tables[0].name)
+        cells = chosen(tables, [list(wanted)] * len(tables), self.missing, tell=tell)
         found = zip(wanted, cells, strict=True)
         return {names[i]: without_spread(one, names[i]) for i, one in found}
 
@@ -204,7 +213,7 @@ class Reader:
             self.tell(
                 f"{tables[0].name}: {word} {is_it} of a data frame, and left out; `:NAME` reads a column"
             )
-        cells = chosen(tables, columns, self.missing)
+        cells = chosen(tables, columns, self.missing, tell=self._left_out(tables[0].name))
         found = cells[0] if len(cells) == 1 else side_by_side(cells)
         return found if len(found.numbers) != 1 else found.taken(0)
 
