@@ -19,7 +19,8 @@ _SET_UP = frozenset(
 def unused(program: Program, used: tuple[str, ...] = ()) -> list[tuple[int, int]]:
     """The spans of the statements at the top that are expressions without an effect, but for the last.
 
-    Where the last one is an assignment, whose name is the value, those to other names that nothing reads too.
+    So are definitions of functions that nothing calls, and, where the last statement is an assignment, whose
+    name is the value, assignments to other names that nothing reads.
 
     used: the kinds of expressions of which the last ones, without a statement between them, are read, as the
     equations of a system are; "any" for all kinds.
@@ -34,16 +35,19 @@ def unused(program: Program, used: tuple[str, ...] = ()) -> list[tuple[int, int]
         program.span(row)
         for row in statements
         if row not in last and is_pure(program, row)
-        if program.kinds[row] == _K["expression"] or (ends and _is_unread(program, row))
+        if program.kinds[row] == _K["expression"] or _is_unread(program, row, ends)
     ]
 
 
-def _is_unread(program: Program, row: int) -> bool:
-    """Whether a statement gives a value to one name that nothing reads."""
+def _is_unread(program: Program, row: int, ends: bool) -> bool:
+    """Whether a statement gives a function, or at all a value, to one name that nothing reads.
+
+    ends: whether the program ends in an assignment too; beside an expression a value may be a step.
+    """
     if program.kinds[row] != _K["assign"]:
         return False
-    target, *_ = program.children(row)
-    if program.kinds[target] != _K["target"]:
+    target, value, *_ = program.children(row)
+    if program.kinds[target] != _K["target"] or not (ends or program.kinds[value] == _K["lambda"]):
         return False
     return not program.uses.get(_word(program, target), (0,))[0]
 
@@ -64,19 +68,6 @@ def is_pure(program: Program, statement: int) -> bool:
             return False
         if kind in _CALLS and not _changes_nothing(program, program.children(row)[0]):
             return False
-<<<<<<< HEAD
-=======
-        if kind in _CALLS:
-            callee = program.children(row)[0]
-            if program.kinds[callee] not in _NAMED:
-                return False
-            word = _word(program, callee)
-            # A function that the table does not have is the program's own, or loaded, and may do
-            # anything: print, or write into a list.
-            own = program.kinds[callee] == _K["name"] and not names.is_function(word)
-            if own or word.endswith("_") or word in _SET_UP or not names.is_function(word):
-                return False
->>>>>>> main
     return True
 
 

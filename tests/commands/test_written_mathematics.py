@@ -186,6 +186,7 @@ def test_a_file_of_formulas_is_a_list_in_json(tmp_path: Path) -> None:
         # What is read, or does something.
         ("root 'x + y == 3; x*y == 2' --x 0 --y 5", ""),
         ("diff 'f(x); x'", "`f(x)` has no effect"),
+        ("diff 'f(x)=x^2; g(x)=sin(x)' --math", "`f = lambda x: x**2` has no effect"),
         ("eval 'print(x); x**2' --x 2", ""),
         ("eval 'y = x.clone(); y.zero_(); y' --x 2 --no-grad x", ""),
         ("eval 'add(x, 1, out=x); x' --x 2 --no-grad x", ""),
