@@ -411,7 +411,7 @@ def accuracy() -> str:
         numbers = f"{entry['x']!r} | {entry['exact']!r} | {entry['torch']!r}"
         parts.append(f"| `{entry['source']}` | {numbers} | {entry['how']} |")
     parts.append(
-        "\nOne value is better than PyTorch's, too: `special.ndtr(x)` is computed there as (1 + erf)/2, which\n"
+        "\nOne value is better than PyTorch's, too: `special.ndtr(x)` is there (1 + erf)/2, which\n"
         "has lost its digits below -5 and is 0 below -8.3. gradcli takes erfc's: `special.ndtr(-10)` is\n"
         "7.62e-24. The nodes stay PyTorch's.\n"
         "\nWhat stays in `torch`'s functions and graphs: the derivatives of tanh, sigmoid and expm1 are\n"
