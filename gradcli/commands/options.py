@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 Declared = Mapping[str, Option]
 _CONSTANTS = frozenset(("pi", "inf", "nan"))
+_LN = re.compile(r"(?<![A-Za-z])ln(?![A-Za-z])")
 _DASHED = re.compile(r"--[^\W\d][\w-]*(=.*)?", re.S)
 
 ABOUT_VARIABLES = (
@@ -106,6 +107,12 @@ class ExpressionCommand(HelpfulCommand):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The declared parameters, then the variables' options once they are known."""
         return [*super().get_params(ctx), *ctx.meta.get("gradcli.variables", ())]
+
+    def _wants_value(self, found: Split) -> bool:
+        """Whether the command has no use for `y = …` but the value of y."""
+        return (
+            self.operand == "EXPR" and self.name not in _WITHOUT_VALUE and "of" not in found.given
+        )
 
     def may_stay_open(self, program: Program, name: str) -> bool:
         """Whether the command can do without a value of this variable.
@@ -174,7 +181,7 @@ class ExpressionCommand(HelpfulCommand):
                 hint=f"leave out one of them; for both, run the command once with {head} {first} "
                 f"and once with {head} {second}",
             )
-        text = _source(found, lenient, self.declaration)
+        text = typed = _source(found, lenient, self.declaration)
         if text and not lenient and "\n" in text.strip() and ctx.obj is None:
             from gradcli.commands.unused_notes import BY_LINE
 
@@ -201,12 +208,9 @@ class ExpressionCommand(HelpfulCommand):
             ]
         said = text
         if text and not lenient:
-            _take_point(text, found, declared)
-            if (
-                self.operand == "EXPR"
-                and self.name not in _WITHOUT_VALUE
-                and "of" not in found.given
-            ):
+            if found.point is not None or any(name == "at" for name, _ in found.bindings):
+                _take_point(text, found, declared)
+            if "=" in text and self._wants_value(found):
                 text = _with_value(text)
         reading = None
         try:
@@ -270,6 +274,7 @@ class ExpressionCommand(HelpfulCommand):
         positionals = [*[""] * from_file, *found.positionals]
         out = super().read(ctx, [*found.options, "--", *positionals])
         ctx.params["request"] = _request(self, ctx, found, program, names, shown)
+        ctx.params["request"].ln = "math" in found.given and _LN.search(typed or "") is not None
         _note_options(found, ctx.params["request"].open_variables, declared)
         if reading is not None:
             _take_reading(ctx.params["request"], reading)
@@ -428,7 +433,9 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
             stream.close()
     bound |= dict.fromkeys(columns, False)
     equation = "of" in found.given or command.name == "fit"
-    numbers = columns | (set(bound) if command.name == "plot" else set())
+    # `--x -3:3` is an interval there, and x a number of it.
+    runs = command.name == "plot" or (command.name == "root" and "all" in found.given)
+    numbers = columns | (set(bound) if runs else set())
     known = KnownShapes(found.bindings, found.options, numbers)
     named = {*_named(found), *known.shapes, *own}
     wrt = {o.removeprefix("--wrt=") for o in found.options if o.startswith("--wrt=")}
