@@ -346,6 +346,56 @@ class ArrayTable(Table):
         return Cells(array)
 
 
+class PartlyRead(ArrayTable):
+    """Columns of numbers that were read at once; of the others `slowly` makes the whole table.
+
+    arrays: by column, None for what is no column of numbers.
+    """
+
+    __slots__ = ("_slow", "slowly")
+
+    def __init__(
+        self, name: str, names: Sequence[str], arrays: list[Any], slowly: Callable[[], Table]
+    ) -> None:
+        rows = next(len(array) for array in arrays if array is not None)
+        Table.__init__(self, name, names, rows, len(arrays))
+        self.arrays, self.slowly = arrays, slowly
+        self._slow: Table | None = None
+
+    def of(self, column: int) -> Table | None:
+        """The table that has a column which was not read; None for one that was."""
+        if self.arrays[column] is not None:
+            return None
+        if self._slow is None:
+            self._slow = self.slowly()
+        return self._slow
+
+    def cells(self, column: int) -> list[Any]:
+        """The column's values."""
+        slow = self.of(column)
+        return super().cells(column) if slow is None else slow.cells(column)
+
+    def data(self, column: int) -> Any:
+        """The column as an array, or as a list of its cells."""
+        slow = self.of(column)
+        return super().data(column) if slow is None else slow.data(column)
+
+    def readable(self, column: int) -> Cells:
+        """The column as numbers."""
+        slow = self.of(column)
+        return super().readable(column) if slow is None else slow.readable(column)
+
+    def is_written(self, column: int) -> bool:
+        """Whether the column is text for want of types."""
+        slow = self.of(column)
+        return super().is_written(column) if slow is None else slow.is_written(column)
+
+    def like(self, column: int, pattern: re.Pattern[str]) -> int | None:
+        """The first row whose cell, which is text, is as a pattern says."""
+        slow = self.of(column)
+        return super().like(column, pattern) if slow is None else slow.like(column, pattern)
+
+
 class ObjectTable(ArrayTable):
     """Columns of Python's objects: numbers, and texts, which may be numbers too. Times are texts."""
 
