@@ -95,12 +95,12 @@ def _read(
     after = np.flatnonzero(ends)[_AROUND:]
     if len(after) % width:
         return None
-    rows = after.reshape(-1, width)
-    if (signs.take(rows[:, -1]) != 10).any() or (signs.take(rows[:, :-1]) == 10).any():
+    is_last = (signs.take(after) == 10).reshape(-1, width)
+    if not is_last[:, -1].all() or is_last[:, :-1].any():
         return None
-    chosen = rows.T[list(wanted)].ravel()
+    chosen = after.reshape(-1, width).T[list(wanted)].ravel()
     with np.errstate(all="ignore"):  # of cells that are read otherwise
-        made = _numbers(text, at - _AROUND, separator, data, places, signs, ends, chosen)
+        made = _numbers(text, at - _AROUND, separator, data, places, signs, chosen)
     return None if made is None else made.reshape(len(wanted), -1)
 
 
@@ -111,62 +111,64 @@ def _numbers(
     data: Array,
     places: Array,
     signs: Array,
-    begins: Array,
     after: Array,
 ) -> Array | None:
     """The numbers of fields.
 
-    start: where `data` is in the text. begins: of each place, whether a field ends there and the next begins.
-    after: which of the places end the fields.
+    start: where `data` is in the text. places, signs: of all that is no digit. after: which of these end the
+    fields.
     """
     ends = places.take(after)
-    at = after - 1
-    has_point = signs.take(at) == 46
-    behind = np.where(has_point, places.take(at), ends)
-    at -= has_point
-    minus = signs.take(at) == 45
-    first = places.take(at)
-    at -= minus
-    # Beside digits, a number has one point, and one minus where its field begins.
-    odd = ~begins.take(at)
-    before = places.take(at)
-    before += minus
-    odd |= minus & (before != first)
-    first = before
+    after -= 1
+    has_point = signs.take(after) == 46
+    behind = np.where(has_point, places.take(after), ends)
+    after -= has_point
+    minus = signs.take(after) == 45
+    first = places.take(after)
+    # Beside digits, a number has one point, and one minus where its field begins: what stands before it, and
+    # before a first digit, ends the field before.
+    before = data.take(first - minus)
+    odd = (before != separator) & (before != 10)
     first += 1
     whole = behind - first
     decimals = ends - behind
     decimals -= has_point
     most = int(whole.max()), int(decimals.max())
     odd |= whole + decimals <= 0
-    found = _integers(data, behind, whole, most[0])
+    high = _integers(data, behind, whole, most[0])
     tens = _TENS.take(decimals, mode="clip")
-    exact = sum(most) <= _SURE
-    if most[1]:
-        below = _integers(data, ends, decimals, most[1])
-        if not exact:
-            about = found.astype(np.float64) * tens + below.astype(np.float64)
-            odd |= (about >= _LARGEST) | (np.maximum(whole, decimals) > _MOST)
-            exact = bool(about.max() < _EXACT)
-        found *= _WHOLE_TENS.take(decimals, mode="clip")
-        found += below
-    elif not exact:
-        odd |= whole > _MOST
-    if exact:
-        quotients = found.view(np.int64).astype(np.float64)
-        quotients /= tens
+    if sum(most) <= _SURE:
+        found = high.astype(np.float64)
+        if most[1]:
+            found *= tens
+            found += _integers(data, ends, decimals, most[1]).view(np.int64)
+            found /= tens
     else:
-        quotients, unsure = _divided(found, tens, decimals)
-        odd |= unsure
-    bits = quotients.view(_U)
+        high = high.astype(_U)
+        low = _integers(data, ends, decimals, most[1]).astype(_U)
+        about = high.astype(np.float64) * tens + low.astype(np.float64)
+        odd |= (about >= _LARGEST) | (np.maximum(whole, decimals) > _MOST)
+        high *= _WHOLE_TENS.take(decimals, mode="clip")
+        high += low
+        if about.max() < _EXACT:
+            found = high.view(np.int64) / tens
+        else:
+            found, unsure = _divided(high, tens, decimals)
+            odd |= unsure
+    bits = found.view(_U)
     bits |= minus.astype(_U) << _U(63)
     if odd.any():
-        return _by_float(text, start, quotients, np.flatnonzero(odd), separator, ends)
-    return quotients
+        return _by_float(text, start, found, np.flatnonzero(odd), separator, ends)
+    return found
 
 
 def _integers(data: Array, ends: Array, counts: Array, most: int) -> Array:
     """The integers of so many digits, of which the last stands before `ends`. most: the largest count."""
+    if most <= 2:
+        ones = (data.take(ends - 1) - np.uint8(48)) * (counts > 0)
+        if most > 1:
+            ones += (data.take(ends - 2) - np.uint8(48)) * (counts > 1) * np.uint8(10)
+        return ones.astype(np.int64)
     found = _eight(data, ends - 8, counts)
     if most > 8:
         found += _eight(data, ends - 16, counts - 8) * _U(10**8)

@@ -45,6 +45,10 @@ SAID = [
     ("map x*x q.csv --as v=value,d=x.grad --keep-columns none", 0, "v,d\n1,2\n4,4\n"),
     ("map x*x q.csv --format jsonl --keep-columns day,x --wrt x", 0, '"x": 1, "day": "2025-01-02", "value"'),
     ("map x*x q.csv --format jsonl --keep-columns day --where x>1", 0, '{"day": "2024-12-31", "value": 4.0'),
+    ("root --help-all", 0, "Solve for these variables only; the others are"),
+    ("minimize --help-all", 0, "Move these variables only; the others are"),
+    ("map --help", 0, "--missing error|nan|skip"),
+    ("map --help", 0, "--head N"),
     ("grad S**3*K --S 2 --K 1 --order 2", 0, "S.grad2 = 12\nK.grad2 = 0"),
     ("grad S**3*K --S 2 --K 1 --order 3 --plain", 0, "S.grad\t6\nK.grad\t0"),
 ]  # fmt: skip

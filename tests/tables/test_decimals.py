@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from gradcli.tables import column_reading, decimals
+from gradcli.tables import column_reading, decimals, record_batches
 from tests.commands.running import run
 
 PLAIN = [
@@ -163,3 +164,22 @@ def test_columns_of_text_are_left_where_they_are(
             done = run(*line)
             found.append((done.exit_code, done.stdout, done.stderr))
         assert found[0] == found[1]
+
+
+def test_passes_read_numbers_without_arrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same sums; a cell that is no number is refused with its line."""
+    path = tmp_path / "t.csv"
+    rows = "".join(f"{k / 8},w{k % 3},{-k}\n" for k in range(3000))
+    line = ["eval", "sum(x*y)", "--x", f"@{path}:x", "--y", f"@{path}:y", "--by-rows"]
+    found = []
+    for tail in ("", "7,w,z\n"):
+        path.write_text("x,name,y\n" + rows + tail)
+        for missing in (False, True):
+            with monkeypatch.context() as patch:
+                patch.setattr(record_batches, "BLOCK", 1 << 10)
+                if missing:
+                    patch.setitem(sys.modules, "pyarrow.csv", None)
+                done = run(*line)
+                found.append((done.exit_code, done.stdout, done.stderr))
+    assert found[0] == found[1] and found[0][0] == 0
+    assert found[2] == found[3] and "line 3002, column y: `z` is not a number" in found[2][2]
