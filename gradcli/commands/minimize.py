@@ -16,6 +16,7 @@ from gradcli.commands.declarations import (
     Option,
     Options,
     declare,
+    reworded,
 )
 from gradcli.commands.fit import BOUNDS, bounds_of
 from gradcli.commands.pictures import PLOT, PLOTTED, Canvas
@@ -37,7 +38,7 @@ _METHODS = "trust-exact trust-krylov trust-ncg Newton-CG BFGS L-BFGS-B TNC CG SL
 
 @declare(
     "minimize",
-    *EXPRESSION,
+    *reworded(EXPRESSION, "--wrt NAMES", "Move these variables only; the others are held."),
     Option(
         "--subject RELATION",
         "A constraint, as 'x + y == 1' or 'x >= 0'.",
@@ -202,7 +203,10 @@ def _answer(question: Question, space: Space, found: Minimum) -> Answer:
             made["trace"] = [{"value": v, "gradient_norm": g} for _, v, g in found.path]
         return made
 
-    return Answer(question.request, [*results, *ends.items()], keys)
+    lines = [*results, *ends.items()]
+    if not question.request.style.names:  # a bare answer is the point alone
+        lines = list(point.items())
+    return Answer(question.request, lines, keys)
 
 
 def _picture(label: str, space: Space, objective: Compiled, found: Minimum) -> Curves | Contours:

@@ -360,7 +360,8 @@ class Letters:
         said = {*own, *self.named}
         if text[0] in said and len(text) == 2 and text[1].islower() and self.is_matrix(text[0]):
             said.add(text[1])
-        if not {*text} <= said | self.alone or is_greek(text):
+        euler = {"e"} if text[-1] == "e" and after == "**" else set()  # of x e^x
+        if not {*text} <= said | self.alone | euler or is_greek(text):
             return [token]
         if not {*text} <= said:
             product = "*".join(text)

@@ -111,6 +111,8 @@ FILES = {
     "several": "y = (x +\n 1)\ny**2\n",
     "curves": "x**2 + y**2 == 1\nx*y == 3\n",
     "wrong": "x**2\nx^2\n",
+    "printed": "print(x)\nx**2\n",
+    "unknown": "f(x)*x\ng(x)\n",
     "refused": "x**2\nargmax(x) > 0\nx**3\n",
 }
 
@@ -131,7 +133,10 @@ FILES = {
         ("simplify -f sheet", 0, "# x**2|x**2|"),
         ("diff -f curves --of y --wrt x", 0, "# x**2 + y**2 == 1|-x/y|# x*y == 3|-y/x"),
         ("diff -f refused", 2, "# x**2|2*x|# argmax(x) > 0|# x**3|3*x**2"),
+        ("diff -f sheet --wrt x --at 2 --y 3", 0, "# x**2|2*x = 4 at x = 2|# sin(x)|"),
+        ("diff -f unknown", 0, "# f(x)*x|f(x) + x*func.grad(f)(x)|# g(x)|func.grad(g)(x)"),
         # Programs: their lines read each other, or are steps.
+        ("eval -f printed --x 2", 0, "tensor(2., requires_grad=True)|4"),
         ("diff -f program", 0, "4*x*cos(x**2)"),
         ("diff -f steps", 0, "x"),
         ("diff -f several", 0, "2*(x + 1)"),
@@ -180,6 +185,8 @@ def test_a_file_of_formulas_is_a_list_in_json(tmp_path: Path) -> None:
         ("plot 'x; x**2' --x 0:1", "several curves are one expression: x, x**2"),
         # What is read, or does something.
         ("root 'x + y == 3; x*y == 2' --x 0 --y 5", ""),
+        ("diff 'f(x); x'", "`f(x)` has no effect"),
+        ("diff 'f(x)=x^2; g(x)=sin(x)' --math", "`f = lambda x: x**2` has no effect"),
         ("eval 'print(x); x**2' --x 2", ""),
         ("eval 'y = x.clone(); y.zero_(); y' --x 2 --no-grad x", ""),
         ("eval 'add(x, 1, out=x); x' --x 2 --no-grad x", ""),
@@ -332,6 +339,9 @@ def test_derivatives_as_they_are_written(line: str, words: str) -> None:
         ("diff 2x", "here it is written 2*x; --math reads it as it is"),
         ("diff x**2 --format latex", r"\frac{\mathrm{d}f}{\mathrm{d}x} = 2 x"),
         ("diff x**2 --order 2 --format latex", r"\frac{\mathrm{d}^{2}f}{\mathrm{d}x^{2}} = 2"),
+        ("diff 'x^3 ln x' --math --format latex", r"3 \ln\left(x\right) + 1"),
+        ("diff 'x^3 log x' --math --format latex", r"3 \log\left(x\right) + 1"),
+        ("simplify 'ln(x)^2' --math --format latex", r"\ln"),
         ("diff x*y --wrt x --format latex", r"\frac{\partial f}{\partial x} = y"),
         (
             "diff 'x**2+y**2==1' --of y --wrt x --format latex",
@@ -342,6 +352,8 @@ def test_derivatives_as_they_are_written(line: str, words: str) -> None:
         ("plot 'x**3 - 3*x + 1' --at 2 --x 0:1 --json", '"d/dx x**3 - 3*x + 1"'),
         ("minimize x**3-3*x --x=-2", 'gradcli root "d/dx (x**3-3*x) = 0" --math --x -10:10 --all'),
         ("root 'd/dx (x**3-3*x) = 0' --math --x=-10:10 --all", "x = -1\nx = 1"),
+        # Of a number, not of elements.
+        ("root '|x| x = 2' --x=-3:3 --all --math", "note: read as abs(x)*x == 2\n"),
         ("root 'x**2 + 1' --x=-1:1 --all", "no root was found in this interval"),
     ],
 )
