@@ -74,6 +74,10 @@ class Program(click.Group):
         """As click does; an expression in place of a command is for `grad`: `gradcli "x**2" --x 3`."""
         word = args[0]
         if word not in COMMANDS and not ctx.resilient_parsing:
+            if word.endswith(".py") and os.path.isfile(word):
+                from gradcli.commands.python_program import run
+
+                sys.exit(run(word, args[1:]))
             if word.startswith("-") or re.fullmatch(r"[\w.-]+", word):  # a command, misspelt
                 from gradcli.commands.command_errors import unknown_command
 

@@ -70,6 +70,8 @@ def unknown_command(word: str, commands: Iterable[str]) -> LanguageError:
         message = f"no such command {word!r}"
     meant = [_ALSO[word]] if word in _ALSO else suggest(word, [*names, "--version"])
     hint = _NEITHER.get(word) or did_you_mean(meant)
+    if word.endswith(".py") and not os.path.exists(word):
+        return usage(f"cannot read {word}: no such file", kind="file")
     if hint is None and "." in word and os.path.exists(word):
         hint = f"to run a program, write: gradcli run {quoted(word)}"
     return usage(message, hint=hint or f"the commands are {', '.join(names)}; see gradcli --help")

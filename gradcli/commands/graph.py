@@ -78,11 +78,12 @@ def _torch_arguments(command: Any, ctx: Any, args: list[str]) -> list[str]:
     ctx.meta["gradcli.arguments"] = theirs
     if "torch" not in found.given:
         return args
-    if found.positionals or found.bindings:
-        extra = [*found.positionals, *(f"--{name}" for name, _ in found.bindings)][0]
+    if found.positionals or found.bindings or found.bare:
+        names = [name for name, _ in (*found.bindings, *found.bare)]
+        extra = [*found.positionals, *(f"--{name}" for name in names)][0]
         raise usage(
-            f"unexpected argument {extra!r}: --torch takes its graph from a program",
-            hint="the program's own arguments follow `--`",
+            f"unexpected argument {extra!r}: it is no option of graph",
+            hint="write -o FILE for a picture; the program's own arguments go after `--`",
         )
     return [*ours, "--", "0"]
 
@@ -173,7 +174,7 @@ def _inputs(ctx: Any, args: list[str]) -> list[str]:
     arguments=_torch_arguments,
 )
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
-    """Show the graph that the backward pass of EXPR walks: a node an operation."""
+    """Show the graph that the backward pass of EXPR walks: one node per operation."""
     shown = {name: value for name, value in vars(options).items() if name not in _NOT_SHOWN}
     seed, path, folder, norms = options.seed, options.path, options.frames, options.norms
     anomalies, sort = options.detect_anomaly, options.sort
@@ -289,26 +290,14 @@ def _torch_graph(
     seed: str | None,
     watched: dict[str, Any],
 ) -> Graph:
-    from gradcli.commands import own_program
-    from gradcli.commands.torch_program import run_torch, split_target
+    from gradcli.commands.torch_program import run_torch
 
     if seed is not None:
         raise usage("--seed is a value of gradcli's language; --torch takes none")
     inputs = ctx.meta["gradcli.inputs"]
-    if not own_program.has_torch() and not inputs["--shape"]:
-        graph, code = own_program.graph_of(
-            *split_target(options.torch),
-            ctx.meta["gradcli.arguments"],
-            options,
-            watched["gradients"],
-        )
-        if graph.error is not None:
-            output.note(graph.error, "warning")
-        ctx.meta["gradcli.code"] = code
-        graph.program = os.path.basename(options.torch)
-        return graph
     ran, wanted = run_torch(
-        *(options.torch, ctx.meta["gradcli.arguments"], inputs["--shape"], inputs["--dtype"]),
+        *(options.torch, ctx.meta["gradcli.arguments"], ctx.call_on_close),
+        *(inputs["--shape"], inputs["--dtype"]),
         **watched,
     )
     if ran.error is not None:

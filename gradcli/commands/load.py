@@ -2,8 +2,8 @@
 when something goes wrong in one.
 
 The file is imported as Python imports a script: its folder is searched for what it imports, and nothing
-stands in for a module that is not there. Names that it imported from elsewhere are not taken over, so
-that `from math import exp` in it leaves the language's `exp` alone.
+stands in for a module that is not there, but gradcli for PyTorch. Names that it imported from elsewhere are
+not taken over, so that `from math import exp` in it leaves the language's `exp` alone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Iterable
 from importlib.machinery import ModuleSpec, SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
+from importlib.util import find_spec, module_from_spec, spec_from_loader
 from types import ModuleType
 from typing import Any
 
@@ -42,6 +42,10 @@ def load_files(ctx: click.Context, paths: Iterable[str]) -> dict[str, Any]:
     from gradcli.language import names
 
     as_python()
+    if not _has_torch():
+        from gradcli.commands.own_program import stand_in
+
+        ctx.call_on_close(stand_in())  # until then: functions may import it as they run
     found: dict[str, Any] = {}
     for path in paths:
         found.update(load_file(path))
@@ -50,6 +54,13 @@ def load_files(ctx: click.Context, paths: Iterable[str]) -> dict[str, Any]:
             names.register(name, value)
             ctx.call_on_close(lambda name=name: names.unregister(name))
     return found
+
+
+def _has_torch() -> bool:
+    """Whether `import torch` would find something; it is not imported for that."""
+    if "torch" in sys.modules:
+        return sys.modules["torch"] is not None
+    return find_spec("torch") is not None
 
 
 def load_file(path: str) -> dict[str, Any]:
@@ -84,6 +95,8 @@ def load_file(path: str) -> dict[str, Any]:
 def _check_library(path: str, found: dict[str, Any]) -> None:
     """Refuse operations that were written for the real PyTorch, where it is installed."""
     torch = sys.modules.get("torch")
+    if getattr(torch, "__name__", "") == "gradcli":  # in its place
+        return
     foreign = getattr(getattr(torch, "autograd", None), "Function", None)
     for name, value in found.items():
         if foreign is not None and isinstance(value, type) and issubclass(value, foreign):
@@ -127,9 +140,6 @@ def _defined(module: ModuleType) -> dict[str, Any]:
 def _refused(path: str, full: str, error: Exception) -> LanguageError:
     import traceback
 
-    hint = None
-    if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] == "torch":
-        hint = f"PyTorch is not installed; {_INSTEAD}: `import gradcli as torch`"
     *lines, words = traceback.format_exception_only(error)
     notes = tuple(
         line.removeprefix("  ").rstrip().replace(full, path)
@@ -140,7 +150,6 @@ def _refused(path: str, full: str, error: Exception) -> LanguageError:
         f"--load {path}: {words.strip()}",
         kind="load",
         notes=python_lines(error) + notes,
-        hint=hint,
         usage=False,
     )
 

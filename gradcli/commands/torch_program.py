@@ -1,16 +1,15 @@
 """`--torch FILE.py[:NAME]`: a program of PyTorch's is run as Python runs it, and its graph inspected.
 
-PyTorch is that of the environment that gradcli runs in. What the program prints goes to standard error:
-standard output has the graph.
+PyTorch is that of the environment that gradcli runs in; where there is none, gradcli stands in its place.
+What the program prints goes to standard error: standard output has the graph.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
-from importlib import import_module
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from gradcli.commands.command_errors import DEBUG_VARIABLE, usage
 from gradcli.commands.output import note
 from gradcli.engine.system import interrupts
 from gradcli.graphs.of_torch.early_end import Stopped
+from gradcli.graphs.of_torch.own_nodes import OwnProgramProbe
 from gradcli.graphs.of_torch.torch_tensors import is_torch_tensor, node_of
 from gradcli.language.located_errors import LanguageError, did_you_mean, suggest
 
@@ -51,12 +51,16 @@ class Ran:
         names |= {n: t for n, t in roots.items() if any(t is one for one in found)}
         names = names if self.returned is None else self.inputs
         graph = torch_graph(tuple(found), names=names, calls=self.watch.calls)
+        if isinstance(graph.probe, OwnProgramProbe):
+            graph.probe.recorded = self.watch.recorded
         graph.facts, graph.error = self.watch.facts, self.error
         last, end = self.watch.last, self.watch.end
         alone = self.returned is not None or (end is not None and end.at is not None)
         graph.facts.partial = alone or (last is not None and not any(t is last for t in found))
         graph.facts.nonfinite = self._not_finite()
         if not found and not graph.diagnosis().findings:
+            if self.error is not None:
+                raise self._failed("it made a tensor with a graph")
             raise LanguageError(
                 f"{self.path} made no tensor with a graph",
                 kind="runtime",
@@ -65,6 +69,15 @@ class Ran:
                 usage=False,
             )
         return graph
+
+    def _failed(self, what: str) -> LanguageError:
+        """The error of who asks for what a program that failed has not come to."""
+        return LanguageError(
+            f"{self.path} failed before {what}",
+            kind="runtime",
+            hint="what ended it is above",
+            usage=False,
+        )
 
     def anomaly(self) -> LanguageError | None:
         """The first NaN, or the infinity that the loss came to, at its line and with its cause."""
@@ -128,6 +141,8 @@ class Ran:
             # `loss` of a function that ran backward, where another of that name has no graph
             value = self.watch.roots[name]
         if value is None and name not in self.names:
+            if self.error is not None:
+                raise self._failed(f"it made {name!r}")
             known = [n for n, v in {**self.watch.roots, **self.names}.items() if _has_graph(v)]
             hint = did_you_mean(suggest(name, known))
             hint = hint or f"tensors with a graph: {', '.join(known) or 'none'}"
@@ -157,34 +172,22 @@ def _has_graph(value: Any) -> bool:
 def run_torch(
     target: str,
     arguments: list[str],
+    at_end: Callable[[Callable[[], None]], Any],
     shapes: list[str] | None = None,
     dtypes: list[str] | None = None,
     **watched: Any,
 ) -> tuple[Ran, str | None]:
     """Run FILE.py[:NAME], watched; the program and NAME.
 
-    shapes, dtypes: of the inputs of NAME, if that is a module: it is called then. watched: what is learnt
-    on the way, see `Watch`.
+    at_end: is given what ends gradcli's standing in PyTorch's place, if it does. shapes, dtypes: of the
+    inputs of NAME, if that is a module: it is called then. watched: what is learnt on the way, see `Watch`.
     """
     path, wanted = split_target(target)
     full, source = read_program(path)
     # Compiled code makes no nodes to show, and PyTorch reads this variable when it is imported.
     os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
-    try:
-        import_module("torch")
-    except ImportError as error:
-        raise usage(
-            f"--torch needs PyTorch in the environment of gradcli: {error}",
-            kind="missing",
-            hint="install gradcli where the program's PyTorch is: pip install gradcli",
-        ) from error
-    from gradcli.graphs.of_torch import torch_versions
-    from gradcli.graphs.of_torch.torch_watch import Watch
-
-    if (remark := torch_versions.remark()) is not None:
-        note(remark)
     names = (wanted or "").replace(" ", "").split(",") if wanted else ()
-    watch = Watch(program=True, wanted=names, **watched)
+    watch = _watch(at_end, wanted=names, **watched)
     with as_main(full, arguments) as module:
         returned, inputs = None, dict[str, Any]()
         error_text, code = run_program(source, full, path, module, watch)
@@ -195,6 +198,28 @@ def run_torch(
     ran = Ran(path, dict(module.__dict__), watch, error_text)
     ran.returned, ran.inputs, ran.code = returned, inputs, code
     return ran, wanted
+
+
+def _watch(at_end: Callable[[Callable[[], None]], Any], **watched: Any) -> Watch:
+    """What watches the program: PyTorch, or gradcli in its place."""
+    from gradcli.commands import own_program
+
+    if own_program.has_torch():
+        from gradcli.graphs.of_torch import torch_versions
+        from gradcli.graphs.of_torch.torch_watch import Watch
+
+        if (remark := torch_versions.remark()) is not None:
+            note(remark)
+        return Watch(program=True, **watched)
+    if watched["timed"]:
+        raise usage(
+            "--time measures PyTorch's operations; it is not installed", hint="pip install torch"
+        )
+    from gradcli.graphs.of_torch.own_watch import OwnWatch
+
+    note("PyTorch is not installed: the program runs on gradcli in its place")
+    at_end(own_program.stand_in())
+    return OwnWatch(program=True, **watched)
 
 
 def _called(
@@ -237,26 +262,32 @@ def split_target(target: str) -> tuple[str, str | None]:
     return target, None
 
 
-def read_program(path: str) -> tuple[str, bytes]:
-    """The whole path of a program, and its text. Raises LanguageError where it cannot be read."""
+def read_program(path: str, option: str = "--torch: ") -> tuple[str, bytes]:
+    """The whole path of a program, and its text. Raises LanguageError where it cannot be read.
+
+    option: what the error begins with.
+    """
     full = os.path.abspath(os.path.expanduser(path))
     try:
         with open(full, "rb") as stream:
             return full, stream.read()
     except OSError as error:
-        raise usage(f"--torch: cannot read {path}: {error.strerror}", kind="file") from None
+        raise usage(f"{option}cannot read {path}: {error.strerror}", kind="file") from None
 
 
 @contextmanager
-def as_main(full: str, arguments: list[str]) -> Iterator[ModuleType]:
-    """Inside, a new module is Python's `__main__`, with these arguments; it prints to standard error."""
+def as_main(full: str, arguments: list[str], called: str | None = None) -> Iterator[ModuleType]:
+    """Inside, a new module is Python's `__main__`, with these arguments; it prints to standard error.
+
+    called: how the program is called where it runs for itself; it prints to standard output then.
+    """
     module = ModuleType("__main__")
-    module.__dict__.update(__file__=full, __builtins__=__builtins__)
+    module.__dict__.update(__file__=called or full, __builtins__=__builtins__)
     before, argv = sys.modules["__main__"], sys.argv
-    sys.modules["__main__"], sys.argv = module, [full, *arguments]
+    sys.modules["__main__"], sys.argv = module, [called or full, *arguments]
     sys.path.insert(0, os.path.dirname(full))
     try:
-        with redirect_stdout(sys.stderr):
+        with redirect_stdout(sys.stderr) if called is None else nullcontext():
             yield module
     finally:
         sys.modules["__main__"], sys.argv = before, argv
@@ -278,7 +309,7 @@ def run_program(
     except Stopped:
         pass
     except KeyboardInterrupt:
-        if watch.last is None:
+        if getattr(watch, "last", None) is None:
             raise
         count = f"{watch.steps:,} backward {'pass' if watch.steps == 1 else 'passes'}"
         note(f"interrupted after {count}: this is what there is")
@@ -302,7 +333,7 @@ def _print_traceback(error: Exception) -> None:
     told = traceback.TracebackException.from_exception(error)
     one: traceback.TracebackException | None = told
     while one is not None:
-        kept = [frame for frame in one.stack if not frame.filename.startswith(ours)]
+        kept = [f for f in one.stack if not f.filename.startswith((ours, "<gradcli"))]
         one.stack = traceback.StackSummary.from_list(kept)
         one = one.__cause__ or one.__context__
     print("".join(told.format()), end="", file=sys.stderr)

@@ -91,6 +91,8 @@ class StepListener:
     def _hook(self, node: Any, data: tuple[str, Any, Any]) -> None:
         kind, before, after = data
         self._note(node, Note(kind, _copies(before), _copies(after)))
+        if node in self._open and hasattr(node, "variable") and kind != "hook":
+            self.reached[node] = _first(_copies(after))  # what arrives in `.grad`
 
     def _add(self, node: Any, before: Any) -> None:
         self._before = _copy(before)

@@ -16,6 +16,7 @@ from gradcli.graphs.findings import MOST_NAMES, Finding
 from gradcli.graphs.gradient_flow import Flow
 from gradcli.graphs.labels import plural
 from gradcli.graphs.of_torch.torch_facts import SECOND_TIME, Facts
+from gradcli.graphs.of_torch.torch_tensors import memory_of
 from gradcli.graphs.probes import Place
 from gradcli.graphs.styles import ASCII, UNICODE, Line, fold
 from gradcli.graphs.traversal import class_name
@@ -129,7 +130,7 @@ def _written(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Fin
     for node in graph.skeleton.nodes:
         for name, now, data in graph.probe.written(node):
             then = graph.probe.place(node)
-            lines = facts.writes.get(data.untyped_storage().data_ptr(), {})
+            lines = facts.writes.get(memory_of(data), {})
             place = next((Place.at(*w) for w, v in lines.items() if now < v and w[0]), None)
             what = "something" if place is None else place.code
             operation = class_name(node).partition("Backward")[0].lower()
@@ -143,7 +144,7 @@ def _written(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Fin
 # -- NaN and infinity -----------------------------------------------------------------------------
 def _not_finite(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
     found = None if facts is None else facts.nonfinite
-    if not graph.probe.foreign and (own := graph.anomaly()) is not None:
+    if facts is None and not graph.probe.foreign and (own := graph.anomaly()) is not None:
         piece = graph.describer.piece(own.span)
         yield Finding("not finite", f"{piece or own.name}: {own.message}", None, own.remedy)
     if found is not None:
@@ -174,15 +175,14 @@ def _flow(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Findin
 def _dead(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
     """Activations that are zero for every row of the batch."""
     for node in graph.skeleton.nodes:
-        if class_name(node) != "ReluBackward0" or not graph.probe.foreign:
+        if class_name(node) != "ReluBackward0" or not graph.probe.of_program:
             continue
         result: Any = dict(graph.probe.fields(node)).get("result")
-        if not hasattr(result, "numel") or result.ndim < 2 or result.shape[0] < FEWEST_ROWS:
+        if not value_text.is_tensor(result) or result.ndim < 2 or result.shape[0] < FEWEST_ROWS:
             continue
-        units = (result.detach() == 0).flatten(1).all(0)
-        share = float(units.float().mean()) if units.numel() else 0.0
-        if share >= DEAD:
-            words = value_text.share(int(units.sum()), units.numel())
+        units = (value_text.as_array(result) == 0).reshape(result.shape[0], -1).all(0)
+        if units.size and units.mean() >= DEAD:
+            words = value_text.share(int(units.sum()), units.size)
             text = f"{words} of the units of a relu are 0 for the whole batch"
             advice = (
                 "a smaller learning rate, another initialisation of its layer, leaky_relu or gelu"
@@ -202,7 +202,7 @@ def _leaks(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Findi
 def _kept(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
     """The lines that keep most for the backward pass, where that is much."""
     total = graph.totals.nbytes - graph.totals.parameters
-    if not graph.probe.foreign or total < WORTH_TELLING:
+    if not graph.probe.of_program or total < WORTH_TELLING:
         return
     seen: set[Any] = set()
     lines: dict[Place, int] = {}

@@ -20,15 +20,24 @@ class Watched(dict[Any, Any]):
 def watching(*models: Any) -> AbstractContextManager[Any]:
     """Inside, the result of every recorded operation is kept, in order: a mapping node -> Tensor.
 
-    Keeping them costs memory; `inspect(..., values=...)` and `find_anomaly` read them. With modules of
-    PyTorch's it watches PyTorch: the user's line, the module and the counted up result of every node,
-    which `inspect(loss)` then knows. Raises ImportError for them where PyTorch is not installed.
+    Keeping them costs memory; `inspect(..., values=...)` and `find_anomaly` read them. With modules, of
+    PyTorch's or of `gradcli.nn`, it watches these: the user's line, the module and the counted up result
+    of every node, which `inspect(loss)` then knows.
     """
     if models:
+        if all(map(_is_own, models)):
+            from gradcli.graphs.of_torch.own_watch import OwnWatch
+
+            return OwnWatch(*models)
         from gradcli.graphs.of_torch.torch_watch import Watch
 
         return Watch(*models)
     return _watching()
+
+
+def _is_own(model: Any) -> bool:
+    """Tell whether it is a module of `gradcli.nn`."""
+    return any(kind.__module__.startswith("gradcli.torch.nn") for kind in type(model).__mro__)
 
 
 @contextmanager

@@ -88,8 +88,7 @@ class Norms:
 
     def _rows(self) -> Iterable[NodeNorm]:
         seen: set[int] = set()
-        turns = {self.skeleton.ids.get(step.node): step for step in self.steps}
-        order = [i for i in turns if i is not None]
+        order = [self.skeleton.ids[node] for node in self.describer.probe.order(self.skeleton)]
         order += [i for i, n in enumerate(self.skeleton.nodes) if hasattr(n, "variable")]
         for depth, i in enumerate(order):
             node = self.skeleton.nodes[i]

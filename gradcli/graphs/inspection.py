@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from gradcli.graphs.of_torch.torch_notes import KEY
 from gradcli.graphs.probes import OWN, Probe
 from gradcli.graphs.traversal import (
     Describer,
@@ -321,6 +322,12 @@ def _is_torch(tensor: Any) -> bool:
     )
 
 
+def _was_watched(tensor: Any) -> bool:
+    """Tell whether a tensor of ours was made while a program was watched."""
+    node = None if _is_torch(tensor) else tensor.grad_fn
+    return node is not None and KEY in (getattr(node, "_notes", None) or {})
+
+
 def torch_graph(
     tensors: tuple[Any, ...],
     *,
@@ -328,7 +335,7 @@ def torch_graph(
     model: Any = None,
     calls: Any = None,
 ) -> Graph:
-    """The graph of tensors of PyTorch's; for the arguments see `torch_parts`."""
+    """The graph of tensors of a program, PyTorch's or ours; for the arguments see `torch_parts`."""
     from gradcli.graphs.of_torch.torch_graph import torch_parts
 
     probe, known, calls = torch_parts(tensors, names, model, calls)
@@ -348,14 +355,15 @@ def inspect(
     """Look at the backward graph of a tensor (or of several), gradcli's own or PyTorch's.
 
     source: the text that the nodes' spans refer to. names: what to call tensors without a label.
-    values: results by node, from `watching()`. grads, seed: backpropagate at once. model: a module of
-    PyTorch's (or several), whose parameters have names. Raises TypeError for what is not a tensor.
+    values: results by node, from `watching()`. grads, seed: backpropagate at once. model: a module (or
+    several), whose parameters have names. Raises TypeError for what is not a tensor.
     """
     tensors = tuple(tensor) if isinstance(tensor, tuple | list) else (tensor,)
     for one in tensors:
         if not hasattr(one, "requires_grad"):
             raise TypeError(f"inspect() wants a Tensor, not {type(one).__name__}")
-    if any(map(_is_torch, tensors)):
+    of_program = model is not None or any(map(_was_watched, tensors))
+    if of_program or any(map(_is_torch, tensors)):
         graph = torch_graph(tensors, names=names, model=model)
         return graph.backpropagate(seed) if grads or seed is not None else graph
     graph = Graph(tensors, source=source, names=names, values=values)

@@ -12,7 +12,7 @@ from gradcli.graphs.findings import Finding, some
 from gradcli.graphs.gradient_flow import is_parameter
 from gradcli.graphs.labels import plural
 from gradcli.graphs.of_torch.torch_facts import Cut, Facts
-from gradcli.graphs.of_torch.torch_tensors import is_torch_tensor, node_of
+from gradcli.graphs.of_torch.torch_tensors import is_torch_tensor, memory_of, node_of
 from gradcli.graphs.probes import Place
 from gradcli.graphs.traversal import class_name
 
@@ -171,7 +171,7 @@ def _leaves(count: int) -> str:
 # -- leaves that are not what the program holds ---------------------------------------------------
 def no_leaf(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
     """A variable that was meant to be a leaf, and is the result of a cast or a product of one."""
-    if facts is None or not graph.probe.foreign:
+    if facts is None:
         return
     for one in facts.training.unread:
         name = one.name or "a tensor"
@@ -219,7 +219,7 @@ def _is_held(leaf: Any, graph: Any) -> bool:
 # -- optimizers -----------------------------------------------------------------------------------
 def not_optimized(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
     """Parameters that have a gradient, and that no optimizer steps though others are stepped."""
-    if facts is None or not graph.probe.foreign:
+    if facts is None:
         return
     training = facts.training
     held = {key for one in training.optimizers for key in one.parameters} | facts.optimized
@@ -295,7 +295,7 @@ def _roots(graph: Any) -> Iterable[Any]:
 
 def _is_written(leaf: Any, facts: Facts) -> bool:
     """Tell whether the program steps it by hand."""
-    return leaf.untyped_storage().data_ptr() in facts.by_hand
+    return memory_of(leaf) in facts.by_hand
 
 
 def _attribute(graph: Any, leaf: int) -> str | None:

@@ -60,6 +60,7 @@ class Probe:
     """Asks nodes of our own engine."""
 
     foreign = False
+    of_program = False  # the nodes are those of a program in Python, whose lines are told
 
     def outputs(self, node: Any) -> list[Output]:
         """The outputs of the operation."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.node import FREED
+from gradcli.engine.core.node import FREED, Written
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.system import dtypes
 from gradcli.graphs import value_text
@@ -65,7 +65,7 @@ Namer = Callable[[Any, Mapping[int, str]], str | None]
 def entry(value: Any, name_of: Namer, names: Mapping[int, str]) -> Entry:
     """Describe one saved value, or a list of saved tensors."""
     if isinstance(value, tuple | list) and any(
-        value_text.is_tensor(v) or v is FREED for v in value
+        value_text.is_tensor(v) or v is FREED or isinstance(v, Written) for v in value
     ):
         return [_single(v, name_of, names) for v in value]
     return _single(value, name_of, names)
@@ -103,6 +103,24 @@ def tensors_among(found: Iterable[Any]) -> Iterator[Any]:
 _PLAIN = frozenset([Tensor, np.ndarray, *(d.dtype.type for d in dtypes.ALL)])
 
 
+def written(node: Any) -> Iterator[tuple[str, int, Any]]:
+    """Yield what was written in place since the node saved it: field, version then, tensor."""
+    for name, value in fields(node):
+        if isinstance(value, Written) and isinstance(value.held, Tensor):
+            yield name, value.version, value.held
+
+
+def _held(found: Iterable[Any]) -> Iterator[Any]:
+    """Yield the tensors among saved values, those that were written since among them."""
+    for value in found:
+        if isinstance(value, tuple | list):
+            yield from _held(value)
+        elif isinstance(value, Written):
+            yield from _held([value.held])
+        elif value_text.is_tensor(value):
+            yield value
+
+
 def kept(node: Any) -> tuple[list[Any], bool]:
     """Return the arrays that a node keeps alive, and whether any have been freed.
 
@@ -113,7 +131,7 @@ def kept(node: Any) -> tuple[list[Any], bool]:
     if held is not None and _PLAIN.issuperset(map(type, held)):
         return [v.array if type(v) is Tensor else v for v in held], False
     found = [value for _, value in fields(node)]
-    arrays = [value_text.as_array(tensor) for tensor in tensors_among(found)]
+    arrays = [value_text.as_array(tensor) for tensor in _held(found)]
     return arrays, any(value is FREED for value in found)
 
 

@@ -18,6 +18,7 @@ WIDEST_SOURCE = 28  # in the table; a block has the whole
 WIDEST_RULE = 96
 PRECISION = 6
 HEADINGS = ("step", "node", "source", "grad in", "rule", "grad out")
+WIDEST = 400  # a table in a pipe; wider ones are blocks there, too
 NARROWEST = 8  # what a block's values are folded to, however narrow the terminal
 
 
@@ -58,10 +59,11 @@ def table(
         return []
     widths = _widths([row for part in rows for row in part])
     whole = sum(widths) + 2 * (len(list(filter(None, widths))) - 1)
-    if width is None or whole <= width:
+    room = WIDEST if width is None else width
+    if whole <= room:
         heading = _aligned([[(text, "field")] for text in HEADINGS], widths)
         return [heading, *_titled([[_aligned(row, widths) for row in part] for part in rows])]
-    return _titled(_blocks(told, width))
+    return _titled(_blocks(told, room))
 
 
 def describer_of_pass(one: Pass, source: str | None) -> Describer:

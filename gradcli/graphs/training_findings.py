@@ -65,8 +65,7 @@ def learning_rate(graph: Any, facts: Facts | None, error: str | None) -> Iterato
             value_text.number(n, 2) for n in (worst.change / worst.size, losses[0], losses[-1])
         )
         name = names.get(worst.parameter, "a weight")
-        optimizer = one.ref()
-        rate = "" if optimizer is None else f" with lr={optimizer.param_groups[0]['lr']:g}"
+        rate = "" if one.rate is None else f" with lr={one.rate:g}"
         text = f"step {worst.step} of {one.kind}{rate} is {ratio} times as large as {name} itself"
         text += f", and the loss goes from {first} to {last}"
         yield Finding(
@@ -100,7 +99,7 @@ def modes(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Findin
 
 def losses(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
     """Losses that are given what they do not want: probabilities, or shapes that spread."""
-    if facts is None or not graph.probe.foreign:
+    if facts is None:
         return
     for i, node in enumerate(graph.skeleton.nodes):
         name = class_name(node)

@@ -23,6 +23,10 @@ WIDEST_CELL = 36
 ROOMY_LEVELS = 10  # deeper trees have narrower guides
 LEAVES_IN_FOLD = 4
 NARROWEST_SOURCE = 8
+NO_MODULES = (
+    "not by module: no module is known to have made these nodes (in Python: with graphs.watching(model) "
+    "around the forward pass)"
+)
 # Where a terminal has not room for all, columns give way in this order, each down to the width said.
 GIVING_WAY = (
     *(("source", 24), ("value", 22), ("source", 16), ("value", 14), ("head", 36), ("source", 0)),
@@ -108,6 +112,7 @@ class Drawing:
         self.width = None if options.wide else width
         self.coloured = coloured
         self.drawn = 0
+        self.unknown = 0  # drawn nodes whose value nobody has kept
         self.drawn_guides: dict[tuple[bool, ...], str] = {}
         members = None if modules is None else modules.members
         selection = Selection(options.only, options.depth, options.collapse, options.forward)
@@ -137,6 +142,8 @@ class Drawing:
         yield from self.align(list(self.cells()))
         yield []
         yield self.footer(totals(self.skeleton, self.describer.probe))
+        if self.options.by == "module" and self.modules is None:
+            yield [(NO_MODULES, "note")]
         if self.options.legend:
             yield []
             yield from self.legend()
@@ -205,7 +212,9 @@ class Drawing:
             head += [(f" {self.signs.ellipsis}", "note")]
         columns = [_Cell(self.shape(row, record), "shape")]
         if self.options.values:
-            columns.append(self.value("= ", self.forward.get(record.id), "value"))
+            known = self.forward.get(record.id)
+            self.unknown += known is None
+            columns.append(self.value("= ", known, "value"))
         if self.options.grads and record.has_grad:
             columns.append(self.gradient(record))
         return _Cells(head, columns, self.source(row, record))
@@ -417,7 +426,7 @@ class Drawing:
             return source
         if room < NARROWEST_SOURCE:
             return ""
-        if self.describer.probe.foreign:  # the line and the module come first
+        if self.describer.probe.of_program:  # the line and the module come first
             return source[: fitting(source, room - len(self.signs.ellipsis))] + self.signs.ellipsis
         return shorten(source, room, self.signs.ellipsis)
 
@@ -439,6 +448,8 @@ class Drawing:
             parts.append(f"{found.untold:,} not known")
         if found.freed:
             parts.append(f"{plural(found.freed, 'node')} freed")
+        if self.unknown:
+            parts.append(f"{plural(self.unknown, 'value')} not kept")
         if self.drawn < found.nodes:
             parts.append(f"{self.drawn:,} shown")
         return [(f" {self.signs.dot} ".join(parts), "note")]

@@ -23,7 +23,7 @@ def as_array(value: Any) -> Any:
 
         return numbers(array)
     if isinstance(value, Stats):
-        value = value.whole
+        return as_array(value.whole)
     import numpy as np
 
     if hasattr(value, "detach"):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from gradcli.language import tree_kinds
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
-from gradcli.language.runtime_errors import no_tensor
 
 COMPARED = "a comparison has no gradient: compute with what is compared (a sigmoid of the difference, relu)"
 WHOLE = "whole numbers have no gradient: compute in floating point (for argmax: softmax)"
@@ -40,8 +40,9 @@ def of_equation(program: Program) -> str:
     if found is None or found[0] != "an equation":
         return COMPARED
     _, left, right = found
+    right = right if re.fullmatch(r"[\w.]+", right) else f"({right})"
     return (
-        f"the difference of its sides has a derivative: {left} - ({right}); gradcli diff EQUATION "
+        f"the difference of its sides has a derivative: {left} - {right}; gradcli diff EQUATION "
         f"--of NAME differentiates the function that it gives; {SOLVED}"
     )
 
@@ -53,6 +54,8 @@ def without_derivative(program: Program, value: Any, purpose: str) -> LanguageEr
     """
     array = getattr(value, "array", None)
     if array is None:
+        from gradcli.language.runtime_errors import no_tensor
+
         found = None if isinstance(value, tuple | list) else no_tensor(program, value, purpose)
         if isinstance(value, bool) and found is not None:
             found.hint = of_equation(program)

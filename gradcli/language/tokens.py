@@ -114,7 +114,8 @@ def name(text: str) -> str:
 def reserved(word: str) -> tuple[str, str | None]:
     """What to say of a keyword of Python where a name is wanted."""
     hints: dict[str, str | None] = {
-        "class": "classes belong to Python: put them in a file and give it with --load FILE.py",
+        "class": "classes belong to Python: `gradcli FILE.py` runs a program of Python's, and --load "
+        "FILE.py gives a program of this language its functions",
         "del": "assign another value instead",
         "raise": "use `assert`",
         "yield": "generators belong to Python",

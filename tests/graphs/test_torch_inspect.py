@@ -246,7 +246,7 @@ def test_what_is_not_there_is_said(program: Path, tmp_path: Path) -> None:
     done = gradcli("graph", "--torch", str(tmp_path / "nothing.py"))
     assert done.exit_code == 2 and "No such file" in done.stderr
     done = gradcli("graph", "x*x", "--torch", str(program))
-    assert done.exit_code == 2 and "follow `--`" in done.stderr
+    assert done.exit_code == 2 and "go after `--`" in done.stderr
     done = gradcli("graph", "--torch", str(program), "--help")
     assert done.exit_code == 0 and done.stdout.startswith("Usage: gradcli graph")
     done = gradcli("graph", "x*x", "--x", "1", "--by", "module")

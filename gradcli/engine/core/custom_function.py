@@ -187,12 +187,19 @@ class BackwardCFunction(Wide, FunctionCtx):
         return Port(self, nr, *self._outputs[nr])
 
     def saved_items(self) -> Any:
-        from gradcli.engine.core.node import FREED
+        from gradcli.engine.core.node import FREED, Written
 
         if self._saved is None:
             yield "tensors", FREED
-        elif self._saved:
-            yield "tensors", self.saved_tensors
+            return
+        found: list[Any] = []
+        for saved in self._saved:
+            try:
+                found.append(self._unpack(saved))
+            except RuntimeError:  # the others can be shown
+                found.append(Written(saved, 0))
+        if found:
+            yield "tensors", tuple(found)
 
     # -- running ----------------------------------------------------------------------------------
     def apply(self, grad: Any) -> Any:

@@ -382,7 +382,20 @@ class _Gone:
 
 
 FREED = _Gone("freed")  # by a backward pass
-WRITTEN = _Gone("written in place since")
+
+
+class Written(_Gone):
+    """What `saved_items` returns for a saved tensor that was written in place since.
+
+    held: the tensor or array, as the node holds it. version: that of the tensor when it was saved.
+    """
+
+    __slots__ = ("held", "version")
+
+    def __init__(self, held: Any, version: int) -> None:
+        shape = getattr(held, "shape", None)
+        super().__init__("written in place since" + ("" if shape is None else f", {tuple(shape)}"))
+        self.held, self.version = held, version
 
 
 @cache

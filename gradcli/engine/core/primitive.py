@@ -32,10 +32,10 @@ from gradcli.engine.core.declaration import (
 )
 from gradcli.engine.core.node import (
     FREED,
-    WRITTEN,
     Node,
     Port,
     Wide,
+    Written,
     freed_error,
     layout,
     node_class,
@@ -44,7 +44,7 @@ from gradcli.engine.core.promotion import HALF, SINGLE, mismatch, promote, raw, 
 from gradcli.engine.core.saved_tensors import Packed, Saved, pack
 from gradcli.engine.core.switch import watching
 from gradcli.engine.core.tensor import NUMPY, Scalar, Tensor, edge, scalar, track_view, wrap
-from gradcli.engine.core.version_checks import check_versions, is_stale
+from gradcli.engine.core.version_checks import check_versions, stale_fields
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import ARRAYS, as_operands
 from gradcli.engine.system.dtypes import scalar_name
@@ -421,7 +421,7 @@ class Primitive(Declaration):
                 return None
             raise freed_error()
         if node._seq < versions.last:
-            check_versions(node)
+            check_versions(node, field)
         value = self.shown(node, field, node._saved[self.saved_fields.index(field)])
         if history is not None and field in self.outputs:
             value.node = history
@@ -453,12 +453,13 @@ class Primitive(Declaration):
 
     def saved_items(self, node: Node) -> Iterator[tuple[str, Any]]:
         """(field, value) of what a node saved, in alphabetical order, as PyTorch shows them."""
-        written = node._saved is not None and is_stale(node)
+        written = stale_fields(node) if node._saved is not None else {}
         for field in self.saves:
             if field in self.saved_fields and node._saved is None:
                 yield field, FREED
-            elif field in self.saved_fields and written:
-                yield field, WRITTEN
+            elif field in written:
+                held = (node._saved or ())[self.saved_fields.index(field)]
+                yield field, Written(held, written[field])
             else:
                 yield field, self._show(node, field)
 

@@ -29,52 +29,63 @@ class _Reading(threading.local):
 reading = _Reading()
 
 
-def check_versions(node: Node) -> None:
-    """Raise RuntimeError, in PyTorch's words, if a saved tensor was written in place since."""
+def check_versions(node: Node, only: str | None = None) -> None:
+    """Raise RuntimeError, in PyTorch's words, if a saved tensor was written in place since.
+
+    only: the one saved field that is asked for; None for all.
+    """
     if node._hooks is not None and node._hooks.packed:
         return
-    for saved in _saved_tensors(node):
+    for _, saved in _saved_tensors(node, only):
         raise_on_detached(saved, node._seq)
         if _written_since(saved, node):
             origin = None if saved.is_leaf else (saved.grad_fn, saved.output_nr)
             array = saved.array
             raise stale_error(array.shape, array.dtype, origin, saved.versions, node._seq)
-    for nr, counter, after in _written_results(node):
+    for nr, counter, after in _written_results(node, only):
         shape, dtype = node.output_meta()[nr]
         raise stale_error(shape, dtype, (node, nr), counter, after)
 
 
-def is_stale(node: Node) -> bool:
-    """Whether `check_versions` would raise for the node."""
+def stale_fields(node: Node) -> dict[str, int]:
+    """The saved fields for which `check_versions` would raise, with the version that each was saved at."""
     if node._seq >= versions.last or (node._hooks is not None and node._hooks.packed):
-        return False
-    lost = (_detached_since(s, node._seq) or _written_since(s, node) for s in _saved_tensors(node))
-    return any(lost) or any(_written_results(node))
+        return {}
+    found = {}
+    for field, saved in _saved_tensors(node):
+        if _detached_since(saved, node._seq) or _written_since(saved, node):
+            found[field] = 0 if saved.versions is None else saved.versions.at(node._seq)
+    if node._primitive is not None:
+        results = _written_results(node)
+        found |= {node._primitive.outputs[nr]: counter.at(tick) for nr, counter, tick in results}
+    return found
 
 
-def _saved_tensors(node: Node) -> Iterator[Tensor]:
-    """The operands that a node saved and that this pass needs."""
+def _saved_tensors(node: Node, only: str | None = None) -> Iterator[tuple[str, Tensor]]:
+    """The operands that a node saved and that this pass needs, with their fields."""
     fields = node._primitive.saved_fields if node._primitive is not None else ()
     needed = _needed(node)
     for nr, saved in enumerate(node._saved or ()):
-        if needed is not None and fields[nr] not in needed:
+        field = fields[nr] if fields else ""
+        if (needed is not None and field not in needed) or only not in (None, field):
             continue
         for part in saved if type(saved) is tuple else (saved,):
             if isinstance(part, Tensor):
-                yield part
+                yield field, part
 
 
 def _written_since(saved: Tensor, node: Node) -> bool:
     return saved.versions is not None and saved.versions.stale(node._seq)
 
 
-def _written_results(node: Node) -> Iterator[tuple[int, Any, int]]:
+def _written_results(node: Node, only: str | None = None) -> Iterator[tuple[int, Any, int]]:
     """(output number, version counter, tick when saved) of each saved result written in place since."""
     after = node._result_tick or node._seq
     needed, primitive = _needed(node), node._primitive
     for nr, counter in (node._written or {}).items():
         idle = needed is not None and primitive is not None and primitive.outputs[nr] not in needed
-        if counter.stale(after) and not idle:
+        asked = only is None or (primitive is not None and primitive.outputs[nr] == only)
+        if counter.stale(after) and asked and not idle:
             yield nr, counter, after
 
 

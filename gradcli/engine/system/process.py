@@ -53,7 +53,8 @@ def run(work: Callable[[], Any]) -> NoReturn:
     work: the command; it ends by SystemExit.
     """
     words = sys.argv[1:]
-    if words[:1] not in (["run"], ["repl"], ["batch"]) and not any(map(_MAYBE_LARGE.search, words)):
+    programs = words[:1] in (["run"], ["repl"], ["batch"]) or (" ".join(words[:1])).endswith(".py")
+    if not programs and not any(map(_MAYBE_LARGE.search, words)):
         # OpenBLAS starts its threads when numpy is imported; a small problem does not need them.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for name in ("COLUMNS", "LINES"):  # isdigit() accepts `²`, int() does not

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core.tensor import Tensor, wrap
-from gradcli.engine.system.dtypes import boolean
 from gradcli.formulas.algebra.generic_points import shaken
 from gradcli.formulas.ask.composed_derivatives import AskedDerivative, shape_of_value
 from gradcli.formulas.ask.likely_mistakes import likely_mistake
@@ -77,7 +76,8 @@ def compare_formula(
             result = nearly
     if turned or not result.ok:
         result.ok, result.given = False, given
-        result.derivative = _derivative(program, arrays, name, others, order, jacobian)
+        asked = AskedDerivative(order, jacobian)
+        result.derivative = spelled(asked, program, arrays, name, others)
         result.mistake = likely_mistake(program, arrays, name, given_at, true_at)
     return result
 
@@ -134,13 +134,11 @@ def formula_at(formula: Program, values: Mapping[str, Any], program: Program) ->
         made = run(program, dict(values), write=lambda text: None).names
         values = {**made, **{n: values[n] for n in values.keys() - set(assigned_names(program))}}
     given = run(formula, values).value
-    if given is None or getattr(given, "dtype", None) is boolean or isinstance(given, bool):
-        found = relation(formula)
-        what = (
-            "has no value" if given is None else f"is {found[0]}" if found else "is true or false"
-        )
+    found = relation(formula)
+    if given is None or (found is not None and found[0] == "an equation"):
+        # `x > 2` may be meant as the number 0 or 1: the derivative of maximum(x, 2)
         raise LanguageError(
-            f"--against: the formula {what}",
+            f"--against: the formula {'has no value' if given is None else 'is an equation'}",
             kind="value",
             source=formula.source,
             span=(0, len(formula.source)),
@@ -149,23 +147,23 @@ def formula_at(formula: Program, values: Mapping[str, Any], program: Program) ->
     return np.asarray(given.array if isinstance(given, Tensor) else given)
 
 
-def _derivative(
+def spelled(
+    asked: AskedDerivative,
     program: Program,
     arrays: Mapping[str, Any],
     name: str,
     names: Mapping[str, Any],
-    order: int,
-    jacobian: bool,
 ) -> str | None:
+    """The derivative that should have been given, as text; None where it has none."""
     from gradcli.formulas.lift.lifting import NoExpression
     from gradcli.formulas.print.printed_text import spelled_out
 
     try:
-        way = AskedDerivative(order, jacobian).way(program, arrays, [name], names)
+        way = asked.way(program, arrays, [name], names)
         found = way["find"](program, arrays, [name], follow=True, names=names)
     except (LanguageError, NoExpression):
         return None
     return spelled_out(next(iter(found.by.values())))
 
 
-__all__ = ["compare_formula", "derivative_shape", "formula_at"]
+__all__ = ["compare_formula", "derivative_shape", "formula_at", "spelled"]

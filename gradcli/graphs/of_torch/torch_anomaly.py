@@ -5,6 +5,7 @@ PyTorch's anomaly mode only tells where the forward operation was; this tells th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,7 +53,15 @@ def in_backward(node: Any, name: str, sent: Any, place: Place | None, call: int)
     output = next(k for k, grad in enumerate(sent) if grad is not None and grad.bad)
     wrong = nonfinite.wrong(sent[output]) or "nan"
     message = f"Function '{name}' returned {wrong} values in its {output}th output."
-    told = {}
+    told = {field: _range(value_text.stats_of(data)) for field, data in _saved(node)}
+    return Found(message, place, call, told, remedy(name, sent[output].dtype))
+
+
+def _saved(node: Any) -> Iterator[tuple[str, Any]]:
+    """The tensors that a node has saved, by their fields; what a hook has packed is left out."""
+    if hasattr(node, "saved_items"):  # one of ours
+        yield from ((n, t) for n, t in node.saved_items() if value_text.is_tensor(t))
+        return
     for field_name in dir(type(node)):
         if not field_name.startswith("_saved_"):
             continue
@@ -62,8 +71,7 @@ def in_backward(node: Any, name: str, sent: Any, place: Place | None, call: int)
         if getattr(raw, "unpack_hook", None) is not None or not hasattr(data, "untyped_storage"):
             continue
         if not is_workspace(saved, data):
-            told[saved] = _range(value_text.stats_of(data))
-    return Found(message, place, call, told, remedy(name, sent[output].dtype))
+            yield saved, data
 
 
 def _range(known: value_text.Stats) -> str:

@@ -13,7 +13,13 @@ from types import FrameType
 from typing import Any
 
 from gradcli.graphs.of_torch.torch_notes import Note, note_of
-from gradcli.graphs.of_torch.torch_tensors import is_torch_tensor, node_of, readable
+from gradcli.graphs.of_torch.torch_tensors import (
+    is_dense,
+    is_torch_tensor,
+    memory_of,
+    node_of,
+    readable,
+)
 from gradcli.graphs.of_torch.training_facts import JUDGES, PAIRS, Training, looking
 from gradcli.graphs.probes import Place
 from gradcli.graphs.traversal import Walk, walk
@@ -21,7 +27,7 @@ from gradcli.graphs.traversal import Walk, walk
 Where = tuple[str | None, int]
 PLAIN = frozenset(("item", "tolist", "numpy", "__float__", "__int__", "__array__"))
 # Library code that works on parameters outside of any forward pass.
-_UPKEEP = ("torch/optim/", "torch/nn/init.py", "torch/nn/utils/")
+_UPKEEP = ("torch/optim/", "torch/nn/init.py", "torch/nn/utils/")  # PyTorch's, and ours
 MOST_WALKS = 64  # of the operands that one line cuts off
 MANY = 3  # graphs of earlier steps alive at once: more than two losses of a step leave
 SECOND_TIME = (
@@ -55,10 +61,15 @@ class Facts:
     """Facts of a run, by id of a leaf or by address of a storage; no tensor of a graph is kept."""
 
     def __init__(
-        self, where: Callable[[FrameType | None], Where], failed: Callable[[Exception], None]
+        self,
+        torch: Any,
+        where: Callable[[FrameType | None], Where],
+        failed: Callable[[Exception], None],
+        unwatched: Callable[[], Any],
     ) -> None:
+        """torch: PyTorch, or gradcli in its place. unwatched: a context in which nobody looks."""
         self._where, self._failed = where, failed
-        self._torch = sys.modules["torch"]
+        self._torch = torch
         self._data, self._grad = self._torch.Tensor.data, self._torch.Tensor.grad
         self.cuts: dict[tuple[str | None, int, str], Cut] = {}
         self.writes: dict[int, dict[Where, int]] = {}  # storage -> line -> version that it made
@@ -71,14 +82,15 @@ class Facts:
         self.step = 0  # backward passes so far
         self.partial = False  # the graph is none that a backward pass has run over
         self.leak: Leak | None = None
-        self.training = Training(where, failed)
+        self.training = Training(torch, where, failed, unwatched)
         self.nonfinite: Any = None  # torch_anomaly.Found
         self._alive: list[weakref.ref[Note]] = []
 
     def hooks(self) -> list[Any]:
         """Hear of new parameters and of steps of optimizers; what ends that."""
+        name = self._torch.__name__
         modules, optimizers = map(
-            import_module, ("torch.nn.modules.module", "torch.optim.optimizer")
+            import_module, (f"{name}.nn.modules.module", f"{name}.optim.optimizer")
         )
         return [
             modules.register_module_parameter_registration_hook(
@@ -99,8 +111,8 @@ class Facts:
         for group in optimizer.param_groups:
             self.optimized.update(map(id, group["params"]))
             for parameter in group["params"]:
-                if parameter.grad is not None and parameter.layout == self._torch.strided:
-                    address = parameter.untyped_storage().data_ptr()
+                if parameter.grad is not None and is_dense(parameter):
+                    address = memory_of(parameter)
                     self.writes.setdefault(address, {})[where] = parameter._version
 
     # -- operations ------------------------------------------------------------------------------
@@ -114,6 +126,11 @@ class Facts:
             if asked is not self._data:
                 return name
             name = "data"
+        self.heard(name, out, given, frame)
+        return name
+
+    def heard(self, name: str, out: Any, given: Any, frame: FrameType | None) -> None:
+        """An operation of this name has run on what was given, and returned `out`."""
         if name in PAIRS:
             self.training.paired(name, given, frame)
         writes = name == "__setitem__" or (name[-1] == "_" and name[:2] != "__")
@@ -125,17 +142,20 @@ class Facts:
                 self._cut(name, out, operands, frame)
             if name in JUDGES and self.training.watches_outputs:
                 self.training.judged(given)
-        return name
 
     def _wrote(self, target: Any, frame: FrameType | None) -> None:
-        where = self._where(frame)
         for tensor in tensors_among([target]):
-            if readable(tensor) and tensor.layout == self._torch.strided:
-                address = tensor.untyped_storage().data_ptr()
-                self.writes.setdefault(address, {})[where] = tensor._version
-                own = self.step and tensor.is_leaf and where[0] is not None
-                if own and address not in self.by_hand and not _is_upkeep(frame, where[0] or ""):
-                    self.by_hand.add(address)
+            self.wrote(tensor, tensor._version, frame)
+
+    def wrote(self, tensor: Any, version: int, frame: FrameType | None) -> None:
+        """A tensor was written in place, which made this version of it."""
+        where = self._where(frame)
+        if readable(tensor) and is_dense(tensor):
+            address = memory_of(tensor)
+            self.writes.setdefault(address, {})[where] = version
+            own = self.step and tensor.is_leaf and where[0] is not None
+            if own and address not in self.by_hand and not _is_upkeep(frame, where[0] or ""):
+                self.by_hand.add(address)
 
     def _cut(self, name: str, out: Any, operands: list[Any], frame: FrameType | None) -> None:
         if not self._torch.is_grad_enabled() and name not in PLAIN:
@@ -219,6 +239,8 @@ def tensors_among(values: Iterable[Any]) -> Iterator[Any]:
 
 
 def _saves(node: Any) -> bool:
+    if hasattr(node, "saved_items"):  # one of ours
+        return bool(node._saved)
     names = (name for name in dir(type(node)) if name.startswith("_raw_saved_"))
     raws = (getattr(node, name, None) for name in names)
     return any(

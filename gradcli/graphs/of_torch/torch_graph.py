@@ -6,7 +6,10 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from gradcli.engine.core.tensor import Tensor
+from gradcli.engine.registry import torch_namespaces
 from gradcli.graphs.of_torch.module_calls import Calls
+from gradcli.graphs.of_torch.own_nodes import OwnProgramProbe
 from gradcli.graphs.of_torch.torch_nodes import TorchProbe
 from gradcli.graphs.of_torch.torch_notes import note_of
 from gradcli.graphs.of_torch.torch_tensors import is_torch_tensor, node_of
@@ -17,14 +20,15 @@ def torch_parts(
     names: Mapping[str, Any] | None = None,
     model: Any = None,
     calls: Calls | None = None,
-) -> tuple[TorchProbe, dict[str, Any], Calls | None]:
+) -> tuple[TorchProbe | OwnProgramProbe, dict[str, Any], Calls | None]:
     """The probe, the named tensors, and the calls of modules (None where nobody watched).
 
     names: what the program calls tensors and modules. model: a module, or several, with parameters to
     name. calls: of the program's modules, if its forward pass was watched; found on the nodes otherwise.
     """
     named = dict(names or {})
-    module: Any = sys.modules["torch"].nn.Module
+    torch = torch_namespaces.torch if is_own(tensors) else sys.modules["torch"]
+    module: Any = torch.nn.Module
     known = {k: v for k, v in named.items() if is_torch_tensor(v)}
     modules = {k: v for k, v in named.items() if isinstance(v, module)}
     calls = calls or _calls_of(tensors)
@@ -36,7 +40,15 @@ def torch_parts(
     calls.name_roots(modules)
     parts = {id(tensor) for _, tensor in calls.parameters()}  # a loop's variable is no name for one
     known = {k: v for k, v in known.items() if id(v) not in parts}
-    return TorchProbe(calls, known), known, calls if len(calls) else None
+    probe = (OwnProgramProbe if is_own(tensors) else TorchProbe)(calls, known)
+    return probe, known, calls if len(calls) else None
+
+
+def is_own(tensors: tuple[Any, ...]) -> bool:
+    """Tell whether they are ours; where there is none, whether gradcli stands in PyTorch's place."""
+    if not tensors:
+        return sys.modules.get("torch") is torch_namespaces.torch
+    return isinstance(tensors[0], Tensor)
 
 
 def _calls_of(tensors: tuple[Any, ...]) -> Calls:

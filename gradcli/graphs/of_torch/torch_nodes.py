@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -31,6 +32,7 @@ class TorchProbe(Probe):
     """Asks nodes of PyTorch's. names: tensors' names by the address of their data."""
 
     foreign = True
+    of_program = True
 
     def __init__(self, calls: Calls, names: Mapping[str, Any]) -> None:
         self.torch: Any = sys.modules["torch"]
@@ -85,7 +87,15 @@ class TorchProbe(Probe):
 
     def name_of(self, tensor: Any, names: Mapping[int, str]) -> str | None:
         """The parameter's path, or the variable's name."""
-        return names.get(id(tensor)) or self._named.get(address_of(tensor))
+        found = names.get(id(tensor)) or self._named.get(address_of(tensor))
+        if found is None or self._is_whole(found, tensor):
+            return found
+        return f"view of {found}"
+
+    def _is_whole(self, name: str, tensor: Any) -> bool:
+        """Tell whether a tensor has all elements of the one that is called so, whose address it has."""
+        known = self._shapes.get(name)
+        return known is None or math.prod(known) == math.prod(tensor.shape)
 
     def name_of_constant(self, tensor: Any, names: Mapping[int, str]) -> str | None:
         """The variable's name; of a view of one, that it is that."""

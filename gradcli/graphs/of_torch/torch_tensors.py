@@ -1,4 +1,7 @@
-"""Tensors of PyTorch's, looked at such that nothing raises and nothing changes: torch is the user's."""
+"""Tensors of a watched program, looked at such that nothing raises and nothing changes.
+
+They are PyTorch's, which is the user's, or ours, where the program runs on gradcli in PyTorch's place.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,16 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
+from gradcli.engine.core.tensor import Tensor
+from gradcli.engine.system.array_memory import address
+
 
 def is_torch_tensor(value: Any) -> bool:
-    """Tell whether it is a tensor of PyTorch's, without asking it for any attribute."""
-    return isinstance(value, sys.modules["torch"].Tensor)
+    """Tell whether it is a tensor, PyTorch's or ours, without asking it for any attribute."""
+    torch = sys.modules.get("torch")
+    return (torch is not None and isinstance(value, torch.Tensor)) or isinstance(value, Tensor)
 
 
 def node_of(tensor: Any) -> Any:
@@ -26,6 +35,8 @@ def node_of(tensor: Any) -> Any:
 
 def readable(tensor: Any) -> bool:
     """Tell whether a tensor has elements to look at: not inside vmap or grad, nor on no device at all."""
+    if isinstance(tensor, Tensor):
+        return isinstance(tensor.array, np.ndarray | np.generic)
     return not (is_wrapped(tensor) or tensor.is_meta or tensor.is_nested)
 
 
@@ -40,6 +51,9 @@ def dense_parts(tensor: Any) -> Iterator[Any]:
 
     Forward mode's zeros have none.
     """
+    if isinstance(tensor, Tensor):
+        yield from (tensor,) if readable(tensor) else ()
+        return
     layout = str(tensor.layout).removeprefix("torch.")
     if not readable(tensor) or tensor._is_zerotensor():
         return
@@ -56,6 +70,8 @@ def dense_parts(tensor: Any) -> Iterator[Any]:
 
 def has_bad(tensor: Any) -> bool:
     """Tell whether an element is NaN or infinite, in whatever layout; sums are quicker than tests."""
+    if isinstance(tensor, Tensor):
+        return _has(np.isfinite, False, tensor)
     return any(
         not math.isfinite(part.detach().sum().item()) and not bool(part.detach().isfinite().all())
         for part in dense_parts(tensor)
@@ -64,7 +80,29 @@ def has_bad(tensor: Any) -> bool:
 
 def has_nan(tensor: Any) -> bool:
     """Tell whether an element is NaN, in whatever layout."""
+    if isinstance(tensor, Tensor):
+        return _has(np.isnan, True, tensor)
     return any(bool(part.detach().isnan().any()) for part in dense_parts(tensor))
+
+
+def _has(asked: Any, answer: bool, tensor: Tensor) -> bool:
+    """Tell whether an element of a tensor of ours has this answer; whole numbers are finite."""
+    if not readable(tensor) or tensor.array.dtype.kind not in "fc":
+        return False
+    found = asked(tensor.array)
+    return bool(found.any() if answer else not found.all())
+
+
+def memory_of(tensor: Any) -> int:
+    """The address of the memory that a tensor and its views share."""
+    if isinstance(tensor, Tensor):
+        return address((tensor if tensor.base is None else tensor.base).array)
+    return int(tensor.untyped_storage().data_ptr())
+
+
+def is_dense(tensor: Any) -> bool:
+    """Tell whether a tensor has memory of its own, element by element."""
+    return isinstance(tensor, Tensor) or str(tensor.layout) == "torch.strided"
 
 
 def is_workspace(name: str, tensor: Any) -> bool:

@@ -27,6 +27,8 @@ def _numbers(version: str) -> tuple[int, int]:
 
 def name() -> str:
     """PyTorch and its version, in words."""
+    if sys.modules["torch"].__name__ == "gradcli":
+        return "itself in PyTorch's place"
     return f"PyTorch {sys.modules['torch'].__version__.partition('+')[0]}"
 
 

@@ -98,7 +98,7 @@ class Watch:
         lines: str = "own",
         end: End | None = None,
     ) -> None:
-        self.torch: Any = import_module("torch")
+        self.torch: Any = self._library()
         self.calls = Calls()
         for model in models:
             self.calls.add_root(model, "" if len(models) == 1 else None)
@@ -112,7 +112,7 @@ class Watch:
         self._own_lines = lines == "own"
         self.first: Found | None = None
         self.first_inf: Found | None = None
-        self.facts = Facts(self._where, self.failed)
+        self.facts = Facts(self.torch, self._where, self.failed, self._unwatched)
         self.doing = ""  # the name of the function of PyTorch's that has just run
         self._bare: dict[int, Found] = {}  # by the address of a result without a gradient
         self.last: Any = None  # the tensor that a backward pass began at last
@@ -121,13 +121,36 @@ class Watch:
         self._in_pass = 0
         self._undo = ExitStack()
         self._user: dict[str, bool] = {}
+        self.recorded: dict[str, tuple[Any, Any]] = {}  # passes that were recorded: see OwnWatch
         self.failures = 0  # how often looking has failed, which the program does not notice
         self.failure: Exception | None = None  # the first time
-        self._tells = torch_versions.tells()
+        self._tells = self._tells_of_hooks()
         self._ended = False
-        self._operands = Operands() if operands else None
-        self._hears_nodes = hasattr(self.torch.autograd.graph, "node_creation_hook")
+        self._wants_operands = operands
+        self._operands = self._kept_operands() if operands else None
+        self._hears_nodes = self._is_told_of_nodes()
         self._stretches: list[tuple[int, int, str | None, int, int]] = []  # see `_later`
+
+    # -- what the library is, and what it tells; another one has a Watch of its own ---------------
+    def _library(self) -> Any:
+        return import_module("torch")
+
+    def _unwatched(self) -> Any:
+        """A context in which no function is heard."""
+        return self.torch._C.DisableTorchFunction()
+
+    def _tells_of_hooks(self) -> bool:
+        return torch_versions.tells()
+
+    def _kept_operands(self) -> Any:
+        return Operands()
+
+    def _is_told_of_nodes(self) -> bool:
+        return hasattr(self.torch.autograd.graph, "node_creation_hook")
+
+    def _in_transform(self) -> bool:
+        """Tell whether torch.func runs, whose graphs are its own."""
+        return self.torch._C._functorch.peek_interpreter_stack() is not None
 
     # -- beginning and end -----------------------------------------------------------------------
     def __enter__(self) -> Watch:
@@ -189,7 +212,7 @@ class Watch:
 
     # -- ways of hearing what happens ------------------------------------------------------------
     def _hear_modules(self, undo: ExitStack) -> None:
-        hooks = import_module("torch.nn.modules.module")
+        hooks = import_module(f"{self.torch.__name__}.nn.modules.module")
         undo.callback(hooks.register_module_forward_pre_hook(self._module_begins).remove)
         ends = hooks.register_module_forward_hook(self._module_ends, always_call=True)
         undo.callback(ends.remove)
@@ -493,7 +516,10 @@ class Watch:
         """Show PyTorch's warnings about a call at the user's line; Python takes ours for the caller."""
 
         def shown(message: Any, category: Any, file: str, *rest: Any, **kwargs: Any) -> None:
-            frame = self._users(sys._getframe(1)) if file == __file__ else None
+            ours = file.startswith(
+                _OURS
+            )  # Python takes what calls PyTorch, or what is it, for the caller
+            frame = self._users(sys._getframe(1)) if ours else None
             if frame is None:
                 show(message, category, file, *rest, **kwargs)
             else:
@@ -508,7 +534,9 @@ class Watch:
         if found is None:
             real = os.path.realpath(file)
             installed = "site-packages" in real or real.startswith(_INSTALLED)
-            skipped = real.startswith((self._torch_path, _OURS)) or file.startswith("<frozen")
+            skipped = real.startswith((self._torch_path, _OURS)) or file.startswith(
+                ("<frozen", "<gradcli")
+            )
             skipped |= self._own_lines if installed else real.startswith(_STANDARD)
             found = self._user[file] = not skipped
         return found
@@ -519,10 +547,8 @@ class Watch:
 
         @functools.wraps(run)
         def watched(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-            if self.torch._C._functorch.peek_interpreter_stack() is not None:
-                return run(
-                    tensors, *args, **kwargs
-                )  # inside torch.func.grad, whose graphs are its own
+            if self._in_transform():
+                return run(tensors, *args, **kwargs)
             roots = list(self._tensors([tensors]))
             if self._in_pass:
                 return self._inner_pass(run, tensors, roots, args, kwargs)

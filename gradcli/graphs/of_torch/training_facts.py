@@ -53,6 +53,7 @@ class Optimizer:
     backward: Where = (None, 0)  # the last pass since its last step
     zeroed: Where = (None, 0)  # the last zero_grad since that pass
     stepped: Where = (None, 0)
+    rate: float | None = None  # lr of its first group, as of its last step
     empty: int = 0  # steps that found no gradient
     empty_after: Where = (None, 0)  # the zero_grad that took it away; none: no pass has run
     early: bool = False  # no pass had run before its first step
@@ -98,10 +99,15 @@ class Training:
     """Facts of a training loop."""
 
     def __init__(
-        self, where: Callable[[FrameType | None], Where], failed: Callable[[Exception], None]
+        self,
+        torch: Any,
+        where: Callable[[FrameType | None], Where],
+        failed: Callable[[Exception], None],
+        unwatched: Callable[[], Any],
     ) -> None:
+        """torch: PyTorch, or gradcli in its place. unwatched: a context in which nobody looks."""
         self._where, self._failed = where, failed
-        self._torch: Any = sys.modules["torch"]
+        self._torch = torch
         self._grad = self._torch.Tensor.grad
         self.optimizers: list[Optimizer] = []
         self.made: dict[int, tuple[Where, int]] = {}  # parameter -> the line that made it, and when
@@ -118,12 +124,13 @@ class Training:
         self.stepping = False  # an optimizer steps: its own operations are nobody's lines
         self.pauses: Any = None  # `begin()` and `end()` around such operations
         self._pairs: list[tuple[Any, Any]] = []
-        self._unwatched: Any = self._torch._C.DisableTorchFunction
+        self._unwatched = unwatched
 
     def hooks(self) -> list[Any]:
         """Hear of optimizers, of Parameters and of `eval()`; what ends that."""
-        optim: Any = import_module("torch.optim.optimizer")
-        nn: Any = import_module("torch.nn")
+        name = self._torch.__name__
+        optim: Any = import_module(f"{name}.optim.optimizer")
+        nn: Any = import_module(f"{name}.nn")
         ends = [
             optim.register_optimizer_step_pre_hook(self._quietly(self._steps)).remove,
             optim.register_optimizer_step_post_hook(self._quietly(self._stepped)).remove,
@@ -218,6 +225,8 @@ class Training:
         groups = optimizer.param_groups
         known.parameters.update((id(p), p) for group in groups for p in group["params"])
         known.stepped = self._where(sys._getframe(2))
+        rate = groups[0].get("lr") if groups else None
+        known.rate = None if rate is None else float(rate)
         self.stepping = not (any(args[1:]) or kwargs.get("closure") is not None)
         if not self.stepping:
             known.clean = True
@@ -385,15 +394,21 @@ class Training:
 
     def failed(self, function: Any, given: Iterable[Any], frame: FrameType | None) -> None:
         """A function has refused its arguments: remember their names, dtypes and shapes."""
-        if getattr(function, "__name__", "") == "backward":
+        self.refused_by(getattr(function, "__name__", "a function"), given, frame)
+
+    def refused_by(self, name: str, given: Iterable[Any], frame: FrameType | None) -> None:
+        """A function of this name has refused its arguments."""
+        if name == "backward":
             return
         file = self._where(frame)[0]
         found = []
         for one in given:
             if is_torch_tensor(one):
-                name = name_in(frame, one, file) or ""
-                found.append((name, f"{str(one.dtype).removeprefix('torch.')} {tuple(one.shape)}"))
-        self.refused = getattr(function, "__name__", "a function"), found
+                called = name_in(frame, one, file) or ""
+                found.append(
+                    (called, f"{str(one.dtype).removeprefix('torch.')} {tuple(one.shape)}")
+                )
+        self.refused = name, found
 
 
 def name_in(frame: FrameType | None, tensor: Any, file: str | None) -> str | None:

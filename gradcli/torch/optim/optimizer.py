@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.core.hooks import Hooks, RemovableHandle, add
 from gradcli.engine.core.modes import enable_grad, no_grad
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.core.views import bump
@@ -20,6 +22,10 @@ from gradcli.torch.optim.blocks import are_bare, are_numbers, blocks, gathered, 
 Group = dict[str, Any]
 State = dict[str, Any]
 
+
+# Hooks of all optimizers, as PyTorch's register_optimizer_step_pre_hook keeps them.
+_pre_hooks: Hooks = {}
+_post_hooks: Hooks = {}
 
 # What a message calls an option, and the options that may not be negative.
 _WORDS = {"lr": "learning rate", "eps": "epsilon value", "weight_decay": "weight_decay value"}
@@ -53,6 +59,11 @@ class Optimizer:
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, but "
                 f"got {params.type()}"
             )
+        kind = type(self)
+        if not hasattr(kind.step, "hooked"):
+            kind.step = _hooked(kind.step)  # type: ignore[method-assign]
+        self._optimizer_step_pre_hooks: Hooks = {}
+        self._optimizer_step_post_hooks: Hooks = {}
         self.defaults = defaults
         self.check()
         self.state: dict[Any, Any] = defaultdict(dict)
@@ -96,6 +107,17 @@ class Optimizer:
             raise ValueError("some parameters appear in more than one parameter group")
         param_group = {**self.defaults, **param_group, "params": params}
         self.param_groups.append(param_group)
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(optimizer, args, kwargs)` before each step; a pair that it returns replaces these.
+
+        As in PyTorch, the optimizer is the first of args, too.
+        """
+        return add(self._optimizer_step_pre_hooks, hook)
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(optimizer, args, kwargs)` after each step."""
+        return add(self._optimizer_step_post_hooks, hook)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters."""
@@ -202,6 +224,40 @@ class Optimizer:
             lines += [f"Parameter Group {k}"]
             lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
         return "\n".join([*lines, ")"])
+
+
+def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
+    """A class's `step` with what is to be called before and after it: once a class, as in PyTorch."""
+
+    @functools.wraps(step)
+    def hooked(*args: Any, **kwargs: Any) -> Any:
+        self = args[0]
+        for hook in [*_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()]:
+            found = hook(self, args, kwargs)
+            if found is None:
+                continue
+            if not (isinstance(found, tuple) and len(found) == 2):
+                raise RuntimeError(
+                    f"{step} must return None or a tuple of (new_args, new_kwargs), but got {found}."
+                )
+            args, kwargs = found
+        result = step(*args, **kwargs)
+        for hook in [*self._optimizer_step_post_hooks.values(), *_post_hooks.values()]:
+            hook(self, args, kwargs)
+        return result
+
+    hooked.hooked = True  # type: ignore[attr-defined]
+    return hooked
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(optimizer, args, kwargs)` before every step of every optimizer."""
+    return add(_pre_hooks, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(optimizer, args, kwargs)` after every step of every optimizer."""
+    return add(_post_hooks, hook)
 
 
 def _said(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Self
@@ -15,6 +16,7 @@ from gradcli.torch.nn.parameter import Parameter, UninitializedParameter
 # Hooks of all modules, as PyTorch's register_module_forward_hook keeps them.
 _pre_hooks: Hooks = {}
 _hooks: Hooks = {}
+_registration_hooks: Hooks = {}  # and its register_module_parameter_registration_hook
 _KINDS = ("_parameters", "_buffers", "_modules")
 
 
@@ -76,12 +78,31 @@ class Module:
                 args, kwargs = found
             elif found is not None:
                 args = found if isinstance(found, tuple) else (found,)
-        result = self.forward(*args, **kwargs)
+        try:
+            result = self.forward(*args, **kwargs)
+        except Exception:  # of the user's: it goes on to them
+            self._call_always(args, kwargs)
+            raise
         for hook in [*_hooks.values(), *self._forward_hooks.values()]:
             takes = getattr(hook, "with_kwargs", False)
             found = hook.call(self, args, kwargs, result) if takes else hook(self, args, result)
             result = result if found is None else found
         return result
+
+    def _call_always(self, args: Any, kwargs: Any) -> None:
+        """After an error in `forward`: the hooks that are called always, without a result."""
+        for hook in [*_hooks.values(), *self._forward_hooks.values()]:
+            if not getattr(hook, "always_call", False):
+                continue
+            try:
+                given = (args, kwargs, None) if hook.with_kwargs else (args, None)
+                hook(self, *given)
+            except Exception as error:  # of a hook, which must not hide the first
+                warnings.warn(
+                    "module forward hook with ``always_call=True`` raised an exception that was "
+                    f"silenced as another error was raised in forward: {error!s}",
+                    stacklevel=2,
+                )
 
     # -- names ---------------------------------------------------------------------------------------
     def __getattr__(self, name: str) -> Any:
@@ -98,6 +119,8 @@ class Module:
                 if not self._ready:
                     what = "parameters" if class_ is Parameter else "module"
                     raise AttributeError(f"cannot assign {what} before Module.__init__() call")
+                if kind == "_parameters":
+                    value = _registered(self, name, value)
                 self._forget(name)
                 self.__dict__[kind][name] = value
                 return
@@ -154,7 +177,7 @@ class Module:
                 f"cannot assign '{_type_of(param)}' object to parameter '{name}' "
                 "(torch.nn.Parameter or None required)"
             )
-        self._parameters[name] = param
+        self._parameters[name] = _registered(self, name, param)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a tensor that belongs to the module's state and is not learned."""
@@ -364,7 +387,7 @@ class Module:
         always_call: bool = False,
     ) -> RemovableHandle:
         """Call `hook(module, args, output)` after `forward`; what it returns, if anything, is the output."""
-        return _added(self._forward_hooks, hook, prepend, with_kwargs)
+        return _added(self._forward_hooks, hook, prepend, with_kwargs, always_call)
 
     # -- state -----------------------------------------------------------------------------------------
     def state_dict(
@@ -472,19 +495,25 @@ def _indented(text: str) -> str:
     return text.replace("\n", "\n  ")
 
 
-class _WithKwargs:
-    """A hook that takes the keyword arguments, too."""
+class _Hook:
+    """A forward hook that takes the keyword arguments, too, or is called after an error as well."""
 
-    with_kwargs = True
+    def __init__(self, call: Callable[..., Any], with_kwargs: bool, always_call: bool) -> None:
+        self.call, self.with_kwargs, self.always_call = call, with_kwargs, always_call
 
-    def __init__(self, call: Callable[..., Any]) -> None:
-        self.call = call
+    def __call__(self, *given: Any) -> Any:
+        return self.call(*given)
 
 
 def _added(
-    hooks: Hooks, hook: Callable[..., Any], prepend: bool, with_kwargs: bool
+    hooks: Hooks,
+    hook: Callable[..., Any],
+    prepend: bool,
+    with_kwargs: bool,
+    always_call: bool = False,
 ) -> RemovableHandle:
-    kept: Any = _WithKwargs(hook) if with_kwargs else hook
+    special = with_kwargs or always_call
+    kept: Any = _Hook(hook, with_kwargs, always_call) if special else hook
     before = dict(hooks) if prepend else {}
     handle = add(hooks, kept)
     if prepend:
@@ -502,7 +531,19 @@ def register_module_forward_hook(
     hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
     """Call `hook(module, args, output)` after the `forward` of every module."""
-    return _added(_hooks, hook, False, with_kwargs)
+    return _added(_hooks, hook, False, with_kwargs, always_call)
+
+
+def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, name, parameter)` where a module gets a parameter; what it returns replaces it."""
+    return add(_registration_hooks, hook)
+
+
+def _registered(module: Module, name: str, parameter: Any) -> Any:
+    for hook in _registration_hooks.values():
+        found = hook(module, name, parameter)
+        parameter = parameter if found is None else found
+    return parameter
 
 
 def zero_grads(parameters: Any, set_to_none: bool) -> None:
