@@ -350,8 +350,16 @@ def _higher(question: Question) -> Answer:
         found, remarks = nth(evaluation, leaves, order, seed, watch)
     tell(remarks)
     note_of_sums([n for n, t in leaves.items() if t.shape])
-    lines = [*[("value", value)] * question.value, *((f"{n}.grad", g) for n, g in found.items())]
-    keys = lambda p: gradient_keys(found, found, seed, p, order=order)  # noqa: E731
+    # `S.grad2`, as `map` calls it; --plain keeps the name that scripts read.
+    label = "grad" if question.request.style.form == "plain" else f"grad{order}"
+    lines = [*[("value", value)] * question.value, *((f"{n}.{label}", g) for n, g in found.items())]
+
+    def keys(precision: int | None) -> dict[str, Any]:
+        made = gradient_keys(found, found, seed, precision, order=order)
+        for entry in made["wrt"].values():
+            entry[f"grad{order}"] = entry["grad"]
+        return made
+
     answer = Answer(question.request, lines, keys, value)
     answer.kinks = kinks_of(evaluation, look, seed, like=others, order=order)
     answer.others, answer.grads = others, found

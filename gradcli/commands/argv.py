@@ -1,8 +1,8 @@
 """The words of a command line, sorted by spelling alone and without click, whose import costs as much as a
 tenth of numpy's.
 
-R1  `--name`, where name is an identifier and no declared option, binds and takes exactly one value,
-    whatever that starts with.
+R1  `--name`, where name is an identifier and no declared option, binds and takes exactly one value, which
+    may be a negative number or `-x`, but no `--word`: that is an option of its own.
 R2  a token with a single dash that is not exactly a declared short option is a positional; short options
     take no attached value.
 R3  `--…` that is not `--identifier` is a positional, and so is everything after `--`.
@@ -36,6 +36,9 @@ from gradcli.language.located_errors import LanguageError
 
 _WRT = re.compile(r"--wrt=[^\W\d]\w*(?:,[^\W\d]\w*)*")
 _BINDING = re.compile(r"--([^\W\d]\w*)(?:=(.*))?", re.S)
+_WORD = re.compile(r"--[^\W\d]")  # begins an option
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_NUMBERS = re.compile(rf"{_NUMBER}(?:,{_NUMBER})*|[-+]?(?:{_NUMBER}\*)?pi(?:/{_NUMBER})?")
 # Settings that options read.
 _SETTINGS = (COMPLETION_VARIABLE, "GRADCLI_DTYPE")
 # What makes a value more than numbers: files and tables, uncertainties, the language's own calls.
@@ -51,10 +54,14 @@ class Split:
 
     taken: (option, the next word that was taken for its value), to be looked at once the variables are
     known. given: the last value of each declared option. missing: the option that ended the line without
-    its value. twice: the option of the file to write, given with two files.
+    its value. bare: (name, what follows) of what would bind and has no value. point: the number of `--at 2`.
+    behind: the flag before a positional. twice: the option of the file to write, given with two files.
     """
 
     def __init__(self) -> None:
+        self.bare: list[tuple[str, str]] = []
+        self.behind: dict[str, str] = {}
+        self.point: str | None = None
         self.twice: tuple[str, str, str] | None = None
         self.options: list[str] = []
         self.bindings: list[tuple[str, str]] = []
@@ -115,9 +122,15 @@ def split(args: Iterable[str], declared: Mapping[str, Option]) -> Split:
                 equals, word = "", head
                 if not attached:
                     rest.pop()
+            elif option.binds and _NUMBERS.fullmatch(point):  # of the one variable there is
+                found.point, equals, word = point, "", head
+                if not attached:
+                    rest.pop()
             if option.is_flag or equals:
                 found.options.append(word)
                 found.take(head, option, attached)
+                if rest and not equals:
+                    found.behind[rest[-1]] = head
             else:
                 alone = not rest or (rest[-1][:1] == "-" and rest[-1] != "-")
                 value = "-" if option.may_be_bare and alone else take(head)
@@ -130,6 +143,9 @@ def split(args: Iterable[str], declared: Mapping[str, Option]) -> Split:
             rest.pop()
         elif match := _BINDING.fullmatch(word):
             name = match[1] if match[1].isascii() else normal(match[1])
+            if match[2] is None and rest and _WORD.match(rest[-1]):
+                found.bare.append((name, rest[-1]))
+                continue
             found.bindings.append((name, take(f"--{match[1]}") if match[2] is None else match[2]))
         else:
             found.positionals.append(word)
@@ -170,7 +186,9 @@ def plain_request(words: list[str]) -> tuple[Command, Request] | None:
     declared = command.declared()
     found = split(words[1:], declared)
     wrt = [option.removeprefix("--wrt=") for option in found.options]
-    if found.missing or len(found.positionals) != 1 or not all(map(_WRT.fullmatch, found.options)):
+    if found.missing or found.bare or found.point is not None or len(found.positionals) != 1:
+        return None
+    if not all(map(_WRT.fullmatch, found.options)):
         return None
     (text,) = found.positionals
     if text.strip()[:1] in ("", "-") or not all(_is_plain(value) for _, value in found.bindings):
@@ -186,7 +204,7 @@ def plain_request(words: list[str]) -> tuple[Command, Request] | None:
                 return None
             text = reading.source
         program, names = variables(text)
-        if program is None or not texts.keys() <= set(names):
+        if program is None or not program.ends_in_expression or not texts.keys() <= set(names):
             return None
         free = [n for n in names if n not in texts and not is_known(program, n)]
         if any(f"--{n}" in declared for n in names if n not in texts):

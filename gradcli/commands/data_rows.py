@@ -15,6 +15,7 @@ from gradcli.commands.declarations import Argument, Option
 
 if TYPE_CHECKING:
     from gradcli.columns.optimize.stated_uncertainties import Stated
+    from gradcli.columns.streaming.conditions import Condition
     from gradcli.columns.streaming.row_formulas import RowFormula
     from gradcli.commands.plots.axes import Dates
     from gradcli.commands.request import Request
@@ -84,8 +85,7 @@ class DataRows:
                 )
             self.names = [*self.names, SET]
         self._read: Tables | None = None
-        self._told = False  # how many rows --where takes
-        self.where = None if where is None else self.formula(where, "--where")
+        self.where = None if where is None else self._condition(where)
 
     @property
     def is_one_table(self) -> bool:
@@ -110,18 +110,14 @@ class DataRows:
     def formula(self, text: str, option: str) -> RowFormula:
         """An expression of columns. Raises LanguageError."""
         from gradcli.columns.streaming.row_formulas import RowFormula
-        from gradcli.columns.streaming.text_conditions import without_texts
         from gradcli.language import parse
         from gradcli.language.located_errors import did_you_mean, suggest
         from gradcli.language.scope_checks import free_names
 
-        source, tests = without_texts(text) if option == "--where" else (text, {})
-        program = parse(source)
+        program = parse(text)
         known = set(free_names(program)) - set(program.free_variables())
         places = {}
-        for name in [*free_names(program), *(test.column for test in tests.values())]:
-            if name in tests:
-                continue
+        for name in free_names(program):
             if (place := self.column(name)) is not None:
                 places[name] = place
             elif name not in known and name not in self.loaded:
@@ -129,27 +125,21 @@ class DataRows:
                 raise usage(
                     f"{before}{name} is not a column of {self.table}",
                     hint=did_you_mean(suggest(name, self.names))
-                    or self._quotes_hint(name, text)
                     or f"its columns are {', '.join(self.names)}",
                     kind="name",
                 )
-        for name, test in tests.items():
-            tests[name] = found = test._replace(column=self.own[places[test.column]])
-            if found.heading not in self.names:
-                self.names.append(found.heading)
-            places[name] = self.names.index(found.heading)
-        read = set(free_names(program))
-        places = {name: place for name, place in places.items() if name in read}
-        if option == "--where" and not places:
-            raise usage("--where: the condition uses no column", hint="as in --where 'T > 0'")
-        return RowFormula(source, places, self.loaded, tests, text)
+        return RowFormula(text, places, self.loaded)
 
-    def _quotes_hint(self, name: str, text: str) -> str | None:
-        """What is to be typed where a name is compared with a column as if it were a text."""
-        found = re.search(rf"(\w+)\s*([!=]=)\s*{re.escape(name)}\b", text)
-        if found is None or self.column(found[1]) is None:
-            return None
-        return f"a text stands in quotes, as in {found[1]} {found[2]} '{name}'"
+    def _condition(self, text: str) -> Condition:
+        """Which rows count. Raises LanguageError."""
+        from gradcli.columns.streaming.conditions import Condition
+
+        def heading(name: str) -> str | None:
+            place = self.column(name)
+            return None if place is None else self.names[place]
+
+        order = self.request.tables.how.date_order
+        return Condition(text, self.table, self.names, heading, given=self.loaded, order=order)
 
     def stated(self, text: str, option: str = "--sigma") -> Stated:
         """An uncertainty: a number, a column, `3%`, or a formula of columns."""
@@ -175,44 +165,17 @@ class DataRows:
         return Stated(formula=self.formula(text, option))
 
     # -- numbers ---------------------------------------------------------------------------------
-    def read(self, wanted: Iterable[int]) -> dict[int, Cells]:
-        """The columns of all rows that count, by their places."""
-        import numpy as np
-
+    def read(self, wanted: Iterable[int], tells: bool = True) -> dict[int, Cells]:
+        """The columns of all rows that count, by their places. tells: whether it says which do not."""
         from gradcli.tables.named_columns import chosen
 
-        needed = [*wanted, *(self.where.columns.values() if self.where is not None else ())]
-        needed = list(dict.fromkeys(needed))
+        needed = list(dict.fromkeys(wanted))
         tables = self.tables()
         places = [[self._place(one, i) for i in needed] for one in tables]
-        cells = dict(zip(needed, chosen(tables, places, self.request.missing), strict=True))
-        if self.where is not None:
-            count = len(cells[needed[0]].numbers)
-            named = {n: cells[i].numbers for n, i in self.where.columns.items()}
-            there = self.where.truths(named, count, "--where")
-            cells = {i: one.taken(there) for i, one in cells.items()}
-            left = int(np.count_nonzero(there))
-            if not left:
-                raise usage(
-                    f"--where {self.where.typed}: no row of {count} is left",
-                    hint=self._texts_hint(tables),
-                )
-            if not self._told:
-                output.note(f"--where takes {left} of {count} rows")
-                self._told = True
-        return cells
-
-    def _texts_hint(self, tables: Tables) -> str | None:
-        """The texts that there are, where the condition compares with one that is not there."""
-        from gradcli.tables.table_errors import listed
-
-        assert self.where is not None
-        for test in self.where.tests.values():
-            cells = [c for t in tables for c in t.cells(t.names.index(test.column))]
-            there = list(dict.fromkeys(c.strip() for c in cells if isinstance(c, str)))
-            if test.text not in there:
-                return f"{test.column} is {listed(there)}"
-        return None
+        tell = output.note if tells else None
+        return dict(
+            zip(needed, chosen(tables, places, self.request.missing, tell=tell), strict=True)
+        )
 
     def _place(self, table: Table, column: int) -> int:
         """Where a column is in one of the tables."""
@@ -228,7 +191,6 @@ class DataRows:
 
     def tables(self) -> Tables:
         """All tables, with the numbers of the data sets where there are some."""
-        from gradcli.columns.streaming.text_conditions import with_answers
         from gradcli.tables.named_columns import KeyedTable
 
         if self._read is None:
@@ -242,11 +204,33 @@ class DataRows:
                     )
             if self.by is not None:
                 self._read = self._numbered(self._read, self.by)
-            if self.where is not None and self.where.tests:
-                self._read = [with_answers(one, self.where.tests) for one in self._read]
+            if self.where is not None:
+                self._read = self._selected(self._read, self.where)
             if self.sets:
                 self._tell_sets()
         return self._read
+
+    def _selected(self, tables: Tables, where: Condition) -> Tables:
+        """The rows of tables that count. Raises LanguageError where none is left, TableError."""
+        from gradcli.tables.table_errors import left_out_words
+
+        found: Tables = []
+        left_out = 0
+        for one in tables:
+            selected, missing = where.chosen(one, self.request.missing)
+            for error in selected.bad.values():
+                raise error
+            left_out += missing
+            found.append(selected)
+        count, left = sum(one.rows for one in tables), sum(one.rows for one in found)
+        if not left:
+            raise usage(
+                f"--where {where.typed}: no row of {count} is left", hint=where.texts_hint(tables)
+            )
+        output.note(f"--where takes {left} of {count} rows")
+        if left_out:
+            output.note(left_out_words(left_out))
+        return found
 
     @property
     def read_tables(self) -> Tables:

@@ -130,6 +130,8 @@ def _finish(
         output.note("the formula is long, so what occurs more than once has a name, as with --cse")
     if options.at and form in ("text", "json"):
         answer.values = _values(answer)
+        if options.of and not any(a.ndim for a in answer.where.arrays.values()):
+            _note_off_curve(request, answer)
         finite = (output.is_finite(getattr(v, "array", v)) for v in answer.values.values())
         if answer.singular is None and not all(finite):
             output.note("at this point the formula is not finite")
@@ -141,7 +143,11 @@ def _finish(
         answer.lines = [*map(visible, made.lines), *_lines(request, answer)]
     answer.about = _by_variables(answer)
     if taken:
-        answer.lines = [*map(visible, _step_lines(taken, form)), "", *answer.lines]
+        answer.lines = [
+            *map(visible, _step_lines(taken, form, options.of is not None)),
+            "",
+            *answer.lines,
+        ]
         answer.more = {"steps": [step.to_json() for step in taken]}
 
 
@@ -149,8 +155,10 @@ def _check_options(options: Options, asked: AskedDerivative, form: str) -> None:
     """Refuse options that exclude each other."""
     if options.latex_style == "bold" and form != "latex":
         raise usage("--latex-style is for --format latex", hint="add --format latex")
-    if options.show_steps and (form in CODE or asked.name not in ("", "--order")):
+    names = ("", "--order", *["--of"] * (asked.order == 1))
+    if options.show_steps and (form in CODE or asked.name not in names):
         what = f"--format {form}" if form in CODE else asked.name
+        what += " and --order" * (asked.name == "--of")
         raise usage(f"--show-steps cannot be used with {what}", hint="leave one of them out")
     if isinstance(options.order, str) and (options.at or options.show_steps):
         raise usage(f"--order {options.order} has no value and no steps", hint="say a number")
@@ -193,6 +201,21 @@ def _values(answer: FormulaAnswer) -> dict[str, Any]:
     return found
 
 
+def _note_off_curve(request: Request, answer: FormulaAnswer) -> None:
+    """Say where the equation does not hold at the point: the function that it gives is not there."""
+    from gradcli.formulas.ask.implicit_check import HOLDS, Curve
+    from gradcli.language import parse
+    from gradcli.language.equations import sides
+
+    asked = answer.question.asked
+    if request.reading is None or asked is None or asked.of is None or request.reading.put_in:
+        return
+    both = sides(parse(request.reading.typed))[0]
+    apart = Curve(request.program, both, asked.of, request.loaded).apart(answer.where.arrays)
+    if apart > HOLDS:
+        output.note("the equation does not hold at this point; gradcli root finds where it holds")
+
+
 def _has_a_value_to_show(where: Point) -> bool:
     """Whether each variable is given a number, and output goes to a terminal (a script asks with --at)."""
     numbers = (n in where.given and not v.ndim for n, v in where.arrays.items())
@@ -231,11 +254,24 @@ def _lines(request: Request, answer: FormulaAnswer) -> Iterator[str]:
             yield visible("\t".join(fields))
             continue
         if name in values:
-            text += f" = {output.to_text(values[name], style)}"
+            text += f" = {output.to_text(values[name], style)}{_place(request, answer.where)}"
         if answer.made.form == "latex":
-            yield visible(f"{_left(name, found)} = {text}")
+            alone = [len(a.shape) for a in answer.where.arrays.values()] == [0]
+            yield visible(f"{_left(name, found, alone and not found.shape)} = {text}")
         else:
             yield output.labelled(f"{name}.{word}" if many else None, text, style)
+
+
+def _place(request: Request, where: Point) -> str:
+    """` at x = 2`, for `3*x**2 - 3 = 9` alone reads like an equation; nothing where values are no numbers."""
+    texts = {n: request.texts.get(n, "") for n in where.arrays}
+    if (
+        not texts
+        or any(a.ndim for a in where.arrays.values())
+        or max(map(len, texts.values())) > 20
+    ):
+        return ""
+    return " at " + ", ".join(f"{n} = {text}" for n, text in texts.items())
 
 
 def _items_of_numbers(request: Request, where: Point) -> list[str]:
@@ -295,15 +331,15 @@ def _as_one_matrix(request: Request, question: FormulaQuestion, options: Options
     return rf"\frac{{\partial f}}{{\partial {by}}} = \begin{{pmatrix}}{matrix}\end{{pmatrix}}"
 
 
-def _left(label: str, found: Derivatives) -> str:
-    """What a derivative is called in LaTeX."""
+def _left(label: str, found: Derivatives, alone: bool) -> str:
+    """What a derivative is called in LaTeX. alone: whether it is that of a number by the one number."""
     from gradcli.formulas.print.latex import derivative_of
 
     if left := getattr(found, "left", None):  # formulas have names of their own
         return str(left[label])
     words = label.split(".")
     order = 2 if found.kind == "Hessian" else len(found.lower) + 1
-    return derivative_of(words * order if len(words) == 1 else words)
+    return derivative_of(words * order if len(words) == 1 else words, alone=alone)
 
 
 def _by_variables(answer: FormulaAnswer) -> dict[str, Any]:
@@ -330,9 +366,15 @@ def _steps(question: FormulaQuestion, order: int) -> list[Step]:
 
     request, where = question.request, question.where
     how: dict[str, Any] = {"order": order, "follow": where.is_given, "names": request.loaded}
-    return steps(request.program, where.arrays, question.wanted, **how)
+    of = question.asked.of if question.asked is not None else None
+    wanted = [n for n in question.wanted if n != of] + [of] * (of is not None)
+    return steps(request.program, where.arrays, [n for n in wanted if n is not None], **how)
 
 
-def _step_lines(taken: list[Step], form: str) -> list[str]:
+def _step_lines(taken: list[Step], form: str, implicit: bool) -> list[str]:
+    """A line a step. implicit: the value stays 0, so its differential is 0 too."""
     lines = [step.line(form) for step in taken]
+    if implicit:
+        made = taken[-1].texts(form)[1]
+        lines.append(rf"  && {made} &= 0 \\" if form == "latex" else f"{made} = 0")
     return [r"\begin{aligned}", *lines, r"\end{aligned}"] if form == "latex" else lines

@@ -250,7 +250,9 @@ class Asked:
         for name in self.indices:
             if any(p in start and np.shape(start[p]) == () for p in picked[name]):
                 place = self.columns[name][0]
-                spread_over(start, picked, name, self.data.read([place])[place].numbers)
+                spread_over(
+                    start, picked, name, self.data.read([place], tells=False)[place].numbers
+                )
 
     def _note_start(self, names: list[str]) -> None:
         """Say that parameters start at 1, which may be misspelt columns."""
@@ -347,12 +349,14 @@ class Asked:
         if by_rows is False or (self.table in STANDARD_INPUT and not by_rows):
             return None
         wanted = {n: ",".join(quoted(self.names[i]) for i in c) for n, c in self.columns.items()}
-        return large(self.table, wanted, self.request, bool(by_rows))
+        counts = self.data.where is None
+        return large(self.table, wanted, self.request, bool(by_rows), counts)
 
     def by_passes(self, table: RowsTable, runs: Any, limit: int) -> Fit:
         """The fit by the normal equations of all rows."""
         from gradcli.columns.optimize.equation_rows import PassSums
         from gradcli.columns.optimize.fits import fit_in_passes
+        from gradcli.tables.table_errors import left_out_words
 
         for name in filter(None, self.sigma):
             why = "uncertainties of inputs are iterated row by row"
@@ -363,6 +367,8 @@ class Asked:
             self.rows, self.names, self.columns, self.vectors, self.sigma.get(None),
             self.request.missing, self.data.where, self.indices,
         )  # fmt: skip
+        if self.request.missing == "skip" and (lost := sum(map(sums.left_out, table.parts.parts))):
+            output.note(left_out_words(lost))
         with Bar(None) as bar:
             return fit_in_passes(sums, table.parts.parts, runs, self.bounds, limit, bar.advance)
 
@@ -390,10 +396,7 @@ class Asked:
                 job.renamed[f"value_{k}{index}"] = name + index
         job.indices = self.indices
         job.spread = {i for n in self.spreads for i in self.columns.get(n, ())}
-        if (where := self.data.where) is not None:
-            job.where = where.source, where.columns
-            job.loaded = dict(where.loaded)
-            job.tests = where.tests
+        job.where = self.data.where
         form = form_of(request, None, options.path)
         if options.workers is not None or options.cluster is not None:
             if not self.data.is_one_table:
@@ -403,6 +406,8 @@ class Asked:
             parts = Parts(self.table, request.tables)
             say(by_workers(job, parts.parts, form, options), "stop", request.source)
             return
+        if self.tables:  # whose rows were chosen
+            job.where = None
         again = self.tables or Stream(self.table, sys.stdin, request.tables)
         with opened_sink(form, options.path, request) as sink:
             for batch in again:
@@ -564,7 +569,8 @@ def _lines(
     made: list[tuple[str | None, Any]] = []
     for k, label in enumerate(labels):
         value, error = float(found.values[k]), float(found.errors[k])
-        text = to_plain(value, error) if plain else with_uncertainty(value, error)
+        precision = request.style.precision
+        text = to_plain(value, error) if plain else with_uncertainty(value, error, precision)
         made.append((label, text if error > 0 else value))
         for source, share in shares.items():
             made.append((f"{label}.share.{source}", share[k] if plain else f"{share[k]:.1%}"))

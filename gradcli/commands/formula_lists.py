@@ -24,6 +24,7 @@ from gradcli.language import tree_kinds
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.parser import parse, parses
 from gradcli.language.scope_checks import assigned_names
+from gradcli.language.unused_statements import is_pure
 
 if TYPE_CHECKING:
     from gradcli.commands.options import ExpressionCommand
@@ -61,6 +62,8 @@ def lines_of(text: str, found: Split) -> list[Line]:
         statement = len(program) - 2
         if program.rows[-3] != 1 or program.kinds[statement] not in _LONE:
             return []
+        if not is_pure(program, statement):
+            return []  # `print(x)` is done, not answered
         names = frozenset(program.free_variables())
         if program.kinds[statement] != tree_kinds.KIND["expression"] and not names:
             return []  # `h = 0.1` is a step of a program
@@ -94,7 +97,7 @@ def answer(command: ExpressionCommand, ctx: click.Context, lines: list[Line], fo
     titled = found.given.keys().isdisjoint(("plain", "bare", "format", "lines", "csv"))
     every = {n for line in lines for n in line.names or ()}
     unread = any(line.names is None for line in lines)
-    if not unread and any(n not in every for n, _ in found.bindings):
+    if not unread and any(n not in every and n != "at" for n, _ in found.bindings):
         lines = lines[:1]  # which says what is wrong with the command line, once
     worst, objects = 0, []
     for line in lines:
@@ -121,6 +124,7 @@ def _words(line: Line, lines: list[Line], found: Split) -> list[str]:
             next(options)
         else:
             words.append(word)
+            words += [found.point] if word == "--at" and found.point is not None else []
     others = {n for one in lines for n in one.names or ()} - set(line.names or ())
     values = [f"--{n}={v}" for n, v in found.bindings if line.names is None or n not in others]
     return [*words, *values, "--", line.text]

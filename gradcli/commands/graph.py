@@ -79,8 +79,9 @@ def _torch_arguments(command: Any, ctx: Any, args: list[str]) -> list[str]:
     ctx.meta["gradcli.arguments"] = theirs
     if "torch" not in found.given:
         return args
-    if found.positionals or found.bindings:
-        extra = [*found.positionals, *(f"--{name}" for name, _ in found.bindings)][0]
+    if found.positionals or found.bindings or found.bare:
+        names = [name for name, _ in (*found.bindings, *found.bare)]
+        extra = [*found.positionals, *(f"--{name}" for name in names)][0]
         raise usage(
             f"unexpected argument {extra!r}: it is no option of graph",
             hint="write -o FILE for a picture; the program's own arguments go after `--`",

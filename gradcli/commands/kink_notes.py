@@ -207,9 +207,10 @@ def _note(
     for name, sides in by.items():
         whole = found[name]
         counts[name] = whole.count if len(sides) == len(whole.sides) else len(sides)
-    subjects = " and ".join(
+    *first, last = [
         _subject(name, sides, counts[name], found[name].size) for name, sides in by.items()
-    )
+    ]
+    subjects = f"{', '.join(first)} and {last}" if first else last
     many = len(by) > 1 or any(c > 1 for c in counts.values())
     every = [side for sides in by.values() for side in sides]
     taken = _takes(every, by, theirs)
@@ -285,6 +286,8 @@ def _takes(
     """What PyTorch takes there, and its newer version and JAX where that is something else."""
     later, port = (_others_slopes(every, by, one) for one in theirs)
     text = f"PyTorch takes {_spread([s.taken for s in every])}"
+    if all(math.isnan(side.taken) for side in every):
+        text = "PyTorch's rules give nan, which is printed"
     if later is not None:
         text = (
             f"PyTorch 2.13 takes {_spread([s.taken for s in every])}, 2.14 takes {_spread(later)}"

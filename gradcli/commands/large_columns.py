@@ -64,12 +64,22 @@ def runner(options: Any) -> Any:
 
 
 class RowsTable:
-    """The table of a command line: its parts, and where the variables lie in it."""
+    """The table of a command line: its parts, and where the variables lie in it.
+
+    rows: that count; parts.left_out are those that --missing skip leaves out.
+    """
 
     __slots__ = ("columns", "parts", "rows")
 
     def __init__(self, parts: Parts, columns: dict[str, Column], rows: int) -> None:
         self.parts, self.columns, self.rows = parts, columns, rows
+
+    def note_left_out(self) -> None:
+        """Say that rows are left out."""
+        from gradcli.tables.table_errors import left_out_words
+
+        if self.parts.left_out:
+            output.note(left_out_words(self.parts.left_out))
 
 
 def large_table(request: Request, wanted: bool | None) -> RowsTable | None:
@@ -119,10 +129,14 @@ def _size(path: str) -> int:
 
 
 def large(
-    pattern: str, wanted: Mapping[str, str | None], request: Request, forced: bool
+    pattern: str,
+    wanted: Mapping[str, str | None],
+    request: Request,
+    forced: bool,
+    counts: bool = True,
 ) -> RowsTable | None:
     """The table of a pattern, with the columns that each variable names (None: all of them); None where it
-    need not be read in passes."""
+    need not be read in passes. counts: whether its rows are counted, and must be whole for that."""
     from gradcli.columns.streaming.running_sums import Column
     from gradcli.tables.column_reading import matching
     from gradcli.tables.columns import own, select
@@ -144,7 +158,7 @@ def large(
         free = budget.free_memory()
         if free is None or size * _TIMES * _SHARE < free:
             return None
-    rows = parts.count(used, request.missing)
+    rows = parts.count(used, request.missing) if counts else parts.rows or 0
     if rows == 1:  # an axis of size 1 does not say that it is that of the rows
         return None
     return RowsTable(parts, columns, rows)
@@ -158,6 +172,7 @@ class Passes:
 
     def __init__(self, question: Question, table: RowsTable) -> None:
         request = question.request
+        table.note_left_out()
         self.request, self.table = request, table
         self.runner: Runner = question.ctx.with_resource(runner(question))
         set_up(question.ctx, request)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ from gradcli.commands.request_evaluation import cannot_require_grad, files_of, r
 from gradcli.language.located_errors import LanguageError, did_you_mean, suggest
 
 if TYPE_CHECKING:
+    from gradcli.columns.streaming.conditions import Condition
     from gradcli.columns.streaming.row_job import RowJob, Tally
     from gradcli.engine.system.process import AnyContext
     from gradcli.tables.columns import Selection
@@ -35,38 +37,49 @@ if TYPE_CHECKING:
     from gradcli.tables.writing import Sink
 
 
+_RENAMED = r",(?=\s*[^\W\d][\w.]*\s*=)"  # between a=b,c=d; not in w.grad[0,1]
+COLUMNS = Option(
+    "--columns 'x=x1,x2'",
+    "Columns to use for a variable; several columns make a vector.",
+    many=True,
+)
+KEEP_COLUMNS = Option(
+    "--keep-columns all|none|NAMES",
+    "Columns of the table to copy to the output (default all).",
+    many=True,
+)
+TABLE_FORMAT = Option(
+    "--format FORMAT",
+    "csv (default in a pipe), tsv, jsonl, parquet, feather, npy.",
+    choices=("csv", "tsv", "jsonl", "parquet", "feather", "npy"),
+)
+TABLE_FILE = Option(
+    "-o FILE", "Write the table to a file; its ending says the format.", name="path"
+)
+HEAD = Option("--head N", "Compute only the first N rows.", least=0)
+ROWS_WHERE = Option("--where EXPR", "Compute only rows where EXPR, of columns, is true.")
+
+
 @declare(
     "map",
     *EXPRESSION,
     Argument("TABLE"),
-    Option(
-        "--columns 'x=x1,x2'",
-        "Columns to use for a variable; several columns make a vector.",
-        many=True,
-    ),
-    Option(
-        "--keep-columns all|none|NAMES",
-        "Columns of the table to copy to the output (default all).",
-        many=True,
-    ),
+    COLUMNS,
+    KEEP_COLUMNS,
     Option(
         "--bad-rows stop|skip|nan",
         "A row that cannot be read or computed: stop (default), leave it out, or nan.",
         choices=("stop", "skip", "nan"),
         default="stop",
     ),
-    Option(
-        "--format FORMAT",
-        "csv (default in a pipe), tsv, jsonl, parquet, feather, npy.",
-        choices=("csv", "tsv", "jsonl", "parquet", "feather", "npy"),
-    ),
-    Option("-o FILE", "Write the table to a file; its ending says the format.", name="path"),
+    TABLE_FORMAT,
+    TABLE_FILE,
     Option("--detect-anomaly", "Treat a row that gives NaN or infinity as a bad row."),
     Option("--order N", "Add derivatives up to the N-th by each variable.", least=1, default=1),
     Option("--second x,y", "Add the second derivative by x and y, as column value.x.y.", many=True),
     Option("--as NAME=COLUMN", "Rename a column, as in delta=S.grad.", name="called", many=True),
-    Option("--head N", "Compute only the first N rows.", least=0),
-    Option("--where EXPR", "Compute only rows where EXPR, of columns, is true."),
+    HEAD,
+    ROWS_WHERE,
     Option(
         "--jvp x=COLUMNS",
         "The derivative along a direction: columns, a value, or ones.",
@@ -121,23 +134,30 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             stream.close()
             say(by_workers(job, parts.parts, form, options), bad_rows, request.source)
             return
-        if stream.can_select:
-            stream.select(job.narrow())
-        with opened_sink(form, path, request, len(job.keep)) as sink:
-            left = sys.maxsize if options.head is None else options.head
-            with Bar(stream.size) as progress:
-                for batch in stream:
-                    made = job.run(batch, form)
-                    sink.paths = job.paths
-                    few = made and left < len(made[0][1])
-                    sink.write([(n, a[:left]) for n, a in made] if few else made)
-                    progress.advance(batch.rows, stream.done)
-                    left -= len(made[0][1]) if made else 0
-                    if left <= 0:
-                        stream.close()
-                        break
-            sink.close()
+        write_rows(stream, job, form, path, request, options.head)
     say(job.tally(), bad_rows, request.source)
+
+
+def write_rows(
+    stream: Stream, job: RowJob, form: str, path: str | None, request: Request, head: int | None
+) -> None:
+    """Write what a job makes of the rows of a table. head: how many of them at most."""
+    if stream.can_select:
+        stream.select(job.narrow())
+    with opened_sink(form, path, request, len(job.keep)) as sink:
+        left = sys.maxsize if head is None else head
+        with Bar(stream.size) as progress:
+            for batch in stream:
+                made = job.run(batch, form)
+                sink.paths = job.paths
+                few = made and left < len(made[0][1])
+                sink.write([(n, a[:left]) for n, a in made] if few else made)
+                progress.advance(batch.rows, stream.done)
+                left -= len(made[0][1]) if made else 0
+                if left <= 0:
+                    stream.close()
+                    break
+        sink.close()
 
 
 def form_of(request: Request, form: str | None, path: str | None) -> str:
@@ -175,6 +195,7 @@ class RowQuestion:
         self.table_name = stream.name
         bound = bound_columns(self.table_name, self.names, options.columns)
         self.columns = {name: found.columns for name, found in bound.items()}
+        self.bound = list(bound)
         vectors = {name for name, found in bound.items() if found.is_matrix}
         free = list(request.open_variables)
         for name in bound:
@@ -361,10 +382,7 @@ class RowQuestion:
 
     def choose(self, options: Options) -> None:
         """Take in which rows are wanted, and what columns are called."""
-        from gradcli.language import parse
-        from gradcli.tables.columns import column
-
-        for text in options.called:
+        for text in [one for given in options.called for one in re.split(_RENAMED, given)]:
             name, equals, old = (word.strip() for word in text.partition("="))
             if not (name and equals and old):
                 raise usage(f"--as wants NAME=COLUMN, not {text!r}", hint="as in --as delta=S.grad")
@@ -372,13 +390,24 @@ class RowQuestion:
                 raise usage(f"--as: {old} is called {self.job.renamed[old]!r} already")
             self.job.renamed[old] = name
         if options.where is not None:
-            names = parse(options.where).free_variables()
-            places = {n: column(self.table_name, self.names, n, output.note) for n in names}
-            if not places:
-                raise usage("--where: the condition uses no column", hint="as in --where 'T > 0'")
-            self.job.where = options.where, places
+            self.job.where = self._condition(options.where)
         if options.head is not None and (options.workers or options.cluster):
             raise usage("--head cannot be used with --workers and --cluster", hint="leave out one")
+
+    def _condition(self, text: str) -> Condition:
+        """The condition of the rows that are computed. A name means what it does in EXPR, or a column."""
+        from gradcli.columns.streaming.conditions import Condition
+
+        return Condition(
+            text,
+            self.table_name,
+            self.names,
+            lambda name: heading(self.table_name, self.names, name),
+            bound={n: [self.names[i] for i in self.columns[n]] for n in self.bound},
+            vectors=frozenset(self.job.vectors),
+            given=self.request.loaded | self.shared,
+            order=self.request.tables.how.date_order,
+        )
 
     def _refuse_order(self) -> None:
         for name in self.job.wrt:
@@ -473,6 +502,19 @@ class RowQuestion:
             raise
 
 
+def heading(table: str, names: Sequence[str], name: str) -> str | None:
+    """The heading of the column that a name is; None where it is none."""
+    from gradcli.tables import TableError
+    from gradcli.tables.columns import column
+
+    try:
+        return names[column(table, names, name, output.note)]
+    except TableError as error:
+        if error.wrong is None:  # not for want of such a column
+            raise
+        return None
+
+
 def bound_columns(table: str, names: Sequence[str], items: Iterable[str]) -> dict[str, Selection]:
     """`x=x1,x2`: the columns of a table that a variable is, a vector if they are several."""
     from gradcli.tables.columns import select
@@ -516,13 +558,13 @@ def by_workers(job: RowJob, parts: list[Part], form: str, options: Options) -> T
 
 def say(tally: Tally, bad_rows: str, source: str) -> None:
     """What is worth a remark, once all rows are written."""
-    from gradcli.tables.table_errors import counted
+    from gradcli.tables.table_errors import counted, left_out_words
 
     if tally.bad:
         what = "left out" if bad_rows == "skip" else "nan"
         output.note(f"{counted(tally.bad, 'bad row')} {what}; the first: {tally.first_bad}")
     if tally.left_out:
-        output.note(f"{counted(tally.left_out, 'row')} left out for a number that is missing")
+        output.note(left_out_words(tally.left_out))
     if tally.not_finite:
         output.note(
             f"{counted(tally.not_finite, 'row')} with NaN or infinity; the first: "

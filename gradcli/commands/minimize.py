@@ -16,6 +16,7 @@ from gradcli.commands.declarations import (
     Option,
     Options,
     declare,
+    reworded,
 )
 from gradcli.commands.fit import BOUNDS, bounds_of
 from gradcli.commands.pictures import PLOT, PLOTTED, Canvas
@@ -37,7 +38,7 @@ _METHODS = "trust-exact trust-krylov trust-ncg Newton-CG BFGS L-BFGS-B TNC CG SL
 
 @declare(
     "minimize",
-    *EXPRESSION,
+    *reworded(EXPRESSION, "--wrt NAMES", "Move these variables only; the others are held."),
     Option(
         "--subject RELATION",
         "A constraint, as 'x + y == 1' or 'x >= 0'.",
@@ -108,7 +109,21 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         elif found.kind != "no minimum":
             words = f"this is not a minimum ({found.kind.removeprefix('no minimum: ')})"
         hint = "start elsewhere; if there is no minimum, set --bounds; or try another --method"
+        if found.kind == "no minimum":
+            hint += f"; {_other_extrema(request, space)}"
         raise LanguageError(words, kind="value", usage=False, hint=hint)
+
+
+def _other_extrema(request: Request, space: Space) -> str:
+    """How maxima are found, and all extrema of one number."""
+    source = request.source
+    said = f'for a maximum: gradcli minimize "-({source})"'
+    names = request.program.free_variables()
+    if space.size > 1 or len(names) > 1 or ";" in source or "\n" in source:
+        return said
+    (name,) = names
+    slope = f'gradcli root "d/d{name} ({source}) = 0" --math --{name} -10:10 --all'
+    return f"{said}; all extrema: {slope}"
 
 
 def inputs_of(request: Request, options: Options) -> MovedUncertainties | None:
@@ -188,7 +203,10 @@ def _answer(question: Question, space: Space, found: Minimum) -> Answer:
             made["trace"] = [{"value": v, "gradient_norm": g} for _, v, g in found.path]
         return made
 
-    return Answer(question.request, [*results, *ends.items()], keys)
+    lines = [*results, *ends.items()]
+    if not question.request.style.names:  # a bare answer is the point alone
+        lines = list(point.items())
+    return Answer(question.request, lines, keys)
 
 
 def _picture(label: str, space: Space, objective: Compiled, found: Minimum) -> Curves | Contours:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -203,7 +204,8 @@ class MovedUncertainties:
     def lines(self, found: Mapping[str, Uncertain], style: Style) -> list[tuple[str | None, Any]]:
         """The lines of a point: each number with its uncertainty, and the shares of inputs if asked."""
         made: list[tuple[str | None, Any]] = []
-        written = to_plain if style.form == "plain" else with_uncertainty
+        exact = partial(with_uncertainty, precision=style.precision)
+        written = to_plain if style.form == "plain" else exact
         for label, one in found.items():
             made.append((label, written(one.value, one.error)))
             if self.budget:

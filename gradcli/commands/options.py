@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 Declared = Mapping[str, Option]
 _CONSTANTS = frozenset(("pi", "inf", "nan"))
+_LN = re.compile(r"(?<![A-Za-z])ln(?![A-Za-z])")
 _DASHED = re.compile(r"--[^\W\d][\w-]*(=.*)?", re.S)
 
 ABOUT_VARIABLES = (
@@ -49,6 +50,8 @@ ABOUT_VARIABLES = (
     "--x~0:4, --x~'ones(3)', --x~@data.csv, --x~- (standard input). Statements are separated by `;`."
 )
 
+# Commands that read `y = …` otherwise: as an equation, a curve, a column.
+_WITHOUT_VALUE = ("root", "fit", "plot", "map")
 # What other tools call options of ours, where the command has such an option.
 MEANT = {
     "--name": ("--as", "write --as NAME=COLUMN, as in --as result=value"),
@@ -62,10 +65,15 @@ MEANT = {
 }
 # The same where it has none, or what is a command here.
 ELSEWHERE = {
+    **dict.fromkeys(
+        ("--maximize", "--maximise", "--max"),
+        'a maximum is the minimum of the negative: gradcli minimize "-(EXPR)"',
+    ),
     "--latex": "gradcli diff EXPR --format latex writes the derivative, "
     "gradcli simplify EXPR --format latex the expression",
     "--check": "the command `gradcli check EXPR` compares with numerical gradients",
     "--order": "higher derivatives: gradcli diff EXPR --order N, or gradcli hessian EXPR",
+    "--value": "gradcli eval EXPR prints the value, gradcli grad EXPR --value both",
     "--repeat": "write --passes N --retain-graph",
     "--tangent": "write --vector VALUE; in a plot --at VALUE draws the tangent",
     "--seed": "write --manual-seed N",
@@ -99,6 +107,12 @@ class ExpressionCommand(HelpfulCommand):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The declared parameters, then the variables' options once they are known."""
         return [*super().get_params(ctx), *ctx.meta.get("gradcli.variables", ())]
+
+    def _wants_value(self, found: Split) -> bool:
+        """Whether the command has no use for `y = …` but the value of y."""
+        return (
+            self.operand == "EXPR" and self.name not in _WITHOUT_VALUE and "of" not in found.given
+        )
 
     def may_stay_open(self, program: Program, name: str) -> bool:
         """Whether the command can do without a value of this variable.
@@ -167,7 +181,7 @@ class ExpressionCommand(HelpfulCommand):
                 hint=f"leave out one of them; for both, run the command once with {head} {first} "
                 f"and once with {head} {second}",
             )
-        text = _source(found, lenient, self.declaration)
+        text = typed = _source(found, lenient, self.declaration)
         if text and not lenient and "\n" in text.strip() and ctx.obj is None:
             from gradcli.commands.unused_notes import BY_LINE
 
@@ -180,6 +194,8 @@ class ExpressionCommand(HelpfulCommand):
                     return []
         if text and not lenient:
             _check_file(text, found, self.declaration, declared)
+        if text and "against" in found.given and not lenient:
+            _take_left_side(text, found)
         if text and "math" in found.given and not lenient:
             text = _mathematics(text, found, self.declaration)
             against = "--against="  # a formula of the user's as well, in the same variables
@@ -190,6 +206,12 @@ class ExpressionCommand(HelpfulCommand):
                 else o
                 for o in found.options
             ]
+        said = text
+        if text and not lenient:
+            if found.point is not None or any(name == "at" for name, _ in found.bindings):
+                _take_point(text, found, declared)
+            if "=" in text and self._wants_value(found):
+                text = _with_value(text)
         reading = None
         try:
             if text and text.strip() and self.declaration.puts_in and not lenient:
@@ -199,6 +221,7 @@ class ExpressionCommand(HelpfulCommand):
             program, names = variables(text, lenient)
         except LanguageError as error:
             _also_mathematics(error, text or "", declared)
+            _also_columns(error, declared)
             raise
         if reading is not None:
             names = [name for name in names if name not in reading.functions]
@@ -206,7 +229,7 @@ class ExpressionCommand(HelpfulCommand):
         if program is not None and program.rows[-3] > 1 and not lenient and ctx.obj is None:
             from gradcli.commands.unused_notes import note_unused
 
-            whole = program if reading is None else variables(reading.typed)[0]
+            whole = variables(said, lenient=True)[0]
             if whole is not None:
                 note_unused(whole, str(self.name), "file" in found.given)
         if found.missing is not None and not lenient and found.missing[2:] in names:
@@ -233,6 +256,8 @@ class ExpressionCommand(HelpfulCommand):
             return super().read(ctx, [*found.options, *known, "--", *found.positionals])
         if program is not None and "load" not in found.given and ctx.obj is None:
             _check_names(program, shown, bound, declared)
+        if program is not None:
+            _check_bare(found, program, shown, declared)
         _check_spelling(found, {f"--{name}" for name in shown} | set(declared))
         _check_positionals(found, declared, self.declaration)
         if program is None:
@@ -242,11 +267,14 @@ class ExpressionCommand(HelpfulCommand):
         for name, _ in found.bindings:
             if name not in names:
                 known = [*(f"--{n}" for n in shown if n not in bound), *declared]
-                raise _no_variable(shown, known, f"--{name}", self.operand, declared)
+                raise _no_variable(
+                    *(shown, known, f"--{name}", self.operand, declared, program.source)
+                )
         from_file = "file" in found.given and self.operand == "EXPR"
         positionals = [*[""] * from_file, *found.positionals]
         out = super().read(ctx, [*found.options, "--", *positionals])
         ctx.params["request"] = _request(self, ctx, found, program, names, shown)
+        ctx.params["request"].ln = "math" in found.given and _LN.search(typed or "") is not None
         _note_options(found, ctx.params["request"].open_variables, declared)
         if reading is not None:
             _take_reading(ctx.params["request"], reading)
@@ -275,7 +303,7 @@ def _source(found: Split, lenient: bool, declaration: Command) -> str | None:
                 raise usage("the table comes after the expression", hint=f"write {command}")
             return path
     elif len(found.positionals) >= declaration.operands and not lenient:
-        if any(map(_DASHED.fullmatch, found.positionals)):  # an option that is misspelt
+        if any(_DASHED.fullmatch(p) or _SHORT.fullmatch(p) for p in found.positionals):  # misspelt
             _check_positionals(found, declaration.declared(), declaration)
         raise usage(
             f"the expression is given twice: in {path} and as {found.positionals[0]!r}",
@@ -324,6 +352,47 @@ def _check_file(text: str, found: Split, command: Command, declared: Declared) -
     raise usage(f"{text} is a file, not an expression", hint=hint, kind="file")
 
 
+def _take_left_side(text: str, found: Split) -> None:
+    """What a left side in --against says, `dy/dx = …`, as options."""
+    from gradcli.commands.left_sides import take_left_side
+    from gradcli.language.scope_checks import assigned_names
+
+    against = next((o for o in found.options if o.startswith("--against=")), None)
+    if against is None or "=" not in against.removeprefix("--against="):
+        return
+    if "math" in found.given:
+        defined = r"(?:^|[;\n])\s*([^\W\d]\w*)\s*(?:\([\w\s,]*\))?\s*=(?!=)"
+        assigned = re.findall(defined, text)
+        names = {*re.findall(r"[^\W\d_]", text)} - {*assigned}
+    else:
+        program = variables(text, lenient=True)[0]
+        if program is None:
+            return  # which is told later, better
+        names, assigned = {*program.free_variables()}, assigned_names(program)
+    place = found.options.index(against)
+    formula = take_left_side(against.removeprefix("--against="), found, names, assigned)
+    found.options[place] = f"--against={formula}"
+
+
+def _with_value(text: str) -> str:
+    """A program that ends in `y = …`, followed by `y`, which is said; others as they are."""
+    from gradcli.language import tree_kinds
+
+    program = variables(text, lenient=True)[0]
+    if program is None or len(program) < 4:
+        return text
+    last = len(program) - 2
+    targets = program.children(last)
+    if tree_kinds.KINDS[program.kinds[last]] != "assign" or len(targets) != 2:
+        return text
+    if tree_kinds.KINDS[program.kinds[targets[0]]] != "target":
+        return text
+    name = program.source[slice(*program.span(targets[0]))]
+    note(f"the value is that of {name}, which is assigned last")
+    end = program.span(last)[1]
+    return f"{text[:end]}{chr(10) if chr(10) in text else '; '}{name}"
+
+
 def _names_of(text: str) -> list[str]:
     """The names that a program reads as variables, or assigns."""
     from gradcli.language.scope_checks import assigned_names
@@ -364,7 +433,9 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
             stream.close()
     bound |= dict.fromkeys(columns, False)
     equation = "of" in found.given or command.name == "fit"
-    numbers = columns | (set(bound) if command.name == "plot" else set())
+    # `--x -3:3` is an interval there, and x a number of it.
+    runs = command.name == "plot" or (command.name == "root" and "all" in found.given)
+    numbers = columns | (set(bound) if runs else set())
     known = KnownShapes(found.bindings, found.options, numbers)
     named = {*_named(found), *known.shapes, *own}
     wrt = {o.removeprefix("--wrt=") for o in found.options if o.startswith("--wrt=")}
@@ -401,10 +472,10 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
 
 
 def _also_mathematics(error: LanguageError, text: str, declared: Mapping[str, Any]) -> None:
-    """Add to an error about `^` that --math reads it, where that is so."""
+    """Add to an error about `x^2` or `2x` that --math reads it, where that is so."""
     if "--math" not in declared or error.span is None or error.hint is None:
         return
-    if error.source[slice(*error.span)] != "^":
+    if error.kind != "syntax" or not error.hint.startswith("here it is written"):
         return
     from gradcli.language.mathematics import read_mathematics
     from gradcli.language.parser import parses
@@ -412,6 +483,23 @@ def _also_mathematics(error: LanguageError, text: str, declared: Mapping[str, An
     with suppress(LanguageError):
         if read_mathematics(text, parses, {}, False) is not None:
             error.hint += "; --math reads it as it is"
+
+
+_NO_NAMES = frozenset(
+    "yield class lambda async await global nonlocal raise del from as import pass try with".split()
+)
+
+
+def _also_columns(error: LanguageError, declared: Mapping[str, Any]) -> None:
+    """Add to an error about a keyword of Python how a column of that name is read."""
+    word = error.source[slice(*error.span)] if error.span is not None else ""
+    if word not in _NO_NAMES:
+        return
+    short = word[:1] if word != "lambda" else "lam"
+    take = f"--columns {short}={word}" if "--columns" in declared else f"--{short} @FILE:{word}"
+    column = f"a column called {word} is read as another variable: write {short}, and {take}"
+    begins = error.span is not None and not error.source[: error.span[0]].strip()
+    error.hint = f"{error.hint}; {column}" if error.hint and begins else column
 
 
 def _how_read(params: dict[str, Any]) -> dict[str, Any]:
@@ -513,6 +601,49 @@ def _check_spelling(found: Split, options: set[str]) -> None:
             )
 
 
+def _check_bare(found: Split, program: Program, shown: list[str], declared: Declared) -> None:
+    """Refuse an option that is not declared and has no value: a variable's, or an unknown one."""
+    for name, following in found.bare:
+        written = f"--{name}"
+        if name in shown:
+            raise usage(
+                f"{written} needs a value, but {following} follows it",
+                hint=f"if {following} is meant as the value, write {written}={following}",
+            )
+        bound = found.bound()
+        known = [*(f"--{n}" for n in shown if n not in bound), *declared]
+        raise _no_variable(shown, known, written, "EXPR", declared, program.source)
+
+
+def _take_point(text: str, found: Split, declared: Declared) -> None:
+    """Give the number of `--at 2` to the variable of a text that has one; else refuse it."""
+    program, names = variables(text, lenient=True)
+    if program is None:
+        return  # which is told later, better
+    if found.point is None and "--at" not in declared and "at" not in names:
+        found.point = next((v for n, v in found.bindings if n == "at"), None)
+        found.bindings = [b for b in found.bindings if b[0] != "at"]
+    if found.point is None:
+        return
+    said = re.split(r"[,\s]+", found.given.get("wrt", ""))
+    bound = found.bound()
+    free = [n for n in program.free_variables() if n not in bound]
+    one = [n for n in free if n in said] if len(free) > 1 else free
+    if len(one) == 1:
+        found.bindings.append((one[0], found.point))
+        return
+    names = free or program.free_variables()
+    if not free:
+        known = ", ".join(names) or "none"
+        raise usage(f"--at {found.point}: every variable has a value (variables: {known})")
+    point = ",".join(f"{n}={found.point if not k else '…'}" for k, n in enumerate(free))
+    raise usage(
+        f"--at {found.point}: of which variable? (there are: {', '.join(free)})",
+        hint=f"write --at {point}",
+    )
+
+
+_SHORT = re.compile(r"-[^\W\d]")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.I)
 
 
@@ -536,7 +667,9 @@ def _check_positionals(found: Split, declared: Declared, declaration: Command) -
                 f"unexpected argument {word!r}",
                 hint=f"write a space after a short option: {word[:2]} {word[2:].lstrip('=')}",
             )
-    extra = found.positionals[allowed]
+    extra = next((p for p in found.positionals if _SHORT.fullmatch(p)), found.positionals[allowed])
+    if extra == "-o":
+        raise usage("no such option -o", hint="> FILE writes what is printed")
     if re.fullmatch(r"-[^\W\d]\w*", extra):
         raise usage(f"unexpected argument {extra!r}", hint=f"a variable takes two dashes: -{extra}")
     if match := re.fullmatch(r"([^\W\d]\w*)=(.+)", extra, re.S):
@@ -545,10 +678,8 @@ def _check_positionals(found: Split, declared: Declared, declaration: Command) -
     hint = "quote the expression, so that the shell passes it as one word"
     if whole := _in_pieces(found, allowed):
         hint = f"the numbers of a value are one word, which PowerShell takes in quotes: {whole}"
-    elif os.path.isfile(extra):
-        program, names = variables(found.positionals[0], lenient=True)
-        first = next((n for n in names if not is_known(program, n)), "x")
-        hint = f"a column of a table is a variable's value: --{first} @{extra}:COLUMN"
+    elif os.path.isfile(extra) or (extra[:1] == "@" and os.path.isfile(extra[1:])):
+        hint = _columns_hint(found, extra.removeprefix("@"))
     elif "--against" in declared and variables(extra, lenient=True)[0]:
         hint = f"to compare with your own formula for the derivative, write --against '{extra}'"
     if "--wrt" in declared and extra in variables(found.positionals[0], lenient=True)[1]:
@@ -562,11 +693,31 @@ def _check_positionals(found: Split, declared: Declared, declaration: Command) -
         hint = (
             "several files are one table by a pattern in quotes, as in 'data/*.csv', or by a folder"
         )
-    flags = [o for o in found.options if o in declared and declared[o].is_flag]
-    if flags:
-        name = flags[-1].lstrip("-")
-        hint = f"{flags[-1]} takes no value; a variable of that name is set with --let {name}=VALUE"
+    if (flag := found.behind.get(extra)) is not None:
+        name = flag.lstrip("-")
+        hint = f"{flag} takes no value: leave {extra} out"
+        if name in variables(found.positionals[0], lenient=True)[1]:
+            hint = f"{flag} is an option here; the variable is set with --let {name}={extra}"
     raise usage(f"unexpected argument {extra!r}", hint=hint)
+
+
+def _columns_hint(found: Split, path: str) -> str:
+    """How the columns of a file become the values of an expression's variables."""
+    from gradcli.tables import TableError
+
+    text = read_text(found.given["file"]) if "file" in found.given else found.positionals[0]
+    program, names = variables(text, lenient=True)
+    free = [n for n in names if not is_known(program, n) and n not in found.bound()]
+    known: list[str] = []
+    with suppress(TableError, OSError):
+        from gradcli.tables.record_batches import Stream
+
+        known = Stream(path).names
+    taken = [n for n in free if n in known]
+    if taken:
+        options = " ".join(f"--{n} @{path}:{n}" for n in taken)
+        return f"columns of a table are variables' values: {options}"
+    return f"a column of a table is a variable's value: --{(free or ['x'])[0]} @{path}:COLUMN"
 
 
 def _is_table(word: str) -> bool:
@@ -629,6 +780,7 @@ def _no_variable(
     written: str,
     operand: str,
     declared: Declared = MappingProxyType({}),
+    source: str = "",
 ) -> Exception:
     from gradcli.language.located_errors import did_you_mean, suggest
 
@@ -642,7 +794,7 @@ def _no_variable(
     return usage(
         f"{written} {what} of the {of} (variables: {variables})",
         hint=meant
-        or ELSEWHERE.get(written)
+        or ELSEWHERE.get(written, "").replace("-(EXPR)", f"-({source or 'EXPR'})")
         or _of_another(written)
         or did_you_mean(suggest(written, known)),
         kind="name",
@@ -787,6 +939,11 @@ def _uncertainties(
                 hint="gradcli eval, grad, map, root and minimize propagate it",
             )
         texts[name], found[name] = pair
+        if "%" in text:
+            errors = ", ".join(f"{float(e):.6g}" for e in pair[1].split(",") if e)
+            note(
+                f"{options[name].rstrip('=')} {text}: the percentage is one of the value: ±{errors}"
+            )
     return found
 
 
@@ -798,7 +955,7 @@ def _check_standard_input(
         readers.append(options[columns[0]].rstrip("="))  # of one table, read once for all of them
     if found.given.get("file") == "-":
         readers.insert(0, "-f")
-    elif found.positionals[:1] == ["-"]:
+    elif found.positionals[:1] == ["-"] and "file" not in found.given:
         readers.insert(0, operand)
     if found.positionals[1:] == ["-"] or ("file" in found.given and found.positionals == ["-"]):
         readers.append("TABLE")
@@ -830,14 +987,16 @@ def unbound(program: Program, name: str, declared: Declared, bound: set[str]) ->
         from gradcli.language.located_errors import did_you_mean
         from gradcli.language.names import LEFT_OUT, close
 
-        hint = LEFT_OUT.get(name) or translated or did_you_mean(close(name))
+        distribution = foreign_names.distribution_hint(name, program.source)
+        hint = LEFT_OUT.get(name) or distribution or translated or did_you_mean(close(name))
         hint = hint or "gradcli ops lists the functions"
         return error(f"no function is called `{name}`", hint)
     if is_plain_function(name):
         return error(f"{name} is a function", translated or f"give --{name} VALUE")
     meant = _WRITTEN_OTHERWISE.get(name)
     hint = f"add --{name} VALUE" + (f"; {meant}" if meant else "")
-    return error(f"no value for {name}", translated or hint)
+    meant = foreign_names.distribution_hint(name, program.source)
+    return error(f"no value for {name}", meant or translated or hint)
 
 
 # Constants of mathematics whose names are variables here, and how they are written.

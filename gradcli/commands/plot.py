@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _EVEN = 3000  # points of a curve over a logarithmic axis
 _UNSAID_LOG = (0.1, 10.0)  # the same of a logarithmic axis
 _UNSAID = (-10.0, 10.0)  # where a variable runs that nobody said anything of
+_EQUATION = ", y = "  # begins the equation of a tangent, which stands in the legend alone
 _DASHES = ((1, 0), (3, 3), (1, 3), (5, 2))
 
 
@@ -83,6 +84,21 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
 
     set_up(ctx, request)
     Plot(request, options).draw()
+
+
+def _column(line: Line) -> str:
+    """What a line is called in a table, or in JSON."""
+    return line.label.partition(_EQUATION)[0]
+
+
+def _line(name: str, slope: float, height: float) -> str:
+    """The right side of a line's equation, `9*x - 15`."""
+    if abs(height) < 1e-12 * abs(slope):
+        height = 0.0
+    if not slope:
+        return f"{height:.6g}"
+    head = {1.0: "", -1.0: "-"}.get(slope, f"{slope:.6g}*") + name
+    return head if not height else f"{head} {'-' if height < 0 else '+'} {abs(height):.6g}"
 
 
 def _upward(name: str) -> tuple[bool, bool, str]:
@@ -342,7 +358,8 @@ class Plot:
         if not np.isfinite(value + slope):
             raise usage(f"--at: there is no slope at {name} = {at:g}")
         x = np.array(ends)
-        return Line(x, value + slope * (x - at), f"tangent at {at:g}: slope {slope:.6g}", (5, 2))
+        said = f"tangent at {at:g}: slope {slope:.6g}{_EQUATION}{_line(name, slope, value - slope * at)}"
+        return Line(x, value + slope * (x - at), said, (5, 2))
 
     def _write(self, name: str, lines: list[Line], form: str) -> None:
         """The points as numbers: a table of x and of the lines over the same x."""
@@ -351,14 +368,12 @@ class Plot:
         lines = [line for line in lines if len(line.x) == len(lines[0].x)]
         precision = self.request.style.precision
         if form == "json":
-            points = {name: lines[0].x} | {line.label: line.y for line in lines}
+            points = {name: lines[0].x} | {_column(line): line.y for line in lines}
             found = {label: output.to_json(array, precision) for label, array in points.items()}
             output.write_json({"expression": self.source, "points": found})
             return
         separator = "\t" if form == "plain" else ","
-        quoted = [
-            f'"{t}"' if separator in t else t for t in (name, *[line.label for line in lines])
-        ]
+        quoted = [f'"{t}"' if separator in t else t for t in (name, *map(_column, lines))]
         rows = [
             output.numerals(np.asarray(c), precision)
             for c in (lines[0].x, *[line.y for line in lines])

@@ -238,7 +238,7 @@ class ImplicitCurves:
         if not np.isfinite(along).all() or not along.any():
             raise usage("--at: the curve has no tangent there")
         along = along / np.max(np.abs(along) / spans)
-        said = "upright" if not along[0] else f"slope {along[1] / along[0]:.6g}"
+        said = "vertical" if not along[0] else f"slope {along[1] / along[0]:.6g}"
         place = ", ".join(f"{n} = {p:g}" for n, p in zip(self.names, at, strict=True))
         t = np.array([-1.0, 1.0])
         return Line(

@@ -113,7 +113,7 @@ class Points:
         from gradcli.tables import TableError
 
         try:
-            self.data.read([place])
+            self.data.read([place], tells=False)
         except TableError:
             return True
         return False

@@ -153,7 +153,10 @@ def write(answer: Answer) -> None:
         if not write_steps(answer.trace, style):
             return
     if answer.lines:
-        output.write("\n".join(answer.lines), styled=True)
+        text = "\n".join(answer.lines)
+        if getattr(answer.request, "ln", False):
+            text = text.replace(r"\log", r"\ln")
+        output.write(text, styled=True)
     if answer.prose:
         output.write_prose("\n".join(answer.prose))
     results = answer.results

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
@@ -10,11 +10,21 @@ from gradcli.commands.declarations import (
     DRAWS,
     EXPRESSION,
     UNCERTAINTY,
+    Argument,
     Option,
     Options,
     declare,
+    reworded,
 )
 from gradcli.commands.fit import bounds_of
+from gradcli.commands.map import (
+    COLUMNS,
+    HEAD,
+    KEEP_COLUMNS,
+    ROWS_WHERE,
+    TABLE_FILE,
+    TABLE_FORMAT,
+)
 from gradcli.commands.minimize import inputs_of, space_of
 from gradcli.commands.pictures import PLOT, PLOTTED, Canvas
 from gradcli.commands.question import Answer, write
@@ -25,11 +35,25 @@ if TYPE_CHECKING:
     from gradcli.commands.plots.pictures import Curves
     from gradcli.engine.system.process import AnyContext
 
+_SHOWN = 4  # variables whose last values are said
+
 
 @declare(
     "root",
-    *EXPRESSION,
+    *reworded(EXPRESSION, "--wrt NAMES", "Solve for these variables only; the others are held."),
+    Argument("[TABLE]", name="table", complete="files"),
     Option("--all", "Find all roots in an interval, as in --x 0:10."),
+    COLUMNS,
+    KEEP_COLUMNS,
+    Option(
+        "--bad-rows stop|skip|nan",
+        "A row of TABLE without a root: nan (default), leave it out, or stop.",
+        choices=("stop", "skip", "nan"),
+    ),
+    ROWS_WHERE,
+    HEAD,
+    TABLE_FORMAT,
+    TABLE_FILE,
     Option(PLOT, f"Draw left minus right over one variable {PLOTTED}"),
     *(*UNCERTAINTY, DRAWS),
     examples=(
@@ -37,7 +61,10 @@ if TYPE_CHECKING:
         'gradcli root "x + y == 3; x*y == 2" --x 0 --y 5',
         'gradcli root "tan(x) == x" --x 0:10 --all',
         'gradcli root "x**3 - a*x == b" --a 1±0.1 --b 2±0.2 --x 1',
+        'gradcli root "g*t**2/2 == h" falls.csv --t 1 --g 9.81',
     ),
+    operands=2,
+    open_variables=True,
     propagates=True,
     puts_in="let",
 )
@@ -46,8 +73,15 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
 
     An expression that is not an equation is to be 0: `x**2 - 2`. Give as many equations as there are unknown
     numbers, separated by `;`. An equation of vectors counts once for each element. --let "f=[…]" gives an
-    expression a name. What has an uncertainty (--a 2±0.1) stays, and gives the root one.
+    expression a name. What has an uncertainty (--a 2±0.1) stays, and gives the root one. With a TABLE the
+    equation is solved for one number in every row: --x 0.2 is where all rows start, --x 0:5 where they look.
     """
+    if options.table is not None:
+        from gradcli.commands.root_by_rows import solve
+
+        solve(ctx, request, options)
+        return
+    _refuse_options_of_tables(ctx, request, options)
     from gradcli.columns.optimize.roots import all_roots, root
     from gradcli.columns.optimize.spaces import Compiled
 
@@ -74,7 +108,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         plateaus = every.plateaus
         residual = max((abs(float(system.value(x)[0])) for x in roots), default=0.0)
         converged = True
-        output.note(f"of roots closer than {every.width:.1g} some may be missing")
+        output.note(f"roots closer together than {every.width:.1g} may be missing")
         for low, high in plateaus:
             output.note(
                 f"from {low:.15g} to {high:.15g} the sides are equal all along: both ends are printed"
@@ -96,15 +130,49 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         lines = [line for one in spreads for line in inputs.lines(one, request.style)]
         each = [inputs.to_json(one) for one in spreads]
         keys |= {key: [one[key] for one in each] for key in each[0]}
-    write(Answer(request, [*lines, ("residual", residual)] if lines else [], lambda _: keys))
+    if converged and roots:
+        if request.style.names:  # a bare answer is the root alone
+            lines.append(("residual", residual))
+        write(Answer(request, lines, lambda _: keys))
     if canvas is not None:
         canvas.draw(_picture(space, system, roots, interval))
     if not converged or not roots:
         hint = "draw it with --plot, or start elsewhere"
-        what = (
-            f"the sides differ by {residual:.3g} at the last point" if roots else "in this interval"
+        raise LanguageError(
+            f"no root was found{_last(request, points, residual)}",
+            kind="value",
+            usage=False,
+            hint=hint,
         )
-        raise LanguageError(f"no root was found: {what}", kind="value", usage=False, hint=hint)
+
+
+def _last(request: Request, points: list[dict[str, Any]], residual: float) -> str:
+    """Where a search ended that found none."""
+    from gradcli.language.equations import all_sides
+
+    if not points:
+        return " in this interval"
+    words = all_sides(request.program)[1]
+    what = "the sides differ by" if any(words) else "the value is" if len(words) == 1 else "it is"
+    at = ", ".join(f"{n} = {float(a):.6g}" for n, a in points[0].items() if not a.shape)
+    whole = at and all(not a.shape for a in points[0].values()) and len(points[0]) <= _SHOWN
+    return f": {what} {residual:.3g} at {at if whole else 'the last point'}"
+
+
+def _refuse_options_of_tables(ctx: AnyContext, request: Request, options: Options) -> None:
+    """Raise LanguageError for what only rows have, and for a variable without a value."""
+    if request.open_variables:
+        from gradcli.commands.options import unbound
+
+        declared = cast(Any, ctx).command.declared
+        raise unbound(request.program, request.open_variables[0], declared, set(request.names))
+    for name in ("columns", "keep_columns", "bad_rows", "where", "head", "format", "path"):
+        if getattr(options, name) not in (None, (), []):
+            option = "-o" if name == "path" else f"--{name.replace('_', '-')}"
+            hint = "gradcli root EQUATION TABLE solves it in every row"
+            if name == "path":
+                hint += "; > FILE writes what is printed"
+            raise usage(f"{option} needs a table", hint=hint)
 
 
 def _interval(request: Request) -> tuple[float, float]:

@@ -146,28 +146,30 @@ def _listed(column: Any) -> Any:
 
 def _chosen(where: Any, table: Any, columns: Sequence[str]) -> Any:
     """The rows that count as truth values. where: these, or a condition of columns."""
-    from gradcli.columns.streaming.row_formulas import RowFormula
-    from gradcli.columns.streaming.text_conditions import without_texts
+    from gradcli.columns.streaming.conditions import Condition
+    from gradcli.language.option_values import table_error
+    from gradcli.tables import TableError
+    from gradcli.tables.named_columns import ObjectTable
 
     if not isinstance(where, str):
         there = np.asarray(where)
         if there.dtype != bool:
             raise LanguageError("where: truth values, or a condition of columns", kind="value")
     else:
-        source, tests = without_texts(where)
-        free = free_names(parse(source))
-        for name in (*free, *(test.column for test in tests.values())):
-            if name not in columns and name not in tests:
-                shown = ", ".join(map(str, columns))
-                raise LanguageError(f"where: {name} is no column (there are: {shown})", kind="name")
-        named = {n: _column(table[n]) for n in free if n not in tests}
-        for name, test in tests.items():
-            cells = _listed(table[test.column])
-            named[name] = np.array([str(c).strip() == test.text for c in cells], np.float64)
-        if not named:
-            raise LanguageError("where: the condition uses no column", kind="name")
-        count = len(next(iter(named.values())))
-        there = RowFormula(source, dict.fromkeys(named, 0)).truths(named, count, "where")
+        named = {str(name): name for name in columns}
+        condition = Condition(
+            where, "the table", list(named), lambda n: n if n in named else None, option="where"
+        )
+        arrays = [np.asarray(_listed(table[named[n]])) for n in condition.columns]
+        cells = ObjectTable("where", condition.columns, arrays)
+        there = np.zeros(cells.rows, bool)
+        try:
+            chosen = condition.chosen(cells, "nan")[0]
+            for error in chosen.bad.values():
+                raise error
+        except TableError as error:
+            raise table_error(error) from None
+        there[getattr(chosen, "places", slice(None))] = True
     if not there.any():
         raise LanguageError(f"where: no row of {len(there)} is left", kind="value")
     return there

@@ -100,8 +100,9 @@ def at_zero(names: Iterable[str], hint: str) -> dict[str, str]:
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """Print the Taylor polynomial of EXPR around the values of its variables.
 
-    EXPR is a number. Variables without values stay letters. Coefficients are exact: --x pi/4 stays a
-    fraction of pi. The polynomial is compared with EXPR near the point before it is printed.
+    EXPR is a number. With --order 1 the polynomial is the tangent. Variables without values stay letters.
+    Coefficients are exact: --x pi/4 stays a fraction of pi. The polynomial is compared with EXPR near the
+    point before it is printed.
     """
     if request.reading and request.reading.functions:
         raise usage(f"{request.reading.functions[0]} is not known, and has no Taylor polynomial")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
@@ -273,7 +274,7 @@ class Uncertainties:
     def results(self, style: Style) -> list[tuple[str | None, Any]]:
         """The lines: the value, then what each input contributes."""
         plain = style.form == "plain"
-        written = to_plain if plain else with_uncertainty
+        written = to_plain if plain else partial(with_uncertainty, precision=style.precision)
         found: list[tuple[str | None, Any]] = [("value", written(self.value, self.error))]
         return found + budget_lines(self._budget(), style)
 
@@ -367,8 +368,14 @@ def same_shape(one: str, other: str, shapes: tuple[tuple[int, ...], tuple[int, .
         raise usage(f"--covariance: {one} and {other} have shapes {shapes[0]} and {shapes[1]}")
 
 
-def with_uncertainty(value: float, error: float) -> str:
-    """`9.781 ± 0.053`: two digits of the uncertainty, and the value to the same place."""
+def with_uncertainty(value: float, error: float, precision: int | None = None) -> str:
+    """`9.781 ± 0.053`: two digits of the uncertainty, and the value to the same place.
+
+    precision: significant digits of both at most, in place of that.
+    """
+    if precision is not None:
+        value, error = (float(f"{number:.{precision}g}") for number in (value, error))
+        return f"{_bare(value)} ± {_bare(error)}"
     if not (math.isfinite(value) and math.isfinite(error)) or error == 0:
         return f"{_bare(value)} ± {_bare(error)}"
     place = _place(error)

@@ -157,6 +157,11 @@ class VerbRequest:
         tensors = {**self.tensors, **(leaves or {})}
         found = run(self.program, {**self.loaded, **tensors})
         if isinstance(found.value, Tensor):
+            if purpose != "gradient":  # which the backward pass refuses in PyTorch's words
+                from gradcli.language.no_derivative import without_derivative
+
+                if (refused := without_derivative(self.program, found.value, purpose)) is not None:
+                    raise refused
             return Evaluation(self, tensors, found.value, dict(found.names), [])
         kind = type(found.value).__name__
         raise self.error_for(

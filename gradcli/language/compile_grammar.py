@@ -264,6 +264,40 @@ def token_pattern(patterns: dict[str, str], words: list[str], *, plain: bool) ->
     return pattern.replace("\t", r"\t").replace("\f", r"\f")
 
 
+# What parser_tables.py says above each table.
+ABOUT = {
+    "TERMINALS": """
+The kinds of tokens by number. Those in capitals are known to the driver by their numbers; the others are
+their own text. In the rows below a token is one character, chr(number + 35): the first is "#".""",
+    "PLAIN": """
+Cuts a text without quotes, comments and backslashes into tokens, blanks before each with it: "2 * x" into
+"2", " *" and " x".""",
+    "FULL": """
+The same for any text: strings, comments and continued lines are tokens or blanks, too.""",
+    "START": """
+The states in which a program begins and has ended.""",
+    "PREFIX": """
+States from this one on are entered by a token that is the first of its rule, as a unary minus: the driver
+remembers where such a token starts, which is where the rule will start.""",
+    "ATOM": """
+The nonterminal of a name or a number alone.""",
+    "RULES": """
+By rule, from 1: (what is done, the kind of the row that it adds to the program, a number for it, how many
+symbols are taken from the stack, of how many of these the start is remembered, the nonterminal that takes
+their place).""",
+    "ACTION": """
+By state, from 1: what it does at the next token. "84 U -4 *01" shifts the token U and goes to state 84, and
+reduces by rule 4 before each of the tokens *, 0 and 1. Any other token is an error.""",
+    "GOTO_ROWS": """
+The state after a nonterminal, by the token that follows it: "13 14 *01 20 ^" is state 14 before *, 0 and 1,
+state 20 before ^, and 13 before any other. That `x` alone is a term, a sum and a comparison is in here: the
+driver makes no reductions that change nothing.""",
+    "GOTO": """
+By state, from 1: pairs of a nonterminal and which of these rows it has there.""",
+}
+WIDTH = 106  # of a line with several entries of a table
+
+
 def render(tables: dict[str, Any]) -> str:
     """The text of parser_tables.py."""
     lines = [
@@ -273,17 +307,22 @@ def render(tables: dict[str, Any]) -> str:
         "# fmt: off",
     ]
     for name, value in tables.items():
+        lines.extend(f"# {line}" for line in ABOUT.get(name, "").strip().splitlines())
         if isinstance(value, list):
-            lines.append(f"{name} = (")
-            lines.extend(f"    {item!r}," for item in value)
-            lines.append(")")
-        elif isinstance(value, dict):
-            lines.append(f"{name} = {{")
-            lines.extend(f"    {key!r}: {item!r}," for key, item in value.items())
-            lines.append("}")
+            lines += [f"{name} = (", *_filled(map(repr, value)), ")"]
         else:
             lines.append(f"{name} = {value!r}")
     return "\n".join(lines) + "\n"
+
+
+def _filled(entries: Iterable[str]) -> list[str]:
+    """Entries in lines, as many in each as there is room for."""
+    lines = ["   "]
+    for entry in entries:
+        if len(lines[-1]) + len(entry) + 2 > WIDTH and lines[-1].strip():
+            lines.append("   ")
+        lines[-1] += f" {entry},"
+    return lines
 
 
 def main(arguments: list[str]) -> int:

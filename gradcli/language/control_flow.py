@@ -175,6 +175,7 @@ def _inplace(machine: Machine, frame: Frame, kind: int, row: int) -> None:
             tuple,
             int,
         ):  # what extends a list, or is refused
+            # `a += (x for …)` may have no end: it is counted while it is collected, before a grows.
             b = budget.collected(b)
         ops.guard(kind, a, b)
     value = ops.INPLACE[kind](a, b)

@@ -17,6 +17,7 @@ def is_displayed(program: Program) -> bool:
     """Whether a notebook displays the program's value: its last line is an expression without a `;`."""
     if not program.ends_in_expression:
         return False
+    # The span of x in `(x);` ends before the bracket.
     _, end = program.span(len(program) - 2)
     return not program.source[end:].lstrip(" \t)").startswith(";")
 

@@ -81,6 +81,7 @@ REMEDIES: dict[type[Exception], Remedy] = {
 def remedy(error: BaseException | None, reader: Reader) -> str | None:
     """The remedy for the engine's error behind an error; None if the table has none."""
     found = errors.named(error)
+    # An error that refines another has the other's remedy, unless the table has one of its own.
     row = next((REMEDIES[c] for c in type(found).__mro__ if c in REMEDIES), None)
     text: str | None = None if row is None else getattr(row, reader)
     return text if text is None else text.format(**vars(found))

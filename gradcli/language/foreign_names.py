@@ -25,7 +25,9 @@ FUNCTIONS = {
     "arsinh": "asinh({0})", "arcosh": "acosh({0})", "artanh": "atanh({0})",
     "acoth": "atanh(1/{a})", "asech": "acosh(1/{a})", "acsch": "asinh(1/{a})",
     "binom": "exp(lgamma({a}+1) - lgamma({b}+1) - lgamma({a}-{b}+1))",
-    "sqr": "{a}**2", "cbrt": "sign({0})*abs({0})**(1/3)", "fabs": "abs({0})",
+    "sqr": "{a}**2",
+    **dict.fromkeys(("cbrt", "cuberoot", "cube_root"), "sign({0})*abs({0})**(1/3)"),
+    "fabs": "abs({0})",
     "factorial": "exp(lgamma({a}+1))", "fact": "exp(lgamma({a}+1))", "gamma": "exp(lgamma({0}))",
     "Gamma": "exp(lgamma({0}))", "lnGamma": "lgamma({0})", "gammaln": "lgamma({0})",
     "ceiling": "ceil({0})", "rint": "round({0})", "signum": "sign({0})",
@@ -45,6 +47,17 @@ FUNCTIONS = {
     **dict.fromkeys(
         ("norm.pdf", "stats.norm.pdf", "normpdf", "norm_pdf"), "exp(-{a}**2/2)/sqrt(2*pi)"
     ), }  # fmt: skip
+# Functions of distributions that are letters or words of other things, too: a hint names what they may be.
+DISTRIBUTIONS = {
+    **dict.fromkeys(
+        ("N", "Phi", "Φ", "cdf", "CDF", "Ncdf", "ncdf", "cnd", "CND", "normsdist", "NORMSDIST"),
+        ("the normal distribution function", "special.ndtr"),
+    ),
+    **dict.fromkeys(
+        ("ppf", "PPF", "probit", "normsinv", "NORMSINV"),
+        ("the inverse of the normal distribution function", "special.ndtri"),
+    ),
+}  # fmt: skip
 # Subjects that people look for, by the functions that have to do with them.
 SUBJECTS = {
     "gauss": "randn normal erf nn.functional.gelu nn.functional.gaussian_nll_loss",
@@ -61,6 +74,18 @@ CONSTANTS = {
 }
 SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n", strict=True))
 _ATOM = r"[\w.]+(?:\([^()]*(?:\([^()]*\)[^()]*)*\))?"
+
+
+def distribution_hint(name: str, source: str) -> str | None:
+    """What is to be written for a function of a distribution that a text calls by a name of its own."""
+    # --math makes a product of `N(-x)` where nothing is known of N: `N*(-x)`
+    call = rf"(?<![\w.]){re.escape(name)}\s*\*?\s*\("
+    if name not in DISTRIBUTIONS or re.search(call, source) is None:
+        return None
+    what, here = DISTRIBUTIONS[name]
+    written = re.sub(call, f"{here}(", source)
+    shown = f"here: {written}" if len(written) <= 100 and "\n" not in written else f"as {here}(x)"
+    return f"{what} is {here}, {shown}"
 
 
 def is_function(name: str) -> bool:

@@ -92,31 +92,75 @@ def below(parser: Parser, first: Token) -> tuple[str, ...]:
     return tuple(variables)
 
 
-def no_function(parser: Parser, name: str, token: Token) -> LanguageError:
+def no_function(parser: Parser, name: str, token: Token, by: str = "x") -> LanguageError:
     return parser.error(
-        "a derivative needs the command diff", token,
-        f'gradcli diff "EXPR" --wrt x; or with what {name} is: \\frac{{d}}{{dx}} (EXPR)',
+        f"the derivative of {name} needs the formula of {name}", token,
+        f'gradcli diff "EXPR" --wrt {by}; or in place of {name} the formula: '
+        f"\\frac{{d}}{{d{by}}} (EXPR)",
+        "name",
     )  # fmt: skip
 
 
 def linear_derivative(parser: Parser, token: Token) -> Node | None:
-    """`d/dx x^2` and `∂/∂x x^2`, whose d is read already."""
-    if parser.next.text != "/":
+    """`d/dx x^2`, `d²/dx² x^2` and `∂²/∂x∂y f`, whose d is read already."""
+    start, order = parser.at, _order(parser)
+    variables = _in_one_line(parser, order) if parser.accept("/") else []
+    if not order or len(variables) != order:
+        parser.at = start
         return None
-    after = parser.peek(1)
-    if after.text == "partial" and parser.peek(2).kind in ("name", "command"):
-        name, length = parser.peek(2).text, 3
-    elif after.kind == "name" and re.fullmatch(r"d\w", after.text):
-        name, length = after.text[1:], 2
-    else:
-        return None
-    parser.at += length
     if not (parser.begins_operand() or parser.next.text in ("-", "+")):
         raise parser.error("what is differentiated is missing", token)
     inner = parser.product()
     if parser.next.text in ("+", "-"):
         parser.remarks.append("the derivative ends before the sum; write ( ) around all of it")
-    return Node("derivative", token, name, (inner,))
+    return Node("derivative", token, " ".join(variables), (inner,))
+
+
+def _order(parser: Parser) -> int:
+    """The raised number behind a d, 1 where there is none; 0 for what is no number."""
+    if parser.next.kind == "power":
+        raised = parser.superscript()
+    elif parser.next.text == "**" and parser.peek(1).kind == "number":
+        parser.take()
+        raised = Node("number", parser.next, parser.take().text)
+    else:
+        return 1
+    return int(raised.text) if raised.kind == "number" and raised.text.isdigit() else 0
+
+
+def _in_one_line(parser: Parser, order: int) -> list[str]:
+    """The variables of `dx`, `dx²` and `∂x∂y`, not more than the order says."""
+    found: list[str] = []
+    while len(found) < order:
+        token, after = parser.next, parser.peek(1)
+        if token.text in ("partial", "∂") and after.kind in ("name", "command"):
+            parser.at += 2
+            name = after.text
+        elif token.kind == "name" and re.fullmatch(r"[d∂][^\W\d_]", token.text):
+            parser.take()
+            name = token.text[1:]
+        else:
+            return []
+        found += [name] * _order(parser)
+    return found
+
+
+def of_differentials(parser: Parser, name: str, token: Token) -> Node | None:
+    """`dy/dx`, whose dy is read already: a derivative of what follows; a quotient where both have values."""
+    below = parser.peek(1).text
+    if name in parser.own and below in parser.own:
+        parser.remarks.append(f"{name}/{below} is the quotient of the variables {name} and {below}")
+        return None
+    if name in parser.own or below in parser.own:
+        return None
+    start = parser.at
+    parser.at += 2
+    follows = parser.begins_operand() and parser.next.kind != "end"
+    parser.at = start
+    if not follows:
+        raise no_function(parser, name[1:], token, below[1:])
+    parser.remarks.append(f"{name}/{below} is the derivative of what follows")
+    return linear_derivative(parser, token)
 
 
 def partial(parser: Parser, token: Token) -> Node | None:
@@ -127,10 +171,8 @@ def partial(parser: Parser, token: Token) -> Node | None:
         inner = parser.subscript()[0]
         if inner.kind == "name" and (parser.begins_operand()):
             return Node("derivative", token, inner.text, (parser.product(),))
-    raise parser.error(
-        "a derivative needs the command diff", token,
-        'gradcli diff "EXPR" --wrt x; or \\frac{\\partial}{\\partial x} (EXPR)',
-    )  # fmt: skip
+    name = parser.next.text if parser.next.kind == "name" else "a function"
+    raise no_function(parser, name, token)
 
 
 def nabla(parser: Parser, token: Token) -> Node:

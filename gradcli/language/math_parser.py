@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from gradcli.language import names
 from gradcli.language.foreign_names import (
@@ -66,6 +66,15 @@ _NOT_READ = {
 DEFINITION = r"\s*([^\W\d]\w*(?:_\\\w+|_\{\w+\})?)\s*\(([\w\s,]+)\)\s*=(?!=)\s*([^;\n]+)"
 
 
+def _is_quotient(name: str, sign: str, below: str) -> bool:
+    """Whether `dy`, `/` and `dx` follow each other."""
+    return (
+        sign == "/"
+        and re.fullmatch(r"d[^\W\d_]", name) is not None
+        and re.fullmatch(r"d[^\W\d_]", below) is not None
+    )
+
+
 # Recursive descent, a method for each level, the weakest first: `values` (a, b), `choice` (a if c else
 # b), `logical` (and, or), `relation`, `sum`, `product`, `signed`, `power`, `postfix` (x!, x', x[i]) and
 # `primary`. Each reads what binds stronger and then looks whether its own sign follows. Mathematics has
@@ -76,7 +85,7 @@ class Parser:
 
     loose: as for --math, where any names may be factors. own: names that the text assigns, or that have a
     value; bound: those that have one, and whether it can be called. vectors: the names of vectors where
-    the text is of matrices, else None.
+    the text is of matrices, else None. functions: the names that it defines by f(x) = ….
     """
 
     def __init__(
@@ -89,7 +98,9 @@ class Parser:
         *,
         equation: bool = False,
         loose: bool = True,
+        functions: Container[str] = (),
     ) -> None:
+        self.functions = functions
         self.source, self.tokens, self.bound, self.own = source, found, bound, own
         self.vectors, self.equation, self.loose = vectors, equation, loose
         self.remarks: list[str] = []
@@ -283,13 +294,15 @@ class Parser:
     def product(self) -> Node:
         """Factors, with or without a sign between them."""
         value, quotient = self.signed(), False
+        last = value  # the factor before
         while True:
             token = self.next
+            self.look_at_exponent(last, token)
             if token.text == "%" and value.kind == "number":
                 value = self.percent(value)
             elif token.text in _PRODUCTS and token.kind == "sign":
                 self.take()
-                factor = self.signed()
+                last = factor = self.signed()
                 # The dx of an integral is no factor: it says by what is integrated.
                 if factor.base == "differential" and token.text in ("*", "·"):
                     continue
@@ -303,12 +316,32 @@ class Parser:
                     self.check_product(self.tokens[self.at - 1], token)
                 if quotient:
                     self.remarks.append("a/b c is read as (a/b)*c; write a/(b*c) for the other")
-                factor = self.power()
+                last = factor = self.power()
                 if factor.base == "differential":
                     continue
                 value = Node("product", token, "", (value, factor))
             else:
                 return value
+
+    def look_at_exponent(self, factor: Node, following: Token) -> None:
+        """Say what stands raised in `e^2x` and in `x^1/3`: the number alone."""
+        before = self.tokens[self.at - 1]
+        if factor.kind != "power" or before.kind != "number" or following.blank:
+            return
+        base, exponent = factor.parts[0], before.text
+        if following.kind in ("name", "command") and self.begins_operand():
+            if base.kind == "number" or base.text == "e":
+                typed = f"{base.text}^{exponent}{following.text}"
+                meant = f"{base.text}^({exponent}{following.text})"
+                self.remarks.append(
+                    f"{typed} is read as {base.text}^{exponent}*{following.text}; write {meant} for the other"
+                )
+        elif following.text == "/" and exponent == "1" and self.peek(1).kind == "number":
+            below = self.peek(1).text
+            name = base.text or "x"
+            self.remarks.append(
+                f"{name}^1/{below} is read as ({name}^1)/{below}; write {name}^(1/{below}) for the root"
+            )
 
     def check_product(self, before: Token, after: Token) -> None:
         """Refuse neighbours that are no product: `2 3`, `2½`, `0x`; but for --math, `print x`."""
@@ -809,7 +842,7 @@ class Parser:
         if name not in self.own and name in CONSTANTS:
             return Node("raw", token, CONSTANTS[name])
         primes = 0
-        while self.next.text == "'" and is_derivative(self.tokens, self.at):
+        while self.next.text == "'" and is_derivative(self.tokens, self.at, self.functions):
             self.take()
             primes += 1
         if primes:
@@ -828,6 +861,12 @@ class Parser:
             return self.attribute(Node("name", token, variable), token._replace(text=attribute))
         if name and self.next.text == "(" and not self.next.blank and self.is_called(name, token):
             return self.called_on(Node("name", token, name, base="called"))
+        if self.loose and _is_quotient(name, self.next.text, self.peek(1).text):
+            from gradcli.language import math_notations
+
+            if (found := math_notations.of_differentials(self, name, token)) is not None:
+                return found
+            return node
         if self.loose and name:
             self.look_twice(name, token)
         return node
@@ -960,10 +999,6 @@ class Parser:
 
     def look_twice(self, name: str, token: Token) -> None:
         """Say what several letters are; ask for `sinx`, `Wx` and `cumsum x`; refuse the dy of `dy/dx`."""
-        if name[0] == "d" and self.next.text == "/" and re.fullmatch(r"d\w", self.peek(1).text):
-            from gradcli.language import math_notations
-
-            raise math_notations.no_function(self, name[1:] or "y", token)
         if name in self.own or not (name.isascii() and name.isalpha()):
             return
         # `sinx` is a valid name, and hardly ever meant as one. Guessing would be wrong for somebody, so

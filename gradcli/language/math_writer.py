@@ -42,6 +42,7 @@ _PRODUCTS = {
 }  # fmt: skip
 _CHAINED = ("", "*", "·", "/")  # products that are read from the left to the right
 _NUMBER = r"-?[\d.]+(?:e[+-]?\d+)?"
+_OF_NUMBERS = r"\bpi\b|(?<=\d)[eE](?=[-+\d])"  # letters that a number may have
 
 
 # How a text follows from shapes, on an example. In `x^T A x` the transpose says that x is a vector and A
@@ -457,7 +458,9 @@ class Writer:
         if self.vectors is None and left.rank == right.rank == 1 and not (left.row or right.row):
             one, two = left.at(SIGN), right.at(SIGN)
             if sign != "*":
-                self.say(f"{one}*{two} is of each element; the scalar product is {one} · {two}")
+                self.say(
+                    f"{one}*{two} is taken element by element; the scalar product is {one} · {two}"
+                )
             return self.of_elements(left, "*", right)
         raise self.error(
             f"a {left.shape} times a {right.shape} is not a product", token,
@@ -618,7 +621,7 @@ class Writer:
         if inner.rank == 1 and (self.is_arrow(node.only) or node.only.token.font):
             return Value(f"linalg.norm({plain})")
         if self.vectors is None or inner.rank == 1:
-            self.say(f"|{plain}| is of each element; the length is ‖{plain}‖")
+            self.say(f"|{plain}| is taken element by element; the length is ‖{plain}‖")
         return inner.like(f"abs({inner.text})", ATOM)
 
     def norm(self, node: Node) -> Value:
@@ -760,7 +763,14 @@ class Writer:
         )
 
     def prime(self, node: Node) -> Value:
-        count, listed = int(node.base), ", ".join(self.plain(part).text for part in node.parts)
+        listed = ", ".join(self.plain(part).text for part in node.parts)
+        if len(node.parts) == 1 and not re.search(r"[^\W\d]", re.sub(_OF_NUMBERS, "", listed)):
+            # f'(2): func.grad differentiates by tensors
+            whole = re.fullmatch(r"-?\d+", listed)
+            real = whole or re.search(r"[./]|pi", listed)
+            listed = f"tensor({listed}.)" if whole else f"tensor({listed})"
+            listed = listed if real else f"{listed}.double()"
+        count = int(node.base)
         return Value("func.grad(" * count + node.text + ")" * count + f"({listed})")
 
     def attribute(self, node: Node) -> Value:

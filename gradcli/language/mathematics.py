@@ -119,11 +119,14 @@ def _read_with(
 ) -> Mathematics:
     assigned = re.findall(r"(?:^|[;\n])\s*(\w+)\s*=(?!=)", source) * (not equation)
     own = {*bound, *assigned}
-    typed = tokens(source, own, double)
-    said = {*named, *_parameters(source)}
+    functions, parameters = _defined(source)
+    typed = tokens(source, own, double, functions)
+    said = {*named, *parameters}
     letters = Letters(typed, said, lambda n: _is_matrix(known(n))) if loose else None
     found, vectors = of_matrices(typed, own, letters)
-    parser = Parser(source, found, bound, own, vectors, equation=equation, loose=loose)
+    parser = Parser(
+        source, found, bound, own, vectors, equation=equation, loose=loose, functions=functions
+    )
     parts = parser.program()
     roots = [part for part in parts if isinstance(part, Node)]
     by: tuple[str, ...] = ()
@@ -182,10 +185,11 @@ def _read_with(
     return Mathematics(text, remarks, by, operator, shapes)
 
 
-def _parameters(source: str) -> set[str]:
-    """The names in the brackets of `f(x, y) = …`."""
+def _defined(source: str) -> tuple[set[str], set[str]]:
+    """The names of the functions that a text defines by `f(x, y) = …`, and those in their brackets."""
     found = re.findall(rf"(?:^|[;\n]){DEFINITION}", source)
-    return {name for _, listed, _ in found for name in re.split(r"[\s,]+", listed.strip())}
+    listed = {name for _, names, _ in found for name in re.split(r"[\s,]+", names.strip())}
+    return {name for name, _, _ in found}, listed
 
 
 def _is_matrix(known: Known | None) -> bool:

@@ -172,6 +172,7 @@ def _entries(values: Any) -> dict[Any, Any]:
     """What a dict is made from: another, or pairs."""
     if type(values) is dict:
         return values
+    # Counted as they come: Python's dict() would fill the memory with pairs that have no end.
     found: dict[Any, Any] = {}
     for i, pair in enumerate(budget.collected(values, "a dict")):
         parts = pair if type(pair) in (tuple, list) else budget.collected(pair, "a pair")
@@ -239,6 +240,8 @@ def _is_any(value: Any, kinds: Any) -> bool:
     return isinstance(value, kind)
 
 
+# A class itself must not be had: called, it would make objects past all checks, and its bases lead to
+# Python's `object`, and from there to every class of the process.
 class TypeOf:
     """What `type(x)` gives: it prints and compares, and cannot be called."""
 

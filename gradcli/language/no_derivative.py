@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from gradcli.language import tree_kinds
@@ -40,8 +41,9 @@ def of_equation(program: Program) -> str:
     if found is None or found[0] != "an equation":
         return COMPARED
     _, left, right = found
+    right = right if re.fullmatch(r"[\w.]+", right) else f"({right})"
     return (
-        f"the difference of its sides has a derivative: {left} - ({right}); gradcli diff EQUATION "
+        f"the difference of its sides has a derivative: {left} - {right}; gradcli diff EQUATION "
         f"--of NAME differentiates the function that it gives; {SOLVED}"
     )
 

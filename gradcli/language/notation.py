@@ -49,8 +49,11 @@ class Token(NamedTuple):
     font: str = ""
 
 
-def tokens(source: str, own: Container[str], double: str = "‖") -> list[Token]:
-    """The tokens of a text. own: names that mean what they are. double: `||` as one of `‖`, `|`, "or"."""
+def tokens(
+    source: str, own: Container[str], double: str = "‖", functions: Container[str] = ()
+) -> list[Token]:
+    """The tokens of a text. own: names that mean what they are. double: `||` as one of `‖`, `|`, "or".
+    functions: names that the text defines by f(x) = …."""
     # Places have to stay those of the text as it was typed, for carets: what is left out at the front is
     # replaced by as many blanks.
     text = re.sub(r"^(\s*)(\$+)([^$]+)(\$+)\s*$", _without_dollars, source.rstrip())
@@ -59,7 +62,7 @@ def tokens(source: str, own: Container[str], double: str = "‖") -> list[Token]
     found = _in_one_font(_unbraced([_token(match) for match in re.finditer(_TOKEN, text)]))
     if double != "‖":
         found = [part for t in found for part in _bars(t, double, text)]
-    return _with_transposes(found, own)
+    return _with_transposes(found, own, functions)
 
 
 def of_matrices(
@@ -144,11 +147,16 @@ def _base(parts: list[Token], i: int) -> Token:
     return parts[start - 2] if start > 1 and parts[start - 1].text == "**" else parts[i]
 
 
-def is_derivative(found: list[Token], i: int) -> bool:
-    """Whether primes are of a function: `f'(x)`, not `x'(A + B)`."""
+def is_derivative(found: list[Token], i: int, functions: Container[str] = ()) -> bool:
+    """Whether primes are of a function: `f'(x)`, not `x'(A + B)`; functions: those of which all are."""
+    name = i - 1
+    while name > 0 and found[name].text == "'":
+        name -= 1
     while i < len(found) and found[i].text == "'":
         i += 1
     texts = [t.text for t in found[i : i + 3]]
+    if name >= 0 and found[name].text in functions:
+        return texts[:1] == ["("]
     return texts[:1] == ["("] and texts[2:] == [")"] and found[i + 1].kind in ("name", "number")
 
 
@@ -256,7 +264,9 @@ def _in_one_font(found: list[Token]) -> list[Token]:
     return parts
 
 
-def _with_transposes(found: list[Token], own: Container[str]) -> list[Token]:
+def _with_transposes(
+    found: list[Token], own: Container[str], functions: Container[str]
+) -> list[Token]:
     r"""The tokens with one for each of `'`, `ᵀ`, `^T`, `^{\top}`."""
     texts = ["", *[t.text for t in found]]
     # T is a transpose only as an exponent, and only if the text has no other T: `x^T + T` has a number T.
@@ -273,7 +283,7 @@ def _with_transposes(found: list[Token], own: Container[str]) -> list[Token]:
         if i in limits:
             pass
         elif i > 1 and (
-            token.text == "ᵀ" or (token.text == "'" and not is_derivative(found, i - 1))
+            token.text == "ᵀ" or (token.text == "'" and not is_derivative(found, i - 1, functions))
         ):
             token = token._replace(kind="transpose")
         elif token.text == "**" and not named and following[:1] == ["T"]:
@@ -350,7 +360,8 @@ class Letters:
         said = {*own, *self.named}
         if text[0] in said and len(text) == 2 and text[1].islower() and self.is_matrix(text[0]):
             said.add(text[1])
-        if not {*text} <= said | self.alone or is_greek(text):
+        euler = {"e"} if text[-1] == "e" and after == "**" else set()  # of x e^x
+        if not {*text} <= said | self.alone | euler or is_greek(text):
             return [token]
         if not {*text} <= said:
             product = "*".join(text)

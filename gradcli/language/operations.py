@@ -34,9 +34,41 @@ def _contains(item: Any, values: Any) -> bool:
     return item in values
 
 
+_SPELT = {bool: "truth value", int: "number", float: "number", complex: "number", str: "text"}
+
+
+def _equal(a: Any, b: Any) -> Any:
+    if callable(a) is not callable(b):
+        _refuse_function(a, b)
+    return a == b
+
+
+def _not_equal(a: Any, b: Any) -> Any:
+    if callable(a) is not callable(b):
+        _refuse_function(a, b)
+    return a != b
+
+
+def _refuse_function(a: Any, b: Any) -> None:
+    """Raise TypeError for a function and a number, a text or a tensor, as `max == 2` has.
+
+    Python says that they differ, and so it would to somebody whose variable is called max.
+    """
+    function, other = (a, b) if callable(a) else (b, a)
+    what = _SPELT.get(type(other)) or ("tensor" if hasattr(other, "grad_fn") else None)
+    if what is not None:
+        name = getattr(function, "name", None) or getattr(function, "__name__", "this")
+        raise TypeError(f"{name} is a function, and is compared with a {what}")
+
+
 # What Python's module calls otherwise than the language's trees do.
 _CALLED = {"div": "truediv", "bitor": "or_", "bitand": "and_", "is": "is_"}
-_OURS = {"in": _contains, "not_in": lambda item, values: not _contains(item, values)}
+_OURS = {
+    "in": _contains,
+    "not_in": lambda item, values: not _contains(item, values),
+    "eq": _equal,
+    "ne": _not_equal,
+}
 
 
 def _function(name: str) -> Callable[[Any, Any], Any]:

@@ -59,7 +59,25 @@ def file_reference(text: str) -> str | None:
 
 
 # -- numbers and expressions ----------------------------------------------------------------------
+def _refuse_dates(text: str) -> None:
+    """Refuse `2024-12-31`, which is 1981 to the language. Text in quotes is no value anyway."""
+    if (match := re.search(_DATE, text)) is not None:
+        spaced = match[0].replace("-0", "-").replace("-", " - ")
+        raise _error(
+            f"{match[0]} looks like a date, and a value is a number",
+            text,
+            match.span(),
+            "give a number of days or years; a difference has blanks: "
+            f"{spaced}; columns of dates are days: @FILE:COLUMN",
+        )
+
+
+_DATE = r"(?<![\w.'\"-])(?:19|20)\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?![\w.'\"-])"
+
+
 def _from_expression(text: str, dtype: Any) -> Tensor:
+    if text.count("-") > 1 and len(text) <= _LONG:
+        _refuse_dates(text)
     # Three readers, the fastest that can: NumPy or float() for a list of plain numbers, json for a long
     # matrix, and the language for everything else. A value of a million numbers must not go through the
     # parser, and what the fast ones take they must read alike: float() takes 012, which the language
@@ -147,6 +165,7 @@ def _cuts(text: str) -> list[tuple[int, str]]:
         elif token in (")", "]"):
             depth -= 1
         elif depth == 0 and token in (";", ":", "lambda"):
+            # The `:` of a lambda looks like that of a range; so such a value is not cut.
             if token == "lambda":
                 return []
             found.append((match.end() - 1, token))
@@ -283,6 +302,8 @@ def _range(text: str, parts: list[Span], dtype: Any) -> Tensor:
     if count > MAX_RANGE:
         words = f"this range has {spelt(int(count))} values (at most {MAX_RANGE})"
         raise _error(words, text, (0, len(text)), "take a larger step")
+    # NumPy's arange takes the difference of its first two numbers for the step, and multiplies its error;
+    # here 10:11:0.1 has the step 0.1 throughout.
     return tensor_of(numbers[0] + step * np.arange(int(count)), dtype)
 
 

@@ -37,6 +37,7 @@ def split_uncertainty(text: str) -> tuple[str, str] | None:
             raise _refused("an uncertainty is not negative", text, span)
         values.append(value)
         errors.append(error)
+    # `5±1,` is a list of one number, as `5,` is.
     comma = "," if len(text.split(",")) > 1 and len(values) == 1 else ""
     return ",".join(values) + comma, ",".join(errors) + comma
 

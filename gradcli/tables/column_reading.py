@@ -15,6 +15,7 @@ from gradcli.tables.named_columns import (
     Cells,
     CellTable,
     KeyedTable,
+    PartlyRead,
     Table,
     chosen,
     side_by_side,
@@ -22,7 +23,14 @@ from gradcli.tables.named_columns import (
     without_spread,
 )
 from gradcli.tables.reading_options import Reading
-from gradcli.tables.sniffing import Blocks, clocks_of, footer_begins, sniff, tell_footer
+from gradcli.tables.sniffing import (
+    LETTERS,
+    Blocks,
+    clocks_of,
+    footer_begins,
+    sniff,
+    tell_footer,
+)
 from gradcli.tables.source import ENDINGS, PACKED, STANDARD_INPUT, Opened, kind_by_ending, opened
 from gradcli.tables.table_errors import TableError, other_columns
 
@@ -53,10 +61,10 @@ class Text:
     one: its only line, if that is a value of the language.
     """
 
-    __slots__ = ("kind", "lines", "name", "one")
+    __slots__ = ("kind", "name", "one", "text")
 
-    def __init__(self, name: str, kind: str, lines: list[str], one: str | None) -> None:
-        self.name, self.kind, self.lines, self.one = name, kind, lines, one
+    def __init__(self, name: str, kind: str, text: str, one: str | None) -> None:
+        self.name, self.kind, self.text, self.one = name, kind, text, one
 
 
 class Reader:
@@ -81,6 +89,7 @@ class Reader:
         self.references = [split(reference) for reference in references]
         self._contents: dict[str, Any] = {}
         self._tables: dict[tuple[str, bool], Table] = {}
+        self._left: set[str] = set()  # files of which it was said that rows are left out
         self._ahead: dict[str, Any] = {}  # values that were read for their uncertainties
 
     def value(self, reference: str) -> Any:
@@ -116,8 +125,15 @@ class Reader:
             others = [w for p, w in self.references if p == pattern and w is not None]
             found = [self._selected(tables, other)[0] for other in others]
             also = [[i for one in found for i in one[k]] for k in range(len(tables))]
-        cells = chosen(tables, columns, self.missing, also)
+        cells = chosen(tables, columns, self.missing, also, self._left_out(pattern))
         return side_by_side(cells) if is_matrix else cells[0]
+
+    def _left_out(self, name: str) -> Tell | None:
+        """What takes the remark that rows of a file are left out, once."""
+        if self.tell is None or name in self._left:
+            return None
+        self._left.add(name)
+        return self.tell
 
     def _selected(self, tables: Sequence[Table], wanted: str) -> tuple[list[list[int]], bool]:
         """The columns of each table that a text means, which have the same names in all of them."""
@@ -142,7 +158,8 @@ class Reader:
         self, tables: Sequence[Table], names: Sequence[str], wanted: Sequence[int]
     ) -> dict[str, Array]:
         """Columns of tables that follow each other, by name."""
-        cells = chosen(tables, [list(wanted)] * len(tables), self.missing)
+        tell = self._left_out(tables[0].name)
+        cells = chosen(tables, [list(wanted)] * len(tables), self.missing, tell=tell)
         found = zip(wanted, cells, strict=True)
         return {names[i]: without_spread(one, names[i]) for i, one in found}
 
@@ -204,7 +221,7 @@ class Reader:
             self.tell(
                 f"{tables[0].name}: {word} {is_it} of a data frame, and left out; `:NAME` reads a column"
             )
-        cells = chosen(tables, columns, self.missing)
+        cells = chosen(tables, columns, self.missing, tell=self._left_out(tables[0].name))
         found = cells[0] if len(cells) == 1 else side_by_side(cells)
         return found if len(found.numbers) != 1 else found.taken(0)
 
@@ -262,7 +279,7 @@ def _read_text(file: Opened) -> Any:
                 raise
     elif one is not None and file.path is not None and delimited.is_row(one, file.name):
         one = None
-    return Text(file.name, file.kind, text.split("\n"), one)
+    return Text(file.name, file.kind, text, one)
 
 
 def _read_json(text: str, name: str, kind: str) -> Any:
@@ -285,7 +302,13 @@ def _read_json(text: str, name: str, kind: str) -> Any:
 
 def text_table(text: Text, asked: Any, reading: Reading) -> Table:
     """The cells of a text. asked: see `delimited.plain`."""
-    lines, how = text.lines, reading.how
+    long = _long_numbers(text, asked, reading)
+    return _cut(text, asked, reading) if long is None else long
+
+
+def _cut(text: Text, asked: Any, reading: Reading) -> Table:
+    """The cells, line by line."""
+    lines, how = text.text.split("\n"), reading.how
     if how.block is not None:
         lines = Blocks(how.block).only(lines)
     dialect = sniff(lines, text.name, text.kind, asked, reading)
@@ -380,6 +403,49 @@ def _tell_below(
 
 
 _LOOKED_BELOW = 2000  # lines
+_LONG = 1 << 20  # letters
+
+
+def _long_numbers(text: Text, asked: Any, reading: Reading) -> Table | None:
+    """The columns of numbers of a long text, without cutting it; None where each line has to be looked at."""
+    if len(text.text) < _LONG or reading.how.block is not None or reading.how.footer:
+        return None
+    head = text.text[: 2 * LETTERS].split("\n")[:-1]
+    dialect = sniff(head, text.name, text.kind, asked, reading) if len(head) > 1 else None
+    if dialect is None or dialect.trailing or dialect.cuts or dialect.clocks:
+        return None
+    if not dialect.is_python or dialect.joined is not None or dialect.separator is None:
+        return None
+    import numpy as np
+
+    from gradcli.tables.decimals import columns
+    from gradcli.tables.text_layout import stated_end
+
+    numeric = sorted(dialect.numeric)
+    at = 0
+    for _ in range(dialect.first_row - 1):
+        at = text.text.index("\n", at) + 1
+    end, pieces = len(text.text.rstrip("\n")), []
+    while at < end and numeric:
+        stop = end if end - at <= _LONG else text.text.rfind("\n", at, at + _LONG) + 1
+        part = text.text[at:stop]
+        # What has quotes, remarks, or a line that says that the table ends is cut line by line.
+        if not part or '"' in part or any(sign in part for sign in dialect.remarks):
+            return None
+        found = columns(part.encode(), dialect.separator, dialect.width, numeric)
+        if found is None or stated_end(part) is not None:
+            return None
+        pieces.append(found)
+        at = stop
+    if not pieces:
+        return None
+    arrays: list[Any] = [None] * dialect.width
+    for column, parts in zip(numeric, zip(*pieces, strict=True), strict=True):
+        arrays[column] = np.concatenate(parts)
+    names = dialect.names or []
+    if len(numeric) == dialect.width:
+        return ArrayTable(text.name, names, arrays)
+    return PartlyRead(text.name, names, arrays, lambda: _cut(text, asked, reading))
 
 
 def _numbers_only(all_lines: Sequence[str], name: str, dialect: Dialect) -> Table | None:

@@ -6,13 +6,13 @@ A whole file is one table; a stream is one table after another, of the same colu
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gradcli.engine.system.spread as spread
 from gradcli.tables.cell_kinds import as_python
 from gradcli.tables.delimited import Dialect, is_missing, is_number, place
-from gradcli.tables.table_errors import MISSING_HINT, TableError
+from gradcli.tables.table_errors import MISSING_HINT, TableError, left_out_words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -346,6 +346,74 @@ class ArrayTable(Table):
         return Cells(array)
 
 
+class PartlyRead(ArrayTable):
+    """Columns of numbers that were read at once; of the others `slowly` makes the whole table.
+
+    arrays: by column, None for what is no column of numbers.
+    """
+
+    __slots__ = ("_slow", "slowly")
+
+    def __init__(
+        self, name: str, names: Sequence[str], arrays: list[Any], slowly: Callable[[], Table]
+    ) -> None:
+        rows = next(len(array) for array in arrays if array is not None)
+        Table.__init__(self, name, names, rows, len(arrays))
+        self.arrays, self.slowly = arrays, slowly
+        self._slow: Table | None = None
+
+    def of(self, column: int) -> Table | None:
+        """The table that has a column which was not read; None for one that was."""
+        if self.arrays[column] is not None:
+            return None
+        if self._slow is None:
+            self._slow = self.slowly()
+        return self._slow
+
+    def cells(self, column: int) -> list[Any]:
+        """The column's values."""
+        slow = self.of(column)
+        return super().cells(column) if slow is None else slow.cells(column)
+
+    def data(self, column: int) -> Any:
+        """The column as an array, or as a list of its cells."""
+        slow = self.of(column)
+        return super().data(column) if slow is None else slow.data(column)
+
+    def readable(self, column: int) -> Cells:
+        """The column as numbers."""
+        slow = self.of(column)
+        return super().readable(column) if slow is None else slow.readable(column)
+
+    def is_written(self, column: int) -> bool:
+        """Whether the column is text for want of types."""
+        slow = self.of(column)
+        return super().is_written(column) if slow is None else slow.is_written(column)
+
+    def like(self, column: int, pattern: re.Pattern[str]) -> int | None:
+        """The first row whose cell, which is text, is as a pattern says."""
+        slow = self.of(column)
+        return super().like(column, pattern) if slow is None else slow.like(column, pattern)
+
+
+class ObjectTable(ArrayTable):
+    """Columns of Python's objects: numbers, and texts, which may be numbers too. Times are texts."""
+
+    __slots__ = ()
+
+    def __init__(self, name: str, names: Sequence[str], arrays: Iterable[Array]) -> None:
+        import numpy as np
+
+        written = [np.datetime_as_string(a) if a.dtype.kind == "M" else a for a in arrays]
+        super().__init__(name, names, written)
+
+    def readable(self, column: int) -> Cells:
+        """The column, if it holds numbers, or what is written like some."""
+        if self.arrays[column].dtype.kind in "biufc":
+            return super().readable(column)
+        return CellTable(self.name, [self.names[column]], [self.cells(column)]).readable(0)
+
+
 class KeyedTable(Table):
     """A table, and behind its columns those that the names of its folders tell: the same in all rows."""
 
@@ -434,23 +502,84 @@ class NumberedTable(KeyedTable):
         return found
 
 
+class SelectedTable(Table):
+    """Some rows of a table. places: which. bad: of the table, what is wrong with a row."""
+
+    __slots__ = ("places", "table")
+
+    def __init__(self, table: Table, places: Array, bad: Mapping[int, Any]) -> None:
+        super().__init__(table.name, table.names, len(places), table.width, table.start)
+        self.table, self.places = table, places
+        self.bad = self._renumbered(bad)
+
+    def _renumbered(self, of_rows: Mapping[int, Any]) -> dict[int, Any]:
+        if not of_rows:
+            return {}
+        number = {row: k for k, row in enumerate(self.places.tolist())}
+        return {number[row]: found for row, found in of_rows.items() if row in number}
+
+    @property
+    def index(self) -> list[str]:
+        """Columns that number the rows, which pandas writes beside those of a frame."""
+        return self.table.index
+
+    def readable(self, column: int) -> Cells:
+        """The cells of a column as numbers."""
+        found = self.table.readable(column)
+        gone = None if found.gone is None else found.gone[self.places]
+        return Cells(
+            found.numbers[self.places],
+            gone if gone is not None and gone.any() else None,
+            self._renumbered(found.problems),
+            None if found.spread is None else found.spread[self.places],
+        )
+
+    def cells(self, column: int) -> list[Any]:
+        """The column as it is written."""
+        cells = self.table.cells(column)
+        return [cells[row] for row in self.places.tolist()]
+
+    def data(self, column: int) -> Any:
+        """The column as an array if it holds numbers and none is missing, else as a list of its cells."""
+        found = self.table.data(column)
+        if isinstance(found, list):
+            return [found[row] for row in self.places.tolist()]
+        return found.take(self.places)
+
+    def arrow(self, column: int) -> Any:
+        """The column as Arrow has it, of whatever type; None where Arrow does not have it."""
+        found = self.table.arrow(column)
+        return None if found is None else found.take(self.places)
+
+    def is_written(self, column: int) -> bool:
+        """Whether the column is text for want of types."""
+        return self.table.is_written(column)
+
+    def where(self, row: int, column: int) -> dict[str, Any]:
+        """What shows a cell."""
+        return self.table.where(int(self.places[row]) if row >= 0 else row, column)
+
+
 # -- what is chosen of it -------------------------------------------------------------------------
 def chosen(
     tables: Sequence[Table],
     wanted: Sequence[Sequence[int]],
     missing: str,
     also: Sequence[Sequence[int]] = (),
+    tell: Callable[[str], object] | None = None,
 ) -> list[Cells]:
     """Columns of tables that follow each other, each without a number that is missing.
 
     wanted: the columns of each table. missing: what a cell without a value does: `error` refuses it, `nan`
-    stands for it, `skip` leaves its row out, and rows that lack a value in the columns `also`.
+    stands for it, `skip` leaves its row out, and rows that lack a value in the columns `also`. tell: takes
+    the remark that rows are left out.
     """
     import numpy as np
 
     if missing not in POLICIES:
         raise TableError(f"missing is one of {', '.join(POLICIES)}, not {missing!r}")
     parts: list[list[Cells]] = []
+    left_out = 0
     for number, (table, columns) in enumerate(zip(tables, wanted, strict=True)):
         read = {
             c: table.numbers(c) for c in dict.fromkeys([*columns, *(also[number] if also else ())])
@@ -466,7 +595,10 @@ def chosen(
                 read[column] = cells._replace(numbers=with_nan(cells))
             lost = cells.gone if lost is None else lost | cells.gone
         keep = slice(None) if lost is None or missing == "nan" else ~lost
+        left_out += 0 if lost is None or missing == "nan" else int(lost.sum())
         parts.append([read[c].taken(keep) for c in columns])
+    if left_out and tell is not None:
+        tell(left_out_words(left_out))
     return [_joined(tables, pieces) for pieces in zip(*parts, strict=True)]
 
 

@@ -118,6 +118,7 @@ class Parts:
         self.parts: list[Part] = []
         self.names: list[str] = []
         self.width = 0
+        self.left_out = 0  # rows that `skip` left out when they were counted
         paths = matching(pattern)
         keys = folder_keys(pattern, paths)
         for path in paths:
@@ -164,15 +165,16 @@ class Parts:
         """How many rows there are, if need be by reading them; the rows that `skip` leaves out are none."""
         if self.rows is None or missing == "skip":
             names = [self.names[i] for i in columns] if self.names else []
+            self.left_out = 0
             for part in self.parts:
                 part.rows = part.counted() if missing != "skip" else None
                 if part.rows is not None:
                     continue
-                part.rows = sum(
-                    len(arrays[0]) if columns else table.rows
-                    for table in part.batches(names)
-                    for arrays in [self.arrays(table, columns, missing)]
-                )
+                part.rows = 0
+                for table in part.batches(names):
+                    arrays = self.arrays(table, columns, missing)
+                    part.rows += len(arrays[0]) if columns else table.rows
+                    self.left_out += table.rows - len(arrays[0]) if columns else 0
             self._number()
         total = self.rows
         assert total is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import IO, Any
 
 from gradcli.engine.system.freed_memory import keep_freed_blocks
@@ -12,7 +12,7 @@ from gradcli.tables.column_reading import cell_table, folder_keys, matching, rea
 from gradcli.tables.delimited import Dialect
 from gradcli.tables.json_records import looks_like_lines
 from gradcli.tables.line_counts import newlines
-from gradcli.tables.named_columns import ArrayTable, CellTable, KeyedTable, Table
+from gradcli.tables.named_columns import ArrayTable, CellTable, KeyedTable, PartlyRead, Table
 from gradcli.tables.numpy_files import npy_header, npy_rows
 from gradcli.tables.reading_options import Reading
 from gradcli.tables.sniffing import (
@@ -31,6 +31,7 @@ from gradcli.tables.text_layout import stated_end
 
 BLOCK = 1 << 20  # bytes of text in a batch
 ROWS = 1 << 16  # rows of the other formats in one
+_SHORT = 13  # letters of a cell and its separator, up to which numbers have at most 15 digits or so
 
 
 class Stream:
@@ -320,6 +321,7 @@ class Stream:
         pays = self.done > BLOCK or (self.numbers and (self.size or 0) > 2 * BLOCK)
         if pays and self.numbers and first < dialect.first_row:  # the header is known by now
             text, first = text[_above(text, dialect.first_row - first) :], dialect.first_row
+        found: Table | None
         if first >= dialect.first_row and dialect.names and pays:
             marked = any(
                 sign in text if sign == "#" else f"\n{sign}" in text or text[0] == sign
@@ -329,9 +331,15 @@ class Stream:
                 from gradcli.tables.arrow import text_batch
 
                 if self.numbers and _can_be_numbers(dialect, self.numbers):
-                    found = text_batch(text, dialect, name, slowly, self.numbers)
-                    if found is not None:
-                        return found
+                    # To the same bits: NumPy reads short numbers faster than Arrow does, and it long ones.
+                    ways: list[Callable[..., Table | None]] = [_by_numpy, text_batch]
+                    row = text.find("\n", len(text) // 2), text.rfind("\n", 0, len(text) // 2)
+                    if row[0] - row[1] > _SHORT * dialect.width:
+                        ways.reverse()
+                    for way in ways:
+                        found = way(text, dialect, name, slowly, self.numbers)
+                        if found is not None:
+                            return found
                     self.numbers = ()  # some cell is none: as text from here on
                 found = text_batch(text, dialect, name, slowly)
                 if found is not None:
@@ -349,6 +357,29 @@ def _can_be_numbers(dialect: Dialect, wanted: Sequence[str]) -> bool:
     """Whether columns are found by their names, and numbers are written as Python writes them."""
     names = dialect.names or []
     return dialect.is_python and len(set(names)) == len(names) and set(wanted) <= set(names)
+
+
+def _by_numpy(
+    text: str,
+    dialect: Dialect,
+    name: str,
+    slowly: Callable[[], CellTable],
+    wanted: Sequence[str] | None,
+) -> Table | None:
+    """The numbers of the wanted columns without Arrow; None where a line is no row of such."""
+    if dialect.separator is None or dialect.trailing or dialect.cuts or '"' in text:
+        return None
+    if dialect.joined is not None or dialect.clocks or not dialect.names or wanted is None:
+        return None
+    from gradcli.tables.decimals import columns
+
+    places = [dialect.names.index(one) for one in wanted]
+    found = columns(text.encode(), dialect.separator, dialect.width, places)
+    if found is None:
+        return None
+    known = dict(zip(places, found, strict=True))
+    arrays = [known.get(place) for place in range(dialect.width)]
+    return PartlyRead(name, dialect.names, arrays, slowly)
 
 
 def _above(text: str, count: int) -> int:

@@ -45,6 +45,11 @@ def counted(number: int, what: str = "value") -> str:
     return f"{number} {what}{'s' * (number != 1)}"
 
 
+def left_out_words(rows: int) -> str:
+    """What is said of rows that --missing skip leaves out."""
+    return f"{counted(rows, 'row')} left out for a number that is missing"
+
+
 def other_columns(name: str, names: Iterable[str], before: Iterable[str]) -> TableError:
     """The error about a file whose columns are not those of the files before it."""
     return TableError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 from gradcli.tables.table_errors import TableError
 
@@ -47,12 +47,16 @@ class Clock:
         whole, rest = divmod(count, scale)
         return whole + rest / scale
 
+    def refuse(self) -> NoReturn:
+        """Raise TableError for dates whose order is not known."""
+        raise TableError(
+            f"column {self.column}: `{self.example}`: the day first, or the month?",
+            hint="--date-order dmy or --date-order mdy says which",
+        )
+
     def _say(self) -> None:
         if not self.order:
-            raise TableError(
-                f"column {self.column}: `{self.example}`: the day first, or the month?",
-                hint="--date-order dmy or --date-order mdy says which",
-            )
+            self.refuse()
         self.said = True
         if self.tell is not None:
             what = _SPELT.get(self.unit, self.unit)
@@ -85,6 +89,15 @@ def epoch_unit(heading: str, numbers: Any) -> str | None:
         if (finite >= _EPOCH[0] * scale).all() and (finite <= _EPOCH[1] * scale).all():
             return unit
     return None
+
+
+def is_time(text: str, dated: bool = False) -> bool:
+    """Whether a text is a date, a time or both; dated: whether it has a date."""
+    match = re.fullmatch(_CELL, text.strip())
+    if match is None:
+        return False
+    has_date = bool(match["first"] or match["day"])
+    return has_date if dated else has_date or match["hour"] is not None
 
 
 def nanoseconds(cell: str, order: str) -> int:
@@ -159,4 +172,4 @@ def clock_of(
     return made
 
 
-__all__ = ["ORDERS", "UNITS", "Clock", "clock_of", "epoch_unit", "nanoseconds"]
+__all__ = ["ORDERS", "UNITS", "Clock", "clock_of", "epoch_unit", "is_time", "nanoseconds"]

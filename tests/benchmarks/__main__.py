@@ -14,13 +14,13 @@ import os
 import sys
 from pathlib import Path
 
-from tests.benchmarks import growth, limit, plot, table
+from tests.benchmarks import growth, limit, plot, symbolic, table
 from tests.benchmarks.jobs import GROUPS, Wanted, measure
 from tests.benchmarks.machine import PEERS, STORED, file_name, find_peers, machine, processor
 from tests.benchmarks.records import Results, stored
 from tests.benchmarks.torch_programs import __main__ as torch_programs
 
-WATCHED = "torch_programs"
+WATCHED, FORMULAS = "torch_programs", "symbolic"
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -35,7 +35,7 @@ def arguments() -> argparse.ArgumentParser:
         nargs="*",
         metavar="GROUP",
         help=f"of {', '.join(GROUPS)} (default: all); or {WATCHED} alone: PyTorch programs that "
-        "`graph --torch` watches",
+        f"`graph --torch` watches; or {FORMULAS} alone: derivatives beside SymPy's and SymEngine's",
     )
     parser.add_argument(
         "--peers",
@@ -172,6 +172,8 @@ def main() -> None:
     given = parser.parse_args()
     if given.groups == [WATCHED]:
         return watch(given)
+    if given.groups == [FORMULAS]:
+        return symbolic.show(given.peers, given.rounds, given.only)
     wrong = set(given.groups) - set(GROUPS)
     if wrong:
         parser.error(f"unknown group {min(wrong)}: choose from {', '.join(GROUPS)}")

@@ -15,10 +15,12 @@ from tests.benchmarks.interleave import FEWEST, Facts, interleaved
 from tests.benchmarks.problems import PROBLEMS
 from tests.benchmarks.records import Measure, Record, ratio, spread
 from tests.benchmarks.rows import COMPILED, FORMULAS
+from tests.benchmarks.starts import starts
 from tests.benchmarks.tables import tables
 
 GROUPS = (
     "cold",
+    "starts",
     "parse",
     "tape",
     "replay",
@@ -124,8 +126,10 @@ def measure(wanted: Wanted, pythons: dict[str, str]) -> Iterator[Record]:
     commands = [name for name in COMMANDS if wanted.has("cold", name, 1, "process")]
     if commands:
         yield from cold(pythons, wanted.rounds * 5, commands)
+    if "starts" in wanted.groups:
+        yield from starts(wanted, min(1_000_000, wanted.largest))
     if "tables" in wanted.groups:
-        yield from tables(wanted, min(1_000_000, wanted.largest))
+        yield from tables(wanted, min(1_000_000, wanted.largest), pythons)
     own = ("gradcli", "blocks", "tape", "commands", "1 MB", "lark", "ast")
     ours = dict.fromkeys(own, sys.executable)
     if "torch" in pythons:

@@ -14,7 +14,18 @@ from typing import Any
 
 CODE = Path(__file__).parents[2] / "gradcli"
 STORED = Path(__file__).parents[2] / "docs" / "benchmarks"  # a file a processor
-PEERS = ("torch", "jax", "autograd", "mygrad", "numexpr", "sympy", "casadi", "ddx-ad")
+PEERS = (
+    "duckdb",
+    "polars",
+    "torch",
+    "jax",
+    "autograd",
+    "mygrad",
+    "numexpr",
+    "sympy",
+    "casadi",
+    "ddx-ad",
+)
 
 
 def version(peer: str, python: str) -> str | None:

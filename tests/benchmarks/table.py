@@ -42,7 +42,7 @@ def number(value: float) -> str:
 
 def size_text(record: Record) -> str:
     """How large it is."""
-    if record.group == "cold":
+    if record.group == "cold" or (record.dtype == "process" and record.size == 1):
         return "process"
     digits = str(record.size)
     zeros = len(digits) - len(digits.rstrip("0"))

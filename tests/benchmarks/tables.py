@@ -5,11 +5,10 @@ Whole processes in turns. What is compared is the processor's time: others on th
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +99,48 @@ for batch in pq.ParquetFile(sys.argv[1]).iter_batches(columns=["k", "x0", "x1"])
     g, n = g + X.T@p, n + len(X)
 print(g/n)
 """
+# Passes over the two columns of a long CSV file: the gradient of a mean by two numbers.
+_PASS = """
+import pyarrow.csv as csv
+ga = gb = n = 0
+for batch in csv.open_csv("long.csv", csv.ReadOptions(use_threads=False)):
+    x, y = batch["x0"].to_numpy(), batch["x1"].to_numpy()
+    r = 2*(1.0*x + 0.5 - y)
+    ga, gb, n = ga + (r*x).sum(), gb + r.sum(), n + len(x)
+print(ga/n, gb/n)
+"""
+# What of that is reading alone, in blocks as gradcli reads them.
+_READ = """
+import pyarrow, pyarrow.csv as csv
+numbers = {"x0": pyarrow.float64(), "x1": pyarrow.float64()}
+with open("long.csv", "rb", buffering=0) as file:
+    rest = b""
+    while block := file.read(1 << 20):
+        block = rest + block
+        end = block.rfind(b"\\n") + 1
+        block, rest = block[:end], block[end:]
+        csv.read_csv(
+            pyarrow.BufferReader(block.removeprefix(b'"x0","x1"\\n')),
+            csv.ReadOptions(column_names=["x0", "x1"], use_threads=False, block_size=4*len(block)),
+            csv.ParseOptions(quote_char=False), csv.ConvertOptions(column_types=numbers))
+"""
+_PASS_DUCKDB = """
+import duckdb
+r = "2*(1.0::double*x0 + 0.5::double - x1)"
+duckdb.sql("SET threads = 2")
+print(duckdb.sql(f"SELECT avg({r}*x0), avg({r}) FROM read_csv('long.csv')").fetchall())
+"""
+_PASS_POLARS = """
+import polars as pl
+x, y = pl.col("x0"), pl.col("x1")
+r = 2*(1.0*x + 0.5 - y)
+both = pl.scan_csv("long.csv").select((r*x).mean().alias("a"), r.mean().alias("b"))
+print(both.collect(engine="streaming"))
+"""
+LONG = 10_000_000
+# Marks against each peer; of Arrow's own reading, none.
+_LONG_PASS = {"duckdb": 1.2, "polars": 1.2, "loop": None, "reading alone": None}
+_LONG_MAP = {"polars": 1.1, "duckdb": None}
 PEERS = {"loop": _LOOP, "duckdb": _DUCKDB, "polars": _POLARS}
 
 
@@ -122,6 +163,16 @@ def files(folder: Path, rows: int) -> None:
     (folder / "descent.py").write_text(_DESCENT)
 
 
+def long_file(folder: Path, rows: int) -> None:
+    """Two columns of numbers, as text alone."""
+    import pyarrow as pa
+    import pyarrow.csv as csv
+
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal(rows).round(6) for _ in range(2))
+    csv.write_csv(pa.table({"x0": x, "x1": y}), folder / "long.csv")
+
+
 def processor(command: list[str], folder: Path) -> float:
     """The processor's seconds of a process and those that it starts."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -134,11 +185,24 @@ def processor(command: list[str], folder: Path) -> float:
     return used.ru_utime + used.ru_stime
 
 
+def long_works() -> Iterator[tuple[str, dict[str, float | None], dict[str, list[str]]]]:
+    """The same of the long file: a name, the marks, and the programs of the peers."""
+    line = ["--x0", "@long.csv:x0", "--x1", "@long.csv:x1", "--a", "1", "--b", "0.5"]
+    own = [*entry(), "grad", _LOSS, *line, "--wrt", "a,b", "--by-rows"]
+    codes = (_PASS_DUCKDB, _PASS_POLARS, _PASS, _READ)
+    peers = {p: ["-c", code] for p, code in zip(_LONG_PASS, codes, strict=True)}
+    yield "gradient of a mean over CSV", _LONG_PASS, {"gradcli": own, **peers}
+    ends = ["long.csv", "o.csv"]
+    peers = {p: ["-c", PEERS[p], *ends] for p in _LONG_MAP}
+    own = [*entry(), "map", "sin(x0)*x1", ends[0], "-o", ends[1]]
+    yield "map of CSV with two gradients", _LONG_MAP, {"gradcli": own, **peers}
+
+
 def works(rows: int) -> Iterator[tuple[str, float, dict[str, list[str]]]]:
-    """A name, the mark against the loop, and the command lines."""
+    """A name, the mark against the loop, and the command lines; of the peers without their Python."""
     for (source, target), mark in MAPS.items():
         ends = [f"t.{source}", f"o.{target}"]
-        lines = {p: [sys.executable, "-c", code, *ends] for p, code in PEERS.items()}
+        lines = {p: ["-c", code, *ends] for p, code in PEERS.items()}
         own = [*entry(), "map", "sin(x0)*x1", ends[0], "-o", ends[1]]
         yield f"{source} to {target}", mark, {"gradcli": own, **lines}
     line = ["--x0", "@t.parquet:x0", "--x1", "@t.parquet:x1", "--a", "1", "--b", "0.5"]
@@ -153,31 +217,47 @@ def works(rows: int) -> Iterator[tuple[str, float, dict[str, list[str]]]]:
         ),
         ("steps of descent", STEPS, _LINEAR_LOOP, ["run", "descent.py", *line]),
     ):
-        loop = [sys.executable, "-c", code, "t.parquet", str(steps)]
+        loop = ["-c", code, "t.parquet", str(steps)]
         yield name, 1.1, {"gradcli": [*entry(), *own], "loop": loop}
 
 
-def tables(wanted: Any, rows: int) -> Iterator[Record]:
+def tables(wanted: Any, rows: int, pythons: Mapping[str, str]) -> Iterator[Record]:
     """The group's records; `wanted` says of which names, and in how many turns."""
     chosen = [work for work in works(rows) if wanted.has("tables", work[0], rows, "rows")]
-    if not chosen:
-        return
+    long = [work for work in long_works() if wanted.has("tables", work[0], LONG, "rows")]
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        files(folder, rows)
+        if chosen:
+            files(folder, rows)
         for name, mark, lines in chosen:
-            skipped = {
-                p: "not installed"
-                for p in ("duckdb", "polars")
-                if p in lines and importlib.util.find_spec(p) is None
-            }
-            seconds: dict[str, list[float]] = {p: [] for p in lines if p not in skipped}
-            for turn in range(-1, wanted.rounds):
-                for peer, found in seconds.items():
-                    taken = processor(lines[peer], folder)
-                    found += [taken] if turn >= 0 else []
-            mine = seconds.pop("gradcli")
-            measures = {
-                p: ratio(mine, s, mark if p == "loop" else None) for p, s in seconds.items()
-            }
-            yield Record("tables", name, rows, "rows", measures, skipped=skipped)
+            yield _measured(name, rows, {"loop": mark}, lines, wanted.rounds, folder, pythons)
+        if long:
+            long_file(folder, LONG)
+        for name, marks, lines in long:
+            yield _measured(name, LONG, marks, lines, wanted.rounds, folder, pythons)
+
+
+def _measured(
+    name: str,
+    rows: int,
+    marks: Mapping[str, float | None],
+    lines: dict[str, list[str]],
+    rounds: int,
+    folder: Path,
+    pythons: Mapping[str, str],
+) -> Record:
+    """A record: the processes in turns, the first of which is not counted."""
+    skipped = {}
+    for peer in lines.keys() - {"gradcli"}:
+        python = pythons.get(peer, sys.executable)
+        if peer in ("duckdb", "polars") and peer not in pythons:
+            skipped[peer] = "not installed"
+        lines[peer] = [python, *lines[peer]]
+    seconds: dict[str, list[float]] = {p: [] for p in lines if p not in skipped}
+    for turn in range(-1, rounds):
+        for peer, found in seconds.items():
+            taken = processor(lines[peer], folder)
+            found += [taken] if turn >= 0 else []
+    mine = seconds.pop("gradcli")
+    measures = {p: ratio(mine, s, marks.get(p)) for p, s in seconds.items()}
+    return Record("tables", name, rows, "rows", measures, skipped=skipped)

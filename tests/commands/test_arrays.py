@@ -56,7 +56,7 @@ REFUSED = [
     (["eval", "x.shape", *X, "--lines"], "--lines: value is a Size, not an array of numbers"),
     (["eval", "2**64", "-o", "a.npy"], "value is an int, not an array of numbers"),
     (["grad", "x.detach() + a", "--x", "1", "--a", "1", "--wrt", "x,a", "--csv"], "x.grad is None"),
-    (["eval", "x = 3", "--lines"], "--lines: there is no value"),
+    (["eval", "x, y = 3, 4", "--lines"], "--lines: there is no value"),
     (["eval", "x", *X, "--json", "--lines"], "--json and --lines cannot be used together"),
     (["eval", "x", *X, "--plain", "-o", "a.csv"], "--plain cannot be used with -o a.csv"),
     (

@@ -44,7 +44,7 @@ CODES = [
     (["completion", "tcsh"], 2),
     (["nonsense"], 2),
     (["--nonsense"], 2),
-    (["grad", "y = 2*x", "--x", "3"], 1),
+    (["grad", "y, z = 2*x, x", "--x", "3"], 1),
     (["grad", "2", ], 1),
     (["grad", "max(x, dim=0)", "--x", "3,4"], 1),
     (["grad", "x", "--x", "1", "--retain", "y"], 2),
@@ -93,10 +93,12 @@ def test_errors_as_json(argv, code):
     assert found["span"] is None or len(found["span"]) == 2
 
 
-def test_a_value_called_json_is_not_the_option():
+def test_json_behind_a_variable_is_the_option():
     result = run("eval", "x", "--x", "--json")
     assert result.exit_code == 2
-    assert result.stderr.startswith("gradcli: error: ")
+    assert (
+        json.loads(result.stderr)["error"]["message"] == "--x needs a value, but --json follows it"
+    )
 
 
 @sweep("command", COMMANDS, parts=1)

@@ -119,9 +119,11 @@ TEXTS = [
     ("site == A", 0, "a text stands in quotes, as in site == 'A'"),
     ("site == 'C'", 0, "no row"),
     ("site == 'A' or 'B'", 0, "a text is compared with a column by == or !="),
-    ("site in ['A', 'B']", 0, "a text is compared with a column by == or !="),
-    ("site == 'A' & t < 3", 0, "each comparison stands in parentheses: (COLUMN == 'A')"),
+    ("site in ['A', 'B']", 5, ""),
+    ("site not in ('A', 'B') or t > 3", 1, ""),
+    ("site == 'A' & t < 3", 0, "write `and`: site == 'A' and t < 3"),
     ("site < 'B'", 0, "a text is compared with a column by == or !="),
+    ("site < '2025-01-01'", 0, "column site: holds no dates"),
     ("sight == 'A'", 0, "sight is not a column of sites.csv"),
 ]
 

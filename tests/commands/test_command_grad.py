@@ -112,7 +112,7 @@ def test_the_command_line_wins_over_the_environment():
         ("x.shape", "torch.Size([2])\n"),
         ("x > 1", "[False, True]\n"),
         ("x.dtype", "torch.float64\n"),
-        ("y = x", ""),
+        ("y, z = x, x", ""),
         ("'words'", "words\n"),
         ("[x, 2]", "[[1, 2], 2]\n"),
         ("x.sort(descending=True)", "values = [2, 1]\nindices = [1, 0]\n"),
@@ -134,7 +134,7 @@ def test_eval_of_other_values_as_json():
     }  # fmt: skip
     found = json.loads(out("eval", "x.sort()", "--x", "2,1", "--json"))
     assert [item["value"] for item in found["value"]] == [[1.0, 2.0], [1, 0]]
-    assert json.loads(out("eval", "y = 2", "--json"))["value"] is None
+    assert json.loads(out("eval", "y, z = 2, 3", "--json"))["value"] is None
 
 
 def test_values_come_from_standard_input_and_files(tmp_path, monkeypatch):
@@ -202,7 +202,7 @@ def test_what_numpy_would_warn_of_is_a_result():
             "--seed must have the value's shape, (2,)",
         ),
         (["grad", "max(x, dim=0)", "--x", "3,4"], "choose one of its items"),
-        (["grad", "y = 2*x", "--x", "3"], "end it with an expression"),
+        (["grad", "y, z = 2*x, x", "--x", "3"], "end it with an expression"),
         (["grad", "x*x", "--x", "1", "--passes", "2"], "pass 2 found the graph freed"),
         (["grad", "y = x*x; y.backward(); y", "--x", "1"], "backward(retain_graph=True)"),
     ],

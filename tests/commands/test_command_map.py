@@ -61,7 +61,7 @@ CHOSEN = [
     (["L*T", "p.csv", "--second", "L"], "--second wants x,y, not 'L'"),
     (["L*T", "p.csv", "--second", "L,Q"], "--second: 'Q' is not a variable"),
     (["dot(w,x)", "p.csv", "--columns", "x=L,T", "--w", "1,2", "--second", "x,x"], "x is not a number but has shape (2,)"),
-    (["L*T", "p.csv", "--where", "Q > 1"], "there is no column 'Q'"),
+    (["L*T", "p.csv", "--where", "Q > 1"], "--where: Q is not a column of p.csv"),
     (["L*T", "p.csv", "--where", "stack([L, T]) > 1"], "the condition of a row is true or false"),
     (["L*T", "p.csv", "--where", "1 > 0"], "--where: the condition uses no column"),
     (["L*T", "p.csv", "--workers", "1", "-o", "w.parquet", "--head", "2"], "--head cannot be used with --workers"),

@@ -541,7 +541,7 @@ def test_latex_has_a_left_hand_side() -> None:
         r"\left[{x}_{j} {I}_{ik}\right]_{ijk} + \left[{x}_{k} {I}_{ij}\right]_{ijk}"
     )
     assert lines("diff", "sin(x)", "--format", "latex", "--order", "3") == [
-        r"\frac{\partial^{3} f}{\partial x^{3}} = -\cos\left(x\right)"
+        r"\frac{\mathrm{d}^{3}f}{\mathrm{d}x^{3}} = -\cos\left(x\right)"
     ]
 
 
@@ -724,10 +724,13 @@ def test_a_constant_has_the_derivative_0(argv: list[str], shown: str) -> None:
 @pytest.mark.parametrize(
     "argv, lines",
     [
-        (["x**3", "--at", "x=2"], ["3*x**2 = 12"]),
-        (["x**3", "--x", "2", "--at"], ["3*x**2 = 12"]),
-        (["--at", "x**3", "--x", "2"], ["3*x**2 = 12"]),
-        (["x**3*y", "--at", "x=2,y=3"], ["x.grad = 3*x**2*y = 36", "y.grad = x**3 = 8"]),
+        (["x**3", "--at", "x=2"], ["3*x**2 = 12 at x = 2"]),
+        (["x**3", "--x", "2", "--at"], ["3*x**2 = 12 at x = 2"]),
+        (["--at", "x**3", "--x", "2"], ["3*x**2 = 12 at x = 2"]),
+        (
+            ["x**3*y", "--at", "x=2,y=3"],
+            [f"{line} at x = 2, y = 3" for line in ("x.grad = 3*x**2*y = 36", "y.grad = x**3 = 8")],
+        ),
         (["sum(x**3)", "--at=x=1,2,3"], ["3*x**2 = [3, 12, 27]"]),
     ],
 )

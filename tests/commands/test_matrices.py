@@ -174,10 +174,10 @@ def test_hessian_times_vector() -> None:
 
 
 def test_grad_of_higher_order() -> None:
-    assert lines("grad", "x**4", "--x", "2", "--order", "3") == ["x.grad = 48"]
+    assert lines("grad", "x**4", "--x", "2", "--order", "3") == ["x.grad3 = 48"]
     assert lines("grad", "x**4*y", "--x", "2", "--y", "3", "--order", "2") == [
-        "x.grad = 144",
-        "y.grad = 0",
+        "x.grad2 = 144",
+        "y.grad2 = 0",
     ]
     found = json.loads(lines("grad", "x**3", "--x", "2", "--order", "2", "--json")[0])
     assert found["grads"]["x"]["grad"] == 12 and found["order"] == 2

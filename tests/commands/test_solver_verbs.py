@@ -66,7 +66,7 @@ def test_rows_that_count_and_data_sets(tmp_path: Path) -> None:
     ("wrong", "words"),
     [
         ({"where": "site == 'C'"}, "no row of 5 is left"),
-        ({"where": "x > 1"}, "x is no column"),
+        ({"where": "x > 1"}, "where: x is not a column of the table"),
         ({"where": [1, 0]}, "truth values"),
         ({"where": [True, False]}, "where has 2 rows, and y 5"),
         ({"by": "x"}, "'x' is no column"),

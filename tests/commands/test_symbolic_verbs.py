@@ -35,8 +35,8 @@ AREA = ["--let", "x=r*cos(t)", "--let", "y=r*sin(t)"]
     [
         # an equation: the implicit function theorem
         (CIRCLE, ["-x/y"]),
-        ([*CIRCLE, "--format", "latex"], [r"\frac{\partial y}{\partial x} = -\frac{x}{y}"]),
-        ([*CIRCLE, "--x", "3", "--y", "4", "--at"], ["-x/y = -0.75"]),
+        ([*CIRCLE, "--format", "latex"], [r"\frac{\mathrm{d}y}{\mathrm{d}x} = -\frac{x}{y}"]),
+        ([*CIRCLE, "--x", "3", "--y", "4", "--at"], ["-x/y = -0.75 at x = 3, y = 4"]),
         (["a = 2; x**a + y**a == z", "--of", "y"], ["x.grad = -x/y", "z.grad = 1/(2*y)"]),
         (["1 == (x**2 + y**2)", "--of", "y", "--wrt", "x"], ["-x/y"]),
         (["y = x^2", "--math", "--of", "y"], ["2*x"]),
@@ -68,11 +68,11 @@ AREA = ["--let", "x=r*cos(t)", "--let", "y=r*sin(t)"]
         ([BRANCHES, "--wrt", "x", "--format", "latex"],
          [r"\frac{\partial f}{\partial x} = \begin{cases}3 x^{2} a & \text{if } x > 1 \\ "
           r"a & \text{if } x > -1 \\ e^{x} a & \text{otherwise}\end{cases}"]),
-        ([BRANCHES, "--wrt", "x", "--x", "2", "--a", "3", "--at"], ["3*x**2*a = 36"]),
+        ([BRANCHES, "--wrt", "x", "--x", "2", "--a", "3", "--at"], ["3*x**2*a = 36 at x = 2, a = 3"]),
         # unknown functions
         (["f(g(x))", "--wrt", "x"], ["func.grad(g)(x)*func.grad(f)(g(x))"]),
         (["f(g(x))", "--wrt", "x", "--format", "latex"],
-         [r"\frac{\partial f}{\partial x} = g'\left(x\right) f'\left(g\left(x\right)\right)"]),
+         [r"\frac{\mathrm{d}f}{\mathrm{d}x} = g'\left(x\right) f'\left(g\left(x\right)\right)"]),
         (["x(t)**2", "--wrt", "t"], ["2*x(t)*func.grad(x)(t)"]),
         (["f(x, 2*x)"], ["func.grad(f, 0)(x, 2*x) + 2*func.grad(f, 1)(x, 2*x)"]),
         (["f(x)", "--order", "2"], ["func.grad(func.grad(f))(x)"]),

@@ -34,6 +34,14 @@ PRINTED = [
     (["var(x)"], ["d(var(x)) = 2*(x - mean(x))@dx/(x.shape[0] - 1)"]),
     (["mean((X@w-y)**2)"], ["u = X@w - y;  du = dX@w + X@dw - dy",
                             "d(mean(u**2)) = 2*u@du/X.shape[0]"]),
+    (["x**3*log(x)"], ["u = log(x);  du = dx/x", "v = x**3;  dv = 3*x**2*dx", "d(v*u) = v*du + u*dv",
+                       "d(x**3*log(x)) = x**2*(3*log(x) + 1)*dx"]),
+    (["x*sin(x)"], ["u = sin(x);  du = cos(x)*dx", "d(x*u) = u*dx + x*du",
+                    "d(x*sin(x)) = (sin(x) + x*cos(x))*dx"]),
+    (["sin(x)/x"], ["u = sin(x);  du = cos(x)*dx", "d(u/x) = (du - u*dx/x)/x",
+                    "d(sin(x)/x) = (cos(x) - sin(x)/x)*dx/x"]),
+    (["x**2 + y**2 == 25", "--of", "y"], ["d(x**2 + y**2 - 25) = 2*(x*dx + y*dy)",
+                                          "2*(x*dx + y*dy) = 0", "", "-x/y"]),
     (["a = x*w; b = sin(a); b + a"],
      ["a = x*w;  da = w*dx + x*dw", "b = sin(a);  db = cos(a)*da", "d(b + a) = da + db"]),
 ]  # fmt: skip
@@ -48,7 +56,11 @@ def test_latex_and_json() -> None:
     lines = run("sin(x**2)", "--show-steps", "--format", "latex").stdout.splitlines()
     assert lines[:2] == [r"\begin{aligned}", r"  u &= x^{2}, & \mathrm{d}u &= 2 x \mathrm{d}x \\"]
     found = json.loads(run("sin(x**2)", "--show-steps", "--json").stdout)
-    assert [s["differential"] for s in found["steps"]] == ["2*x*dx", "cos(u)*du"]
+    assert [s["differential"] for s in found["steps"]] == [
+        "2*x*dx",
+        "cos(u)*du",
+        "2*x*cos(x**2)*dx",
+    ]
 
 
 @pytest.mark.parametrize("option", [("--format", "c"), ("--operator", "grad")])
@@ -84,10 +96,13 @@ def test_the_last_differential_is_that_of_the_gradient(source: str, shapes: dict
     apart = {f"d{n}": sample(a.shape, 7) for n, a in arrays.items()}
     names = {n: language.read_value(repr(a.tolist())) for n, a in {**arrays, **apart}.items()}
     program = language.parse(source)
-    *inner, last = steps(program, arrays, list(arrays))
-    lines = [f"{s.name} = {s.texts()[0]}\nd{s.name} = {s.texts()[1]}" for s in inner]
-    made = language.run(language.parse("\n".join([*lines, last.texts()[1]])), names).value
+    found = steps(program, arrays, list(arrays))
+    lines = [f"{s.name} = {s.texts()[0]}\nd{s.name} = {s.texts()[1]}" for s in found if s.name]
     by = differentiate(program, arrays).by
     text = " + ".join(f"sum(({to_text(e)})*d{n})" for n, e in by.items())
     expected = language.run(language.parse(text), names).value
-    np.testing.assert_allclose(np.sum(made.array), np.sum(expected.array), rtol=1e-9, atol=1e-12)
+    for last in (s for s in found if not s.name):  # over names, and with the names written out
+        made = language.run(language.parse("\n".join([*lines, last.texts()[1]])), names).value
+        np.testing.assert_allclose(
+            np.sum(made.array), np.sum(expected.array), rtol=1e-9, atol=1e-12
+        )

@@ -136,6 +136,8 @@ MOVES: dict[str, Any] = {
     "reshaped": lambda u, v, i: (u.reshape(-1) * v.T.reshape(-1)).reshape(u.shape),
     "where": lambda u, v, i: gradcli.where(u > v, u * v, v.tanh()),
     "softmax": lambda u, v, i: u.softmax(1) + v.logsumexp(0),
+    "truths": lambda u, v, i: ((u > v) + (v > 0)) * u,
+    "log_softmax": lambda u, v, i: (u * 3).log_softmax(1) * v,
     "rolled": lambda u, v, i: u.roll(1, 0) * v,
     "lower": lambda u, v, i: u.tril() + v,
     "running": lambda u, v, i: u.cumsum(1) / 8 + v,

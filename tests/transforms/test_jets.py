@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -260,6 +261,7 @@ def numbers(text: str) -> Any:
 def test_diff_and_the_commands_have_one_answer(argv: list[str], exact: str, note: str) -> None:
     """The formula's value is the command's; a note says where the formula itself has another one."""
     code, said, notes = outcome("diff", *argv, "--at")
+    said = re.sub(r" at \w+ = .*", "", said)
     assert code == 0
     given = argv if exact == "grad" else argv[:3]
     code, wanted, _ = outcome(exact, *given)
@@ -278,7 +280,7 @@ def test_diff_and_the_commands_have_one_answer(argv: list[str], exact: str, note
         (["jvp", "sin(x)/x", "--x", "0", "--vector", "1"], "jvp = nan"),
         (["hessian", "nn.functional.softplus(x)", "--x", "40"], "x.hessian = 0"),
         (["grad", "sigmoid(x)", "--x", "40"], "x.grad = 0   (the same in PyTorch"),
-        (["grad", "special.i1(x)", "--x", "0", "--order", "3"], "x.grad = 0"),
+        (["grad", "special.i1(x)", "--x", "0", "--order", "3"], "x.grad3 = 0"),
         (["grad", "sinc(x)", "--x", "1e-8"], "x.grad = -2.1063981330815398e-08   (the same"),
     ],
     parts=1,

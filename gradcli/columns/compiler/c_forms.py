@@ -1,8 +1,8 @@
 """Operations on elements as C: one table of forms, for loops over rows and for programs of small arrays.
 
-Also what both write around them: types, numbers, loops over calls of the mathematical library, and functions
-of a few loops each. A compiler takes longer than in proportion over a function of many loops, and what two
-loops have in common it finds only if they are one function.
+It also has what both put around the forms: types, numbers, loops over calls of the mathematical library, and
+functions of a few loops each. Those are small, and each is written once, since a compiler's time grows faster
+than the length of a function, and it does not see that two loops are equal.
 """
 
 from __future__ import annotations

@@ -210,7 +210,10 @@ class Schedule:
         return changed
 
     def _demote_views(self) -> bool:
-        """The same for repeated rows that an operation on whole arrays reads: NumPy minds their layout."""
+        """Make repeated rows whole that an operation on whole arrays reads; whether there were any.
+
+        The bits of NumPy's results depend on the layout of operands, which a filled array would change.
+        """
         inside = self.virtual | self.full
         found = {
             a.index

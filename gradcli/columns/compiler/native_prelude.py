@@ -36,6 +36,30 @@ _SUM = """static T sum_T(const T *a, long n) {
   return s;
 }
 """
+# Of a long row, four vectors at once: each waits for its own comparisons only.
+_EXTREME_VECTORS = """typedef T NAME_vector_T __attribute__((vector_size(64)));
+typedef I NAME_bits_T __attribute__((vector_size(64)));
+static inline NAME_vector_T NAME_load_T(const T *a) { NAME_vector_T v; memcpy(&v, a, 64); return v; }
+static inline NAME_vector_T NAME_of_T(NAME_vector_T r, NAME_vector_T a) {
+  NAME_bits_T m = (NAME_bits_T)(r OP a) | (NAME_bits_T)(r != r);
+  return (NAME_vector_T)(((NAME_bits_T)r & m) | ((NAME_bits_T)a & ~m));
+}
+static T NAME_vectors_T(const T *a, long n) {
+  const long w = 64 / sizeof(T); long i = 4 * w;
+  NAME_vector_T r = NAME_load_T(a), q = NAME_load_T(a + w);
+  NAME_vector_T u = NAME_load_T(a + 2 * w), v = NAME_load_T(a + 3 * w);
+  for (; i + 4 * w <= n; i += 4 * w) {
+    r = NAME_of_T(r, NAME_load_T(a + i)); q = NAME_of_T(q, NAME_load_T(a + i + w));
+    u = NAME_of_T(u, NAME_load_T(a + i + 2 * w)); v = NAME_of_T(v, NAME_load_T(a + i + 3 * w));
+  }
+  for (; i + w <= n; i += w) r = NAME_of_T(r, NAME_load_T(a + i));
+  r = NAME_of_T(NAME_of_T(r, q), NAME_of_T(u, v));
+  T s = r[0];
+  for (int j = 1; j < w; j++) s = (s OP r[j] | s != s) ? s : r[j];
+  for (; i < n; i++) s = (s OP a[i] | s != s) ? s : a[i];
+  return s;
+}
+"""
 # Partial results lie side by side, as many as the widest vector has floats, or doubles; NaN wins.
 _LANES = (16, 8)
 _EXTREME_LANES = """static inline T NAME_LANES_T(const T *a, long n) {
@@ -100,8 +124,9 @@ def _written() -> list[tuple[str, str]]:
         parts = [("sum_T", _SUM), ("tanh_T", _TANH.replace("HORNER", horner))]
         for name, order in (("max", ">="), ("min", "<=")):
             lanes = [_EXTREME_LANES.replace("LANES", str(n)) for n in _LANES]
-            choice = " ".join(f"if (n >= {n}) return NAME_{n}_T(a, n);" for n in _LANES)
-            text = "".join([*lanes, _EXTREME.replace("CHOICE", choice)])
+            choice = "if (n >= 256 / (long)sizeof(T)) return NAME_vectors_T(a, n); "
+            choice += " ".join(f"if (n >= {n}) return NAME_{n}_T(a, n);" for n in _LANES)
+            text = "".join([_EXTREME_VECTORS, *lanes, _EXTREME.replace("CHOICE", choice)])
             parts.append((f"{name}_T", text.replace("NAME", name).replace("OP", order)))
         for name, text in parts:
             for word, meant in words.items():

@@ -37,7 +37,7 @@ def numbered(keys: Sequence[Any], column: str, option: str) -> tuple[Any, list[s
 def spread_over(
     start: dict[str, Any], picked: Mapping[str, set[str]], index: str, numbers: Any
 ) -> None:
-    """Give a parameter that an index alone picks an element of, as b of `b[set]`, one for each number.
+    """Give a parameter that occurs with an index alone, as b in `b[set]`, an element for each number.
 
     start: of the parameters, which is changed. numbers: of the index. Raises LanguageError.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from operator import sub
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,8 +14,7 @@ from gradcli.columns.optimize.spaces import Space, tensor_of
 from gradcli.columns.optimize.stated_uncertainties import Stated
 from gradcli.columns.streaming.mapped_program import Rows
 from gradcli.columns.streaming.passes import Runner
-from gradcli.columns.streaming.row_formulas import RowFormula, whole_numbers
-from gradcli.columns.streaming.text_conditions import with_answers
+from gradcli.columns.streaming.row_formulas import whole_numbers
 from gradcli.engine.core.tensor import wrap
 from gradcli.engine.registry import table
 from gradcli.engine.system import dtypes
@@ -26,6 +25,10 @@ from gradcli.language.located_errors import LanguageError, error_at
 from gradcli.language.rewritten_sources import last_items
 from gradcli.operators.primitives import lapack
 from gradcli.tables.parts import Part, columns_of
+
+if TYPE_CHECKING:
+    from gradcli.columns.streaming.conditions import Condition
+    from gradcli.tables.named_columns import Table
 
 Batch = Mapping[str, Array]
 _CORRECTIONS = 100  # times that the corrections of the data are improved at a point
@@ -407,7 +410,7 @@ class PassSums:
         vectors: set[str],
         deviation: Stated | None,
         missing: str,
-        where: RowFormula | None = None,
+        where: Condition | None = None,
         indices: Collection[str] = (),
     ) -> None:
         self.rows, self.names, self.columns = rows, list(names), dict(columns)
@@ -448,27 +451,36 @@ class PassSums:
             found = self.deviation.of(read, count, partial(self.rows.response, batch))
             yield batch, self.rows.spread_over(found, count)
 
+    def left_out(self, part: Part) -> int:
+        """How many rows that count are left out since a number is missing."""
+        lost = 0
+        for rows, lacking, wanted in self._selected(part):
+            arrays = columns_of(rows, self.names, wanted, self.missing)
+            lost += lacking + rows.rows - len(arrays[0])
+        return lost
+
     def rows_of(self, part: Part) -> Iterator[tuple[dict[str, Array], dict[int, Array]]]:
         """The rows of a part that count, as arrays by name, and the columns by their places."""
-        wanted = [i for found in self.columns.values() for i in found]
-        wanted += [] if self.deviation is None else self.deviation.places
-        wanted += [] if self.where is None else self.where.columns.values()
-        wanted = list(dict.fromkeys(wanted))
-        tests = {} if self.where is None else self.where.tests
-        answers = {test.heading for test in tests.values()}
-        # A condition on a text, as `site == "A"`, is answered while the batch is read, and arrives as a
-        # column of 0 and 1; the text itself is never turned into numbers.
-        needed = [self.names[i] for i in wanted if self.names[i] not in answers]
-        for batch in part.batches([*needed, *(test.column for test in tests.values())]):
-            table_rows = with_answers(batch, tests)
-            arrays = columns_of(table_rows, self.names, wanted, self.missing)
+        for rows, _, wanted in self._selected(part):
+            arrays = columns_of(rows, self.names, wanted, self.missing)
             read = {i: a.astype(np.float64) for i, a in zip(wanted, arrays, strict=True)}
-            if self.where is not None and len(arrays[0]):
-                named = {n: read[i] for n, i in self.where.columns.items()}
-                there = self.where.truths(named, len(arrays[0]), "--where")
-                read = {i: a[there] for i, a in read.items()}
             if len(read[wanted[0]]):
                 yield gathered(read, self.columns, self.vectors, self.indices), read
+
+    def _selected(self, part: Part) -> Iterator[tuple[Table, int, list[int]]]:
+        """Its batches: the rows that count, how many are left out for the condition, the columns to read."""
+        wanted = [i for found in self.columns.values() for i in found]
+        wanted += [] if self.deviation is None else self.deviation.places
+        wanted = list(dict.fromkeys(wanted))
+        asked = [] if self.where is None else self.where.columns
+        for batch in part.batches([*(self.names[i] for i in wanted), *asked]):
+            if self.where is None:
+                yield batch, 0, wanted
+                continue
+            rows, lacking = self.where.chosen(batch, self.missing)
+            for error in rows.bad.values():
+                raise error
+            yield rows, lacking, wanted
 
 
 def gathered(

@@ -25,6 +25,8 @@ from gradcli.tables.parts import Part
 
 FINE = 400  # points of a curve
 MANY = 50_000  # residuals: of more, the normal equations are summed in blocks
+SOME = 2_000  # of that many rows, those that tell where the minimum is
+FEW = 100  # evaluations of all rows, before others look
 STRONG = 0.9  # a correlation that is worth a line
 
 
@@ -128,16 +130,47 @@ def fit_rows(
 
     found = None
     if blocks is not None:
-        found = least_squares.fit(counted(blocks.at), start, count, sums=True, **options)
-    # Where the sums say that a parameter is not determined, it may be the digits that they lost. The
-    # Jacobian of all rows has the last word.
-    if found is None or not found.converged or found.undetermined:  # every row is looked at
+        few = {**options, "near": True, "limit": min(limit, FEW)}
+        found = least_squares.fit(counted(blocks.at), start, count, sums=True, **few)
+        # Where the sums say that a parameter is not determined, it may be the digits that they lost. The
+        # Jacobian of all rows has the last word; where to ask for it, some of the rows tell.
+        if not found.converged or found.undetermined:
+            found = _by_some(rows, data, start, options, counted)
+    if found is None:  # every row is looked at
         try:
             found = least_squares.fit(counted(data.at), start, count, many=many, **options)
         except ValueError as error:  # of SciPy's, about what is not finite
             raise _failed(str(error)) from error
     found = found._replace(explained=explained(rows, data, found))
     return found, _shares(rows, data, found, own, spreads)
+
+
+def _by_some(
+    rows: EquationRows,
+    data: InMemory,
+    start: Array,
+    options: Mapping[str, Any],
+    counted: Callable[[least_squares.At], least_squares.At],
+) -> Fit | None:
+    """The fit of all rows from where that of some of them ends; None where that is not near its minimum."""
+    many = len(rows.components)
+    whole = data.count // many
+    chosen = np.sort(np.random.default_rng(0).choice(whole, min(whole, SOME), replace=False))
+    places = (chosen[:, None] * many + np.arange(many)).ravel()
+    deviation: Any = data.deviation
+    deviation = deviation[places] if np.ndim(deviation) else deviation
+    batch = {n: a[chosen] for n, a in data.batch.items()}
+    thin = InMemory(rows, batch, deviation, {})
+    some = {**options, "size": partial(_size, rows, start, batch, deviation)}
+    try:
+        first = least_squares.fit(counted(thin.at), start, thin.count, **some)
+    except ValueError:
+        return None
+    few = {**options, "near": True, "limit": min(options["limit"], FEW)}
+    found = least_squares.fit(counted(data.at), first.values, data.count, **few)
+    if not (found.converged or found.undetermined):
+        return None
+    return found._replace(begun=first.begun)
 
 
 def explained(rows: EquationRows, data: InMemory, found: Fit) -> float | None:

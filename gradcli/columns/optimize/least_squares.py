@@ -32,7 +32,10 @@ _EPS = np.finfo(float).eps
 _SCALES = 4  # robust fits, each with the scale of the one before
 _TRIES = 32  # starts in place of one from where no residual depends on some parameter
 _DECADES = 3.0  # powers of ten that these are from the given start
+_ROUNDING = 1e-12  # of a sum of squares
 _BETTER = 0.9  # of the sum of squares there, what another start has to reach
+_ROUGH, _FEW = 1e-8, 200  # tolerance and evaluations of a fit from another start
+_SAME = 1e-5  # of the sum of squares: ends that come to the same
 _EQUALS = 4  # of them that come to the same: it is the lowest
 _PROBES = (0.01, 1.0, 2.0)  # of a standard error, how far one looks for a lower sum of squares
 _MAD = 1.4826  # of a normal distribution, its deviation by the median absolute one
@@ -175,13 +178,15 @@ def fit(
     sums: bool = False,
     limit: int = 5000,
     many: int = 0,
+    near: bool = False,
 ) -> Fit:
     """The least squares of `at` from a start, by the best of the methods.
 
     absolute: whether residuals come in units of their standard uncertainty; if not, it is that of the
     residuals. loss: of `scipy.optimize.least_squares`. size: gives the length of the data, next to
     which residuals may be nothing. sums: whether `at` stands for sums over many rows, each of
-    which is a pass and has rounding of its own. many: how many starts more to try.
+    which is a pass and has rounding of its own. many: how many starts more to try. near: a minimum is near
+    the start, or somebody else looks for it: only our own method runs, and its end is what there is.
     """
     point = _Point(at)
     free = bool(np.isinf(lower).all() and np.isinf(upper).all()) and loss == "linear"
@@ -209,7 +214,7 @@ def fit(
         )
         made = described(first)
         known = made.converged and not made.undetermined
-        if known and (sums or not _lower(point, first, made, (lower, upper))):
+        if near or (known and (sums or not _lower(point, first, made, (lower, upper)))):
             return _warranted(made._replace(search=searched))
         own.append(first)
     # A robust loss bends at `scale`, from where on a residual is an outlier. If the data's uncertainty is
@@ -220,11 +225,23 @@ def fit(
         for _ in range(_SCALES):
             scale = _MAD * float(np.median(np.abs(best.fun))) or 1.0
             best = _least(point, ways, best.x, loss=loss, f_scale=scale, **options)
+    elif own and made.converged and not sums:
+        # Parameters that are not determined: the methods walk along a valley for thousands of steps. Only
+        # one that soon comes lower is followed to its end.
+        rough = {**options, **dict.fromkeys(tolerances, _ROUGH), "max_nfev": min(limit, _FEW)}
+        best = _least(point, ways, start, **rough)
+        lower_there = best.cost < (1 - _ROUGH) * own[0].cost
+        best = _least(point, ways, start, own, **options) if lower_there else own[0]
     else:
         best = _least(point, ways, start, own, loss=loss, **options)
 
     def least(begin: Array) -> Any:
-        return _least(point, ways[:1], begin, **options)
+        """Roughly, for only what comes much lower is looked at further."""
+        rough = {**options, **dict.fromkeys(tolerances, _ROUGH), "max_nfev": min(limit, _FEW)}
+        return _least(point, ways[:1], begin, **rough)
+
+    def finished(found: Any) -> Fit:
+        return described(_least(point, ways[:1], found.x, **options))
 
     made = described(best)
     made = made._replace(search=searched)
@@ -238,7 +255,7 @@ def fit(
         if _lower(point, best, made, (lower, upper)):
             made = made._replace(converged=False)
     if made.undetermined or not made.converged:
-        made = _from_elsewhere(made, best.cost, described, start, (lower, upper), least)
+        made = _from_elsewhere(made, best.cost, finished, start, (lower, upper), least)
     return _warranted(made)
 
 
@@ -270,7 +287,7 @@ def _warranted(made: Fit) -> Fit:
 def _from_elsewhere(
     made: Fit,
     cost: float,
-    described: Callable[[Any], Fit],
+    finished: Callable[[Any], Fit],
     start: Array,
     bounds: tuple[Array, Array],
     least: Callable[[Array], Any],
@@ -283,10 +300,10 @@ def _from_elsewhere(
         except ValueError:
             continue
         if found.cost < _BETTER * cost:
-            other = described(found)
+            other = finished(found)
             if other.converged and not other.undetermined:
-                cost, made = found.cost, other._replace(begun=begin)
-        equals += abs(found.cost - cost) <= 1e-6 * cost
+                cost, made = other.chi2 / 2, other._replace(begun=begin)
+        equals += abs(found.cost - cost) <= _SAME * cost
         if equals > _EQUALS:  # `a*b*x` has none that is better
             break
     return made
@@ -348,7 +365,10 @@ def _least(
         except ValueError:  # a method that lost itself
             if way == ways[-1] and not found:
                 raise
-    return min(found, key=lambda one: one.cost)
+    best = min(found, key=lambda one: one.cost)
+    # Of ends that differ by rounding our own: in `a*x + b*x` SciPy's have a and b of 1e11.
+    same = [one for one in own if one.cost <= best.cost * (1 + _ROUNDING)]
+    return same[0] if same else best
 
 
 def _described(

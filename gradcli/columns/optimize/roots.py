@@ -4,18 +4,21 @@ interval. Where the method ends at no root, SciPy's (Powell's hybrid method, MIN
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from gradcli.columns.optimize.least_squares import TOLERANCE, Array, scipy
 from gradcli.columns.optimize.levenberg_marquardt import levenberg_marquardt
+from gradcli.columns.optimize.root_rows import Search
 from gradcli.columns.optimize.spaces import Compiled, Differences
-from gradcli.columns.streaming.mapped_program import Rows
+from gradcli.columns.streaming.mapped_program import Results, Rows
 from gradcli.language import as_tensor
-from gradcli.language.located_errors import LanguageError
+from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
 from gradcli.operators.primitives import lapack
+from gradcli.transforms.sparsity import Dense, pattern
+from gradcli.transforms.tracing.numpy_tracer import Untraceable, trace_numpy
 
 GRID = 20_000  # pieces of an interval: roots that are closer than two of them may be missed
 _STEP = 1e-7  # of a point, a step of Newton's that is smaller is none
@@ -27,6 +30,7 @@ _STEEP = 1e-2  # of the values around, that at a root so steep that rounding is 
 _LIMIT = 100  # evaluations for each unknown number, and one more
 _HUGE = 1e100  # in place of a value that is not finite, so that no step is taken there
 _PLATEAU = 2  # pieces of an interval: where a function is 0 on as many, it is 0 between them
+_MANY = 8  # equations, from which on it pays to see whether each has a number of its own
 _POLISH = 3  # steps of Newton's at the end
 
 
@@ -43,12 +47,16 @@ def root(system: Compiled, start: Array) -> Root:
     """A root near the start. Raises LanguageError where equations and variables are not as many."""
     count = len(system.value(start))
     if count != len(start):
+        numbers = f"{len(start)} unknown number{'s' * (len(start) != 1)}"
         raise LanguageError(
-            f"{count} equation{'s' * (count != 1)} for {len(start)} unknown numbers",
+            f"{count} equation{'s' * (count != 1)} for {numbers}",
             kind="value",
             usage=False,
-            hint="give as many equations: --no-grad NAME fixes a variable, minimize takes their squares",
+            hint=_as_many(system, start, count)
+            or "give as many equations: --no-grad NAME fixes a variable, minimize takes their squares",
         )
+    if count >= _MANY and _is_diagonal(system, start):
+        return _each_by_itself(system, start)
     # The differences at the start give their own unit: equations of currents in 1e-9 A and of angles can
     # stand side by side, and each is compared with its own size.
     scale = np.nan_to_num(np.abs(system.value(start)), nan=0.0, posinf=0.0)
@@ -75,6 +83,58 @@ def root(system: Compiled, start: Array) -> Root:
         if best.converged:
             break
     return best
+
+
+def _as_many(system: Compiled, start: Array, count: int) -> str | None:
+    """What gives each equation a number of its own, where one number is meant for all."""
+    if not isinstance(system.function, Differences) or len(start) != 1:
+        return None
+    (name, value), *_ = system.function.space.start.items()
+    text = f"{float(value.reshape(-1)[0]):.15g}"
+    return (
+        f'--{name} "{text}*ones({count})" has a number for each equation; of columns of a table: '
+        f"gradcli root EQUATION TABLE --{name} {text}"
+    )
+
+
+def _is_diagonal(system: Compiled, start: Array) -> bool:
+    """Whether each equation depends on its own number alone."""
+    try:
+        found = trace_numpy(lambda x: system.function(x), {"x": start}, backward=False)
+        rows, columns = pattern(found.value, found.inputs["x"])
+    except (Untraceable, Dense, *OPERATION_ERRORS):
+        return False
+    return bool((rows == columns).all())
+
+
+class _Diagonal:
+    """The differences of some equations and their slopes, as `Rows` gives them; "row" says which."""
+
+    def __init__(self, system: Compiled, start: Array) -> None:
+        self.system, self.x = system, start.copy()
+
+    def __call__(self, batch: Mapping[str, Array], rows: int) -> Results:
+        which = batch["row"]
+        x = self.x.copy()
+        x[which] = batch["x"]
+        value, slope = self.system.value(x), self.system.row_sums(x)
+        return Results({"": value[which]}, {"x": slope[which]}, {})
+
+
+def _each_by_itself(system: Compiled, start: Array) -> Root:
+    """Roots of equations that share no number: each by Newton's method, all at once."""
+    rows = np.arange(len(start))
+    search = Search(_Diagonal(system, start), "x", {"row": rows}, len(start))
+    with np.errstate(all="ignore"):
+        search.newton(start)
+        search.look_around(start)
+        x = search.polished()
+        good = search.roots(
+            system.function.sizes(as_tensor(x)).array
+            if isinstance(system.function, Differences)
+            else np.zeros(len(x))
+        )
+    return Root(x, float(np.abs(search.f).max()), system.evaluations, bool(good.all()))
 
 
 def _polished(system: Compiled, x: Array, scale: Array) -> Root:

@@ -218,6 +218,11 @@ class Compiled:
         """Of a vector function."""
         return np.asarray(self._at("Jacobian", func.jacrev(self.function), x))
 
+    def row_sums(self, x: Array) -> Array:
+        """Of the Jacobian's transpose: its diagonal, where it has nothing else."""
+        gradient = func.grad(lambda x: self.function(x).sum())
+        return np.asarray(self._at("sums", gradient, x))
+
     def hessian(self, x: Array) -> Array:
         """Of a scalar."""
         found = self._at("Hessian", func.hessian(self.function), x)

@@ -9,7 +9,6 @@ import numpy as np
 
 from gradcli import language
 from gradcli.columns.streaming.mapped_program import Rows
-from gradcli.columns.streaming.text_conditions import Test
 from gradcli.language.located_errors import LanguageError
 
 
@@ -17,8 +16,7 @@ class RowFormula:
     """An expression whose variables are columns, to be computed in every row.
 
     source: its text. columns: the variables, each with what the caller knows its column by. loaded: names
-    that it may read besides. tests: of texts, whose answers are columns (see `text_conditions`). typed: the
-    text as it was typed, if it had some.
+    that it may read besides.
     """
 
     def __init__(
@@ -26,11 +24,8 @@ class RowFormula:
         source: str,
         columns: Mapping[str, int],
         loaded: Mapping[str, Any] | None = None,
-        tests: Mapping[str, Test] | None = None,
-        typed: str | None = None,
     ) -> None:
         self.source, self.columns, self.loaded = source, dict(columns), dict(loaded or {})
-        self.tests, self.typed = dict(tests or {}), typed or source
 
     def values(self, columns: Mapping[str, Any], rows: int) -> dict[str, Any]:
         """The parts of the value by suffix ("" of a number, "[0]", … of a vector), each with its rows.

@@ -24,19 +24,20 @@ from gradcli.columns.streaming.mapped_program import (
     elements,
     jvp,
 )
-from gradcli.columns.streaming.row_formulas import RowFormula, whole_numbers
-from gradcli.columns.streaming.text_conditions import Test, with_answers
+from gradcli.columns.streaming.row_formulas import whole_numbers
 from gradcli.engine.core import errors, random
 from gradcli.engine.system import dtypes
 from gradcli.language import parse
 from gradcli.language.located_errors import LanguageError, error_at
 from gradcli.language.option_values import as_tensor, table_error
 from gradcli.tables import TableError
-from gradcli.tables.delimited import is_missing
+from gradcli.tables.delimited import is_missing, is_number
 from gradcli.tables.named_columns import Cells, side_by_side, with_nan
 from gradcli.tables.table_errors import MISSING_HINT, other_columns
+from gradcli.tables.times import is_time
 
 if TYPE_CHECKING:
+    from gradcli.columns.streaming.conditions import Condition
     from gradcli.columns.streaming.nonlinear_spread import Spreads
     from gradcli.tables import Table
     from gradcli.tables.writing import Column
@@ -170,15 +171,14 @@ class RowJob:
         self.budget = False
         self.second: list[tuple[str, str]] = []  # pairs of numbers to differentiate by
         self.renamed: dict[str, str] = {}  # what columns are called where they are written
-        self.where: tuple[str, dict[str, int]] | None = None  # a condition, and its columns
-        self.tests: dict[str, Test] = {}  # of texts, whose answers the condition reads
+        self.where: Condition | None = None  # of the rows that are computed
         self.indices: list[str] = []  # variables that count elements: k of `b[k]`
         self.hidden: list[str] = []  # differentiated by for the uncertainty alone
         self.items: list[str] = []  # of a tuple that is differentiated, what its items are called
         self._begin()
 
     def _begin(self) -> None:
-        self.rows: Rows | ItemRows | None = None
+        self.rows: Any = None  # `Rows`, or who computes what is no value of the expression
         self.paths: dict[str, Path] = {}
         self.further: dict[str, Rows] | None = None  # the columns of further derivatives
         self.moved: Rows | None = (
@@ -198,10 +198,12 @@ class RowJob:
     # -- a batch -------------------------------------------------------------------------------------
     def run(self, table: Table, form: str) -> list[Column]:
         """The columns that are written for a batch."""
-        if self.tests:
-            table = with_answers(table, self.tests)
         if table.names != self.names:
             self._follow(table)
+        left_out = 0
+        if self.where is not None:
+            self.settle(table, form)  # by all rows, some of which may be left out
+            table, left_out = self.where.chosen(table, self.missing)
         read = _Reading(self, table)
         batch = {
             name: _stacked([read.numbers(i) for i in columns], self.shape(name))
@@ -222,11 +224,7 @@ class RowJob:
         self._refuse(table, bad)
         there = ~skipped
         there[list(bad)] = False
-        missing = int(skipped.sum())
-        if self.where is not None:
-            wanted = self._wanted(read, there)
-            skipped |= there & ~wanted
-            there = wanted
+        missing = left_out + int(skipped.sum())
         places = np.flatnonzero(there)
         batch = {n: a[there] for n, a in batch.items()}
         batch |= {n: whole_numbers(n, batch[n]) for n in self.indices if n in batch}
@@ -246,7 +244,7 @@ class RowJob:
         if self.detect_anomaly:
             bad.update(_anomalies(columns, places, results))
         else:
-            self._count_not_finite(table, columns, batch, places)
+            self._count_not_finite(table, columns, batch, places, results.refused)
         self._refuse(table, bad)
         self._count(table, bad, missing)
         # Three sets of rows: all rows of the batch; `there`, which are computed; `keep`, which are
@@ -316,23 +314,15 @@ class RowJob:
         known = dict.fromkeys(name for name, _ in (*passed, *made))
         for name in self.renamed:
             if name not in known:
-                raise _usage(
-                    f"--as: there is no column {name!r}", hint=f"there are {', '.join(known)}"
-                )
+                new = self.renamed[name]
+                hint = f"there are {', '.join(known)}"
+                if new in known:
+                    hint = f"the new name comes first: --as {name}={new}"
+                raise _usage(f"--as: there is no column {name!r}", hint=hint)
         called = self.renamed.get
         self.paths = {called(n, n): path for n, path in self._places_in_json(made).items()}
         kept = [(name if name in own else called(name, name), array) for name, array in passed]
         return [*kept, *((called(name, name), array) for name, array in made)]
-
-    def _wanted(self, read: _Reading, there: Any) -> Any:
-        """Which of the rows that are there fulfil the condition."""
-        assert self.where is not None
-        source, columns = self.where
-        formula = RowFormula(source, columns, self.loaded)
-        there_only = {n: read.numbers(i)[there] for n, i in columns.items()}
-        wanted = there.copy()
-        wanted[there] = formula.truths(there_only, int(there.sum()), "--where")
-        return wanted
 
     def _distinct(self, columns: list[Column]) -> list[Column]:
         """The columns, if no two have one name."""
@@ -362,8 +352,7 @@ class RowJob:
         self._renumber({old: new for new, old in enumerate(needed)})
         self.names = [self.names[i] for i in needed]
         self.narrowed = True
-        answers = {test.heading: test.column for test in self.tests.values()}
-        return list(dict.fromkeys(answers.get(name, name) for name in self.names))
+        return list(self.names)
 
     def _renumber(self, moved: Mapping[int, int]) -> None:
         self.columns = {n: [moved[i] for i in found] for n, found in self.columns.items()}
@@ -376,8 +365,6 @@ class RowJob:
             directions[n] = [moved[i] for i in d] if isinstance(d, list) else d
         self.directions = directions
         self.keep = [moved[i] for i in self.keep]
-        if self.where is not None:
-            self.where = self.where[0], {n: moved[i] for n, i in self.where[1].items()}
         self.kinds = {moved[i]: kind for i, kind in self.kinds.items() if i in moved}
         self.spread = {moved[i] for i in self.spread}
 
@@ -410,7 +397,7 @@ class RowJob:
             array = as_tensor(np.atleast_1d(array)).array
         return Cells(array, spread=found.spread)
 
-    def _rows(self) -> Rows | ItemRows:
+    def _rows(self) -> Any:
         if self.rows is None:
             wrt = [*self.wrt, *self.hidden]
             how = {"stops": self.bad_rows == "stop", "native": self.native}
@@ -736,7 +723,12 @@ class RowJob:
         counted.bad += len(bad)
 
     def _count_not_finite(
-        self, table: Table, columns: list[Column], batch: Mapping[str, Any], places: Any
+        self,
+        table: Table,
+        columns: list[Column],
+        batch: Mapping[str, Any],
+        places: Any,
+        refused: Mapping[int, Exception],
     ) -> None:
         """Count the rows whose numbers are finite and whose results are not."""
         # Only rows whose inputs are finite: NaN from NaN is no news, 1/0 is.
@@ -747,6 +739,7 @@ class RowJob:
         for array in batch.values():
             known &= np.isfinite(array).reshape(len(places), -1).all(1)
         rows = np.any([wrong for *_, wrong in odd], axis=0) & known
+        rows[list(refused)] = False  # which are said to be bad
         self.counted.not_finite += int(rows.sum())
         if self.counted.first_not_finite is None and rows.any():
             row = int(rows.argmax())
@@ -764,7 +757,8 @@ class RowJob:
         for of in self.directions.values():
             if isinstance(of, list):
                 found.update(of)
-        found.update(self.where[1].values() if self.where is not None else ())
+        if self.where is not None:
+            found.update(self.names.index(heading) for heading in self.where.columns)
         return found
 
     def tally(self) -> Tally:
@@ -799,6 +793,9 @@ def _kind(table: Table, index: int, cells: Sequence[str], form: str) -> str:
     # Integers beyond 2**53 are no floats; if all cells are integers of 64 bits, the column is one of
     # integers.
     there = [cell for cell in cells if not is_missing(cell)]
+    # A date is carried along as it is written. As a number it would count from the first row.
+    if there and not is_number(there[0]) and is_time(there[0]):
+        return "text"
     found = table.readable(index)
     if not there or any(map(_LABEL.fullmatch, there)) or found.problems or found.spread is not None:
         return "text"

@@ -68,7 +68,7 @@ static int given(object *self, object *const *a, long n, object *names, const vo
   if (names) {
     object *known = py.item(self, NAMES);
     long named = py.length(names);
-    if (n + named != INPUTS) return 0;
+    if (n + named != INPUTS || py.length(known) != INPUTS) return 0;
     for (long k = 0; k < named; k++) if (py.item(names, k) != py.item(known, n + k)) return 0;
   } else if (n != INPUTS) return 0;
   return accepted(a, in);
@@ -205,7 +205,8 @@ class DirectCalls:
     ) -> Any:
         shapes = tuple((k.shape, np.dtype(k.word)) if k.shape else None for k in self.outputs)
         state = (other, dtypes.default, "real", real, names, np.empty, shapes, self._known, *more)
-        return self._function(form, state)
+        # Last what nobody reads: the C knows addresses of these arrays, so they live as long as it does.
+        return self._function(form, (*state, self._held))
 
 
 def _brought(a: Any, kind: Kind) -> Any:

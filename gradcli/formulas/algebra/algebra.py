@@ -606,7 +606,9 @@ FUNCTIONS: dict[str, Callable[..., Expression | None]] = {
     "sin": _sine,
     "tan": _tangent,
     "tanh": _at_zero(0),
-    "sigmoid": lambda u: number(HALF) if is_number(u, 0) else None,
+    **dict.fromkeys(
+        ("sigmoid", "special.ndtr"), lambda u: number(HALF) if is_number(u, 0) else None
+    ),
     "sinh": _at_zero(0),
     "cos": _cosine,
     "cosh": _at_zero(1),

@@ -105,6 +105,7 @@ def chosen(primitive: Any, args: list[Any], names: str | None = None) -> list[tu
         if shown == "dim" and isinstance(value, (tuple, list)) and len(value) == 1:
             value = value[0]
         known = shown in ("dim", "dim0", "dim1", "diagonal", "dims", "offset")
+        # An option that is left out ends those without a name: the next would be read in its place.
         positional = leading and known and i < by_position
         found.append(("" if positional else shown, value))
         leading = leading and positional

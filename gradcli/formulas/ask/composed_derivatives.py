@@ -326,7 +326,8 @@ def implicit(
         )
     else:
         raise NoExpression("an equation has a first derivative, and a second one by numbers")
-    left = {x: derivative_of([x] * order, symbol(of)) for x in wrt}
+    alone = len(arrays) == 2 and not any(map(np.ndim, arrays.values()))
+    left = {x: derivative_of([x] * order, symbol(of), alone) for x in wrt}
     formulas = {x: solved.format(x=x, y=of) for x in wrt}
     return way(formulas, [*wrt, of], left, partial(implied, of, list(wrt), order))
 

@@ -143,7 +143,9 @@ def _at(
         for call in made:
             if any(id(v) in bound for v in operands_of(call)):
                 bound.update(map(id, call.outputs))
-                if call.primitive.linearity not in ("linear", "bilinear"):
+                if call.primitive.linearity not in ("linear", "bilinear") or _is_product(
+                    call, bound
+                ):
                     inner.update(dict.fromkeys(id(v) for v in operands_of(call) if v.call))
         free = (n for n in LETTERS if n not in {*arrays, *own.values(), *(names or {})})
         found: list[Step] = []
@@ -166,12 +168,28 @@ def _at(
                 known.append((output, name(word, output.shape, places[word])))
                 points[word] = np.asarray(output.value)
                 words.append(word)
+        if len(found) > 1 and not any(map(np.ndim, arrays.values())):
+            # with the names written out again: v*du + u*dv as one sum of dx
+            inputs = [pair for pair in known if pair[0].call is None]
+            (expression,) = Lifter(inputs, given, again=True).read([value])
+            whole = simplify(alg.full(expression, value.shape))
+            found.append(Step("", whole, differential(whole, arrays, wanted, places)))
         for k in range(1, order):
             lower = differentiate(program, arrays, wanted, order=k, follow=follow, names=names)
             found += [
                 Step("", e, differential(e, arrays, wanted, places)) for e in lower.by.values()
             ]
         return [Step(n, *(rewrite(e, released) for e in own)) for n, *own in found]
+
+
+def _is_product(call: Any, bound: set[int]) -> bool:
+    """Whether a call is a product of numbers that both depend on the variables: the product rule's."""
+    factors = operands_of(call)
+    return (
+        call.primitive.linearity == "bilinear"
+        and len(factors) == 2
+        and all(id(v) in bound and not v.shape for v in factors)
+    )
 
 
 def differential(

@@ -77,7 +77,8 @@ def compare_formula(
             result = nearly
     if turned or not result.ok:
         result.ok, result.given = False, given
-        result.derivative = _derivative(program, arrays, name, others, order, jacobian)
+        asked = AskedDerivative(order, jacobian)
+        result.derivative = spelled(asked, program, arrays, name, others)
         result.mistake = likely_mistake(program, arrays, name, given_at, true_at)
     return result
 
@@ -149,23 +150,23 @@ def formula_at(formula: Program, values: Mapping[str, Any], program: Program) ->
     return np.asarray(given.array if isinstance(given, Tensor) else given)
 
 
-def _derivative(
+def spelled(
+    asked: AskedDerivative,
     program: Program,
     arrays: Mapping[str, Any],
     name: str,
     names: Mapping[str, Any],
-    order: int,
-    jacobian: bool,
 ) -> str | None:
+    """The derivative that should have been given, as text; None where it has none."""
     from gradcli.formulas.lift.lifting import NoExpression
     from gradcli.formulas.print.printed_text import spelled_out
 
     try:
-        way = AskedDerivative(order, jacobian).way(program, arrays, [name], names)
+        way = asked.way(program, arrays, [name], names)
         found = way["find"](program, arrays, [name], follow=True, names=names)
     except (LanguageError, NoExpression):
         return None
     return spelled_out(next(iter(found.by.values())))
 
 
-__all__ = ["compare_formula", "derivative_shape", "formula_at"]
+__all__ = ["compare_formula", "derivative_shape", "formula_at", "spelled"]

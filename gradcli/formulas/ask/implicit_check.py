@@ -14,10 +14,8 @@ import numpy as np
 from gradcli.engine.core.tensor import wrap
 from gradcli.formulas.algebra.generic_points import Arrays, Generic, quiet
 from gradcli.formulas.ask.composed_derivatives import AskedDerivative, Forward, implied
-from gradcli.formulas.ask.formula_check import formula_at
+from gradcli.formulas.ask.formula_check import formula_at, spelled
 from gradcli.formulas.ask.likely_mistakes import likely_mistake
-from gradcli.formulas.lift.lifting import NoExpression
-from gradcli.formulas.print.printed_text import spelled_out
 from gradcli.language import parse, run
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
 from gradcli.language.program import Program
@@ -85,6 +83,8 @@ class Curve(NamedTuple):
 
     def points(self, arrays: Arrays, free: list[str], seed: int) -> Iterator[Arrays]:
         """Points of the curve, made from the given ones by other numbers for what is free."""
+        # Any numbers for what is free, then Newton's method for the rest: x**2 + y**2 == 25 has a point
+        # for x = 1.3 and none for x = 7, so more are drawn than needed, from several ranges.
         rng = Generic(seed)
         for number in range(DRAWS):
             spread = SPREADS[number % len(SPREADS)]
@@ -106,19 +106,10 @@ def compare_implicit(curve: Curve, text: str, name: str, order: int, arrays: Arr
 
     found = Comparison(given(arrays), true(curve.difference, arrays), RTOL, None)
     if not found.ok:
-        found.derivative = _derivative(curve, name, order, arrays)
+        asked = AskedDerivative(order, of=curve.of)
+        found.derivative = spelled(asked, curve.difference, arrays, name, curve.names)
         found.mistake = likely_mistake(curve.difference, arrays, name, given, true)
     return found
-
-
-def _derivative(curve: Curve, name: str, order: int, arrays: Arrays) -> str | None:
-    asked, program = AskedDerivative(order, of=curve.of), curve.difference
-    try:
-        way = asked.way(program, arrays, [name], curve.names)
-        found = way["find"](program, arrays, [name], follow=True, names=curve.names)
-    except (LanguageError, NoExpression):
-        return None
-    return spelled_out(next(iter(found.by.values())))
 
 
 def _tensors(arrays: Arrays) -> dict[str, Any]:

@@ -23,6 +23,9 @@ REFUSED = (LanguageError, RuntimeError, TypeError, ValueError, ArithmeticError)
 Slope = Callable[[Program, Arrays], Any]
 
 
+# A wrong derivative is seldom a multiple of the true one: cos(x**2) for sin(x**2). So it is compared with the
+# true derivatives of wrong programs: sin(x**2) with an operand held constant, or with its inner derivative
+# left out. The first program that agrees at all points names the mistake.
 def likely_mistake(
     program: Program, arrays: Arrays, name: str, given: Callable[[Arrays], Any], true: Slope
 ) -> str | None:
@@ -92,6 +95,8 @@ def _symmetric(
         if np.ndim(a) != 2 or a.shape[0] != a.shape[1] or len(a) < 2:
             continue
         for kind in ("symmetric", "diagonal"):
+            # x.T@A@x has the derivative (A + A.T)@x; books say 2*A@x, which is right where A is
+            # symmetric.
             special = [{**w, n: KINDS[kind].nearest(w[n])} for w in where]
             if all(_same(given(w), true(program, w)) for w in special):
                 return f"right for {kind} {n} only"
@@ -107,6 +112,8 @@ def _lost_piece(
         slips = {
             f"({piece}).detach()": f"`{piece}` of `{whole}` is held constant",
         }
+        # The value stays that of the piece, which the outer derivative needs; its slope becomes 1, which
+        # is what a forgotten inner derivative is: sin(x**2) has the derivative cos(x**2) then.
         if is_inner and piece != name:
             one = f"(({piece}).detach() + {name} - {name}.detach())"
             slips = {one: f"the inner derivative of `{whole}` is missing", **slips}

@@ -62,6 +62,9 @@ def _limit(
             known = {**PI, **others, variable: wrap(np.float64(x))}
             return float(evaluate([expression], known)[0])
 
+        # Each division by x takes a term away, as in sin(x)/x, so that the series may be too short for
+        # this coefficient. It is made longer until the derivatives beside the point tend to what it
+        # gives.
         for lost in LOST:
             try:
                 series = series_of(found.value, variable, point, times + 1 + lost)

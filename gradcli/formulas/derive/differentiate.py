@@ -110,10 +110,12 @@ class Derivatives:
 
     @property
     def heading(self) -> str:
-        """The program in one line of at most 80 characters; of an indented program the first line."""
+        """The program in one line; of a long or an indented one the beginning, and …"""
         first, *more = self.program.source.splitlines()
-        whole = first + " ..." if any(m[:1].isspace() for m in more) else "; ".join([first, *more])
-        return whole[:80]
+        if any(m[:1].isspace() for m in more):
+            return f"{first} ..." if len(first) < _LONGEST else _begun(first)
+        whole = "; ".join([first, *more])
+        return whole if len(whole) <= _LONGEST else _begun(whole)
 
     @property
     def what(self) -> str:
@@ -126,6 +128,16 @@ class Derivatives:
         if self.kind == "value":
             return f"{source}{only}."
         return f"{source} and its {self.what} by {', '.join(self.by)}{only}."
+
+
+_LONGEST = 80  # characters of a heading
+
+
+def _begun(text: str) -> str:
+    """The beginning of a text, up to a statement or a blank, and dots."""
+    room = text[: _LONGEST - 4]
+    end = room.rfind("; ") + 1 or room.rfind(" ")
+    return f"{room[: end if end > _LONGEST // 4 else None].rstrip()} ..."
 
 
 def differentiate(

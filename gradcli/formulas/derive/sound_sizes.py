@@ -58,6 +58,8 @@ def singular(program: Program, arrays: Mapping[str, Any], names: Mapping[str, An
     """
     found = None
     real = [n for n, v in arrays.items() if np.asarray(v).dtype.kind in "fc"]
+    # Two draws, since either alone may be singular for another reason: A - A.T is 0 of symmetric
+    # matrices, and cholesky(A) refuses others.
     for symmetric in (True, False):
         drawn = {n: _drawn(np.shape(arrays[n]), k, symmetric) for k, n in enumerate(real)}
         try:

@@ -579,6 +579,7 @@ def to_c(found: Derivatives) -> str:
     # A parameter that is not used is a warning of the compiler, which `(void)x;` answers.
     words = set(re.findall(r"\w+", "\n".join([*lines, value])))
     given = [re.sub(r"/\*.*|\[\]", "", one).split()[-1].lstrip("*") for one in signature]
+    given = [word.partition("[")[0] for word in given]  # `gradient[2]` would be one past its end
     lines = [f"(void){word};" for word in given if word not in words] + lines
     return assembled(found, signature, lines, value, loops.printer.helpers)
 

@@ -332,6 +332,7 @@ def product_text(pieces: list[Piece], arrays: list[bool]) -> str:
     r"""Factors side by side, with `\odot` between arrays, which multiply elementwise."""
     text, before = "", False
     for i, piece in enumerate(pieces):
+        # x -1 would read as a difference: a factor with a sign has parentheses, but for the first.
         shown = wrapped(piece, ATOM if i and piece[0][:1] == "-" else PRODUCT + (i > 0))
         is_array = i < len(arrays) and arrays[i]
         if before and is_array:
@@ -353,6 +354,7 @@ def _row(self: LatexPrinter, node: Expression) -> str:
 def _matmul(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
     # Matrix products associate among themselves: A B x. Vectors are columns.
     left, right = node.args
+    # A vector on the left is a row in the program and a column here: x@A is A^T x, x@y is x^T y.
     if len(left.shape) > 1:
         return f"{self.factor(left)} {self.factor(right)}", PRODUCT
     if len(right.shape) > 1:
@@ -378,6 +380,7 @@ def _sum(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
     if is_truth(own):
         text = rf"\left[{args[0][0]}\right]"
         args = [(text, ATOM)]
+    # Of a matrix A: sum(A, 0) is A^T 1, sum(A, 1) is A 1, and sum(A) is 1^T A 1.
     if 0 in dims:
         is_row = ndim == len(dims) or ndim == len(node.shape)
         text = rf"\mathbf{{1}}^{{\top}} {text}" if is_row else self.transposed(args[0])
@@ -593,12 +596,17 @@ _SHAPES: Mapping[str, Callable[[LatexPrinter, list[Piece], Expression], Piece]] 
 }
 
 
-def derivative_of(words: Sequence[str], of: str = "f") -> str:
-    r"""The left side of an equation for a derivative: `\frac{\partial f}{\partial x}`."""
+def derivative_of(words: Sequence[str], of: str = "f", alone: bool = False) -> str:
+    r"""The left side of an equation for a derivative: `\frac{\partial f}{\partial x}`.
+
+    alone: whether it is a function of one number, and has an upright d.
+    """
+    d = r"\mathrm{d}" if alone else r"\partial "
     order = f"^{{{len(words)}}}" if len(words) > 1 else ""
     powers = [(w, f"^{{{words.count(w)}}}" * (words.count(w) > 1)) for w in dict.fromkeys(words)]
-    below = r"\, ".join(rf"\partial {symbol(w)}{power}" for w, power in powers)
-    return rf"\frac{{\partial{order} {of}}}{{{below}}}"
+    below = r"\, ".join(f"{d}{symbol(w)}{power}" for w, power in powers)
+    above = f"{d.strip()}{order}{'' if alone else ' '}{of}"
+    return rf"\frac{{{above}}}{{{below}}}"
 
 
 __all__ = ["LatexPrinter", "derivative_of", "symbol"]

@@ -316,6 +316,13 @@ def masked_scatter(x, mask, source):
     x[mask] = np.ravel(source)[: np.sum(mask)]
     return x
 """)
+# The same where SciPy's functions are imported anyway.
+UFUNCS = {
+    HELPERS["erf"]: "erf = special.erf",
+    HELPERS["erfc"]: "erfc = special.erfc",
+    HELPERS["lgamma"]: "lgamma = special.gammaln",
+}
+
 for _one, _two, _own, _other in (
     ("cummax", "cummin", "max", "min"),
     ("max_with_index", "min_with_index", "max", "min"),

@@ -26,7 +26,7 @@ from gradcli.formulas.algebra.expression_text import (
 from gradcli.formulas.algebra.expressions import Expression, is_call, order
 from gradcli.formulas.derive.differentiate import Derivatives
 from gradcli.formulas.lift.lifting import NoExpression
-from gradcli.formulas.print.numpy_helpers import HELPERS, SCALAR, SPECIAL
+from gradcli.formulas.print.numpy_helpers import HELPERS, SCALAR, SPECIAL, UFUNCS
 from gradcli.formulas.print.sharing import shared_parts
 from gradcli.formulas.print.stable_forms import stable, unordered
 from gradcli.formulas.print.written_out import written_out
@@ -122,7 +122,10 @@ class NumpyPrinter(Printer):
 
     def program(self, body: str) -> str:
         """A function with what it calls and imports."""
-        text = "\n\n\n".join([*dict.fromkeys(self.texts[h] for h in self.helpers), body])
+        texts = dict.fromkeys(self.texts[h] for h in self.helpers)
+        text = "\n\n\n".join([*texts, body])
+        if uses(text, "special"):  # which has the ufuncs
+            text = "\n\n\n".join([*(UFUNCS.get(one, one) for one in texts), body])
         return f"{imported(self.header, text)}{text}"
 
     def text(self, expression: Expression) -> str:
@@ -548,7 +551,11 @@ def modules(form: str, code: str) -> dict[str, Any]:
         from scipy import special
 
         found["special"] = special
-    for table in (HELPERS, SCALAR):
+    for table in (
+        HELPERS,
+        SCALAR,
+        dict(zip("erf erfc lgamma".split(), UFUNCS.values(), strict=True)),
+    ):
         for word, text in table.items():
             if f"{text}\n" in code:
                 name = word.rpartition(".")[2]

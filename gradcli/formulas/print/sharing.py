@@ -11,6 +11,8 @@ def shared_parts(
     roots: Sequence[Expression], taken: Collection[str] = (), word: str = "v"
 ) -> list[tuple[str, Expression]]:
     """(name, expression) of every repeated subexpression, operands first; taken: names in use."""
+    # Equal expressions are one object, so its uses are the operands that it is: three of u in
+    # sin(u)*cos(u) + u.
     uses: dict[Expression, int] = {}
     nodes = order(roots)
     for node in nodes:

@@ -67,11 +67,13 @@ class Reading:
     units: the largest common measure of the multiples of each argument of a sine or cosine.
     beats: products of two sines or cosines as sums.
     signs: those of variables, where they are assumed.
+    squared: whether a square of a function of `SQUARES` was met, replaced or not.
     """
 
     squares: tuple[str, ...] = ("cos", "cosh")
     tangents = multiples = True
     conjugates = exponentials = normal = sums = jumps = apart = halves = tails = False
+    squared = False
 
     def __init__(self, signs: Mapping[str, int]) -> None:
         self.signs = signs
@@ -291,6 +293,8 @@ def reduced(reading: Reading, p: Polynomial) -> Polynomial:
         for m, c in p.items():
             for g, e in m:
                 rule = relation(reading, g) if e >= 1 else None
+                if e >= 2 and word_of(reading, g) in SQUARES:
+                    reading.squared = True
                 if rule is not None and e >= rule[0]:
                     k = int(e // rule[0])
                     rest = joined(m, ((g, -k * rule[0]),))

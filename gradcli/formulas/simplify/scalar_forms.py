@@ -49,6 +49,7 @@ from gradcli.formulas.simplify.products import (
 )
 from gradcli.formulas.simplify.shortest_form import (
     GROWING,
+    MOST_MADE,
     Writer,
     cost,
     decimals,
@@ -58,7 +59,8 @@ from gradcli.formulas.simplify.shortest_form import (
 )
 
 BUDGET = 8_000
-MOST_WRITTEN = 1_000  # pieces, over all readings; then no further one is tried
+FEW = 4  # variables, and what functions are of, between which identities are likely
+MOST_WRITTEN = {True: 1_000, False: 300}  # pieces, over all readings; of few of these, and of many
 NEARLY = 1  # more operations than the shortest form has, for one that keeps more digits
 NEARBY = 4  # the same, for one that is first rewritten by `accurate`, which shortens
 MOST_NEAR = 6  # such forms
@@ -204,7 +206,7 @@ def expanded(expression: Expression) -> Expression:
     nodes, within = _parts(expression)
     if all(n.exact for node in {*nodes, *within} for n in numbers(node)):
         reading = Reading(dict(current.get().signs))
-        writer = Writer(reading, decimals(expression), True)
+        writer = Writer(reading, decimals(expression), True, MOST_MADE[True])
         with suppress(*LARGE):
             _set(reading, INSIDE)
             inside = read(reading, within, set(), {})
@@ -212,6 +214,21 @@ def expanded(expression: Expression) -> Expression:
             whole = read(reading, nodes, set(), inside)[expression]
             return alg.combine((writer.product(t), ONE) for t in terms_of(whole))
     return expression
+
+
+def is_of_few(expression: Expression) -> bool:
+    """Whether it has so few variables, and functions of so few, that identities are worth a long search."""
+    nodes = order([expression], is_leaf)
+    leaves = {n for n in nodes if n.op == "name" or (n.op == "call" and is_leaf(n))}
+    calls = (n for n in nodes if n.op == "call" and not is_leaf(n))
+    # sin(x) and cos(2*x) are functions of the same, sin(x) and sin(x*y) are not.
+    return len(leaves) + len({frozenset(map(_read_by, n.args)) for n in calls}) <= FEW
+
+
+def _read_by(argument: Expression) -> frozenset[Expression]:
+    """The variables and calls that an expression is made of."""
+    closed = order([argument], lambda n: n.op == "call")
+    return frozenset(n for n in closed if n.op in ("name", "call"))
 
 
 def _parts(expression: Expression) -> tuple[list[Expression], list[Expression]]:
@@ -239,7 +256,8 @@ def candidates(
     whole = {_one_sign(s) for s in sums if not any(n.op == "sum" for n in order(s.args))}
     if whole:
         words.add("sum")
-    writer = Writer(reading, given, _may_overflow(expression))
+    few = is_of_few(expression)
+    writer = Writer(reading, given, _may_overflow(expression), MOST_MADE[few])
     reading.halves, reading.tails = {"sigmoid", "tanh"} <= words, {"erf", "erfc"} <= words
     try:
         _set(reading, INSIDE)
@@ -248,10 +266,11 @@ def candidates(
         return
     written, best = 0, operations(expression)
     for changes, needed in READINGS:
-        if needed and not needed & words:
+        # Without squares it makes no difference which of them are replaced.
+        if (needed and not needed & words) or ("squares" in changes and not reading.squared):
             continue
         written += writer.pieces
-        if written > MOST_WRITTEN:
+        if written > MOST_WRITTEN[few]:
             return
         _set(reading, {**PLAIN, **changes})
         writer.begin()
@@ -486,4 +505,4 @@ def _power_of(g: int, e: Rational) -> Monomial:
     return ((g, e),) if e else ()
 
 
-__all__ = ["expanded", "keeps_digits", "shortest"]
+__all__ = ["expanded", "is_of_few", "keeps_digits", "shortest"]

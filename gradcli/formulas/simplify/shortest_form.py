@@ -57,7 +57,9 @@ HIGHEST_BENT = 4  # degree in sines and cosines of such a sum
 MOST_TRIED = 1_000  # of a budget, for other forms of a sum
 MOST_COMPLETED = 60  # terms of a sum that is tried by g + c for a generator g
 MOST_DOUBLED = 12  # terms of a sum that is tried with double angles
-MOST_MADE = 600  # pieces, in one reading; then sums are written as they are
+# Pieces in one reading, of an expression of few variables and functions, and of many; then sums are written
+# as they are.
+MOST_MADE = {True: 600, False: 50}
 LONG = 3  # letters of a number that is short
 Pairs = list[tuple[Expression, Any]]
 
@@ -164,12 +166,14 @@ def _is_short(n: Rational, known: set[Fraction]) -> bool:
 class Writer:
     """Writes products, each once: also if several readings that replace the same squares have it.
 
-    given: the decimals of the formula. growing: whether it has functions that may overflow. seen: what
-    has been tried in all forms.
+    given: the decimals of the formula. growing: whether it has functions that may overflow. most: pieces in
+    one reading. seen: what has been tried in all forms.
     """
 
-    def __init__(self, reading: Reading, given: frozenset[Number], growing: bool) -> None:
-        self.reading = reading
+    def __init__(
+        self, reading: Reading, given: frozenset[Number], growing: bool, most: int
+    ) -> None:
+        self.reading, self.most = reading, most
         self.given, self.decimals, self.growing = given, bool(given), growing
         # A piece is written alike in all readings that replace the same squares, for its key says all else.
         self._by_squares: dict[Any, dict[Any, Expression]] = {}
@@ -546,7 +550,7 @@ class Writer:
         flat = [(self._term(m), self.number(c)) for m, c in ordered]
         # Taking factors out of groups asks for the shortest form of each group, which asks for that of its
         # own.
-        if not 2 < len(p) <= MOST_GROUPED or self.pieces > MOST_MADE:
+        if not 2 < len(p) <= MOST_GROUPED or self.pieces > self.most:
             return flat
         exponents: dict[int, list[Rational]] = {}
         for m in p:

@@ -46,7 +46,7 @@ from gradcli.formulas.simplify.indexed_factors import (
     is_outer,
     rearranged,
 )
-from gradcli.formulas.simplify.scalar_forms import shortest
+from gradcli.formulas.simplify.long_forms import short_form
 from gradcli.formulas.simplify.taken_elements import taken
 
 # Functions that refuse integer operands beside floating ones; functions that write into a copy of their
@@ -93,7 +93,7 @@ def _with_short_operands(node: Expression) -> Expression:
 
 
 def _shortest(expression: Expression) -> Expression:
-    return expression if alg.is_integral(expression) else shortest(expression)
+    return expression if alg.is_integral(expression) else short_form(expression)
 
 
 def _last(node: Expression) -> Expression:

@@ -21,6 +21,7 @@ from gradcli.engine.registry.rule_helpers import (
     total,
 )
 from gradcli.engine.registry.table import function, primitive
+from gradcli.engine.system import threads
 from gradcli.engine.system.dtypes import c_type, scalar_name
 from gradcli.operators.movement.strides import of_images
 
@@ -106,96 +107,243 @@ def _rows(g: Array, groups: int) -> Array:
 
 
 class _Flat:
-    """Windows one step apart, of images that lie in one row, each with its border: [channel, place].
+    """Windows one step apart, of images that lie in one row: [channel, place].
 
     A window's elements lie at the same distances from its first one everywhere, so that windows are read and
-    added up by long runs. What begins on a border is no window, and left out in the end. whole: the sizes
-    with borders. outputs: how many windows there are along each dimension.
+    added up by long runs. Images are worked on in groups, so few that the elements of their windows stay in
+    the cache. Between two rows lies one border, the end of one and the begin of the next; what begins on a
+    border is no window, and left out in the end.
+
+    whole: the sizes with a border. outputs: how many windows there are along each dimension. inside: the
+    distances of a window's elements along each dimension. reach: the distance of the last. front: how much
+    border is before the first image.
     """
 
     def __init__(self, how: Windows, size: Sizes, batch: int) -> None:
         self.how, self.size, self.batch = how, size, batch
         self.outputs = how.outputs(size)
-        self.whole = tuple(n + 2 * p for n, p in zip(size, how.padding, strict=True))
-        self.places = batch * prod(self.whole)
+        self.whole = tuple(n + p for n, p in zip(size, how.padding, strict=True))
+        self.places = prod(self.whole)
         steps = [prod(self.whole[d + 1 :]) for d in range(len(size))]
-        inside = [s * d for s, d in zip(steps, how.dilation, strict=True)]
-        self.inside = inside
-        every = product(*map(range, how.kernel))
-        self.offsets = [sum(i * s for i, s in zip(e, inside, strict=True)) for e in every]
+        self.inside = [s * d for s, d in zip(steps, how.dilation, strict=True)]
+        self.offsets = [
+            sum(i * s for i, s in zip(every, self.inside, strict=True))
+            for every in product(*map(range, how.kernel))
+        ]
+        self.reach = self.offsets[-1]
+        self.front = sum(p * s for p, s in zip(how.padding, steps, strict=True))
+        self._last = sum((n - 1) * s for n, s in zip(self.outputs, steps, strict=True)) + 1
 
     @classmethod
     def of(cls, x: Array, how: Windows, size: Sizes, groups: int) -> _Flat | None:
         """Where this is worth while: for one group, steps of one, and borders that are not most of it."""
         if groups != 1 or set(how.stride) != {1} or not isinstance(x, np.ndarray) or not x.size:
             return None
-        if x.dtype.char not in "fd":
+        every = zip(how.kernel, how.dilation, how.padding, strict=True)
+        if x.dtype.char not in "fd" or any(p > (k - 1) * d for k, d, p in every):
             return None
         found = cls(how, size, len(x))
-        whole, some = prod(found.whole), prod(found.outputs)
-        return found if some > 0 and whole <= _BORDER * some else None
+        some = prod(found.outputs)
+        return found if some > 0 and found.places <= _BORDER * some else None
 
-    def image(self, x: Array | None, channels: int, dtype: Any) -> Array:
-        """(channels, places and what windows of the last ones reach over) of an image, or zeros."""
-        made: Array = np.zeros((channels, self.places + self.offsets[-1]), dtype)
-        if x is not None:
-            self._inner(made)[...] = x.swapaxes(0, 1)
-        return made
-
-    def _inner(self, flat: Array) -> Array:
-        """Of images in a row, what is inside of their borders."""
-        parts = flat[:, : self.places].reshape(-1, self.batch, *self.whole)
-        inner = (slice(p, p + m) for p, m in zip(self.how.padding, self.size, strict=True))
-        index: Any = (..., *inner)
-        return parts[index]
+    def inner(self, flat: Array) -> Array:
+        """Of images in a row, (channels, images, *sizes) inside of their borders."""
+        images = (flat.shape[1] - self.front) // self.places
+        stop = self.front + images * self.places
+        index: Any = (..., *map(slice, self.size))
+        return flat[:, self.front : stop].reshape(len(flat), images, *self.whole)[index]
 
     def windows(self, flat: Array) -> Array:
         """Of results for every place, those of windows."""
         index: Any = (..., *map(slice, self.outputs))
-        return flat.reshape(-1, self.batch, *self.whole)[index]
+        return flat.reshape(len(flat), -1, *self.whole)[index]
 
-    def blocks(self, elements: int, itemsize: int) -> Iterable[tuple[int, int]]:
-        """Runs of places, so short that the elements of their windows stay in the cache."""
-        step = max(_BLOCK // (elements * itemsize), 64)
-        return ((s, min(s + step, self.places)) for s in range(0, self.places, step))
+    def groups(self, elements: int, itemsize: int) -> tuple[int, list[tuple[int, int]]]:
+        """(images of a group, the runs of places in which its windows are worked out).
 
-    def columns(self, flat: Array, start: int, stop: int) -> Array:
-        """(channels times elements of a window, windows), as a copy."""
-        shape = (len(flat), *self.how.kernel, stop - start)
+        elements: of a window.
+        """
+        most = max(_BLOCK // (elements * itemsize), 64)
+        images = min(max(most // self.places, 1), self.batch)
+        places = (images - 1) * self.places + self._last
+        step = -(-places // -(-places // most))
+        return images, [(s, min(s + step, places)) for s in range(0, places, step)]
+
+    def row(self, channels: int, images: int, dtype: Any) -> Array:
+        """(channels, places of so many images and what windows reach over), of zeros."""
+        return np.zeros((channels, images * self.places + self.front + self.reach), dtype)
+
+    def elements(self, flat: Array) -> Array:
+        """The elements of the windows at all places, as a view: (channels, *kernel, places)."""
         step = flat.itemsize
+        shape = (len(flat), *self.how.kernel, flat.shape[1] - self.reach)
         strides = (flat.strides[0], *[s * step for s in self.inside], step)
-        view = np.lib.stride_tricks.as_strided(flat[:, start:], shape, strides, writeable=False)
-        return np.ascontiguousarray(view).reshape(-1, stop - start)
+        return np.lib.stride_tricks.as_strided(flat, shape, strides, writeable=False)
 
     def forward(self, x: Array, w: Array) -> Array:
         """The convolution: (batch, channels, *outputs)."""
-        flat, kernels = self.image(x, x.shape[1], x.dtype), w.reshape(len(w), -1)
-        made = np.empty((len(w), self.places), x.dtype)
-        for s, e in self.blocks(kernels.shape[1], x.itemsize):
-            np.matmul(kernels, self.columns(flat, s, e), out=made[:, s:e])
-        return np.ascontiguousarray(self.windows(made).swapaxes(0, 1))
+        kernels = w.reshape(len(w), -1)
+        made = np.empty((self.batch, len(w), *self.outputs), x.dtype)
+        images, runs = self.groups(kernels.shape[1], x.itemsize)
+
+        def work(start: int, stop: int) -> None:
+            flat = self.row(x.shape[1], images, x.dtype)
+            inner, elements = self.inner(flat), self.elements(flat)
+            columns = _aligned((*elements.shape[:-1], runs[0][1]), 0, x.dtype)
+            found = np.empty((len(w), images * self.places), x.dtype)
+            for k in range(start, stop, images):
+                part = slice(k, min(k + images, stop))
+                inner[:, : part.stop - k] = x[part].swapaxes(0, 1)
+                for s, e in runs:
+                    some = columns[..., : e - s]
+                    np.copyto(some, elements[..., s:e])
+                    _multiplied(kernels, _matrix(some), found[:, s:e])
+                made[part] = self.windows(found)[:, : part.stop - k].swapaxes(0, 1)
+
+        self._in_turns(work, images, kernels.size)
+        return made
 
     def slopes(self, g: Array, w: Array, x: Array | None) -> tuple[Array, Array | None]:
         """What the input receives, and (where there is x) what the weights do."""
-        kernels, channels = w.reshape(len(w), -1), w.shape[1]
-        spread = np.zeros((g.shape[1], self.places), g.dtype)
-        self.windows(spread)[...] = g.swapaxes(0, 1)
-        received = self.image(None, channels, g.dtype)
-        flat = None if x is None else self.image(x, channels, x.dtype)
-        of_weights = None if x is None else np.zeros_like(kernels)
-        for s, e in self.blocks(kernels.shape[1], g.itemsize):
-            part = spread[:, s:e]
-            if flat is not None:
-                of_weights += part @ self.columns(flat, s, e).T
-            parts = (kernels.T @ part).reshape(channels, -1, e - s)
-            for k, offset in enumerate(self.offsets):
-                received[:, s + offset : e + offset] += parts[:, k]
-        g_input = np.ascontiguousarray(self._inner(received).swapaxes(0, 1))
-        return g_input, None if of_weights is None else of_weights.reshape(w.shape)
+        kernels, channels = w.reshape(len(w), -1).T, w.shape[1]
+        made = np.empty((self.batch, channels, *self.size), g.dtype)
+        images, runs = self.groups(len(kernels), g.itemsize)
+        # Where runs are short, what windows reach over would be most of the work.
+        margin = self.reach if self.reach <= runs[0][1] else 0
+        turns: dict[int, Array] = {}
+
+        def work(start: int, stop: int) -> None:
+            spread = np.zeros((len(w), images * self.places), g.dtype)
+            flat, received = (self.row(channels, images, g.dtype) for _ in range(2))
+            shape = (channels, *self.how.kernel, runs[0][1] + 2 * margin)
+            memory = _aligned(shape, margin, g.dtype)
+            own = [_Run(self, memory, margin, flat, s, e) for s, e in runs]
+            of_weights = turns[start] = np.zeros(kernels.shape, g.dtype)
+            clears = len(own) > 1 or not margin
+            for k in range(start, stop, images):
+                part = slice(k, min(k + images, stop))
+                count = part.stop - k
+                self.windows(spread)[:, :count] = g[part].swapaxes(0, 1)
+                self.windows(spread)[:, count:] = 0
+                if x is not None:
+                    self.inner(flat)[:, :count] = x[part].swapaxes(0, 1)
+                if clears:
+                    received[...] = 0
+                for run in own:
+                    some = spread[:, run.start : run.stop]
+                    if x is not None:
+                        of_weights += run.read() @ some.T
+                    _multiplied(kernels, some, run.matrix)
+                    run.add_to(received, not clears)
+                made[part] = self.inner(received)[:, :count].swapaxes(0, 1)
+
+        self._in_turns(work, images, kernels.size)
+        if x is None:
+            return made, None
+        total = np.add.reduce([turns[start] for start in sorted(turns)])
+        return made, np.ascontiguousarray(total.T).reshape(w.shape)
+
+    def _in_turns(self, work: Callable[[int, int], None], images: int, multiplied: int) -> None:
+        """Call `work(start, stop)` for all images, on threads if that pays.
+
+        Sums depend on the turns, and these not on the threads. multiplied: numbers for a window.
+        """
+        pays = multiplied * self.places * self.batch >= _SHARED
+        count = min(_TURNS, -(-self.batch // images)) if pays else 1
+        step = -(-self.batch // (count * images)) * images
+        starts = range(0, self.batch, step)
+        many = min(threads.products(), len(starts))
+        if many == 1:
+            for start in starts:
+                work(start, min(start + step, self.batch))
+            return
+
+        def run(take: Callable[[], int]) -> None:
+            while (k := take()) < len(starts):
+                work(starts[k], min(starts[k] + step, self.batch))
+
+        with threads.multiplying_alone():
+            threads.share(run, len(starts), many)
+
+
+class _Run:
+    """A run of windows of images in a row: their elements, and what is added up to the images.
+
+    Before and behind the elements lie zeros. So those of all windows that lie on one place are found by
+    steps through memory, and added up by one call.
+    """
+
+    def __init__(
+        self, flat: _Flat, memory: Array, margin: int, row: Array, start: int, stop: int
+    ) -> None:
+        """memory: (channels, *kernel, windows of the longest run, with margins). row: the images."""
+        self.flat, self.start, self.stop, self.margin = flat, start, stop, margin
+        self.source, count = flat.elements(row)[..., start:stop], stop - start
+        self.memory = memory
+        self.elements = memory[..., self.margin : self.margin + count]
+        self.matrix = _matrix(self.elements)
+        n, step = len(flat.how.kernel), memory.itemsize
+        steps = [a - b * step for a, b in zip(memory.strides[1:-1], flat.inside, strict=True)]
+        self.axes = tuple(range(1, n + 1))
+        self.added = np.lib.stride_tricks.as_strided(
+            memory[..., self.margin :],
+            (*memory.shape[:-1], count + self.margin),
+            (memory.strides[0], *steps, step),
+            writeable=False,
+        )
+
+    def read(self) -> Array:
+        """The elements of the windows, as a matrix."""
+        np.copyto(self.elements, self.source)
+        return self.matrix
+
+    def add_to(self, received: Array, is_only: bool) -> None:
+        """Add what the matrix has to images; is_only: as all that they receive."""
+        flat, start, stop = self.flat, self.start, self.stop
+        if not self.margin:
+            parts = self.elements.reshape(len(received), -1, stop - start)
+            for k, offset in enumerate(flat.offsets):
+                received[:, start + offset : stop + offset] += parts[:, k]
+            return
+        self.memory[..., self.margin + stop - start :] = 0  # what a longer run has left
+        into = received[:, start : stop + flat.reach]
+        if is_only:
+            np.add.reduce(self.added, axis=self.axes, out=into)
+        else:
+            into += np.add.reduce(self.added, axis=self.axes)
+
+
+def _aligned(shape: Sizes, first: int, dtype: Any) -> Array:
+    """Zeros whose rows from element `first` on begin where vectors do."""
+    size = np.dtype(dtype).itemsize
+    lanes = _VECTOR // size
+    wide = -(-shape[-1] // lanes) * lanes
+    memory = np.zeros(prod(shape[:-1]) * wide + lanes, dtype)
+    begin = (-memory.__array_interface__["data"][0] // size - first) % lanes
+    rows = memory[begin : begin + prod(shape[:-1]) * wide].reshape(*shape[:-1], wide)
+    return rows[..., : shape[-1]]
+
+
+def _matrix(elements: Array) -> Array:
+    """(channels times elements of a window, windows) of (channels, *kernel, windows), as a view."""
+    rows = prod(elements.shape[:-1])
+    shape, strides = (rows, elements.shape[-1]), (elements.strides[-2], elements.itemsize)
+    return np.lib.stride_tricks.as_strided(elements, shape, strides)
+
+
+def _multiplied(a: Array, b: Array, out: Array) -> None:
+    """`a @ b` by so few columns at once that BLAS needs not put them in another order first."""
+    step = _UNPACKED // a.size // 64 * 64 or b.shape[1]
+    for s in range(0, b.shape[1], step):
+        np.matmul(a, b[:, s : s + step], out=out[:, s : s + step])
 
 
 _BORDER = 1.6  # how many places there are for a window at most
-_BLOCK = 1 << 19  # bytes of the elements of the windows that are worked out at once
+_BLOCK = 640 << 10  # bytes of the elements of the windows that are worked out at once
+_VECTOR = 64  # bytes of the widest vector
+_TURNS = 4  # in which the images are cut
+_SHARED = 1 << 24  # multiplications from which a second thread pays off
+_UNPACKED = 1_000_000  # multiplications of a product that OpenBLAS does without packing
 
 
 def _forward(x: Array, w: Array, how: Windows, groups: int) -> Array:

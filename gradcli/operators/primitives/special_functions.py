@@ -151,10 +151,31 @@ class erfcx:
     )
 
 
+@primitive(
+    "elementwise float",
+    node="MulBackward1",
+    symbolic="special.ndtr(input)",
+    jet=lambda s, self, input, other: self * float(other),
+)
+class half_of_erfc:
+    """`self * 0.5`, where self is 1 + erf(input/sqrt(2)), with the digits that this sum has lost."""
+
+    def forward(self: Array, input: Array, other: Any) -> Array:
+        return erfc.kernel(input * -sqrt(0.5)) * other
+
+    self = lambda g, other: g * other
+
+
 @function("special.ndtr(Tensor input, *, Tensor out=None)", samples="(randn(3))", overlap="any any")
 def ndtr(input: Tensor) -> Any:
-    """The cumulative distribution function of the standard normal distribution."""
-    return mul_scalar(add_scalar(erf(mul_scalar(input, sqrt(0.5))), 1), 0.5)
+    """The cumulative distribution function of the standard normal distribution.
+
+    The nodes are PyTorch's, (1 + erf(x/sqrt(2)))*0.5. That is 0 from -8.3 downwards; the value is not.
+    """
+    sum_ = add_scalar(erf(mul_scalar(input, sqrt(0.5))), 1)
+    if input.is_complex():
+        return mul_scalar(sum_, 0.5)
+    return half_of_erfc(sum_, input, 0.5)
 
 
 @_special("log_ndtr")

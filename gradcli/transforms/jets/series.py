@@ -776,37 +776,42 @@ def raised(a: Series, y: Series) -> Series:
 
 def sincos(a: Series) -> tuple[Series, Series]:
     """(sin(a), cos(a))."""
-    d, dr, cut = a.dense()
-    size = a.run.terms * a.q if len(d) > 1 else 1
-    s, c = np.zeros((size, *a.shape)), np.zeros((size, *a.shape))
-    sr, cr = np.zeros_like(s), np.zeros_like(s)
-    s[0], c[0] = np.sin(d[0]), np.cos(d[0])
-    exact = d[0] == 0
-    sr[0] = np.where(exact, 0.0, EPS * np.abs(s[0])) + dr[0]
-    cr[0] = np.where(exact, 0.0, EPS * np.abs(c[0])) + dr[0] * (np.abs(s[0]) + dr[0])
-    for k in range(1, size):
-        one, e1 = _dot(k, d, dr, c, cr)
-        two, e2 = _dot(k, d, dr, s, sr)
-        s[k], sr[k] = _over(one, e1, k)
-        c[k], cr[k] = _over(-two, e2, k)
-    return tuple(ended(a, x, xr, cut, size, len(d)) for x, xr in ((s, sr), (c, cr)))  # type: ignore[return-value]
+
+    def start(d: Array, dr: Array) -> tuple[Array, Array, Array, Array]:
+        s, c, exact = np.sin(d), np.cos(d), d == 0
+        sr = np.where(exact, 0.0, EPS * np.abs(s)) + dr
+        return s, c, sr, np.where(exact, 0.0, EPS * np.abs(c)) + dr * (np.abs(s) + dr)
+
+    return _each_others_slopes(a, start, -1)
 
 
 def sinhcosh(a: Series) -> tuple[Series, Series]:
     """(sinh(a), cosh(a))."""
+
+    def start(d: Array, dr: Array) -> tuple[Array, Array, Array, Array]:
+        s, c, exact = np.sinh(d), np.cosh(d), d == 0
+        sr = np.where(exact, 0.0, 2 * EPS * np.abs(s)) + dr * c
+        return s, c, sr, np.where(exact, 0.0, 2 * EPS * np.abs(c)) + dr * np.abs(s)
+
+    return _each_others_slopes(a, start, 1)
+
+
+def _each_others_slopes(
+    a: Series, start: Callable[[Array, Array], tuple[Array, ...]], sign: int
+) -> tuple[Series, Series]:
+    """(s(a), c(a)) of functions with s' = c and c' = sign*s.
+
+    start: (s, c) of the constant term, and their errors, from it and its error.
+    """
     d, dr, cut = a.dense()
     size = a.run.terms * a.q if len(d) > 1 else 1
-    s, c = np.zeros((size, *a.shape)), np.zeros((size, *a.shape))
-    sr, cr = np.zeros_like(s), np.zeros_like(s)
-    s[0], c[0] = np.sinh(d[0]), np.cosh(d[0])
-    exact = d[0] == 0
-    sr[0] = np.where(exact, 0.0, 2 * EPS * np.abs(s[0])) + dr[0] * c[0]
-    cr[0] = np.where(exact, 0.0, 2 * EPS * np.abs(c[0])) + dr[0] * np.abs(s[0])
+    s, c, sr, cr = np.zeros((4, size, *a.shape))
+    s[0], c[0], sr[0], cr[0] = start(d[0], dr[0])
     for k in range(1, size):
         one, e1 = _dot(k, d, dr, c, cr)
         two, e2 = _dot(k, d, dr, s, sr)
         s[k], sr[k] = _over(one, e1, k)
-        c[k], cr[k] = _over(two, e2, k)
+        c[k], cr[k] = _over(sign * two, e2, k)
     return tuple(ended(a, x, xr, cut, size, len(d)) for x, xr in ((s, sr), (c, cr)))  # type: ignore[return-value]
 
 

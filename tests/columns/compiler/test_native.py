@@ -115,6 +115,18 @@ def test_a_sum_of_truths_is_a_truth() -> None:
     np.testing.assert_array_equal(found, (x > 0) * 1.5)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_largest_and_smallest_of_rows_of_every_length(dtype: str) -> None:
+    """Rows are compared one by one, by lanes, and by four vectors at once; NaN wins wherever it is."""
+    x = vector(dtype)[: 7 * 300].reshape(7, 300)
+    x[np.arange(7), [0, 5, 31, 32, 63, 64, 299]] = [np.nan, np.inf, -np.inf, 9, -9, np.nan, 7]
+    for n in (17, 63, 64, 65, 128, 299, 300):
+        part = np.ascontiguousarray(np.tile(x[:, :n], (120, 1)))
+        found = gradcli.compile(lambda a: (a.amax(1), a.amin(1)), native=True)(a=part)
+        np.testing.assert_array_equal(found, (part.max(1), part.min(1)))
+
+
 def test_what_is_taken_of_rows_and_put_into_them_has_the_tapes_places() -> None:
     g = np.random.default_rng(2)
     x, t = g.standard_normal((403, 101)), gradcli.tensor(g.integers(0, 101, 403))

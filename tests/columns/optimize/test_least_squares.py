@@ -192,3 +192,36 @@ def test_many_rows_are_fitted_in_blocks(equation, start, response, stated, monke
     assert blocks.chi2 == pytest.approx(whole.chi2, rel=1e-9) and blocks.dof == whole.dof
     assert blocks.explained == (whole.explained and pytest.approx(whole.explained, rel=1e-9))
     assert {n: s.tolist() for n, s in same.items()} == {n: s.tolist() for n, s in shares.items()}
+
+
+@pytest.mark.parametrize(
+    ("equation", "loose", "known"),
+    [
+        ("y == a*exp(-b*x) + c + d", ["c", "d"], {"a": 2.5, "b": 1.0}),
+        ("y == a*b*exp(-c*x)", ["a", "b"], {"c": 1.0}),
+        pytest.param("y == a*sin(b*x + c) + d", ["a", "d"], {}, marks=pytest.mark.long),
+    ],
+)
+def test_what_many_rows_do_not_determine_takes_few_evaluations_of_them(
+    equation: str, loose: list[str], known: dict[str, float], monkeypatch: Any
+) -> None:
+    """Some of the rows tell where the minimum is; before, all of them were evaluated thousands of times."""
+    monkeypatch.setattr(fits, "MANY", 4000)
+    rng = np.random.default_rng(0)
+    x = 3 * rng.random(6000)
+    data = {"x": x, "y": 2.5 * np.exp(-x) + rng.normal(0, 0.01, len(x))}
+    names = [n for n in "abcd" if n in equation.replace("exp", "").replace("sin", "")]
+    rows = EquationRows(equation, {}, {n: np.ones(()) for n in names}, {})
+    asked, of_all = rows.residuals, []
+
+    def counted(x: Any, batch: Any, *more: Any) -> Any:
+        of_all.append(len(batch["x"]) == len(data["x"]))
+        return asked(x, batch, *more)
+
+    monkeypatch.setattr(rows, "residuals", counted)
+    found, _ = fit_rows(rows, data, {})
+    assert [names[k] for k in found.undetermined] == loose
+    assert sum(of_all) < 2 * fits.FEW + 20
+    for name, value in known.items():
+        k = names.index(name)
+        assert abs(found.values[k] - value) < 5 * found.errors[k] < 0.1

@@ -1,0 +1,100 @@
+"""The left side of a formula that is compared: `dy/dx = -x/y`, `f'(x) = 3x^2`, `x.grad = 3*x**2`.
+
+It says what the formula is the derivative of, by which variable and of which order, as options do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import NamedTuple
+
+from gradcli.commands.argv import Split
+from gradcli.commands.command_errors import usage
+
+_RAISED = {"²": 2, "³": 3, "": 1}
+_ORDER = r"(?:\^\{?(\d)\}?|\*\*(\d)|([²³]))?"
+_D = r"(?:d|∂|\\partial)\s*"
+_NAME = r"([^\W\d_²³][^\W²³]*)"
+_ABOVE = rf"{_D}{_ORDER}\s*{_NAME}?"
+_BELOW = rf"{_D}{_NAME}\s*{_ORDER}"
+_LEFT = (
+    rf"{_ABOVE}\s*/\s*{_BELOW}",
+    rf"\\[dt]?frac\s*\{{\s*{_ABOVE}\s*\}}\s*\{{\s*{_BELOW}\s*\}}",
+)
+
+
+class LeftSide(NamedTuple):
+    """What a left side says. of: the function, "" where it is not named. by: the variable, "" likewise."""
+
+    of: str
+    by: str
+    order: int
+
+
+def left_side(text: str) -> tuple[LeftSide, str] | None:
+    """(what the left side of a formula says, its right side); None of a text without such a left side."""
+    found = re.fullmatch(r"\s*([^=<>!]+?)\s*={1,2}(?!=)\s*(.+)", text, re.S)
+    if found is None:
+        return None
+    left, right = found[1], found[2]
+    for pattern in _LEFT:
+        if match := re.fullmatch(pattern, left):
+            above, name, by, below = match.groups()[:3], match[4], match[5], match.groups()[5:]
+            orders = {_order(above), _order(below)}
+            return (LeftSide(name or "", by, orders.pop()), right) if len(orders) == 1 else None
+    if match := re.fullmatch(rf"{_NAME}\s*(\'+|′+|″)\s*(?:\(\s*{_NAME}\s*\))?", left):
+        return LeftSide(match[1], match[3] or "", 2 if match[2] == "″" else len(match[2])), right
+    if match := re.fullmatch(r"[^\W\d_]_\{?([^\W\d_])\}?", left):  # f_x
+        return LeftSide("", match[1], 1), right
+    if match := re.fullmatch(rf"{_NAME}\.grad", left):
+        return LeftSide("", match[1], 1), right
+    return None
+
+
+def _order(raised: tuple[str | None, ...]) -> int:
+    text = next((part for part in raised if part), "")
+    return _RAISED.get(text) or int(text)
+
+
+def take_left_side(
+    text: str, found: Split, names: Collection[str], assigned: Collection[str]
+) -> str:
+    """The right side of a formula; what its left side says becomes options. Raises LanguageError where
+    these say otherwise.
+
+    names: the variables of the program. assigned: what it gives a name to.
+    """
+    read = left_side(text)
+    if read is None:
+        return text
+    side, right = read
+    if side.by:
+        _say(found, "wrt", side.by)
+    if side.order > 1 or "order" in found.given:
+        _say(found, "order", str(side.order))
+    of = found.given.get("of")
+    if side.of and of is not None and side.of != of:
+        raise usage(f"--against is of {side.of}, and --of says {of}", hint="leave one of them out")
+    if side.of in names and side.of != side.by and of is None:
+        found.options.append(f"--of={side.of}")  # of an equation; elsewhere --of is refused
+        found.given["of"] = side.of
+    elif side.of and assigned and side.of not in (*assigned, *names):
+        raise usage(
+            f"--against is of {side.of}, and the program gives {', '.join(assigned)}",
+            hint=f"write the same name, or the formula alone: --against '{right}'",
+        )
+    return right
+
+
+def _say(found: Split, option: str, value: str) -> None:
+    said = found.given.get(option)
+    if said is None:
+        found.options.append(f"--{option}={value}")
+        found.given[option] = value
+    elif said != value:
+        what = "is by" if option == "wrt" else "is of order"
+        raise usage(
+            f"the left side of --against {what} {value}, and --{option} says {said}",
+            hint="leave one of them out",
+        )

@@ -1,0 +1,109 @@
+"""`gradcli root EQUATION TABLE`: an equation solved for one number in every row of a table."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from gradcli.commands import output
+from gradcli.commands.command_errors import reading_table, usage
+from gradcli.commands.fit import bounds_of
+from gradcli.commands.map import RowQuestion, form_of, say, write_rows
+from gradcli.commands.request_evaluation import set_up
+
+if TYPE_CHECKING:
+    from gradcli.commands.declarations import Options
+    from gradcli.commands.request import Request
+    from gradcli.engine.system.process import AnyContext
+
+
+def solve(ctx: AnyContext, request: Request, options: Options) -> None:
+    """Print the table with a column more, which has the roots. Raises LanguageError."""
+    import numpy as np
+
+    from gradcli.columns.optimize.root_rows import RootRows
+    from gradcli.tables.record_batches import Stream
+
+    for name in ("all", "plot", "uncertainty", "covariance", "budget", "monte_carlo"):
+        if getattr(options, name):
+            option = f"--{name.replace('_', '-')}"
+            raise usage(f"{option} cannot be used with a table", hint="leave out one of them")
+    if request.uncertainties:
+        name = next(iter(request.uncertainties))
+        raise usage(
+            f"--{name} has an uncertainty, which is not propagated row by row",
+            hint="give the number alone",
+        )
+    table = options.table
+    if table.startswith("@") and not os.path.exists(table):
+        table = table[1:]  # as files are written behind a variable
+    set_up(ctx, request)
+    unknown, interval = _unknown(request)
+    form = form_of(request, options.format, options.path)
+    request.wrt = []
+    bad_rows = options.bad_rows or "nan"
+    vars(options).update(
+        bad_rows=bad_rows, called=(), detect_anomaly=False, workers=None, cluster=None
+    )
+    with reading_table(table):
+        stream = Stream(table, sys.stdin, request.tables)
+        asked = RowQuestion(request, stream, options)
+        asked.choose(options)
+        job = asked.job
+        if job.errors:
+            raise usage(
+                f"{next(iter(job.errors))} has uncertainties in its cells, which are not propagated here",
+                hint="gradcli map propagates what a formula of the root gives",
+            )
+        start = None
+        if unknown in job.shared:
+            array = job.shared.pop(unknown)
+            if array.shape or np.asarray(array).dtype.kind == "c":
+                raise usage(
+                    f"--{unknown}: a row has one unknown number, and this has shape {array.shape}",
+                    hint=f"--{unknown} NUMBER is where all rows start, a column of the table where each does",
+                )
+            start = float(array)
+        elif unknown not in job.columns:
+            raise usage(
+                "no variable is unknown: all are columns of the table, or held",
+                hint=f"--wrt {next(iter(job.columns), 'COLUMN')} starts in each row at the column's number",
+            )
+        program = request.program
+        rows = RootRows(program, request.loaded, job.shared, unknown, start, interval)
+        job.rows = rows
+        job.renamed = {"value": unknown}
+        write_rows(stream, job, form, options.path, request, options.head)
+    say(job.tally(), bad_rows, request.source)
+    if rows.turned:
+        many = "1 row has" if rows.turned == 1 else f"{rows.turned} rows have"
+        output.note(
+            f"{many} a root of another sign than where it starts; --{unknown} FROM:TO says where to look"
+        )
+
+
+def _unknown(request: Request) -> tuple[str | None, tuple[float, float] | None]:
+    """The variable that is looked for, and the interval that is given in place of its start."""
+    wanted = request.wrt if request.wrt is not None else request.names
+    names = [name for name in wanted if name not in request.no_grad]
+    if len(names) != 1:
+        if not names:
+            return None, None
+        shown = next((n for n in names if ":" in request.texts.get(n, "")), names[0])
+        raise usage(
+            f"a row has one equation, and {', '.join(names)} have values from which to start",
+            hint=f"say which number is unknown, as in --wrt {shown}",
+        )
+    name = names[0]
+    text = request.texts.get(name, "")
+    if text.count(":") != 1 or text.lstrip()[:1] == "@":
+        return name, None
+    low, high = bounds_of(name, text)
+    if not -float("inf") < low < high < float("inf"):
+        raise usage(f"--{name} {text} is not an interval", hint=f"as in --{name} 0:10")
+    request.texts[name] = repr(low)
+    return name, (low, high)
+
+
+__all__: list[Any] = ["solve"]

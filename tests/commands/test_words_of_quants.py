@@ -1,0 +1,94 @@
+# ruff: noqa: E501 (tables of cases)
+"""What is written otherwise by those who price options: dates as values, N(d1), orders of derivatives."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.commands.running import outcome
+
+# (arguments, the exit code, a piece of what is said)
+SAID = [
+    ("eval T --T 2024-12-31", 2, "2024-12-31 looks like a date, and a value is a number"),
+    ("eval T --T 1,2024-12-31", 2, "a difference has blanks: 2024 - 12 - 31"),
+    ("grad T --T 2024-01-05", 2, "a difference has blanks: 2024 - 1 - 5"),
+    ("eval T --T 2024-12", 0, "2012"),
+    ("eval T --T 2024-13-31", 0, "1980"),
+    ("eval N(d1) --d1 1", 2, "the normal distribution function is special.ndtr, here: special.ndtr(d1)"),
+    ("eval S*N(d)-K*N(-d) --d 1 --S 1 --K 1", 2, "here: S*special.ndtr(d)-K*special.ndtr(-d)"),
+    ("eval S*N(d)-K*N(-d) --d 1 --S 1 --K 1 --math", 2, "here: S*special.ndtr(d) - K*special.ndtr(-d)"),
+    ("eval 2*N(-d) --d 1 --math", 2, "here: 2*special.ndtr(-d)"),
+    ("eval N(2) --N 3 --math", 0, "6"),
+    ("eval Phi(x) --x 0", 2, "here: special.ndtr(x)"),
+    ("eval Phi(x) --x 0 --math", 0, "0.5"),
+    ("eval cdf(x) --x 0", 2, "here: special.ndtr(x)"),
+    ("eval cuberoot(x) --x 8", 2, "here it is written sign(x)*abs(x)**(1/3)"),
+    ("eval cuberoot(x) --x 8 --math", 0, "2"),
+    ("map x*yield q.csv", 2, "a column called yield is read as another variable: write y, and --columns y=yield"),
+    ("map x*y q.csv --columns y=yield --wrt y", 0, "x,yield,day,lambda,value,y.grad\n1,0.02,2025-01-02,3,0.02,1\n"),
+    ("map x*lambda q.csv", 2, "write lam, and --columns lam=lambda"),
+    ("fit x==a*yield q.csv", 2, "--columns y=yield"),
+    ("eval x*class --x 1", 2, "write c, and --c @FILE:class"),
+    ("eval class", 2, "hint: classes belong to Python"),
+    ("eval x --x 3.0±0.1%", 0, "note: --x 3.0±0.1%: the percentage is one of the value: ±0.003"),
+    ("eval 2*x --x 3.012345678±0.1 --precision 8", 0, "6.0246914 ± 0.2\n"),
+    ("eval 2*x --x 3.012345678±0.1", 0, "6.02 ± 0.20\n"),
+    ("eval sum(x) @q.csv", 2, "columns of a table are variables' values: --x @q.csv:x"),
+    ("grad sum(x*day*z) @q.csv", 2, "--x @q.csv:x --day @q.csv:day"),
+    ("diff x**2 -o greeks.c", 2, "no such option -o\nhint: > FILE writes what is printed"),
+    ("diff -f q.txt -o greeks.c", 2, "no such option -o\nhint: > FILE writes what is printed"),
+    ("hessian x**2 --x 2 --value", 2, "gradcli eval EXPR prints the value, gradcli grad EXPR --value both"),
+    ("map x*x q.csv --as x.grad=delta", 2, "the new name comes first: --as delta=x.grad"),
+    ("map x*x q.csv --as v=value,d=x.grad --keep-columns none", 0, "v,d\n1,2\n4,4\n"),
+    ("map x*x q.csv --format jsonl --keep-columns day,x --wrt x", 0, '"x": 1, "day": "2025-01-02", "value"'),
+    ("map x*x q.csv --format jsonl --keep-columns day --where x>1", 0, '{"day": "2024-12-31", "value": 4.0'),
+    ("root --help-all", 0, "Solve for these variables only; the others are"),
+    ("minimize --help-all", 0, "Move these variables only; the others are"),
+    ("map --help", 0, "--missing error|nan|skip"),
+    ("map --help", 0, "--head N"),
+    ("grad S**3*K --S 2 --K 1 --order 2", 0, "S.grad2 = 12\nK.grad2 = 0"),
+    ("grad S**3*K --S 2 --K 1 --order 3 --plain", 0, "S.grad\t6\nK.grad\t0"),
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "q.csv").write_text(
+        "x,yield,day,lambda\n1,0.02,2025-01-02,3\n2,0.03,2024-12-31,4\n"
+    )
+    (tmp_path / "q.txt").write_text("x**2")
+
+
+@pytest.mark.parametrize(("line", "code", "piece"), SAID, ids=[line for line, *_ in SAID])
+def test_what_is_said(line: str, code: int, piece: str) -> None:
+    found = outcome(*line.split())
+    assert found[0] == code and piece in found[1] + found[2], found
+
+
+def test_a_date_with_blanks_is_arithmetic() -> None:
+    assert outcome("eval", "T", "--T", "2024 - 12 - 31")[1] == "1981\n"
+
+
+def test_json_has_the_order() -> None:
+    found = json.loads(outcome("grad", "S**3", "--S", "2", "--order", "2", "--json")[1])
+    assert found["wrt"]["S"]["grad2"] == found["wrt"]["S"]["grad"] == 12
+
+
+LONG = "first = x*x + 1; second = first*first + x; third = second/first; erfc(third) + special.ndtr(x)*third"
+
+
+def test_printed_programs_say_what_they_are() -> None:
+    text = outcome("diff", LONG, "--format", "c")[1]
+    assert "/* first = x*x + 1; second = first*first + x; third = second/first; ... and its" in text
+    text = outcome("diff", "S*y + erf(K)", "--wrt", "S,K", "--format", "c")[1]
+    assert "double gradient[2]" in text and "(void)" not in text
+
+
+def test_one_library_has_the_functions_of_a_printed_program() -> None:
+    text = outcome("diff", "erf(x)*special.entr(x)", "--format", "numpy")[1]
+    assert "erf = special.erf\n" in text and "vectorize" not in text
+    assert "vectorize" in outcome("diff", "erf(x)*x", "--format", "numpy", "--shape", "x=3")[1]
