@@ -267,6 +267,18 @@ STYLE = (
     _output("--precision N", "Print at most N significant digits.", least=1, most=17),
     COLOUR,
 )
+
+
+def reworded(options: Sequence[Option], written: str, help: str) -> tuple[Option, ...]:
+    """Options of which one is said in other words, since a command does something else with it."""
+    return tuple(
+        Option(written, help, section=o.section, many=o.many)
+        if written.split()[0] in o.names
+        else o
+        for o in options
+    )
+
+
 # EXPR, and the options of all commands that take one.
 EXPRESSION = (
     Argument("EXPR", name="expression", section=INPUTS),

@@ -58,12 +58,12 @@ def _order(raised: tuple[str | None, ...]) -> int:
 
 
 def take_left_side(
-    text: str, found: Split, names: Collection[str], assigned: Collection[str]
+    text: str, found: Split, source: str, names: Collection[str], assigned: Collection[str]
 ) -> str:
     """The right side of a formula; what its left side says becomes options. Raises LanguageError where
     these say otherwise.
 
-    names: the variables of the program. assigned: what it gives a name to.
+    source: the program. names: its variables. assigned: what it gives a name to.
     """
     read = left_side(text)
     if read is None:
@@ -77,6 +77,11 @@ def take_left_side(
     if side.of and of is not None and side.of != of:
         raise usage(f"--against is of {side.of}, and --of says {of}", hint="leave one of them out")
     if side.of in names and side.of != side.by and of is None:
+        if "=" not in source:
+            raise usage(
+                f"--against is of {side.of}, which is a variable of the expression",
+                hint=f"write the formula alone: --against '{right}'",
+            )
         found.options.append(f"--of={side.of}")  # of an equation; elsewhere --of is refused
         found.given["of"] = side.of
     elif side.of and assigned and side.of not in (*assigned, *names):

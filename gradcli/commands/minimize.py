@@ -16,6 +16,7 @@ from gradcli.commands.declarations import (
     Option,
     Options,
     declare,
+    reworded,
 )
 from gradcli.commands.fit import BOUNDS, bounds_of
 from gradcli.commands.pictures import PLOT, PLOTTED, Canvas
@@ -37,7 +38,7 @@ _METHODS = "trust-exact trust-krylov trust-ncg Newton-CG BFGS L-BFGS-B TNC CG SL
 
 @declare(
     "minimize",
-    *EXPRESSION,
+    *reworded(EXPRESSION, "--wrt NAMES", "Move these variables only; the others are held."),
     Option(
         "--subject RELATION",
         "A constraint, as 'x + y == 1' or 'x >= 0'.",

@@ -370,7 +370,7 @@ def _take_left_side(text: str, found: Split) -> None:
             return  # which is told later, better
         names, assigned = {*program.free_variables()}, assigned_names(program)
     place = found.options.index(against)
-    formula = take_left_side(against.removeprefix("--against="), found, names, assigned)
+    formula = take_left_side(against.removeprefix("--against="), found, text, names, assigned)
     found.options[place] = f"--against={formula}"
 
 

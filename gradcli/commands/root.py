@@ -14,6 +14,7 @@ from gradcli.commands.declarations import (
     Option,
     Options,
     declare,
+    reworded,
 )
 from gradcli.commands.fit import bounds_of
 from gradcli.commands.map import (
@@ -39,7 +40,7 @@ _SHOWN = 4  # variables whose last values are said
 
 @declare(
     "root",
-    *EXPRESSION,
+    *reworded(EXPRESSION, "--wrt NAMES", "Solve for these variables only; the others are held."),
     Argument("[TABLE]", name="table", complete="files"),
     Option("--all", "Find all roots in an interval, as in --x 0:10."),
     COLUMNS,

@@ -8,7 +8,6 @@ from typing import Any
 from gradcli.language import tree_kinds
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
-from gradcli.language.runtime_errors import no_tensor
 
 COMPARED = "a comparison has no gradient: compute with what is compared (a sigmoid of the difference, relu)"
 WHOLE = "whole numbers have no gradient: compute in floating point (for argmax: softmax)"
@@ -55,6 +54,8 @@ def without_derivative(program: Program, value: Any, purpose: str) -> LanguageEr
     """
     array = getattr(value, "array", None)
     if array is None:
+        from gradcli.language.runtime_errors import no_tensor
+
         found = None if isinstance(value, tuple | list) else no_tensor(program, value, purpose)
         if isinstance(value, bool) and found is not None:
             found.hint = of_equation(program)

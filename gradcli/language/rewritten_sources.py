@@ -110,12 +110,18 @@ def _is_slip(name: str) -> bool:
 def check_no_equation(program: Program) -> None:
     """Refuse to differentiate the truth of an equation. Raises LanguageError."""
     if _is_equation(program):
+        names = program.free_variables()
+        hint = "write the difference of the two sides; gradcli root solves the equation"
+        if len(names) > 1:  # y, where there is one
+            of = "y" if "y" in names else names[-1]
+            by = next(n for n in names if n != of)
+            hint = f"say it with --of NAME, as in --of {of} --wrt {by}; or write the difference of the sides"
         raise LanguageError(
             "this is an equation: which of its variables is a function of the others?",
             kind="usage",
             source=program.source,
             span=program.value_span,
-            hint="say it with --of NAME, or write the difference of the two sides",
+            hint=hint,
         )
 
 

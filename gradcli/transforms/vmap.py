@@ -9,8 +9,8 @@ from typing import Any
 from gradcli.engine.core import batched_arrays, modes, pytrees, versions
 from gradcli.engine.core.backward_pass import tell
 from gradcli.engine.core.batch_levels import add_batch_dim, remove_batch_dim
-from gradcli.engine.core.batched_arrays import BatchLevel, opened
-from gradcli.engine.core.tensor import Shown, Tensor, views_of
+from gradcli.engine.core.batched_arrays import BatchLevel
+from gradcli.engine.core.tensor import Shown, Tensor, views_of, wrap
 from gradcli.operators.movement.inplace_writes import copy_p
 
 RANDOMNESS = ("error", "different", "same")
@@ -146,7 +146,7 @@ def _inside(
     values: list[Any],
     level: BatchLevel,
 ) -> tuple[list[Any], pytrees.Spec, list[Any]]:
-    with opened(level):
+    with modes.changed(levels=(*batched_arrays.levels(), level)):
         inside = [
             v if d is None else _entered(v, d, level) for v, d in zip(values, dims, strict=True)
         ]
@@ -215,12 +215,21 @@ def _entered(tensor: Tensor, dim: int, level: BatchLevel) -> Tensor:
 
 def _recorded(way: Any, tensor: Any, dim: int, level: BatchLevel) -> Any:
     """A way into a batch or out of it, in any mode the same: to PyTorch it is no operation."""
-    inference = modes.current().inference
+    state = modes.current()
+    if tensor.node is None and (state.ordinary or state.silent or state.mapped):
+        return wrap(_KERNELS[way](tensor.array, dim, level))
+    inference = state.inference
     with modes.changed(enabled=modes.is_grad_enabled() or not inference):
         out = way(tensor, dim, level)
     if inference:
         out.inference = tensor.inference
     return out
+
+
+_KERNELS: dict[Any, Callable[[Any, int, BatchLevel], Any]] = {
+    add_batch_dim: batched_arrays.added,
+    remove_batch_dim: batched_arrays.removed,
+}
 
 
 def _in_chunks(

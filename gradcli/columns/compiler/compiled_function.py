@@ -468,9 +468,11 @@ def compile(
     warning says so), runs as without. Raises ValueError for any other `memory`.
     """
     if callable(program):
-        names = list(inspect.signature(program).parameters)
+        parameters = inspect.signature(program).parameters
+        names = list(parameters)
         title = getattr(program, "__name__", "function")
-        return kind(program, names, title, wrt=wrt, threads=threads, memory=memory, native=native)
+        given = _by_position(program, names) if _are_in_order(parameters.values()) else program
+        return kind(given, names, title, wrt=wrt, threads=threads, memory=memory, native=native)
     from gradcli import language
 
     parsed = language.parse(program)
@@ -488,6 +490,15 @@ def compile(
     found = kind(function, names, program, wrt=wrt, threads=threads, memory=memory, native=native)
     found.program = parsed
     return found
+
+
+def _are_in_order(parameters: Iterable[inspect.Parameter]) -> bool:
+    return all(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+
+
+def _by_position(function: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
+    """A function of variables by name that passes them by position, as `func.grad(f)` wants them."""
+    return lambda **variables: function(*[variables[name] for name in names])
 
 
 __all__ = ["CompiledFunction", "CompiledProgram", "compile"]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 import os
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -16,6 +18,7 @@ from gradcli.columns.compiler import c_forms, native_code
 from gradcli.columns.compiler.block_sizes import BlockBounds, row_blocks, tree_blocks
 from gradcli.columns.compiler.fusion_schedule import Region, Schedule
 from gradcli.columns.compiler.region_code import RegionCode
+from gradcli.columns.compiler.straight_line_code import source_of
 from gradcli.engine.system import c_compiler
 from gradcli.engine.system.array_memory import as_operands
 from gradcli.engine.system.blocked_products import (
@@ -58,6 +61,7 @@ SMALLEST_IN_C = 512
 # but a sum of numbers that are converted first, or moved to addresses that suit them, is one of sums of
 # so many.
 _PIECE, _LONG = 2048, 64
+_LINES = 1000  # operations on small arrays in a function at most
 _THREADED = 200_000  # elements from which on a second thread pays
 
 
@@ -229,6 +233,57 @@ class WholeStep:
         values[op.index] = op.function(*args, **options)
 
 
+class StraightStep:
+    """Operations on small arrays, one after the other, as one function of Python.
+
+    read: the values that other steps read of them, or the caller does.
+    """
+
+    def __init__(self, ops: Sequence[Operation], read: set[int]) -> None:
+        inside = {o.index for o in ops}
+        given = {a.index: a for o in ops for a in operands(o.args)}
+        self.reads = [i for i, a in given.items() if i not in inside and a.kind != "constant"]
+        self.makes = [o for o in ops if o.index in read]
+        self._given = [given[i] for i in self.reads]
+        source, space = source_of(ops, self.makes, self._given)
+        exec(compile(source, "<gradcli plan>", "exec"), space)
+        self._function: Callable[..., Any] = space["run"]
+
+    def run(self, values: dict[int, Any], threads: int) -> None:
+        """Work them out."""
+        found = self._function(*[values[i] for i in self.reads])
+        for o, value in zip(self.makes, found, strict=True):
+            values[o.index] = value
+
+
+def _is_small(step: WholeStep | RegionStep) -> bool:
+    """Whether the call takes longer than the work, and no memory is kept by waiting with it."""
+    if not isinstance(step, WholeStep) or any(
+        True for _ in operands([v for _, v in step.op.options])
+    ):
+        return False
+    return all(a.size < SMALLEST for a in (step.op, *operands(step.op.args)))
+
+
+def _together_where_small(
+    steps: Sequence[WholeStep | RegionStep], kept: set[int]
+) -> list[WholeStep | RegionStep | StraightStep]:
+    """Steps, of which neighbours on small arrays are one; kept: the values that are read in the end."""
+    found: list[WholeStep | RegionStep | StraightStep] = []
+    readers = Counter(i for step in steps for i in dict.fromkeys(step.reads))
+    for small, run in itertools.groupby(steps, _is_small):
+        some = list(run)
+        for part in (some[k : k + _LINES] for k in range(0, len(some), _LINES)):
+            if not small or len(part) < 2:
+                found += part
+                continue
+            own = Counter(i for step in part for i in dict.fromkeys(step.reads))
+            ops = [step.op for step in part if isinstance(step, WholeStep)]
+            read = {o.index for o in ops if o.index in kept or own[o.index] < readers[o.index]}
+            found.append(StraightStep(ops, read))
+    return found
+
+
 def _value(a: Any, values: dict[int, Any]) -> Any:
     if type(a) is Operation:
         return a.args[0] if a.kind == "constant" else values[a.index]
@@ -270,6 +325,9 @@ class Executor:
         self.constants = {o.index: o.args[0] for o in self.schedule.order if o.kind == "constant"}
         kept = {*self.constants, *[o.index for o in self.outputs]}
         self.dying = _dying(self.steps, kept)
+        # Python compiles a function in the time of a few calls, which is little beside a compiler of C.
+        todo = _together_where_small(self.steps, kept) if native else self.steps
+        self._todo = list(zip(todo, _dying(todo, kept), strict=True))
         self.smallest, self.native = smallest, native
 
     def foreign(self) -> list[str]:
@@ -291,7 +349,7 @@ class Executor:
         for o, array in zip(self.inputs, arrays, strict=True):
             values[o.index] = array
         with np.errstate(all="ignore"):
-            for step, dying in zip(self.steps, self.dying, strict=True):
+            for step, dying in self._todo:
                 step.run(values, self.threads)
                 for index in dying:
                     values.pop(index, None)
@@ -335,7 +393,9 @@ def _why_not(o: Operation) -> str:
     return "" if native_code.has_form(o, True, True) else "no C form"
 
 
-def _dying(steps: Sequence[WholeStep | RegionStep], kept: set[int]) -> list[list[int]]:
+def _dying(
+    steps: Sequence[WholeStep | RegionStep | StraightStep], kept: set[int]
+) -> list[list[int]]:
     """The values that no step reads after each step; kept: those that are read in the end."""
     last: dict[int, int] = {}
     for at, step in enumerate(steps):

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core import batched_arrays, modes, plain_pass
-from gradcli.engine.core.batched_arrays import BatchedArray, BatchLevel, opened
+from gradcli.engine.core.batched_arrays import BatchedArray, BatchLevel, ones_like, opened
 from gradcli.engine.core.node import AccumulateGrad, Edge, Node, Port
 from gradcli.engine.core.plain_pass import Captured, by_sequence, discover
 from gradcli.engine.core.tensor import Tensor, edge, wrap
@@ -428,6 +428,6 @@ def _implicit_seed(root: Tensor) -> Tensor:
             from gradcli.engine.core.errors import NotRealError
 
             raise NotRealError(root.dtype)
-    if isinstance(array, BatchedArray | Numberless):
-        return wrap(np.ones_like(array))
+    if isinstance(array, (BatchedArray, Numberless)):
+        return wrap(ones_like(array))
     return wrap(np.ones(array.shape, dtype) if array.ndim else dtype.type(1))

@@ -38,6 +38,8 @@ NO_VIEW = (
 # -- sums and products of two ---------------------------------------------------------------------
 def is_complex(value: Any) -> bool:
     """True for complex arrays, tensors and numbers."""
+    if value.__class__ is Tensor:
+        return bool(value.array.dtype.kind == "c")
     if isinstance(value, (int, float)):
         return False
     return type(value) is complex or value.dtype.kind == "c"
@@ -45,11 +47,9 @@ def is_complex(value: Any) -> bool:
 
 def conj(value: Any) -> Any:
     """The complex conjugate; a real value itself."""
-    return (
-        value.conjugate()
-        if is_complex(value) and not isinstance(value, Tensor)
-        else (value.conj() if is_complex(value) else value)
-    )
+    if not is_complex(value):
+        return value
+    return value.conj() if isinstance(value, Tensor) else value.conjugate()
 
 
 def is_one(alpha: Number) -> bool:

@@ -610,15 +610,15 @@ def zeros_of(array: Any, shape: tuple[int, ...], dtype: Any = None) -> Any:
     return made
 
 
-def _ones_like(a: Array) -> Any:
+def ones_like(a: Any) -> Any:
     """Ones of `a`'s shape and batches. np.ones_like lets an abstract array know that it is constant."""
     if isinstance(a, BatchedArray):
-        return BatchedArray(_ones_like(a.every), a.level)
+        return BatchedArray(ones_like(a.every), a.level)
     return np.ones(a.shape, a.dtype) if type(a) is np.ndarray else np.ones_like(a)
 
 
 _FACTS[np.zeros_like] = lambda a, dtype=None: zeros_of(a, a.shape, dtype)
-_FACTS[np.ones_like] = _ones_like
+_FACTS[np.ones_like] = ones_like
 _FACTS[np.empty_like] = _FACTS[np.zeros_like]
 
 

@@ -155,15 +155,24 @@ def _straight(
     return make(f"{', '.join(slots)}, *more, **named")
 
 
-def _later(make: Callable[..., Any], silent: str) -> dict[str, Any]:
+class _Later:
+    """A variant of a call, made when it is first called; from then on the call's code has it at `name`."""
+
+    def __init__(self, make: Callable[[str, str], Any], name: str, kind: str) -> None:
+        self.make, self.name, self.kind = make, name, kind
+        self.home: dict[str, Any] = {}
+        self.found: Any = None  # a copy of the code with other globals comes here again
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        if self.found is None:
+            self.found = self.home[self.name] = self.make("", self.kind)
+        return self.found(*args, **named)
+
+
+def _later(make: Callable[[str, str], Any], silent: str) -> dict[str, Any]:
     """What the code calls where nothing is recorded, where it need not look at modes, and in a batch."""
-    made = cache(make)
     kinds = {"silently": "", "plainly": "plainly", "mapped": "mapped"} if silent else {}
-
-    def later(kind: str) -> Callable[..., Any]:
-        return lambda *args, **named: made("", kind)(*args, **named)
-
-    return {name: later(kind) for name, kind in kinds.items()}
+    return {name: _Later(make, name, kind) for name, kind in kinds.items()}
 
 
 def _local(primitive: Declaration) -> dict[str, str]:
@@ -222,6 +231,9 @@ def _made(
         body, more = mapped(primitive, spec, operands, otherwise)
         values |= more
     made = generated("call", spec, body, values | space | _RUNTIME)
+    for later in space.values():
+        if later.__class__ is _Later:
+            later.home = made.__globals__
     made.__name__ = made.__qualname__ = primitive.name  # as errors and `repr` tell it
     return made
 

@@ -143,6 +143,9 @@ def _elementwise(primitive: Declaration, in_full: str) -> list[str]:
     if primitive.broadcasts:
         body += [f" z = as_operands(z, {', '.join(arrays)})"]
     large = " or ".join(f"{x}.size >= large" for x in arrays)
+    if len(arrays) == 2:  # so may be the result where they are broadcast
+        a, b = arrays
+        large += f" or ({a}.size * {b}.size >= large and {a}.shape != {b}.shape)"
     return [f"if {large}: {in_full}", "else:", *body]
 
 

@@ -127,8 +127,7 @@ def change(**values: Any) -> State | None:
     before = local.state
     source = before or _PLAIN
     state = object.__new__(State)
-    vars(state).update(vars(source))
-    vars(state).update(values)
+    state.__dict__ = {**source.__dict__, **values}
     state.settle()
     restore(None if state.ordinary and not state.rules else state)
     return before

@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 
 _NUMBERS = frozenset([int, float, complex, bool])
 _REQUIRED: Any = object()
+# Classes of arguments that are neither tensors nor run operators themselves.
+_USUAL = frozenset([*_NUMBERS, np.ndarray, np.float64, np.float32, tuple, str, type(None)])
 _OPERANDS = (*ARRAYS, BatchedArray)
 
 
@@ -64,9 +66,13 @@ class Primitive(Declaration):
 
     # -- calling ----------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if args and args[0].__class__ is Tensor:
+            return self.call(*args, **kwargs)
         if not kwargs and isinstance(args[0], ARRAYS):
             for a in args:
-                if isinstance(a, Tensor) or hasattr(a, "__operator__"):
+                if a.__class__ not in _USUAL and (
+                    isinstance(a, Tensor) or hasattr(a, "__operator__")
+                ):
                     break
             else:  # a rule on arrays
                 return self.run(list(args)) if len(args) == len(self.names) else self.kernel(*args)

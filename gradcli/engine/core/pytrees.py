@@ -44,6 +44,9 @@ class Spec:
         return make(items)
 
 
+_LEAF = Spec(None, None, [])
+
+
 def _items(value: object) -> tuple[Any, list[Any]] | None:
     if isinstance(value, dict):
         return list(value), list(value.values())
@@ -56,7 +59,7 @@ def flatten(value: object) -> tuple[list[Any], Spec]:
     """(leaves, spec) of nested tuples, lists and dictionaries."""
     found = _items(value)
     if found is None:
-        return [value], Spec(None, None, [])
+        return [value], _LEAF
     context, items = found
     leaves: list[Any] = []
     children = []

@@ -247,6 +247,14 @@ def as_operands(found: Array, *operands: Any) -> Any:
         return found
     if first.flags.c_contiguous and first.shape == found.shape:
         return found
+    if (
+        found.flags.c_contiguous and 1 not in found.shape
+    ):  # dims of one element have strides of their own
+        for a in operands:
+            if isinstance(a, np.ndarray) and not a.flags.c_contiguous:
+                break
+        else:
+            return found
     order = order_of(found.shape, [a for a in operands if isinstance(a, np.ndarray)])
     step = found.dtype.itemsize
     for d in order:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core.tensor import Tensor, wrap
-from gradcli.engine.system.dtypes import boolean
 from gradcli.formulas.algebra.generic_points import shaken
 from gradcli.formulas.ask.composed_derivatives import AskedDerivative, shape_of_value
 from gradcli.formulas.ask.likely_mistakes import likely_mistake
@@ -135,13 +134,11 @@ def formula_at(formula: Program, values: Mapping[str, Any], program: Program) ->
         made = run(program, dict(values), write=lambda text: None).names
         values = {**made, **{n: values[n] for n in values.keys() - set(assigned_names(program))}}
     given = run(formula, values).value
-    if given is None or getattr(given, "dtype", None) is boolean or isinstance(given, bool):
-        found = relation(formula)
-        what = (
-            "has no value" if given is None else f"is {found[0]}" if found else "is true or false"
-        )
+    found = relation(formula)
+    if given is None or (found is not None and found[0] == "an equation"):
+        # `x > 2` may be meant as the number 0 or 1: the derivative of maximum(x, 2)
         raise LanguageError(
-            f"--against: the formula {what}",
+            f"--against: the formula {'has no value' if given is None else 'is an equation'}",
             kind="value",
             source=formula.source,
             span=(0, len(formula.source)),

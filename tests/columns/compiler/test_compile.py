@@ -364,3 +364,19 @@ def test_what_only_numbers_tell_of_a_matrix_is_told_by_a_plan(source: str) -> No
         np.testing.assert_array_equal(found, value.detach().numpy())
         np.testing.assert_array_equal(grads["x"], leaf.grad.numpy())
     assert "tape" not in str(compiled)
+
+
+@pytest.mark.parametrize(
+    ("function", "wanted"),
+    [
+        (gradcli.func.grad(lambda x: (x**3).sum()), [0.0, 3.0, 12.0]),
+        (gradcli.func.vmap(gradcli.func.grad(lambda x: x**2)), [0.0, 2.0, 4.0]),
+        (gradcli.func.jacrev(lambda x: x * x.sum()), [[3, 0, 0], [1, 4, 1], [2, 2, 5]]),
+        (lambda x, /: x * 2, [0.0, 2.0, 4.0]),
+    ],
+    ids=["grad", "vmap", "jacrev", "by position only"],
+)
+def test_functions_that_take_arguments_by_position(function: Any, wanted: Any) -> None:
+    compiled = gradcli.compile(function)
+    np.testing.assert_allclose(compiled(np.arange(3.0)), wanted)
+    np.testing.assert_allclose(compiled(x=np.arange(3.0)), wanted)
