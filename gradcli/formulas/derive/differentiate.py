@@ -43,6 +43,7 @@ MOST_PATHS = 16  # of a program that branches on values
 MOST_REPEATED = (
     1_000  # the weight of a gradient that is differentiated again as it was recorded, too
 )
+MANY = 4  # orders of which the last alone has its shortest form
 MOST_MOVED = 100  # programs with more names keep the order in which names are first read
 
 
@@ -169,13 +170,15 @@ def differentiate(
         with supposing(real=first.real):
             for left in reversed(range(1, order)):
                 lower.append(by)
-                by = {n: canonicalise(*again(e, n, left > 1)) for n, e in by.items()}
+                # Of many orders the last alone is searched for its shortest form.
+                step = order >= MANY and left > 1
+                by = {n: canonicalise(*again(e, n, left > 1), step) for n, e in by.items()}
                 # Beside the short form, the derivative is taken of the gradient as it was recorded: where
                 # shortening has lost digits, that one is printed.
                 made = {n: again(steady(e), n, left > 1) for n, e in raw.items() if _is_small(e)}
                 raw = {n: e for n, (e, _) in made.items()}
                 lost = [n for n, e in raw.items() if not keeps_digits(by[n], e)]
-                by |= {n: canonicalise(*made[n]) for n in lost}
+                by |= {n: canonicalise(*made[n], step) for n in lost}
         value = rewrite(first.value, released)
         found = Derivatives(program, arrays, value, by, first.shape, first.branched, lower)
         found.named, found.sized = None if lower else first.named, first.sized

@@ -8,6 +8,7 @@ from __future__ import annotations
 from gradcli.formulas.algebra import algebra as alg
 from gradcli.formulas.algebra.exact_numbers import ONE, Number
 from gradcli.formulas.algebra.expressions import Expression
+from gradcli.formulas.algebra.rewriting import rewrite
 from gradcli.formulas.simplify.scalar_forms import is_of_few, keeps_digits, shortest
 from gradcli.formulas.simplify.shared_factors import outside
 from gradcli.formulas.simplify.shortest_form import operations
@@ -19,15 +20,24 @@ MOST_PIECES = 8  # that are searched; the others stay
 
 def short_form(expression: Expression) -> Expression:
     """The expression in the shortest form found."""
-    taken = outside(expression)
+    taken = _outside(expression)
     if operations(taken) <= LONG or is_of_few(expression):
         best = shortest(expression)
-        shorter = min(taken, outside(best), key=operations)
+        shorter = min(taken, _outside(best), key=operations)
         return shorter if operations(shorter) < operations(best) - WORTH else best
     best = _Pieces().shortened(taken)
-    best = min(best, outside(best), key=operations)
+    best = min(best, _outside(best), key=operations)
     # exp(u + v)/w**2 has lost its value where exp(u) and w overflow; a search of the whole may find another.
     return best if keeps_digits(best, expression) else shortest(expression)
+
+
+def _outside(expression: Expression) -> Expression:
+    """The expression with shared factors taken out of each of its sums, but in arguments of functions."""
+    return rewrite(expression, outside, _is_call)
+
+
+def _is_call(node: Expression) -> bool:
+    return node.op == "call"
 
 
 class _Pieces:

@@ -216,6 +216,30 @@ def expanded(expression: Expression) -> Expression:
     return expression
 
 
+def collected(expression: Expression) -> Expression:
+    """The expression as one product, with like terms collected; as it is where that is no shorter way.
+
+    It is read once and not searched. What has tanh and its like stays, for sinh(u)**6/cosh(u)**8 overflows.
+    """
+    nodes, within = _parts(expression)
+    words = {n.data[0] for n in nodes if n.op == "call"}
+    exact = all(n.exact for node in {*nodes, *within} for n in numbers(node))
+    if words & EXPONENTIAL or not exact:
+        return expression
+    reading = Reading(dict(current.get().signs))
+    writer = Writer(reading, decimals(expression), False, 0)
+    with suppress(*LARGE):
+        _set(reading, INSIDE)
+        inside = read(reading, within, set(), {})
+        _set(reading, PLAIN)
+        if CIRCULAR & words:
+            read(
+                reading, nodes, set(), inside
+            )  # the first reading collects the multiples of angles
+        return writer.product(read(reading, nodes, set(), inside)[expression])
+    return expression
+
+
 def is_of_few(expression: Expression) -> bool:
     """Whether it has so few variables, and functions of so few, that identities are worth a long search."""
     nodes = order([expression], is_leaf)
@@ -505,4 +529,4 @@ def _power_of(g: int, e: Rational) -> Monomial:
     return ((g, e),) if e else ()
 
 
-__all__ = ["expanded", "is_of_few", "keeps_digits", "shortest"]
+__all__ = ["collected", "expanded", "is_of_few", "keeps_digits", "shortest"]

@@ -47,6 +47,7 @@ from gradcli.formulas.simplify.indexed_factors import (
     rearranged,
 )
 from gradcli.formulas.simplify.long_forms import short_form
+from gradcli.formulas.simplify.scalar_forms import collected
 from gradcli.formulas.simplify.taken_elements import taken
 
 # Functions that refuse integer operands beside floating ones; functions that write into a copy of their
@@ -59,16 +60,21 @@ MOST_SUMMED = 6  # terms of a sum over constants that is written out
 WRITING = frozenset("scatter scatter_add index_put index_add index_copy put masked_scatter".split())
 
 
-def canonicalise(expression: Expression, variable: Expression) -> Expression:
-    """The derivative in canonical form, in the shape of its variable."""
-    return shaped(alg.zero if 0 in variable.shape else simplify(expression), variable)
+def canonicalise(expression: Expression, variable: Expression, more: bool = False) -> Expression:
+    """The derivative in canonical form, in the shape of its variable; more: see `simplify`."""
+    return shaped(alg.zero if 0 in variable.shape else simplify(expression, more), variable)
 
 
-def simplify(expression: Expression) -> Expression:
-    """The expression after all passes; it may have a smaller shape, to be broadcast."""
+def simplify(expression: Expression, more: bool = False) -> Expression:
+    """The expression after all passes; it may have a smaller shape, to be broadcast.
+
+    more: whether it is only a step to a derivative, whose like terms are collected without a search.
+    """
     # Elements come after the passes, which see whole vectors, and before the search, which takes each
     # element for a variable of its own.
     expression = rewrite_by_all(expression, RULES)
+    if more and not expression.shape and (made := collected(expression)) is not expression:
+        return rewrite(made, _last)
     return rewrite(shortened(_by_elements(expression)), _last)
 
 
