@@ -12,7 +12,6 @@ from gradcli.language import run
 from gradcli.language.located_errors import OPERATION_ERRORS
 from gradcli.language.no_derivative import without_derivative
 from gradcli.language.program import Program
-from gradcli.language.runtime_errors import no_tensor
 from gradcli.transforms.fault_search import CheckedPart, blame
 from gradcli.transforms.finite_differences import (
     RTOL,
@@ -142,6 +141,8 @@ def verdicts(
     analytic = is_analytic(program, arrays, names)
     by = check_point(kept, arrays, wanted, number=number, rtol=rtol, atol=atol, analytic=analytic)
     if not outputs_of(values[0]):  # no gradient was compared with no slope
+        from gradcli.language.runtime_errors import no_tensor
+
         error = without_derivative(program, values[0], "gradient")
         raise no_tensor(program, values[0], "gradient") if error is None else error
     found = [Verdict(arrays, by, False, None)]

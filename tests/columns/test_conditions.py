@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +95,7 @@ REFUSED = {
     "`trade` > 1": "'trade' is not a column of book.csv",
     "type == 'put' or 'call'": "a text is compared with a column by == or !=",
     "2 > 1": "the condition uses no column",
+    "type = 'call'": "`=` gives a name a value, and a condition compares",
     "stack([T, id]) > 1": "the condition of a row is true or false",
 }
 
@@ -111,6 +113,7 @@ REMEDIES = {
     "tdate >= 2024-12-31": "'2024-12-31'",
     "T > 0.1 & id < 3": "T > 0.1 and id < 3",
     "id == '1'": "id == 1",
+    "type = 'call'": "write type == 'call'",
 }
 
 
@@ -119,6 +122,18 @@ def test_the_remedy_is_said(text: str) -> None:
     with pytest.raises((LanguageError, TableError)) as caught:
         taken(text)
     assert REMEDIES[text] in str(caught.value.hint)
+
+
+def test_workers_get_the_condition() -> None:
+    (table,) = Stream("book.csv")
+    condition = Condition(
+        "`trade date` < '2025-02-01' and T > 0.1",
+        "book.csv",
+        table.names,
+        lambda n: n if n in table.names else None,
+    )
+    copied = pickle.loads(pickle.dumps(condition))
+    assert copied.chosen(table, "skip")[0].cells(0) == ["1"]
 
 
 def test_what_is_missing() -> None:

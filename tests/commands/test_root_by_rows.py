@@ -131,6 +131,11 @@ def test_equations_that_share_no_number_need_no_matrix() -> None:
 def test_a_bare_answer_is_the_root_alone() -> None:
     assert outcome("root", "x**2 == 4", "--x", "1", "--bare")[1] == "2\n"
     assert outcome("minimize", "(x - 2)**2", "--x", "1", "--bare")[1] == "2\n"
-    for form in ("--bare", "--plain", "--json"):
-        code, out, err = outcome("root", "x**2 == -1", "--x", "1", form)
-        assert (code, out) == (1, "") and "no root was found" in err
+
+
+@pytest.mark.parametrize(
+    "form", ["--json", *(pytest.param(f, marks=pytest.mark.long) for f in ("--bare", "--plain"))]
+)
+def test_without_a_root_nothing_is_printed(form: str) -> None:
+    code, out, err = outcome("root", "x**2 == -1", "--x", "1", form)
+    assert (code, out) == (1, "") and "no root was found" in err

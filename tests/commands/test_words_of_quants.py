@@ -78,12 +78,12 @@ def test_json_has_the_order() -> None:
     assert found["wrt"]["S"]["grad2"] == found["wrt"]["S"]["grad"] == 12
 
 
-LONG = "first = x*x + 1; second = first*first + x; third = second/first; erfc(third) + special.ndtr(x)*third"
+LONG = "first = x*x + 1; second = first + x; third = second*first; fourth_of_them = third; fourth_of_them"
 
 
 def test_printed_programs_say_what_they_are() -> None:
     text = outcome("diff", LONG, "--format", "c")[1]
-    assert "/* first = x*x + 1; second = first*first + x; third = second/first; ... and its" in text
+    assert "/* first = x*x + 1; second = first + x; third = second*first; ... and its" in text
     text = outcome("diff", "S*y + erf(K)", "--wrt", "S,K", "--format", "c")[1]
     assert "double gradient[2]" in text and "(void)" not in text
 

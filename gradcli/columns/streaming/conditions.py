@@ -276,6 +276,7 @@ class Condition:
         source, quoted = _without_backquotes(typed, names, table, option)
         program = _parsed(source, typed)
         self._refuse_dates(source, program)
+        _refuse_assignment(program, typed, option)
         known = {name: [heading] for name, heading in quoted.items()}
         known |= {name: list(found) for name, found in (bound or {}).items()}
         self._given = {}
@@ -487,6 +488,19 @@ def _parsed(source: str, typed: str) -> Program:
         if (match := _DATE.search(source)) is not None and error.hint and "zero" in error.hint:
             error.hint = f"a date stands in quotes: '{match[0]}'"
         raise
+
+
+def _refuse_assignment(program: Program, typed: str, option: str) -> None:
+    """Refuse `type = 'call'`, which gives a name a value and asks nothing."""
+    if program.ends_in_expression or KIND["assign"] not in program.kinds:
+        return
+    compared = re.sub(r"(?<![=!<>:])=(?!=)", "==", typed)
+    raise LanguageError(
+        f"{option}: `=` gives a name a value, and a condition compares",
+        kind="usage",
+        usage=True,
+        hint=f"write {compared}",
+    )
 
 
 def _without_backquotes(
