@@ -86,7 +86,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """
     from gradcli.formulas.algebra.assuming import supposing
     from gradcli.formulas.algebra.unknown_functions import Unknown
-    from gradcli.formulas.ask.composed_derivatives import AskedDerivative
+    from gradcli.formulas.ask.composed_derivatives import AskedDerivative, coordinates
 
     form, reading = format_of(request, options), request.reading
     assert reading is not None
@@ -96,9 +96,13 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     if not {*wanted} & {*free_names(request.program)}:
         output.note(f"nothing in the expression depends on {', '.join(wanted)}")
     if options.operator and request.wrt is None and len(wanted) > 1:
-        wanted.sort()
+        held = set(wanted)
+        wanted = coordinates(wanted)
+        held -= set(wanted)
         said = f"{options.operator} by {', '.join(wanted)}, in this order"
-        output.note(f"{said}; choose another with --wrt")
+        if held:
+            said += f", with {', '.join(sorted(held))} held constant"
+        output.note(f"{said}; choose others with --wrt")
     asked = AskedDerivative(
         *(options.order, options.jacobian, options.of),
         *(reading.along, reading.elements, options.operator),

@@ -264,6 +264,10 @@ class Asked:
         ]
         start = "starts" if len(names) == 1 else "start"
         output.note(f"{', '.join(said)} {start} at 1; to start elsewhere, add --{names[0]} VALUE")
+        used = {column for several in self.columns.values() for column in several}
+        unused = [column for k, column in enumerate(self.names) if k not in used]
+        if len(self.columns) == 1 and unused:
+            output.note(f"no other column is used: {', '.join(unused[:8])}")
 
     def _sigma(self, items: Iterable[str]) -> dict[str | None, Stated]:
         """--sigma by column; None is the response."""

@@ -71,10 +71,12 @@ class MovedUncertainties:
                 )
         kept = [n for n in self.texts.errors if n not in request.no_grad]
         if kept and request.wrt is None:
-            has = (
-                "has an uncertainty and stays" if len(kept) == 1 else "have uncertainties and stay"
+            held = (
+                "is held at its value: its uncertainty goes"
+                if len(kept) == 1
+                else "are held at their values: their uncertainties go"
             )
-            output.note(f"{', '.join(kept)} {has}: what is found moves with it")
+            output.note(f"{', '.join(kept)} {held} into the result")
         request.no_grad = [*request.no_grad, *kept]
 
     def joint(self, space: Space) -> Space:

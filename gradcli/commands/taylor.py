@@ -109,7 +109,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     where = point(ctx, request)
     if not request.shapes:  # its variables are numbers, also where a sum would rather have a vector
         where.arrays |= {n: where.arrays[n].dtype.type(0.5) for n in where.guessed}
-    texts = dict(request.texts) or at_zero(where.arrays, "as in --x 0")
+    names = request.wrt or list(where.arrays)
+    texts = dict(request.texts) or at_zero(names, f"as in --{[*names, 'x'][0]} 0")
     if not request.texts:
         output.note(f"this is at {min(texts)} = 0; choose another point with --{min(texts)}")
     with located(request):

@@ -380,12 +380,14 @@ def _derivative(
     verify: bool = True,
     **variables: Any,
 ) -> Any:
-    from gradcli.formulas.ask.composed_derivatives import AskedDerivative
+    from gradcli.formulas.ask.composed_derivatives import AskedDerivative, coordinates
     from gradcli.language.rewritten_sources import check_no_equation
 
     call, reading = _read(source, values, variables, wrt, of, along)
     check_no_equation(call.program)
     call.leaves()
+    if operator and wrt is None and len(call.wanted) > 1:
+        call.wanted = coordinates(call.wanted)
     asked = AskedDerivative(order, jacobian, of, reading.along, reading.elements, operator)
     answer = _formula(call, reading, shapes, asked, assume=assume, format=form, verify=verify)
     if answer.made.code:

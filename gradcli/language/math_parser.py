@@ -63,7 +63,12 @@ _NOT_READ = {
     "nabla": 'gradcli diff "EXPR" differentiates; of a field: --operator grad, div, curl or laplacian',
     "mathbb": "an expectation is mean(x)",
 }
-DEFINITION = r"\s*([^\W\d]\w*(?:_\\\w+|_\{\w+\})?)\s*\(([\w\s,]+)\)\s*=(?!=)\s*([^;\n]+)"
+# `f(x) = x^2` defines f; `cos(x) = a x` is an equation, for cos has a meaning already.
+_MEANT = "|".join(sorted(BARE - SHY))
+DEFINITION = (
+    rf"\s*(?!(?:{_MEANT})\s*\()"
+    + r"([^\W\d]\w*(?:_\\\w+|_\{\w+\})?)\s*\(([\w\s,]+)\)\s*=(?!=)\s*([^;\n]+)"
+)
 
 
 def _is_quotient(name: str, sign: str, below: str) -> bool:

@@ -31,7 +31,7 @@ _SHAPES = re.compile(
 _PYTHON_SAYS: tuple[tuple[str, str], ...] = (
     (
         r"can only concatenate list|unsupported operand type\(s\) for .*'list'",
-        "a list is no vector: write `tensor([1., 2.])`",
+        "a list is no vector: write `tensor([1., 2.])` of numbers, `stack([x, y])` of expressions",
     ),
     (
         r"'module' object is not callable",

@@ -61,7 +61,7 @@ def test_what_is_found_moves_with_its_inputs(command, source, given, errors, by)
 def test_it_is_said_that_an_input_stays():
     _, out, err = run("root", "x**2 == a", "--x", "1", "--a", "2±0.1")
     assert out.startswith("x = 1.414 ± 0.035\n")
-    assert err == "gradcli: note: a has an uncertainty and stays: what is found moves with it\n"
+    assert err == "gradcli: note: a is held at its value: its uncertainty goes into the result\n"
     assert run("root", "x**2 == a", "--x", "1", "--a", "2±0.1", "--wrt", "x")[2] == ""
     code, _, err = run("root", "x**2 == a", "--x", "1", "--a", "2±0.1", "--wrt", "a")
     assert (code, err.splitlines()[0]) == (

@@ -59,6 +59,7 @@ AREA = ["--let", "x=r*cos(t)", "--let", "y=r*sin(t)"]
         (["div(d(x), 2)"], ["func.grad(d)(x)/2"]),  # where div is a quotient, and d is not known
         (["[-y, x]", "--operator", "curl"], ["2"]),  # by x, y in this order, and not as they appear
         (["1/sqrt(x**2 + y**2 + z**2)", "--operator", "laplacian"], ["0"]),
+        (["q**2*x*y", "--operator", "grad"], ["stack([q**2*y, q**2*x])"]),  # q is no direction
         (["sum(x**3)", "--operator", "laplacian"], ["6*sum(x)"]),
         (["x@x", "--operator", "laplacian"], ["2*x.shape[0]"]),  # for any size
         (["A@x", "--operator", "div", "--wrt", "x", "--shape", "A=3,3"], ["trace(A)"]),

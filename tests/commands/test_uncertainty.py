@@ -156,7 +156,7 @@ REFUSED = [
     (["grad", *PENDULUM, "--hook", "L: 2*grad"], "--hook and uncertainties"),
     (["grad", *PENDULUM, "--uncertainty", "L=1"], "L has one already"),
     (["grad", *PENDULUM, "--uncertainty", "Q=1"], "'Q' is not a variable"),
-    (["grad", *PENDULUM, "--covariance", "L,T=1"], "correlated so strongly"),
+    (["grad", *PENDULUM, "--covariance", "L,T=1"], "larger than these uncertainties allow"),
     (["grad", *PENDULUM, "--covariance", "L=1"], "--covariance wants L,T=VALUE"),
     (["grad", "x*x", "--x", "1", "--budget"], "--budget: no variable has an uncertainty"),
     (["grad", "x*x", "--x", "1", "--uncertainty", "x=-1"], "an uncertainty is not negative"),

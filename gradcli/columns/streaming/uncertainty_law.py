@@ -135,9 +135,9 @@ def impossible(
 def too_strong() -> LanguageError:
     """The error about a row whose covariances are impossible."""
     return LanguageError(
-        "--covariance: no inputs with these uncertainties are correlated so strongly",
+        "--covariance: a covariance is larger than these uncertainties allow",
         kind="usage",
-        hint="a covariance is at most the product of the two uncertainties",
+        hint="it is at most the product of the two uncertainties: a correlation r is r times that product",
     )
 
 

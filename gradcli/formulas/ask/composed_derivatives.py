@@ -356,6 +356,15 @@ def elements(texts: Sequence[str]) -> dict[str, Any]:
     )
 
 
+def coordinates(names: Sequence[str]) -> list[str]:
+    """The variables that an operator of fields is by where nobody says: x, y, z beside others, or all.
+
+    The charge q of a potential q/sqrt(x**2 + y**2 + z**2) is no direction.
+    """
+    spatial = [name for name in "xyz" if name in names]
+    return spatial if {"x", "y"} <= {*spatial} else sorted(names)
+
+
 def operator(
     word: str, arrays: Arrays, wrt: Sequence[str], shape: tuple[int, ...]
 ) -> dict[str, Any]:
