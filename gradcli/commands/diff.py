@@ -297,14 +297,14 @@ def _as_one_matrix(request: Request, question: FormulaQuestion, options: Options
 
     Empty where it is none, or needs names for what occurs more than once.
     """
+    if options.format != "latex" or not options.jacobian or options.assume:
+        return ""
     from copy import copy
 
     from gradcli.formulas.ask.composed_derivatives import AskedDerivative
     from gradcli.formulas.print.latex import symbol
     from gradcli.language import parse
 
-    if options.format != "latex" or not options.jacobian or options.assume:
-        return ""
     lines = []
     where, wanted = question.where, question.wanted
     for row in _items_of_numbers(request, where):

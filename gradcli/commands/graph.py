@@ -41,6 +41,7 @@ SUFFIXES = {
 }
 BINARY = ("png", "pdf")
 MANY_NODES = 300  # in a picture; more are drawn by module
+LONG_TREE = 100  # nodes; of more a tree fills several screens
 FRAME_FORMATS = ("svg", "png", "pdf")
 PAINTED = ("svg", "png", "pdf", "dot", "tikz")
 # Options that only some formats have. All others mean the same in every format.
@@ -341,6 +342,9 @@ def _not_again(error: RuntimeError, steps: int) -> LanguageError:
 def _choose_modules(graph: Graph, shown: dict[str, Any], form: str) -> None:
     """A picture of very many nodes is by module unless something else is asked for."""
     if form in ("tree", "json", "html") and shown["by"] is None:
+        long = form == "tree" and len(graph.skeleton) > LONG_TREE and graph.modules is not None
+        if long and shown["only"] is None and shown["depth"] is None:
+            output.note("--by module shows a line for each module instead of each node")
         return  # the page has a switch
     if graph.modules is None and shown["by"] == "module" and form != "tree":
         raise usage("no PyTorch module made these nodes", hint="leave out --by module")

@@ -39,6 +39,7 @@ from gradcli.language.located_errors import LanguageError, error_at
 if TYPE_CHECKING:
     from gradcli.columns.streaming.passes import Runner
     from gradcli.columns.streaming.running_sums import Column, Values, Work
+    from gradcli.tables import TableError
     from gradcli.tables.parts import Parts
     from gradcli.transforms.verdicts import Verdict
 
@@ -86,7 +87,7 @@ def large_table(request: Request, wanted: bool | None) -> RowsTable | None:
     """The table that is to be read by rows, if there is one; `wanted` where the command line says."""
     if not request.has_files:
         raise usage("--by-rows: no variable is a column of a file", hint="as in --x @big.csv:x")
-    from gradcli.language.option_values import file_reference, table_error
+    from gradcli.language.option_values import file_reference
     from gradcli.tables import TableError
     from gradcli.tables.column_reading import matching, split
 
@@ -111,11 +112,7 @@ def large_table(request: Request, wanted: bool | None) -> RowsTable | None:
     except TableError as error:
         if not wanted:
             return None
-        name = next(iter(found[largest]))
-        text = request.texts[name]
-        found_error = table_error(error, text, (0, max(len(text), 1)))
-        found_error.message = f"{request.options[name].rstrip('=')}: {found_error.message}"
-        raise found_error from None
+        raise _of_option(request, next(iter(found[largest])), error) from None
     except OSError as error:
         if not wanted:
             return None
@@ -162,6 +159,16 @@ def large(
     if rows == 1:  # an axis of size 1 does not say that it is that of the rows
         return None
     return RowsTable(parts, columns, rows)
+
+
+def _of_option(request: Request, name: str, error: TableError) -> LanguageError:
+    """An error of a table, by the option that brings it: in whichever pass a cell is read first."""
+    from gradcli.language.option_values import table_error
+
+    text = request.texts[name]
+    found = table_error(error, text, (0, max(len(text), 1)))
+    found.message = f"{request.options[name].rstrip('=')}: {found.message}"
+    return found
 
 
 class Passes:
@@ -281,7 +288,6 @@ class Passes:
     def run(self, work: Work) -> tuple[Values, int | None]:
         """All passes; what is wrong with the table is said with its place."""
         from gradcli.columns.streaming.passes import passes
-        from gradcli.language.option_values import table_error
         from gradcli.tables import TableError
 
         parts = self.table.parts.parts
@@ -290,7 +296,7 @@ class Passes:
             with Bar(total) as bar:
                 return passes(work, parts, self.runner, bar.advance)
         except TableError as error:
-            raise table_error(error) from None
+            raise _of_option(self.request, next(iter(self.table.columns)), error) from None
         except OSError as error:
             raise usage(f"cannot read {error.filename}: {error.strerror}", kind="file") from None
 

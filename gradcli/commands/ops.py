@@ -167,6 +167,22 @@ def show(name: str, style: output.Style) -> None:
     output.write("\n".join(_lines(found, style.colour)), styled=True)
 
 
+_HOOK = "programs have x.register_hook(lambda g: …), and grad has --hook 'x: EXPR of grad'"
+_GRAPH = "programs have y.backward(create_graph=True), and grad has --create-graph"
+_RETAIN = "programs have b.retain_grad(), and grad has --retain b"
+# What is no function, but a method of a tensor in programs, or an option of a command.
+ELSEWHERE = {
+    **dict.fromkeys(("hook", "register_hook"), _HOOK),
+    "create_graph": _GRAPH,
+    "retain_grad": _RETAIN,
+    "retain_graph": "programs have y.backward(retain_graph=True), and grad has --retain-graph",
+    "backward": "programs have y.backward(), and the command is gradcli grad",
+    "requires_grad": "programs have tensor(…, requires_grad=True); on a command line every variable has it, "
+    "but those of --no-grad",
+    "no_grad": "programs have `with no_grad():`, and commands have --no-grad x",
+}
+
+
 def _unknown(name: str) -> Exception:
     from gradcli.language.located_errors import did_you_mean, suggest
 
@@ -174,7 +190,8 @@ def _unknown(name: str) -> Exception:
     names = sorted({*functions, *constants, *(n for e in functions.values() for n in e["aliases"])})
     bare = re.sub(r"^[^\W\d]\w?\.|\(.*", "", name)  # `x.sin`, `sin(x)`
     hint = (
-        did_you_mean([bare] if bare in names else suggest(name, names))
+        ELSEWHERE.get(bare)
+        or did_you_mean([bare] if bare in names else suggest(name, names))
         or "gradcli ops lists them all"
     )
     return usage(f"no function is called `{name}`", hint=hint, kind="name")

@@ -658,7 +658,7 @@ def _check_positionals(found: Split, declared: Declared, declaration: Command) -
     for word in found.positionals:
         head = word.partition("=")[0]
         if _DASHED.fullmatch(word):
-            hint = did_you_mean(suggest(head, declared))
+            hint = _of_another(head) or did_you_mean(suggest(head, declared))
             if hint is None and "-" in head[2:]:
                 hint = "a variable's name has no dashes in it: write _ for -"
             raise usage(f"no such option {head}", hint=hint)
@@ -759,6 +759,21 @@ def _check_names(program: Program, shown: list[str], bound: set[str], declared: 
         raise unbound(program, [*wrong, *missing][0], declared, bound)
 
 
+def _of_another(option: str) -> str | None:
+    """That other commands have an option of this name, or of the name that an abbreviation means."""
+    from gradcli.commands import COMMANDS
+    from gradcli.commands.declarations import declaration
+
+    found = [
+        name
+        for name in COMMANDS
+        if any(option in known.names for known in declaration(name).options)
+    ]
+    if option[:2] != "--" or not found:
+        return None
+    return f"{option} is an option of gradcli {', '.join(found)}"
+
+
 def _no_variable(
     names: list[str],
     known: list[str],
@@ -780,6 +795,7 @@ def _no_variable(
         f"{written} {what} of the {of} (variables: {variables})",
         hint=meant
         or ELSEWHERE.get(written, "").replace("-(EXPR)", f"-({source or 'EXPR'})")
+        or _of_another(written)
         or did_you_mean(suggest(written, known)),
         kind="name",
     )

@@ -20,14 +20,18 @@ def has_torch() -> bool:
 
 
 def stand_in() -> Callable[[], None]:
-    """Let `import torch` import gradcli; what ends that."""
-    missing = object()
-    before: Any = sys.modules.get("torch", missing)
+    """Let `import torch` import gradcli, and `import torch.nn` its `nn`; what ends that."""
+    before = _taken_out()
     sys.modules["torch"] = torch_namespaces.torch
 
     def end() -> None:
-        del sys.modules["torch"]
-        if before is not missing:
-            sys.modules["torch"] = before
+        _taken_out()
+        sys.modules.update(before)
 
     return end
+
+
+def _taken_out() -> dict[str, Any]:
+    """Take PyTorch's modules, or what stands for them, out of those that were imported."""
+    names = [name for name in sys.modules if name.partition(".")[0] == "torch"]
+    return {name: sys.modules.pop(name) for name in names}

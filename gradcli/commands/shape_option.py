@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable
-from string import ascii_letters
 
 from gradcli.commands.command_errors import usage
 
@@ -18,6 +17,10 @@ def shapes_of(
     letters, since values are drawn.
     """
     found: dict[str, tuple[int | str, ...]] = {}
+    if not texts:
+        return found
+    from string import ascii_letters
+
     letters, example = (("",), "x=3,4") if numbers else (("", *ascii_letters), "x=3,4 or A=m,n")
     for text in (part for given_text in texts for part in re.split(r",(?=\s*\w+\s*=)", given_text)):
         name, equals, sizes = text.partition("=")

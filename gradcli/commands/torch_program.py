@@ -321,8 +321,36 @@ def run_program(
             return f"{path} ended with exit code {number}", number
     except Exception as error:  # the user's program may end in any way
         _print_traceback(error)
+        if (lacking := _lacking(error)) is not None:
+            note(f"gradcli, in PyTorch's place, has {lacking}; the program needs PyTorch")
         return _words(error, full, path), 1
     return None, 0
+
+
+def _lacking(error: Exception) -> str | None:
+    """What of PyTorch's the program asked for that gradcli, which stands in its place, has not."""
+    if getattr(sys.modules.get("torch"), "__name__", "") != "gradcli":
+        return None
+    if isinstance(error, ImportError):
+        module, name = (
+            str(error.name),
+            getattr(error, "name_from", None),
+        )  # Python 3.12 says the name
+        if not module.startswith(("torch.", "gradcli")):
+            return None
+        if name is None and not isinstance(error, ModuleNotFoundError):
+            return f"not all that is imported from {_of_torch(module)}"
+        return "no " + ".".join([_of_torch(module), *([name] if name else [])])
+    if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
+        module = error.obj.__name__
+        if module.partition(".")[0] == "gradcli":
+            return f"no {_of_torch(module)}.{error.name}"
+    return None
+
+
+def _of_torch(module: str) -> str:
+    """PyTorch's name of a module of ours."""
+    return "torch" + module.removeprefix("gradcli").removeprefix(".torch").removeprefix("torch")
 
 
 def _print_traceback(error: Exception) -> None:

@@ -42,7 +42,7 @@ def find_anomaly(
     graph: an inspected result. values: results by node, in order, from `watching()`. recorder: of a
     `tracing()` with `check=True`, whose steps are looked at.
     """
-    found = _forward(graph, values or {})
+    found = _forward(graph, values or {}) if values else _known(graph)
     if found is None and recorder is not None:
         found = _backward(graph, values or {}, recorder)
     return found
@@ -64,6 +64,43 @@ def _forward(graph: Any, watched: Mapping[Any, Any]) -> Anomaly | None:
             helps = remedy(name, _dtype(tensor))
             return Anomaly(message, name, node, span, False, inputs, helps)
     return None
+
+
+def _known(graph: Any) -> Anomaly | None:
+    """The first node that gave NaN or infinity as far as nodes have saved values: nobody has watched.
+
+    Below the first whose value is known to be bad there may be nodes whose values nobody has saved: the one
+    to blame is the lowest of these, all of whose operands are known to be finite.
+    """
+    values, nodes = graph.forward, graph.skeleton.nodes
+    order = sorted(values, key=lambda i: _turn(nodes[i]))
+    # An infinity without effect, as in a mask, is meant.
+    odd = ("nan", "inf") if any(map(nonfinite.wrong, graph.tensors)) else ("nan",)
+    first = next((i for i in order if nonfinite.wrong(values[i]) in odd), None)
+    if first is None:
+        return None
+    seen = first
+    while True:
+        below = [edge[0] for edge in graph.skeleton.edges[seen] if edge is not None]
+        unknown = [i for i in below if i not in values]
+        if len(unknown) != 1:
+            break
+        seen = unknown[0]
+    node, wrong = nodes[seen], nonfinite.wrong(values[first])
+    name, at = class_name(node), () if seen != first else nonfinite.place_of(values[first])
+    if hasattr(node, "variable"):
+        what = graph.describer.label(seen) or "a leaf"
+        message, helps = f"the input {what} has {wrong} values", input_remedy(str(wrong))
+    else:
+        message = f"Function '{name}' computed {wrong} values in the forward pass."
+        helps = remedy(name, _dtype(values[first]))
+    inputs = {} if hasattr(node, "variable") else nonfinite.saved_inputs(node, at)
+    return Anomaly(message, name, node, graph.describer.span(seen), False, inputs, helps)
+
+
+def _turn(node: Any) -> int:
+    """When a node was made; leaves were there before."""
+    return -1 if hasattr(node, "variable") else int(node._sequence_nr())
 
 
 def _backward(graph: Any, watched: Mapping[Any, Any], recorder: StepListener) -> Anomaly | None:

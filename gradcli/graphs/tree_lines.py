@@ -10,7 +10,7 @@ from gradcli.engine.system.visible import columns, fitting
 from gradcli.graphs import value_text
 from gradcli.graphs.labels import plural, shorten, title_of
 from gradcli.graphs.saved_fields import Entry, Freed, SavedTensor
-from gradcli.graphs.styles import UNICODE, Line, Signs, crop, length
+from gradcli.graphs.styles import UNICODE, Line, Signs, crop, fold, length
 from gradcli.graphs.traversal import Describer, Record, Totals, class_name, totals
 from gradcli.graphs.tree_items import Kind, TreeItem, rows
 from gradcli.graphs.view import Fold, Selection, View, fold_text
@@ -141,9 +141,13 @@ class Drawing:
         self.rows = taken(found)
         yield from self.align(list(self.cells()))
         yield []
-        yield self.footer(totals(self.skeleton, self.describer.probe))
+        below = [self.footer(totals(self.skeleton, self.describer.probe))]
         if self.options.by == "module" and self.modules is None:
-            yield [(NO_MODULES, "note")]
+            below.append([(NO_MODULES, "note")])
+        for line in below:  # folded, where all else is cut
+            yield from (
+                [line] if self.width is None else fold(line, max(self.width, NARROWEST_SOURCE))
+            )
         if self.options.legend:
             yield []
             yield from self.legend()

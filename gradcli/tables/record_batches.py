@@ -57,6 +57,9 @@ class Stream:
         self.columns: list[str] | None = None  # of Parquet files, those that are read
         self.numbers, self.head = tuple(numbers), head
         self.dialect: Dialect | None = None
+        self._told: int | None = (
+            None  # the lines of the text that `_lines` gave, if they were counted
+        )
         self.size = sum(map(_size, self.paths)) if all(map(_size, self.paths)) else None
         if (self.size or 0) > 2 * BLOCK:
             keep_freed_blocks()
@@ -159,8 +162,9 @@ class Stream:
             if len(rest) > 64 * BLOCK:
                 raise TableError(f"{file.name}, line {number}: this line does not end")
             if text:
+                self._told = None
                 yield number, text
-                number += newlines(text)
+                number += newlines(text) if self._told is None else self._told
         if rest := rest.rstrip("\r"):
             yield number, rest.replace("\r\n", "\n").replace("\r", "\n")
 
@@ -248,7 +252,10 @@ class Stream:
                 return
             body, waiting = self._without_end(waiting, dialect)
             if body:
-                yield self._cut(body, dialect, file.name, start)
+                made = self._cut(body, dialect, file.name, start)
+                if isinstance(made, PartlyRead) and body is text and start >= dialect.first_row:
+                    self._told = made.rows  # where each line is a row
+                yield made
                 if waiting:  # else the next text says its first line
                     start += newlines(body)
         if dialect is None:

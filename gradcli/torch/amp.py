@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.modes import no_grad
+from gradcli.engine.core.modes import no_grad, users_level
 
 
 class autocast(ContextDecorator):
@@ -31,7 +31,8 @@ class autocast(ContextDecorator):
             )
         if enabled:
             warnings.warn(
-                "CUDA is not available or torch_xla is imported. Disabling autocast.", stacklevel=2
+                "CUDA is not available or torch_xla is imported. Disabling autocast.",
+                stacklevel=users_level(),
             )
 
     def __enter__(self) -> autocast:
@@ -65,7 +66,7 @@ class GradScaler:
         if enabled and device != "cpu":
             warnings.warn(
                 "torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.",
-                stacklevel=2,
+                stacklevel=users_level(),
             )
             enabled = False
         self._enabled = enabled

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from gradcli.engine.core.modes import users_level
 from gradcli.engine.registry.table import resolve
 
 _float32_products = "highest"
@@ -20,7 +21,7 @@ def set_float32_matmul_precision(precision: str) -> None:
         warnings.warn(
             f"{precision} is not one of 'highest', 'high', or 'medium'; the current"
             "setFloat32MatmulPrecision call has no effect.",
-            stacklevel=2,
+            stacklevel=users_level(),
         )
 
 

@@ -110,3 +110,20 @@ def test_completion_script(shell):
     assert "_GRADCLI_COMPLETE" in result.stdout
     if shutil.which(shell):
         subprocess.run([shell, "-n"], input=result.stdout, text=True, check=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        ("register_hook", ["grad", "y = x**2; y", "--x", "3", "--hook", "y: grad*2"]),
+        ("retain_grad", ["grad", "b = x**2; 2*b", "--x", "3", "--retain", "b"]),
+        ("create_graph", ["grad", "x**2", "--x", "3", "--create-graph"]),
+        ("retain_graph", ["grad", "x**2", "--x", "3", "--retain-graph"]),
+        ("no_grad", ["grad", "x*y", "--x", "3", "--y", "2", "--no-grad", "x"]),
+    ],
+)
+def test_what_is_no_function_is_said_where_it_is(name: str, way: list[str]) -> None:
+    done = run("ops", name)
+    option = next(word for word in way if len(word) > 3 and word.startswith("--"))
+    assert done.exit_code == 2 and option in done.stderr
+    assert run(*way).exit_code == 0

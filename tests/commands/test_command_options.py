@@ -154,6 +154,7 @@ BAD = [
     (["sum(x)", "pyproject.toml"], "a column of a table is a variable's value: --x @pyproject.toml:COLUMN"),
     (["2*x", "--x", "1", "-ofile"], "write a space after a short option: -o file"),
     (["2*x", "--x", "1", "--no-such", "1"], "no such option --no-such"),
+    (["2*x", "--x", "1", "--norms"], "--norms is an option of gradcli graph"),
     (["2*x", "--x", "1", "--no-grd", "x"], "did you mean `--no-grad`"),
     (["2*/x", "--x", "1"], "\n    2*/x\n      ^\n"),
     (["sin(2"], "`(` is never closed\n    sin(2\n       ^\n"),

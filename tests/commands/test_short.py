@@ -235,7 +235,7 @@ def test_no_option_is_taken_for_a_variable(command):
 # What a start of these has no use for: click and what it imports; what only other lines need.
 UNUSED = {
     **dict.fromkeys(("grad", "graph"), ()),
-    "diff": ("numpy.typing", "gradcli.transforms.traced_matrices"),
+    "diff": ("numpy.typing", "gradcli.transforms.traced_matrices", "gradcli.formulas.print.latex"),
     "simplify": ("numpy.typing", "gradcli.transforms.traced_matrices"),
     "jacobian": ("numpy.typing", "fractions"),
     "root": ("scipy", "hashlib", "subprocess"),

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gradcli
 from gradcli import language
 from gradcli.formulas.algebra.expressions import call
 from gradcli.formulas.algebra.generic_points import sample
@@ -213,3 +214,9 @@ def test_sizes_that_need_not_be_equal_are_told_apart() -> None:
     assert other is not None
     assert {n: v.shape for n, v in other.arrays.items()} == {"A": (5, 7), "x": (7,), "b": (5,)}
     assert symbolic_shapes.at_other_shapes(arrays, lambda values: False) is None
+
+
+def test_a_product_with_zeros_is_zeros() -> None:
+    """The sum of a softmax is 1."""
+    found = gradcli.diff("softmax(W@x, 0)", wrt=["W", "x"])
+    assert found == {"W": "zeros_like(W)", "x": "zeros_like(x)"}

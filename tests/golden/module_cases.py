@@ -226,3 +226,77 @@ def batches(torch: Any) -> list[Any]:
     found = [[plain(batch) for batch in loader] for _ in range(2)]
     parts = data.random_split(dataset, [0.7, 0.3])
     return [found, [list(part.indices) for part in parts], torch.rand(1).tolist()]
+
+
+# Programs of hooks: each prints what its hooks are given. `net` is a small network, `x` and `y` are inputs.
+HOOKS = [
+    "[m.register_full_backward_hook(show) for m in net.modules()]; net(y).sum().backward()",
+    "[m.register_full_backward_hook(show) for m in net.modules()]; net(x).sum().backward()",
+    "net[1].register_full_backward_hook(lambda m, gi, go: (gi[0]*2,)); run(net, y)",
+    "net[2].register_full_backward_pre_hook(lambda m, go: (go[0]*3,)); run(net, y)",
+    "net[1].register_full_backward_hook(lambda m, gi, go: (gi[0], gi[0])); run(net, y)",
+    "net[1].register_full_backward_pre_hook(lambda m, go: (go[0], go[0])); run(net, y)",
+    "net[0].register_full_backward_hook(lambda m, gi, go: (x,)); run(net, x)",
+    "two = Two(); two.register_full_backward_hook(show); two(y, x)[0].sum().backward()",
+    "h = net[0].register_full_backward_hook(show); h.remove(); run(net, y)",
+    "h = hooks.register_module_full_backward_hook(show); run(net, y); h.remove()",
+    "h = hooks.register_module_full_backward_pre_hook(show_before); run(net, y); h.remove()",
+    "opt.register_step_pre_hook(told); opt.register_step_post_hook(told); opt.step()",
+    "h = steps.register_optimizer_step_post_hook(told); opt.step(); h.remove(); opt.step()",
+    "opt.register_step_pre_hook(lambda o, args, kwargs: 3); opt.step()",
+    "h = hooks.register_module_parameter_registration_hook(named); nn.Linear(2, 3); h.remove()",
+    "bad.register_forward_hook(named, always_call=True); bad(x)",
+]
+
+
+def hooked(torch: Any, program: str) -> list[str]:
+    """What a program of hooks prints, and the error that ends it."""
+    from importlib import import_module
+
+    nn, lines = torch.nn, []
+
+    def say(*words: Any) -> None:
+        lines.append(" ".join(map(str, words)))
+
+    def shapes(grads: Any) -> list[Any]:
+        return [None if g is None else (tuple(g.shape), round(float(g.sum()), 4)) for g in grads]
+
+    def run(net: Any, given: Any) -> None:
+        net(given).sum().backward()
+        say(shapes([p.grad for p in net.parameters()]))
+
+    class Two(nn.Module):
+        def forward(self, a: Any, b: Any) -> Any:
+            return a + b, a * b
+
+    class Bad(nn.Module):
+        def forward(self, a: Any) -> Any:
+            raise ValueError("no")
+
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+    names = {
+        "nn": nn,
+        "net": net,
+        "x": torch.ones(5, 3),
+        "y": torch.ones(5, 3, requires_grad=True),
+        "run": run,
+        "Two": Two,
+        "bad": Bad(),
+        "opt": torch.optim.SGD(net.parameters(), 0.1),
+        "hooks": import_module(f"{torch.__name__}.nn.modules.module"),
+        "steps": import_module(f"{torch.__name__}.optim.optimizer"),
+        "show": lambda m, gi, go: say(type(m).__name__, shapes(gi), shapes(go)),
+        "show_before": lambda m, go: say(type(m).__name__, shapes(go)),
+        "told": lambda o, args, kwargs: say(type(o).__name__, len(args), kwargs),
+        "named": lambda m, name, value: say(
+            type(m).__name__, type(name).__name__, type(value).__name__
+        ),
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            exec(program, names)
+        except Exception as error:  # which is part of the answer
+            lines.append(f"{type(error).__name__}: {error}".partition("<function")[0])
+    return lines

@@ -13,7 +13,17 @@ import torch
 import torch.utils.data
 
 sys.path.insert(0, str(Path(__file__).parent))
-from module_cases import CASES, OPTIMIZERS, SCHEDULES, answer, batches, rates, trained
+from module_cases import (
+    CASES,
+    HOOKS,
+    OPTIMIZERS,
+    SCHEDULES,
+    answer,
+    batches,
+    hooked,
+    rates,
+    trained,
+)
 
 found = {
     "torch": torch.__version__.partition("+")[0],
@@ -21,5 +31,6 @@ found = {
     "optimizers": {o: trained(torch, o) for o in OPTIMIZERS},
     "schedules": {s: rates(torch, s) for s in SCHEDULES},
     "batches": batches(torch),
+    "hooks": {program: hooked(torch, program) for program in HOOKS},
 }
 Path(__file__).with_name("modules.json").write_text(json.dumps(found))

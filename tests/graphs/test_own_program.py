@@ -3,15 +3,19 @@ same findings."""
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+import gradcli as torch
+from gradcli import graphs
 from gradcli.cli import main
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -156,6 +160,7 @@ def test_with_pytorch_it_is_the_same(tmp_path: Path) -> None:
         (NAN, [], r"! net\.py:4  Function 'DivBackward0' computed nan values in the forward pass"),
         (NAN, ["--grads"], r"! net\.py:4  Function 'DivBackward0'"),
         (CUT, [], r"! net\.py:10  2 parameters without a gradient \(a\.weight, a\.bias\): detach\(\)"),
+        (CUT, ["--by", "module"], r"Net +Net +2 +76 +.*\n.*\n\n.* 67 of 76 parameters are not reached\n"),
         (CUT, [], r"! net\.py:8  2 parameters without a gradient \(unused\.weight, unused\.bias\)"),
         (DEAD, [], r"! net\.py:7  100% of the units of a relu are 0 for the whole batch"),
         (NET, ["--diagnose"], r"nothing wrong was found"),
@@ -191,6 +196,89 @@ def test_what_is_said(
     assert done.exit_code == code
     assert words in done.stderr
     assert "fault in gradcli" not in done.stderr
+
+
+PRINTS = """\
+import sys, torch
+print(__name__, sys.argv[1:], torch.nn.Tanh())
+if sys.argv[1:]:
+    sys.exit(int(sys.argv[1]))
+"""
+ANOMALY = """\
+import torch
+torch.autograd.set_detect_anomaly(True)
+x = torch.zeros(2, requires_grad=True)
+y = torch.sqrt(x) * 0
+y.sum().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "argv", "code", "out", "words"),
+    [
+        (PRINTS, [], 0, "__main__ [] Tanh()\n", ""),
+        (PRINTS, ["3", "-h"], 3, "__main__ ['3', '-h'] Tanh()\n", ""),
+        (FAILS, [], 1, "", "RuntimeError: shape '[7]' is invalid for input of size 3\n"),
+        ("from torch.distributions import Normal\n", [], 1, "", "gradcli: note: gradcli, in PyTorch's "
+         "place, has no torch.distributions; the program needs PyTorch\n"),
+        ("import torch\ntorch.bfloat16\n", [], 1, "", "has no torch.bfloat16; the program needs"),
+        (ANOMALY, [], 1, "", "caused the error:\n  File \"net.py\", line 4, in <module>\n    y = torch.sqrt"),
+    ],
+)  # fmt: skip
+def test_a_program_runs_as_it_is(
+    program: str, argv: list[str], code: int, out: str, words: str, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    before = sys.modules.get("torch")
+    Path("net.py").write_text(program)
+    done = CliRunner().invoke(main, ["net.py", *argv])
+    told = "".join(f"{one.filename}: {one.message}" for one in recwarn.list)
+    assert (done.exit_code, done.stdout) == (code, out)
+    assert words in done.stderr + told.replace(str(tmp_path) + os.sep, "")
+    assert all(f.startswith(str(tmp_path)) for f in (one.filename for one in recwarn.list))
+    assert sys.modules.get("torch") is before
+
+
+def test_an_absent_program_is_said() -> None:
+    done = CliRunner().invoke(main, ["absent.py"])
+    assert (done.exit_code, done.stderr) == (
+        2,
+        "gradcli: error: cannot read absent.py: no such file\n",
+    )
+
+
+IN_PYTHON = """\
+import gradcli as torch
+from gradcli import graphs, nn
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+with graphs.watching(net):
+    loss = net(torch.ones(6, 4)).pow(2).mean()
+graph = graphs.inspect(loss, model=net, grads=True)
+"""
+
+
+def test_models_are_known_in_python(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(IN_PYTHON)
+    names: dict[str, Any] = {}
+    exec(compile(IN_PYTHON, str(path), "exec"), names)
+    outline = str(names["graph"].tree(by="module"))
+    assert re.findall(r"^\W*([\w.]+)", outline, re.M)[:5] == ["module", "Sequential", "0", "1", "2"]
+    assert "0.weight  (8, 4)" in str(names["graph"].norms())
+    assert "mine.py:6  1  loss = net(torch.ones(6, 4))" in str(names["graph"].tree(values=True))
+    plain = graphs.inspect(names["net"](torch.ones(2, 4)).sum(), model=names["net"])
+    assert "AccumulateGrad 2.bias" in str(plain) and "not by module" in str(plain.tree(by="module"))
+
+
+def test_without_a_watch_the_forward_operation_is_blamed() -> None:
+    a = torch.tensor([[1.0, 2.0], [0.0, 0.0]], requires_grad=True)
+    p = a * 1
+    loss = -torch.log((p / p.sum(-1, keepdim=True))[:, 0]).mean()
+    assert "'DivBackward0' computed nan" in graphs.inspect(loss, grads=True).diagnosis().plain()
+    masked = torch.zeros(2, requires_grad=True) + torch.tensor([0.0, -math.inf])
+    assert not graphs.inspect(masked.exp().sum(), grads=True).diagnosis().findings
 
 
 def test_pytorchs_place_is_left_as_it_was(without_torch) -> None:

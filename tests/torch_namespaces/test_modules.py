@@ -16,10 +16,12 @@ import gradcli as torch
 from gradcli import nn
 from tests.golden.module_cases import (
     CASES,
+    HOOKS,
     OPTIMIZERS,
     SCHEDULES,
     answer,
     batches,
+    hooked,
     rates,
     trained,
 )
@@ -47,6 +49,23 @@ def test_a_module_is_pytorchs(module: str, inputs: str) -> None:
     assert close(found["value"], true["value"], 2e-6)
     assert found["grads"].keys() == true["grads"].keys()
     assert all(close(found["grads"][n], g, 2e-5) for n, g in true["grads"].items())
+
+
+@sweep("program", HOOKS, parts=1)
+def test_hooks_are_given_what_pytorchs_are(program: str) -> None:
+    assert hooked(torch, program) == RECORDED["hooks"][program]
+
+
+def test_a_compiled_module_is_a_module() -> None:
+    net = nn.Sequential(nn.Linear(3, 2), nn.Dropout(0.5))
+    for made in (torch.compile(net), torch.compile(mode="default")(net)):
+        assert list(made.state_dict()) == ["_orig_mod.0.weight", "_orig_mod.0.bias"]
+        assert not made.eval()._orig_mod[1].training
+        made.train()
+        assert net.training and next(made.parameters()) is net[0].weight
+        assert made(torch.ones(1, 3)).shape == (1, 2)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'fast'"):
+        torch.compile(net, fast=True)
 
 
 @pytest.mark.parametrize("options", [{}, {"bidirectional": True}, {"num_layers": 2, "bias": False}])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -140,15 +141,29 @@ class CompiledFunction(plan.CompiledFunction):
         return job
 
 
+# Options of torch.compile that say how PyTorch compiles, and change no result.
+_OF_TORCH = frozenset("fullgraph dynamic backend mode options disable".split())
+
+
 def compile(
-    program: str | Callable[..., Any],
+    program: str | Callable[..., Any] | None = None,
     *,
     wrt: Iterable[str] | None = None,
     threads: int | None = None,
     memory: str | None = None,
     native: bool = False,
-) -> CompiledFunction:
+    **of_torch: Any,
+) -> Any:
     """As `gradcli.columns.compiler.compile`; the function has a method `map`, for the rows of tables."""
+    if unknown := [name for name in of_torch if name not in _OF_TORCH]:
+        raise TypeError(f"compile() got an unexpected keyword argument '{unknown[0]}'")
+    if program is None:  # @torch.compile(mode="default")
+        return functools.partial(compile, wrt=wrt, threads=threads, memory=memory, native=native)
+    modules = sys.modules.get("gradcli.torch.nn.modules.module")
+    if modules is not None and isinstance(program, modules.Module):
+        from gradcli.torch.nn.modules.compiled import OptimizedModule
+
+        return OptimizedModule(program)
     found: CompiledFunction = plan.compile(
         program, wrt=wrt, threads=threads, memory=memory, native=native, kind=CompiledFunction
     )

@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 import threading
 import warnings
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.engine.core.modes import users_level
 from gradcli.engine.core.node import Node
 from gradcli.engine.core.tensor import Tensor
 
@@ -30,10 +32,20 @@ def remember(node: Node) -> None:
     frame = sys._getframe(1)
     while frame.f_back is not None and "gradcli" in frame.f_globals.get("__name__", ""):
         frame = frame.f_back
-    node.metadata["traceback_"] = traceback.format_stack(frame)
+    node.metadata["traceback_"] = traceback.format_stack(frame, _depth(frame))
     parent = running.node
     if parent is not None:
         node.metadata["parent_"] = parent
+
+
+def _depth(frame: FrameType) -> int:
+    """How many frames there are up to the command of ours, if any, that runs the program."""
+    depth, here = 0, frame
+    while here is not None and not here.f_globals.get("__name__", "").startswith(
+        "gradcli.commands"
+    ):
+        depth, here = depth + 1, here.f_back  # type: ignore[assignment]
+    return depth
 
 
 def accuse(node: Node) -> None:
@@ -44,9 +56,11 @@ def accuse(node: Node) -> None:
         lines = accused.metadata.get("traceback_")
         if lines:
             text = f"{start} {accused.name()}. Traceback of forward call that {caused}:\n"
-            warnings.warn(text + "".join(lines), stacklevel=2)
+            warnings.warn(text + "".join(lines), stacklevel=users_level())
         else:
-            warnings.warn(f"Error detected in {accused.name()}. {_UNKNOWN}", stacklevel=2)
+            warnings.warn(
+                f"Error detected in {accused.name()}. {_UNKNOWN}", stacklevel=users_level()
+            )
         start, caused = (
             "\n\nPrevious calculation was induced by",
             "induced the previous calculation",

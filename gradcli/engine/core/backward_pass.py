@@ -17,6 +17,7 @@ import numpy as np
 
 from gradcli.engine.core import batched_arrays, modes, plain_pass
 from gradcli.engine.core.batched_arrays import BatchedArray, BatchLevel, ones_like, opened
+from gradcli.engine.core.modes import users_level
 from gradcli.engine.core.node import AccumulateGrad, Edge, Node, Port
 from gradcli.engine.core.plain_pass import Captured, by_sequence, discover
 from gradcli.engine.core.tensor import Tensor, edge, wrap
@@ -93,7 +94,7 @@ def backward(
         warnings.warn(
             "`grad_variables` is deprecated. Use `grad_tensors` instead.",
             FutureWarning,
-            stacklevel=2,
+            stacklevel=users_level(),
         )
         if grad_tensors is not None:
             raise RuntimeError(
@@ -104,7 +105,7 @@ def backward(
     if inputs is not None and not isinstance(inputs, Tensor) and len(tuple(inputs)) == 0:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     if create_graph:
-        warnings.warn(_CYCLE, UserWarning, stacklevel=3)
+        warnings.warn(_CYCLE, UserWarning, stacklevel=users_level())
     operator.index(retain_graph or 0)
     cotangents = _cotangents(roots, _as_tuple(grad_tensors) or (None,) * len(roots))
     retain = create_graph if retain_graph is None else retain_graph
@@ -211,7 +212,7 @@ def gradients(
             "only_inputs argument is deprecated and is ignored now (defaults to True). To "
             "accumulate gradient for other parts of the graph, please use torch.autograd.backward.",
             FutureWarning,
-            stacklevel=2,
+            stacklevel=users_level(),
         )
     if materialize_grads and allow_unused is False:
         raise ValueError(
@@ -302,7 +303,7 @@ def tell(level: BatchLevel) -> None:
             f"aten::{name}. Please file us an issue on GitHub so that we can prioritize its "
             "implementation.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=users_level(),
         )
 
 

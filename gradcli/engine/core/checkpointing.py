@@ -21,6 +21,7 @@ import numpy as np
 from gradcli.engine.core import backward_pass, modes, random, watched_pass
 from gradcli.engine.core.custom_function import Function
 from gradcli.engine.core.gradient_edges import saved_tensors_hooks
+from gradcli.engine.core.modes import users_level
 from gradcli.engine.core.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def checkpoint(
     recomputation at the last tensor that is needed.
     """
     if use_reentrant is None:
-        warnings.warn(_UNSAID, stacklevel=2)
+        warnings.warn(_UNSAID, stacklevel=users_level())
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if not use_reentrant:
@@ -166,7 +167,7 @@ def checkpoint_sequential(
 ) -> Any:
     """Apply functions in sequence, split into segments; all but the last segment are checkpointed."""
     if use_reentrant is None:
-        warnings.warn(_UNSAID_SEQUENTIAL, stacklevel=2)
+        warnings.warn(_UNSAID_SEQUENTIAL, stacklevel=users_level())
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if kwargs:
@@ -209,7 +210,8 @@ class CheckpointFunction(Function):
         tensors = [a for a in args if isinstance(a, Tensor)]
         if not any(t.requires_grad for t in tensors):
             warnings.warn(
-                "None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2
+                "None of the inputs have requires_grad=True. Gradients will be None",
+                stacklevel=users_level(),
             )
         ctx.run_function = run_function
         ctx.random_state = random.get_rng_state() if preserve_rng_state else None

@@ -13,6 +13,7 @@ import numpy as np
 from gradcli.engine.core import batch_levels, modes, versions, vmap_rules
 from gradcli.engine.core.batched_arrays import BatchLevel, batch_of, is_batched
 from gradcli.engine.core.hooks import RARE
+from gradcli.engine.core.modes import users_level
 from gradcli.engine.core.node import Meta, Node, Port, Wide, freed_error, new
 from gradcli.engine.core.tensor import Tensor, edge, track_view, wrap
 from gradcli.engine.core.views import check_writable, rebase
@@ -103,7 +104,7 @@ class FunctionCtx:
             "function 'mark_shared_storage' is deprecated. Tensors with shared storages are "
             "automatically tracked. Note that calls to `set_()` are not tracked",
             FutureWarning,
-            stacklevel=2,
+            stacklevel=users_level(),
         )
 
     def set_materialize_grads(self, value: bool) -> None:
@@ -146,7 +147,9 @@ class BackwardCFunction(Wide, FunctionCtx):
     def saved_variables(self) -> tuple[Any, ...]:
         """The old name of `saved_tensors`."""
         warnings.warn(
-            "'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2
+            "'saved_variables' is deprecated; use 'saved_tensors'",
+            DeprecationWarning,
+            stacklevel=users_level(),
         )
         return self.saved_tensors
 
@@ -316,7 +319,7 @@ class Function(FunctionCtx):
             "static, so you should invoke them on the class itself. Instantiating an autograd "
             "function will raise an error in a future version of PyTorch.",
             DeprecationWarning,
-            stacklevel=2,
+            stacklevel=users_level(),
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -488,7 +491,7 @@ def _check_dirty(
     if not any(tensor is t for t in inputs):
         if tensor.base is not None:
             raise RuntimeError(_NOT_INPUT)
-        warnings.warn(_NOT_INPUT, stacklevel=4)
+        warnings.warn(_NOT_INPUT, stacklevel=users_level())
     elif tensor.base is None and tensor.requires_grad and tensor.is_leaf:
         from gradcli.engine.core.errors import LeafWriteError
 

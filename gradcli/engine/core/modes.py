@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from types import FrameType
     from typing import TypeVar
 
     from gradcli.engine.system.dtypes import Array
@@ -212,7 +214,7 @@ class Mode:
                 "class decoration, you can directly decorate the `__init__` method and nothing "
                 "else.",
                 FutureWarning,
-                stacklevel=2,
+                stacklevel=users_level(),
             )
             build: Any = lambda *args, **kwargs: self._call(function, args, kwargs)  # noqa: E731
             return build
@@ -270,6 +272,15 @@ class _NoArgumentMode(Mode):
 
     def __init__(self, function: Callable[..., Any] | None = None) -> None:
         super().__init__()
+
+
+def users_level() -> int:
+    """The `stacklevel` with which the caller's warning names the innermost line that is not gradcli's."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 1
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("gradcli."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 class no_grad(_NoArgumentMode):
@@ -384,7 +395,7 @@ class detect_anomaly(Mode):
         warnings.warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should "
             "only be enabled for debugging.",
-            stacklevel=2,
+            stacklevel=users_level(),
         )
 
     def values(self) -> dict[str, Any]:

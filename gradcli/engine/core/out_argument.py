@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gradcli.engine.core import modes
+from gradcli.engine.core.modes import users_level
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.core.views import castable, check_writable, raise_on_overlap, store
 from gradcli.engine.system import dtypes
@@ -156,6 +157,6 @@ def _write(target: Tensor, values: Any) -> None:
     if target.array.shape != values.shape:
         if target.array.size:
             shapes = (list(target.array.shape), list(values.shape))
-            warnings.warn(_RESIZED.format(*shapes), UserWarning, stacklevel=4)
+            warnings.warn(_RESIZED.format(*shapes), UserWarning, stacklevel=users_level())
         target.array = resized(target.memory(), values.shape)
     store(target, values)

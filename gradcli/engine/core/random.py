@@ -24,6 +24,7 @@ from gradcli.engine.core import modes
 from gradcli.engine.core.batched_arrays import drawing
 from gradcli.engine.core.device import device as Device
 from gradcli.engine.core.device import used
+from gradcli.engine.core.modes import users_level
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.system import dtypes, locks
 from gradcli.engine.system.dtypes import scalar_name
@@ -828,7 +829,7 @@ def _check_bound(what: str, value: int, dtype: np.dtype[Any]) -> None:
                 "warning will become an error in version 1.7 release, please fix the code in "
                 "advance",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=users_level(),
             )
 
 

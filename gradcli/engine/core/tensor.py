@@ -19,6 +19,7 @@ import gradcli.engine.system.budget as budget
 from gradcli.engine.core import modes, versions
 from gradcli.engine.core.batched_arrays import NO_STORAGE, BatchedArray
 from gradcli.engine.core.hooks import RARE, add, node_hooks
+from gradcli.engine.core.modes import users_level
 from gradcli.engine.core.node import OWN, Meta, Node, Port, accumulator, meta, new
 from gradcli.engine.core.size import Size
 from gradcli.engine.core.size import of as size_of
@@ -200,7 +201,7 @@ class Tensor:
     def grad(self) -> Tensor | None:
         """The gradient that backward passes have accumulated; None before the first."""
         if self._grad is None and not self.retained and self._made() is not None:
-            warnings.warn(_NOT_A_LEAF, UserWarning, stacklevel=2)
+            warnings.warn(_NOT_A_LEAF, UserWarning, stacklevel=users_level())
         return self._grad
 
     @grad.setter
@@ -382,12 +383,12 @@ class Tensor:
     @property
     def volatile(self) -> bool:
         """Always False: PyTorch replaced it by grad mode."""
-        warnings.warn(_VOLATILE, UserWarning, stacklevel=2)
+        warnings.warn(_VOLATILE, UserWarning, stacklevel=users_level())
         return False
 
     @volatile.setter
     def volatile(self, value: object) -> None:
-        warnings.warn(_VOLATILE, UserWarning, stacklevel=2)
+        warnings.warn(_VOLATILE, UserWarning, stacklevel=users_level())
 
     def _is_view(self) -> bool:
         return self.base is not None
@@ -649,7 +650,7 @@ class Tensor:
 
     def __float__(self) -> float:
         if self.node is not None and self.array.size == 1:
-            warnings.warn(_TO_SCALAR, UserWarning, stacklevel=2)
+            warnings.warn(_TO_SCALAR, UserWarning, stacklevel=users_level())
         value = self._number()
         if isinstance(value, complex) and value.imag:
             raise RuntimeError("value cannot be converted to type double without overflow")
@@ -665,7 +666,7 @@ class Tensor:
 
     def __complex__(self) -> complex:
         if self.node is not None and self.array.size == 1:
-            warnings.warn(_TO_SCALAR, UserWarning, stacklevel=2)
+            warnings.warn(_TO_SCALAR, UserWarning, stacklevel=users_level())
         return complex(self._number())
 
     def __index__(self) -> int:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.engine.core.generated_calls import MISSING, bound, given, straight
 from gradcli.engine.core.generated_calls import generated as compiled
+from gradcli.engine.core.modes import users_level
 from gradcli.engine.core.primitive import Primitive
 from gradcli.engine.registry.schema import (
     _CLASSES,
@@ -421,7 +422,7 @@ class Binder:
             f"{deprecated.listed(self.first)}\nConsider using one of the following signatures instead:"
             + "".join(f"\n\t{self.name}{each}" for each in listed),
             UserWarning,
-            stacklevel=4,
+            stacklevel=users_level(),
         )
 
 

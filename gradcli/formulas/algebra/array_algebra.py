@@ -249,7 +249,7 @@ def outer(a: Expression, b: Expression) -> Expression:
 
 def matrix_product(a: Expression, b: Expression, shape: tuple[int, ...]) -> Expression:
     """`a @ b`: scalar factors move out, identity matrices vanish."""
-    if a.shape[-1] == 0:
+    if a.shape[-1] == 0 or is_call(a, "zeros") or is_call(b, "zeros"):
         return alg.zero
     outer_a, a = alg.scalars_out(a)
     outer_b, b = alg.scalars_out(b)

@@ -127,6 +127,15 @@ class Calls:
             return None
         return kind, ".".join(part for part in (self.prefix(number), above) if part)
 
+    def parameters_of(self, call: int) -> list[Any]:
+        """The parameters of the module that was called, with those of its parts."""
+        number, below = self._paths[call]
+        try:
+            found = self.roots[number].get_submodule(below).parameters()
+        except AttributeError:  # made on the way
+            return []
+        return [p for p in found if type(p).__name__ != "UninitializedParameter"]
+
     def took(self, call: int, direction: int, seconds: float) -> None:
         """An operation of a call has run; direction: 0 forward, 1 backward."""
         self.seconds.setdefault(call, [0.0, 0.0])[direction] += seconds

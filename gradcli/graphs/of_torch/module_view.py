@@ -307,6 +307,25 @@ class Modules:
         variables = (getattr(nodes[i], "variable", None) for i in leaves)
         return sum(math.prod(one.shape) for one in variables if one is not None)
 
+    def size(self, part: ModulePart) -> int:
+        """The number of elements of a module's parameters, of those too that the graph does not reach."""
+        return sum(self._held(part).values())
+
+    def unreached(self) -> tuple[int, int]:
+        """How many elements of the parameters of all modules the graph does not reach, and of how many."""
+        held: dict[int, int] = {}
+        for part in self.parts.values():
+            held |= self._held(part)
+        reached = {id(getattr(node, "variable", None)) for node in self.skeleton.nodes}
+        return sum(n for key, n in held.items() if key not in reached), sum(held.values())
+
+    def _held(self, part: ModulePart) -> dict[int, int]:
+        """The sizes of a module's parameters by id: its own, and what its nodes use."""
+        calls = {call for box in part.calls for call in self.runs.get(box, [box])}
+        every = [p for call in calls for p in self.calls.parameters_of(call)]
+        every += [self.skeleton.nodes[i].variable for i in part.leaves]
+        return {id(p): math.prod(p.shape) for p in every}
+
     def kept(self, nodes: Iterable[int]) -> int:
         """The bytes that nodes keep alive, without parameters."""
         probe = self.describer.probe

@@ -56,6 +56,9 @@ def outline(
     words.append(
         f"{value_text.bytes_text(found.nbytes - found.parameters)} kept besides parameters"
     )
+    lost, size = modules.unreached()
+    if lost:
+        words.append(f"{lost:,} of {size:,} parameters are not reached")
     if seconds:
         forward, backward = seconds.get(-1, (0.0, 0.0))
         words.append(f"{_time(forward)} and {_time(backward)} outside of modules")
@@ -106,7 +109,7 @@ def _row(
         head.append((f" {signs.times}{len(part.calls)}", "shared"))
     if cut:
         head.append((f" {signs.ellipsis}", "note"))
-    size, kept = modules.parameters(part.leaves), modules.kept(part.nodes)
+    size, kept = modules.size(part), modules.kept(part.nodes)
     cells: list[Line] = [
         [(part.kind.replace("×", signs.times), "function")],
         [(f"{len(part.nodes):,}", "value")],
@@ -147,7 +150,7 @@ def to_json(modules: Modules, *, grads: bool = False) -> list[dict[str, Any]]:
             "parent": part.parent,
             "calls": len(part.calls),
             "nodes": part.nodes,
-            "parameters": modules.parameters(part.leaves),
+            "parameters": modules.size(part),
             "kept_bytes": modules.kept(part.nodes),
         }
         if modules.calls.seconds:

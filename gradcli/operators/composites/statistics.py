@@ -11,6 +11,7 @@ import numpy as np
 from gradcli.engine.core import batched_arrays
 from gradcli.engine.core.batched_arrays import DYNAMIC, BatchedArray, each, is_batched
 from gradcli.engine.core.declaration import Array, Ints, Number, Shape, Value
+from gradcli.engine.core.modes import users_level
 from gradcli.engine.core.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.registry.dimensions import as_dims, axes, not_differentiable, numpy_dtype
 from gradcli.engine.registry.named_results import return_type
@@ -275,7 +276,7 @@ def cov(input: Tensor, correction: int, fweights: Tensor | None, aweights: Tenso
             "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number "
             "of observations.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=users_level(),
         )
         factor = zeros_like(factor)
     inside = inside - average.unsqueeze(1)

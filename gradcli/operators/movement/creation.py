@@ -13,6 +13,7 @@ import gradcli.engine.system.budget as budget
 from gradcli.engine.core.batched_arrays import is_batched, zeros_of
 from gradcli.engine.core.declaration import Array, DType, Ints, Number, Shape
 from gradcli.engine.core.device import used
+from gradcli.engine.core.modes import users_level
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry.factory_arguments import (
     OPTIONS,
@@ -55,7 +56,7 @@ def tensor(
     """A new leaf tensor with a copy of the data: a number, nested sequences, or an array."""
     kind = kind_of("tensor", dtype)
     if isinstance(data, Tensor):
-        warnings.warn(_COPY, UserWarning, stacklevel=2)
+        warnings.warn(_COPY, UserWarning, stacklevel=users_level())
     array = nested_data.array_of(data, kind)
     return finish("tensor", array, requires_grad, device, None, pin_memory)
 
@@ -413,7 +414,7 @@ def range_(start: float, end: float, step: float, kind: DType | None) -> Array:
         "inconsistent with Python's range builtin. Instead, use torch.arange, which produces values "
         "in [start, end).",
         UserWarning,
-        stacklevel=3,
+        stacklevel=users_level(),
     )
     kind = kind or dtypes.default.real
     _check_range(start, end, step)

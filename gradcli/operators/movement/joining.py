@@ -11,6 +11,7 @@ import numpy as np
 
 from gradcli.engine.core.batched_arrays import BatchLevel, batch_of, full, lifted
 from gradcli.engine.core.declaration import Array, Arrays, Ints, Shape, Value, itself
+from gradcli.engine.core.modes import users_level
 from gradcli.engine.core.tensor import Tensor, sized_dim, wrap, wrap_dim
 from gradcli.engine.registry.factory_arguments import nonnegative
 from gradcli.engine.registry.rule_helpers import (
@@ -662,7 +663,7 @@ def meshgrid(given: Sequence[Tensor], indexing: str | None) -> Any:
         warnings.warn(
             "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=users_level(),
         )
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(

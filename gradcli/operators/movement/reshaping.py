@@ -21,6 +21,7 @@ from gradcli.engine.core import basic_primitives
 from gradcli.engine.core.basic_primitives import view_of
 from gradcli.engine.core.declaration import Array, Ints, Shape, Value, itself
 from gradcli.engine.core.gradients import sum_to
+from gradcli.engine.core.modes import users_level
 from gradcli.engine.core.promotion import mismatch
 from gradcli.engine.core.size import Size
 from gradcli.engine.core.tensor import Tensor, sized_dim, wrap_dim
@@ -399,7 +400,9 @@ def movedim(input: Tensor, source: Ints | int, destination: Ints | int) -> Any:
 def numpy_t(input: Tensor) -> Any:
     """`x.T`: all dims reversed."""
     if input.ndim != 2:
-        warnings.warn(_T_ON_0D if not input.ndim else _T_ON_ND, UserWarning, stacklevel=2)
+        warnings.warn(
+            _T_ON_0D if not input.ndim else _T_ON_ND, UserWarning, stacklevel=users_level()
+        )
     return permute(input, tuple(reversed(range(input.ndim))))
 
 
@@ -415,7 +418,7 @@ def matrix_t(input: Tensor) -> Any:
     """`x.mT`: the last two dims exchanged."""
     if input.ndim < 2:
         if not input.ndim:
-            warnings.warn(_MT_ON_0D.format("mT"), UserWarning, stacklevel=2)
+            warnings.warn(_MT_ON_0D.format("mT"), UserWarning, stacklevel=users_level())
             return input
         raise RuntimeError(
             f"tensor.mT is only supported on matrices or batches of matrices. Got {input.ndim}-D tensor."

@@ -15,6 +15,7 @@ import numpy as np
 from gradcli.engine.core import modes
 from gradcli.engine.core.batched_arrays import BatchedArray
 from gradcli.engine.core.declaration import Array, Number
+from gradcli.engine.core.modes import users_level
 from gradcli.engine.core.tensor import Tensor, track_view, wrap
 from gradcli.engine.core.views import bump, is_plain, same_elements
 from gradcli.engine.system import dtypes
@@ -208,7 +209,7 @@ def _as_tuple(key: Any) -> tuple[Any, ...]:
     if isinstance(key, (list, str)) and len(key) < 32:
         parts = (Tensor, list, tuple, slice, str)
         if any(k is None or k is Ellipsis or isinstance(k, parts) for k in key):
-            warnings.warn(_SEQUENCE, UserWarning, stacklevel=4)
+            warnings.warn(_SEQUENCE, UserWarning, stacklevel=users_level())
             return tuple(key)
     if isinstance(key, tuple):
         return tuple(key)

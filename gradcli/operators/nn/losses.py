@@ -12,7 +12,7 @@ import numpy as np
 from gradcli.engine.core.batched_arrays import anywhere
 from gradcli.engine.core.declaration import Array, DType, Value, itself
 from gradcli.engine.core.generated_calls import generated as compiled
-from gradcli.engine.core.modes import no_grad
+from gradcli.engine.core.modes import no_grad, users_level
 from gradcli.engine.core.promotion import BOOL_OPERAND, mismatch
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.core.views import check_cast, check_size, uncastable
@@ -72,7 +72,7 @@ def reduction_number(
         warnings.warn(
             f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=users_level(),
         )
     if not isinstance(reduction, str) or reduction not in _REDUCTIONS:
         if refusal:
@@ -151,7 +151,7 @@ def _beside(input: Tensor, target: Tensor) -> tuple[Any, Any]:
     if shape == other:
         return input, target
     sizes = [f"torch.Size({list(s)})" for s in (other, shape)]
-    warnings.warn(_BROADCAST.format(*sizes), UserWarning, stacklevel=5)
+    warnings.warn(_BROADCAST.format(*sizes), UserWarning, stacklevel=users_level())
     refusal = mismatch([tuple(shape), tuple(other)])
     if refusal is not None:
         raise refusal
@@ -1197,7 +1197,7 @@ def kl_div(
 ) -> Any:
     """The Kullback-Leibler divergence of log-probabilities from a target distribution."""
     if reduction == "mean" and size_average is None and reduce is None:
-        warnings.warn(_KL_MEAN, UserWarning, stacklevel=2)
+        warnings.warn(_KL_MEAN, UserWarning, stacklevel=users_level())
     for kinds, name in (("c", "Complex"), ("biu", "Integral")):
         if input.array.dtype.kind in kinds or target.array.dtype.kind in kinds:
             raise RuntimeError(f"kl_div: {name} inputs not supported.")

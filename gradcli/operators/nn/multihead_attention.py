@@ -10,6 +10,7 @@ import numpy as np
 
 from gradcli.engine.core import random
 from gradcli.engine.core.declaration import DType
+from gradcli.engine.core.modes import users_level
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry.schema import checked
 from gradcli.engine.registry.table import bundled, function, resolve
@@ -277,7 +278,7 @@ def _over_heads(padding: Tensor, batch: int, num_heads: int, columns: int) -> An
 def gumbel_softmax(logits: Tensor, tau: float, hard: bool, eps: float, dim: int) -> Any:
     """A random, differentiable choice of a class."""
     if eps != 1e-10:
-        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=3)
+        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=users_level())
     array = logits.array
     noise = wrap(-np.log(random.exponential(array.shape, array.dtype)))
     soft = ((logits + noise) / tau).softmax(dim := checked("softmax", "int dim", 1, dim))

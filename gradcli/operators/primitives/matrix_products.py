@@ -12,6 +12,7 @@ import numpy as np
 
 from gradcli.engine.core import modes
 from gradcli.engine.core.declaration import Array, DType, Ints, Shape, Value
+from gradcli.engine.core.modes import users_level
 from gradcli.engine.core.promotion import mismatch
 from gradcli.engine.core.tensor import Tensor, sized_dim, wrap_dim
 from gradcli.engine.registry.binder import Parser
@@ -902,7 +903,7 @@ _CROSS_WITHOUT_DIM = (
 def cross(input: Tensor, other: Tensor, dim: int | None) -> Any:
     """The cross product along a dimension of size 3 (by default the first such)."""
     if dim is None:
-        warnings.warn(_CROSS_WITHOUT_DIM, UserWarning, stacklevel=3)
+        warnings.warn(_CROSS_WITHOUT_DIM, UserWarning, stacklevel=users_level())
         dim = next((i for i, n in enumerate(input.shape) if n == 3), None)
         refuse_if(dim is None, "no dimension of size 3 in input")
     return linalg_cross(input, other, dim=dim)

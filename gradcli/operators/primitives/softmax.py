@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core.declaration import Array, Ints, Value, itself
+from gradcli.engine.core.modes import users_level
 from gradcli.engine.core.primitive import VjpRules
 from gradcli.engine.core.tensor import Tensor, wrap_dim
 from gradcli.engine.registry import batching_helpers
@@ -209,7 +210,7 @@ def _implicit_dim(name: str, ndim: int) -> int:
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include "
         "dim=X as an argument.",
         UserWarning,
-        stacklevel=3,
+        stacklevel=users_level(),
     )
     return 0 if ndim in (0, 1, 3) else 1
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core.declaration import Array, Ints, Value
+from gradcli.engine.core.modes import users_level
 from gradcli.engine.core.primitive import VjpRules
 from gradcli.engine.core.switch import Cone
 from gradcli.engine.core.tensor import Tensor
@@ -56,7 +57,7 @@ def _spread(
                 f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than "
                 "the reduction factor (input numel divided by output numel).",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=users_level(),
             )
     variance = divided(total, degrees if n and degrees > 0 else 0)
     found = variance.astype(_REAL.get(self.dtype.char, self.dtype), copy=False)

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from gradcli.engine.core.modes import no_grad
+from gradcli.engine.core.modes import no_grad, users_level
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.table import resolve
 
@@ -140,7 +140,7 @@ def _kaiming(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
 
 def _is_empty(tensor: Tensor) -> bool:
     if 0 in tensor.shape:
-        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
+        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=users_level())
     return 0 in tensor.shape
 
 

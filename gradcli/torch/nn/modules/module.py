@@ -9,13 +9,15 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
 from gradcli.engine.core.hooks import Hooks, RemovableHandle, add
-from gradcli.engine.core.modes import no_grad
+from gradcli.engine.core.modes import no_grad, users_level
 from gradcli.engine.core.tensor import Tensor
 from gradcli.torch.nn.parameter import Parameter, UninitializedParameter
 
 # Hooks of all modules, as PyTorch's register_module_forward_hook keeps them.
 _pre_hooks: Hooks = {}
 _hooks: Hooks = {}
+_backward_hooks: Hooks = {}
+_backward_pre_hooks: Hooks = {}
 _registration_hooks: Hooks = {}  # and its register_module_parameter_registration_hook
 _KINDS = ("_parameters", "_buffers", "_modules")
 
@@ -60,6 +62,8 @@ class Module:
         object.__setattr__(self, "_non_persistent_buffers_set", set())
         object.__setattr__(self, "_forward_pre_hooks", {})
         object.__setattr__(self, "_forward_hooks", {})
+        object.__setattr__(self, "_backward_hooks", {})
+        object.__setattr__(self, "_backward_pre_hooks", {})
         object.__setattr__(self, "_ready", True)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -69,7 +73,10 @@ class Module:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not (self._forward_pre_hooks or self._forward_hooks or _pre_hooks or _hooks):
+        backward = self._backward_hooks or self._backward_pre_hooks
+        backward = backward or _backward_hooks or _backward_pre_hooks
+        around = self._forward_pre_hooks or self._forward_hooks or _pre_hooks or _hooks
+        if not (around or backward):
             return self.forward(*args, **kwargs)
         for hook in [*_pre_hooks.values(), *self._forward_pre_hooks.values()]:
             takes = getattr(hook, "with_kwargs", False)
@@ -78,6 +85,14 @@ class Module:
                 args, kwargs = found
             elif found is not None:
                 args = found if isinstance(found, tuple) else (found,)
+        call = None
+        if backward:
+            from gradcli.torch.nn.modules.backward_hooks import Call
+
+            own, pre = self._backward_hooks, self._backward_pre_hooks
+            hooks = [*_backward_hooks.values(), *own.values()]
+            call = Call(self, hooks, [*_backward_pre_hooks.values(), *pre.values()])
+            args = call.before(args)
         try:
             result = self.forward(*args, **kwargs)
         except Exception:  # of the user's: it goes on to them
@@ -87,7 +102,7 @@ class Module:
             takes = getattr(hook, "with_kwargs", False)
             found = hook.call(self, args, kwargs, result) if takes else hook(self, args, result)
             result = result if found is None else found
-        return result
+        return result if call is None else call.after(result)
 
     def _call_always(self, args: Any, kwargs: Any) -> None:
         """After an error in `forward`: the hooks that are called always, without a result."""
@@ -101,7 +116,7 @@ class Module:
                 warnings.warn(
                     "module forward hook with ``always_call=True`` raised an exception that was "
                     f"silenced as another error was raised in forward: {error!s}",
-                    stacklevel=2,
+                    stacklevel=users_level(),
                 )
 
     # -- names ---------------------------------------------------------------------------------------
@@ -389,6 +404,22 @@ class Module:
         """Call `hook(module, args, output)` after `forward`; what it returns, if anything, is the output."""
         return _added(self._forward_hooks, hook, prepend, with_kwargs, always_call)
 
+    def register_full_backward_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call `hook(module, grad_output)` when the outputs' gradients are known; it may replace them."""
+        return _added(self._backward_pre_hooks, hook, prepend, False)
+
+    def register_full_backward_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call `hook(module, grad_input, grad_output)` when the gradients of the inputs are known.
+
+        What it returns, if anything, replaces them. What is no tensor among inputs and outputs has None;
+        keyword arguments are not among them.
+        """
+        return _added(self._backward_hooks, hook, prepend, False)
+
     # -- state -----------------------------------------------------------------------------------------
     def state_dict(
         self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
@@ -532,6 +563,16 @@ def register_module_forward_hook(
 ) -> RemovableHandle:
     """Call `hook(module, args, output)` after the `forward` of every module."""
     return _added(_hooks, hook, False, with_kwargs, always_call)
+
+
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, grad_output)` where the gradients of any module's outputs are known."""
+    return add(_backward_pre_hooks, hook)
+
+
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, grad_input, grad_output)` where the gradients of any module's inputs are known."""
+    return add(_backward_hooks, hook)
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:

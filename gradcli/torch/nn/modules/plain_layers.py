@@ -12,6 +12,7 @@ import warnings
 from inspect import Signature
 from typing import Any
 
+from gradcli.engine.core.modes import users_level
 from gradcli.engine.core.tensor import Tensor
 from gradcli.torch.nn import functional
 from gradcli.torch.nn.modules.arguments import bound, signature
@@ -177,7 +178,7 @@ def _reduction(size_average: Any, reduce: Any) -> str:
     found = "none" if not reduced else "mean" if averaged else "sum"
     warnings.warn(
         f"size_average and reduce args will be deprecated, please use reduction='{found}' instead.",
-        stacklevel=4,
+        stacklevel=users_level(),
     )
     return found
 
