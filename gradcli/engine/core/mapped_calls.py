@@ -7,6 +7,7 @@ dtypes) goes to the call in full, which gives the same.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,11 +36,16 @@ def lines(
         f"({t}.__class__ is not Tensor or {t}.array.__class__ in flat)" for t in tensors
     )
     silent = otherwise if primitive.view else f"return silently({given})"
+    # Numbers become operands, recorded ones are lifted, what is missing gets its default.
+    names = sorted(set(re.findall(r"\b[to]\d+\b", otherwise)))
+    as_given = [f"given_{name} = {name}" for name in names]
+    before, otherwise = otherwise, re.sub(r"\b([to]\d+)\b", r"given_\1", otherwise)
     body = [
         f"if {none}:",
         f" if local.state.enabled: return plainly({given})",
         f" {silent}",
-        *(["if inferred: " + otherwise] if primitive.vjps else []),
+        *(["if inferred: " + before] if primitive.vjps else []),
+        *as_given,
         *operands,
         *_level(primitive, otherwise),
         *_lifted(primitive),

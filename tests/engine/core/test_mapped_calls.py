@@ -92,6 +92,10 @@ FUNCTIONS = {
     "writes": lambda x: x.clone().mul_(x).add_(1, alpha=2)[1:].exp_(),
     "no grad": lambda x: x * gradcli.no_grad()(lambda: x.sin().view(3) + 1)(),
     "inner batch": lambda x: func.vmap(lambda y: y * x)(x),
+    "numbers in inner batches": lambda x: func.vmap(lambda y: (y + 2) * x.sum() * 3 - 1)(x),
+    "options in inner batches": lambda x: func.vmap(
+        lambda y: x.gather(0, (y * 0).long().reshape(1)) + gradcli.nn.functional.gelu(x * y)
+    )(x),
     "inner gradient": lambda x: func.grad(lambda y: (y * x).sin().sum())(x) * x,
 }
 
