@@ -24,7 +24,7 @@ from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.system import dtypes
 from gradcli.language import as_tensor, parse, run
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError, did_you_mean, suggest
-from gradcli.language.option_values import in_python
+from gradcli.language.option_values import as_given, in_python, widest
 from gradcli.language.rewritten_sources import as_vector
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class VerbRequest:
                 known = [n for n in free if n in given or _stands_open(self.program, n)]
                 raise _no_variable(name, [n for n in known if n not in self.loaded], source)
         values = {n: given[n] for n in free if n in given and n not in self.loaded}
-        wide = dtypes.float64 if any(map(_is_double, values.values())) else None
+        wide = widest(values.values())
         self.tensors = {n: _tensor(n, v, wide) for n, v in values.items()}
         self.open = [n for n in free if n not in given and _stands_open(self.program, n)]
         if constant and wrt and not free:
@@ -210,23 +210,13 @@ def _is_floating(tensor: Tensor) -> bool:
     return tensor.is_floating_point() or tensor.is_complex()
 
 
-def _is_double(value: Any) -> bool:
-    """Whether a value is an array or a tensor of double precision."""
-    return str(getattr(value, "dtype", "")).rpartition(".")[2] in ("float64", "complex128")
-
-
 def _tensor(name: str, value: Any, wide: Any) -> Tensor:
     """A copy of the value as a tensor without a graph, so that no program writes into the caller's.
 
     wide: the dtype of numbers, where one of the values is in double precision.
     """
     try:
-        if isinstance(value, Tensor):
-            found = value
-        else:
-            single = getattr(value, "dtype", None) == np.float32
-            with dtypes.as_default(wide):
-                found = as_tensor(value, dtypes.float32 if single else None)
+        found = value if isinstance(value, Tensor) else as_given(value, wide)
     except LanguageError as error:
         error.message = f"{name}: {error.message}"
         raise
@@ -251,7 +241,9 @@ def _no_variable(name: str, known: Sequence[str], source: str) -> LanguageError:
     return LanguageError(
         f"{name} is not a variable of {source!r} (variables: {', '.join(known) or 'none'})",
         kind="name",
-        hint=did_you_mean(suggest(name, known)),
+        hint="the format is called form"
+        if name == "format"
+        else did_you_mean(suggest(name, known)),
     )
 
 
@@ -410,6 +402,10 @@ def _read(
 
     given = by_name(source, values, variables)
     texts = {n: v for n, v in given.items() if isinstance(v, str)}
+    read_there = {n for text in (source, *texts.values()) for n in parse(text).free_variables()}
+    for name in texts:
+        if name not in read_there:
+            raise _no_variable(name, sorted(read_there), source)
     listed = [wrt] if isinstance(wrt, str) else list(wrt or ())
     reading = read(source, texts, listed, of=of, along=along)
     names: Names = reading.wrt or None

@@ -7,6 +7,7 @@ floating and complex tensors can require gradients; an explicit constructor says
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -391,18 +392,37 @@ def _error(
 
 
 # -- the Python API -------------------------------------------------------------------------------
+def widest(values: Iterable[Any]) -> Any:
+    """The dtype of numbers beside these values: double if one is an array or a tensor of doubles."""
+    from gradcli.engine.system import dtypes
+
+    words = (str(getattr(value, "dtype", "")).rpartition(".")[2] for value in values)
+    return dtypes.float64 if any(w in ("float64", "complex128") for w in words) else None
+
+
+def as_given(value: Any, wide: Any) -> Tensor:
+    """A value of Python's as a tensor; wide: what `widest` says of all values."""
+    from gradcli.engine.system import dtypes
+
+    single = getattr(value, "dtype", None) == "float32"  # NumPy's; a tensor's is no text
+    with dtypes.as_default(wide):
+        return as_tensor(value, dtypes.float32 if single else None)
+
+
 def evaluate(source: str, /, **variables: Any) -> Tensor:
     """The value of an expression or program as a tensor.
 
     Variables may be tensors, numbers, lists or NumPy arrays: `evaluate("2*dot(x, x)", x=[1.0, 2.0])`.
+    If one is a NumPy array or a tensor in double precision, all numbers are.
     """
     from gradcli.engine.core.tensor import Tensor
     from gradcli.language.interpreter import Machine
     from gradcli.language.parser import parse
 
     program = parse(source)
+    wide = widest(variables.values())
     bound = {
-        name: value if isinstance(value, Tensor) or callable(value) else as_tensor(value)
+        name: value if isinstance(value, Tensor) or callable(value) else as_given(value, wide)
         for name, value in variables.items()
     }
     machine = Machine(bound)

@@ -449,7 +449,7 @@ def test_covariances_that_cannot_be_are_bad_rows(folder):
     ]
     code, out, err = run(*argv, "--keep-columns", "c", "--no-grad", "all", "--bad-rows", "nan")
     assert (code, out) == (0, "c,value,value.uncertainty\n0.5,1,1.7320508075688772\n-3,nan,nan\n")
-    assert "1 bad row nan; the first: t.csv, line 3: --covariance: no inputs" in err
+    assert "1 bad row nan; the first: t.csv, line 3: --covariance: a covariance is" in err
 
 
 def test_a_row_that_is_refused_says_pytorchs_words_and_where(folder):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 import gradcli
+from gradcli.language.located_errors import LanguageError
 
 
 @pytest.mark.parametrize(
@@ -21,3 +23,12 @@ def test_what_was_asked_before_changes_no_answer(
 ) -> None:
     gradcli.simplify(before)
     assert str(question()) == answer
+
+
+def test_a_name_that_no_text_has_is_refused() -> None:
+    with pytest.raises(LanguageError, match="format is not a variable"):
+        gradcli.diff("x**2", format="numpy")
+
+
+def test_an_array_in_double_precision_is_evaluated_so() -> None:
+    assert gradcli.evaluate("x - 16777216", x=np.array([16777217.0])).tolist() == [1.0]
