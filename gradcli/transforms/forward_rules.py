@@ -181,7 +181,7 @@ def _by_rule(primitive: Primitive, values: list[Any], outputs: list[Tensor]) -> 
         raise NotImplementedError(
             f"Trying to use forward AD with aten::{primitive.public_name} that does not support it."
         )
-    if any(
+    if primitive.tangent is None and any(
         _tangent(values[i]) is not None
         for i in primitive.tensors
         if i not in primitive.differentiated

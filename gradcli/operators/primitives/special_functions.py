@@ -155,6 +155,7 @@ class erfcx:
     "elementwise float",
     node="MulBackward1",
     symbolic="special.ndtr(input)",
+    tangent=lambda own, other: own * other,
     jet=lambda s, self, input, other: self * float(other),
 )
 class half_of_erfc:
