@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from gradcli.columns.optimize.trust_region import trust_region
 from gradcli.engine.system.threads import small_products
 from gradcli.language.located_errors import LanguageError
 
+WOKEN = 32  # variables from which LAPACK uses several threads
 METHODS = (
     *("trust-exact", "trust-krylov", "trust-ncg", "Newton-CG", "BFGS", "L-BFGS-B", "TNC", "CG"),
     *("SLSQP", "trust-constr"),
@@ -89,6 +91,21 @@ def minimize(
     derivatives; beside a bound without a value), others go on; with a method or a limit nothing does. told:
     called with an iteration's number, value and gradient norm.
     """
+    # LAPACK wakes its threads for matrices of this size, and they wait in a busy loop: beside other work a
+    # search of 100 variables took a minute instead of a second.
+    with small_products() if len(start) >= WOKEN else nullcontext():
+        return _found(objective, start, bounds, constraints, method, limit, told)
+
+
+def _found(
+    objective: Compiled,
+    start: Array,
+    bounds: Bounds,
+    constraints: Constraints,
+    method: str | None,
+    limit: int | None,
+    told: Callable[[int, float, float], None] | None,
+) -> Minimum:
     free = bool(np.isinf(bounds[0]).all() and np.isinf(bounds[1]).all())
     small = len(start) <= SMALL
     given = method
