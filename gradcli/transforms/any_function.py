@@ -92,7 +92,10 @@ def rebuilt(name: str, value: Any, found: Mapping[str, Any]) -> Any:
 
 
 def bound(function: Any, given: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a call: by position where the function's own names allow it, or has none."""
+    """The arguments of a call: by the function's own names, or by position where it has none of them.
+
+    Raises TypeError where it has some of the names: the others are misspelt.
+    """
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # of a builtin
@@ -100,6 +103,16 @@ def bound(function: Any, given: Mapping[str, Any]) -> tuple[tuple[Any, ...], dic
     try:
         found = signature.bind(**given)
     except TypeError:
+        known = [
+            n
+            for n, p in signature.parameters.items()
+            if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+        ]
+        wrong = [n for n in given if n not in known]
+        if wrong and len(wrong) < len(given):
+            raise TypeError(
+                f"the function has no parameter {wrong[0]!r} (its parameters: {', '.join(known)})"
+            ) from None
         return tuple(given.values()), {}
     return found.args, found.kwargs
 
