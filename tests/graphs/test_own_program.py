@@ -290,7 +290,8 @@ LACKING = {
     "contrast",
     "factors_of_ratings",
     "policy_gradient",
-}  # bfloat16, SparseAdam, distributions
+    "transformer",
+}  # bfloat16, SparseAdam, distributions, nn.Transformer
 PLANTED = sorted(p for p in PROGRAMS.glob("*y/*.py") if p.stem not in LACKING)
 
 

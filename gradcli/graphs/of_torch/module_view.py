@@ -323,7 +323,8 @@ class Modules:
         """The sizes of a module's parameters by id: its own, and what its nodes use."""
         calls = {call for box in part.calls for call in self.runs.get(box, [box])}
         every = [p for call in calls for p in self.calls.parameters_of(call)]
-        every += [self.skeleton.nodes[i].variable for i in part.leaves]
+        nodes = (self.skeleton.nodes[i] for i in part.leaves)
+        every += [node.variable for node in nodes if hasattr(node, "variable")]  # else a constant
         return {id(p): math.prod(p.shape) for p in every}
 
     def kept(self, nodes: Iterable[int]) -> int:

@@ -87,22 +87,21 @@ class TorchProbe(Probe):
 
     def name_of(self, tensor: Any, names: Mapping[int, str]) -> str | None:
         """The parameter's path, or the variable's name."""
-        found = names.get(id(tensor)) or self._named.get(address_of(tensor))
-        if found is None or self._is_whole(found, tensor):
-            return found
-        return f"view of {found}"
-
-    def _is_whole(self, name: str, tensor: Any) -> bool:
-        """Tell whether a tensor has all elements of the one that is called so, whose address it has."""
-        known = self._shapes.get(name)
-        return known is None or math.prod(known) == math.prod(tensor.shape)
+        if id(tensor) in names:
+            return names[id(tensor)]
+        found = self._named.get(address_of(tensor))
+        # A variable's address with other elements is a part of it.
+        known = None if found is None else self._shapes.get(found)
+        is_part = known is not None and math.prod(known) != math.prod(tensor.shape)
+        return f"view of {found}" if is_part else found
 
     def name_of_constant(self, tensor: Any, names: Mapping[int, str]) -> str | None:
-        """The variable's name; of a view of one, that it is that."""
-        found = self.name_of(tensor, names)
-        if found is None or id(tensor) in names:
-            return found
-        return found if self._shapes.get(found) == tensor.shape else f"view of {found}"
+        """The variable's name; of a view of one, that it is that, if it has another shape."""
+        if id(tensor) in names:
+            return names[id(tensor)]
+        found = self._named.get(address_of(tensor))
+        is_same = found is None or self._shapes.get(found) == tensor.shape
+        return found if is_same else f"view of {found}"
 
     # -- what it saved ---------------------------------------------------------------------------
     def fields(self, node: Any) -> Iterator[tuple[str, Any]]:
