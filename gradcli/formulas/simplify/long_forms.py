@@ -5,9 +5,13 @@ A search takes a time that grows faster than the expression, and ends without a 
 
 from __future__ import annotations
 
+from itertools import combinations
+
 from gradcli.formulas.algebra import algebra as alg
+from gradcli.formulas.algebra.assuming import current
+from gradcli.formulas.algebra.exact_check import Check
 from gradcli.formulas.algebra.exact_numbers import ONE, Number
-from gradcli.formulas.algebra.expressions import Expression
+from gradcli.formulas.algebra.expressions import Expression, is_call, order
 from gradcli.formulas.algebra.rewriting import rewrite
 from gradcli.formulas.simplify.scalar_forms import is_of_few, keeps_digits, shortest
 from gradcli.formulas.simplify.shared_factors import outside
@@ -15,6 +19,7 @@ from gradcli.formulas.simplify.shortest_form import operations
 
 LONG = 34  # operations of what is searched as a whole
 WORTH = 2  # operations to be saved, for a form that nothing was heard of by the search for digits
+MOST_PAIRS = 28  # of arguments of one function that are compared
 MOST_PIECES = 8  # that are searched; the others stay
 
 
@@ -27,8 +32,31 @@ def short_form(expression: Expression) -> Expression:
         return shorter if operations(shorter) < operations(best) - WORTH else best
     best = _Pieces().shortened(taken)
     best = min(best, _outside(best), key=operations)
+    if _are_related(best):
+        best = min(best, shortest(expression), key=operations)
     # exp(u + v)/w**2 has lost its value where exp(u) and w overflow; a search of the whole may find another.
     return best if keeps_digits(best, expression) else shortest(expression)
+
+
+def _are_related(expression: Expression) -> bool:
+    """Whether functions in different pieces may be one, which only a search of the whole sees.
+
+    exp(a*(b + c)) of one piece is exp(a*b + a*c) of another. In the derivatives of an option's price
+    K*exp(-(log(S/K) - u)**2/v) is S*exp(-(log(S/K) + u)**2/v): powers of a logarithm's argument leave exp.
+    """
+    arguments: dict[str, list[Expression]] = {}
+    for node in order([expression]):
+        if node.op == "call" and len(node.args) == 1 and node.args[0].op in ("sum", "product"):
+            arguments.setdefault(node.data[0], []).append(node.args[0])
+    powers = arguments.get("exp", [])
+    if len(powers) > 1 and any(is_call(n, "log") for power in powers for n in order([power])):
+        return True
+    signs = dict(current.get().signs)
+    pairs = [pair for several in arguments.values() for pair in combinations(several, 2)]
+    return any(
+        a.shape == b.shape and a.weight > 3 < b.weight and Check(a, signs).accepts(b)
+        for a, b in pairs[:MOST_PAIRS]
+    )
 
 
 def _outside(expression: Expression) -> Expression:
