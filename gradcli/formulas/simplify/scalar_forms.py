@@ -60,7 +60,7 @@ from gradcli.formulas.simplify.shortest_form import (
 
 BUDGET = 8_000
 FEW = 4  # variables, and what functions are of, between which identities are likely
-MOST_WRITTEN = {True: 1_000, False: 300}  # pieces, over all readings; of few of these, and of many
+MOST_WRITTEN = {True: 1_300, False: 300}  # pieces, over all readings; of few of these, and of many
 NEARLY = 1  # more operations than the shortest form has, for one that keeps more digits
 NEARBY = 4  # the same, for one that is first rewritten by `accurate`, which shortens
 MOST_NEAR = 6  # such forms
