@@ -75,6 +75,11 @@ class _Torch(Library):
     name, module, roots = "PyTorch", "torch", ("torch",)
 
     @property
+    def loaded(self) -> bool:
+        """Whether PyTorch is imported, and not gradcli in its place."""
+        return getattr(sys.modules.get("torch"), "__name__", "") == "torch"
+
+    @property
     def _torch(self) -> Any:
         return sys.modules["torch"]
 

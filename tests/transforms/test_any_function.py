@@ -346,3 +346,13 @@ def test_check_takes_functions(library: str) -> None:
         assert gradcli.check(function, x=point)
         doubles = doubled(library)
         assert not gradcli.check(lambda x: doubles(function(x)), x=point)
+
+
+def test_gradcli_in_pytorchs_place_is_no_second_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", gradcli)
+    assert_gradients(lambda x: (x**3).sum(), x=gradcli.tensor([1.0, 2.0]))
+
+
+def test_a_misspelt_name_is_not_taken_by_position() -> None:
+    with pytest.raises(TypeError, match="has no parameter 'bb'"):
+        assert_gradients(lambda a, b: (a * b).sum(), a=gradcli.tensor([1.0]), bb=2.0)
