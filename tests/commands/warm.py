@@ -13,6 +13,7 @@ import importlib
 import os
 import pkgutil
 import select
+import shutil
 import socket
 import subprocess
 import sys
@@ -41,8 +42,8 @@ sys.exit((server.recv(1) or b"\\x8b")[0])
 @cache
 def command() -> tuple[str, ...]:
     """What is run in the place of `python -m gradcli`; starts the warm process when first asked for."""
-    folder = tempfile.TemporaryDirectory(prefix="gradcli-warm-")
-    path, client = Path(folder.name, "socket"), Path(folder.name, "client.py")
+    folder, owner = Path(tempfile.mkdtemp(prefix="gradcli-warm-")), os.getpid()
+    path, client = folder / "socket", folder / "client.py"
     client.write_text(CLIENT)
     env = {**os.environ, "PYTHONUTF8": "1", "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
     server = subprocess.Popen(
@@ -51,7 +52,16 @@ def command() -> tuple[str, ...]:
     )  # fmt: skip
     assert server.stdin is not None and server.stdout is not None
     assert server.stdout.read(1) == b"."  # it listens
-    atexit.register(lambda: (server.stdin.close(), server.wait(), folder.cleanup()))
+
+    def end() -> None:
+        if (
+            os.getpid() == owner
+        ):  # a command that forks ends as a process of its own, exit functions too
+            server.stdin.close()
+            server.wait()
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(end)
     return sys.executable, "-IS", str(client), str(path)
 
 
