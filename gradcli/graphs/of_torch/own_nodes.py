@@ -11,12 +11,11 @@ from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.system.array_memory import address
 from gradcli.graphs import saved_fields
 from gradcli.graphs.of_torch.module_calls import Calls
-from gradcli.graphs.of_torch.torch_notes import note_of
-from gradcli.graphs.probes import Place, Probe
+from gradcli.graphs.of_torch.torch_notes import WatchedProbe, note_of
 from gradcli.graphs.traversal import Walk
 
 
-class OwnProgramProbe(Probe):
+class OwnProgramProbe(WatchedProbe):
     """Asks nodes of our own, of a program in Python. names: of its tensors."""
 
     of_program = True
@@ -25,27 +24,11 @@ class OwnProgramProbe(Probe):
         self.calls = calls
         self._named = {id(t): n for n, t in names.items() if isinstance(t, Tensor) and t.is_leaf}
         self._parameters: set[int] = set()
-        self.recorded: Mapping[
-            str, tuple[Any, Any]
-        ] = {}  # passes by the name of their root, see OwnWatch
+        # Passes by the name of their root: see OwnWatch.
+        self.recorded: Mapping[str, tuple[Any, Any]] = {}
         for name, tensor in calls.parameters():
             self._named[id(tensor)] = name
             self._parameters.add(address(tensor.array))
-
-    def place(self, node: Any) -> Place | None:
-        """The user's line."""
-        note = note_of(node)
-        return None if note is None else note.place
-
-    def module(self, node: Any) -> str | None:
-        """The path of the innermost module that made it."""
-        call = self.call(node)
-        return None if call < 0 else self.calls.path(call)
-
-    def call(self, node: Any) -> int:
-        """The call of a module that made it; -1 if none did."""
-        note = note_of(node)
-        return -1 if note is None or note.calls is not self.calls else note.call
 
     def name_of(self, tensor: Any, names: Mapping[int, str]) -> str | None:
         """The parameter's path, or the variable's name."""

@@ -13,7 +13,7 @@ from gradcli.graphs import value_text
 from gradcli.graphs.of_torch import torch_versions
 from gradcli.graphs.of_torch.module_calls import Calls
 from gradcli.graphs.of_torch.operands import behind
-from gradcli.graphs.of_torch.torch_notes import Note, note_of
+from gradcli.graphs.of_torch.torch_notes import Note, WatchedProbe, note_of
 from gradcli.graphs.of_torch.torch_pass import TorchRecorder, once_more, recorded
 from gradcli.graphs.of_torch.torch_tensors import (
     dense_parts,
@@ -22,13 +22,13 @@ from gradcli.graphs.of_torch.torch_tensors import (
     node_of,
     readable,
 )
-from gradcli.graphs.probes import Constant, Output, Place, Probe
+from gradcli.graphs.probes import Constant, Output
 from gradcli.graphs.traversal import LAST, Walk, class_name
 
 AGAIN = "Trying to backward through the graph a second time"
 
 
-class TorchProbe(Probe):
+class TorchProbe(WatchedProbe):
     """Asks nodes of PyTorch's. names: tensors' names by the address of their data."""
 
     foreign = True
@@ -69,21 +69,6 @@ class TorchProbe(Probe):
             except RuntimeError:  # nested tensors have no shape
                 found.append(Output(None, None))
         return found
-
-    def place(self, node: Any) -> Place | None:
-        """The user's line, if the forward pass was watched."""
-        note = note_of(node)
-        return None if note is None else note.place
-
-    def module(self, node: Any) -> str | None:
-        """The path of the innermost module that made it."""
-        call = self.call(node)
-        return None if call < 0 else self.calls.path(call)
-
-    def call(self, node: Any) -> int:
-        """The call of a module that made it; -1 if none did."""
-        note = note_of(node)
-        return -1 if note is None or note.calls is not self.calls else note.call
 
     def name_of(self, tensor: Any, names: Mapping[int, str]) -> str | None:
         """The parameter's path, or the variable's name."""

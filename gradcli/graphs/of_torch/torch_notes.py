@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradcli.graphs.of_torch.module_calls import Calls
-from gradcli.graphs.probes import Place
+from gradcli.graphs.probes import Place, Probe
 
 KEY = "gradcli"  # in `node.metadata`
 
@@ -39,3 +39,24 @@ def note_of(node: Any) -> Note | None:
     """What was learnt of a node; None if nobody watched."""
     found = node.metadata.get(KEY)
     return found if isinstance(found, Note) else None
+
+
+class WatchedProbe(Probe):
+    """What the notes say of the nodes of a program that was watched. calls: of its modules."""
+
+    calls: Calls
+
+    def place(self, node: Any) -> Place | None:
+        """The user's line, if the forward pass was watched."""
+        note = note_of(node)
+        return None if note is None else note.place
+
+    def module(self, node: Any) -> str | None:
+        """The path of the innermost module that made it."""
+        call = self.call(node)
+        return None if call < 0 else self.calls.path(call)
+
+    def call(self, node: Any) -> int:
+        """The call of a module that made it; -1 if none did."""
+        note = note_of(node)
+        return -1 if note is None or note.calls is not self.calls else note.call
