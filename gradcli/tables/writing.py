@@ -92,9 +92,9 @@ class Sink:
             data = data.to_pylist()
         if isinstance(data, list):
             return list(map(_spelled, data))
-        return self.digits(data)
+        return self.spelt(data)
 
-    def digits(self, numbers: Any) -> list[str]:
+    def spelt(self, numbers: Any) -> list[str]:
         """The numbers of an array as text."""
         if self.exact and len(numbers) >= _FEW_ROWS:
             from gradcli.tables.digits import can_spell, texts
@@ -295,7 +295,7 @@ class JsonLines(Sink):
         if kind == "c":
             pairs = zip(self._numbers(data.real), self._numbers(data.imag), strict=True)
             return [f"[{a}, {b}]" for a, b in pairs]
-        found = self.digits(data)
+        found = self.spelt(data)
         if kind != "f":
             return found
         whole = [t + ".0" if t.lstrip("-").isdigit() else t for t in found]
