@@ -14,7 +14,6 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-
 from gradcli.engine.system import c_compiler, direct_calls
 from gradcli.engine.system.c_arithmetic import EXACT, REAL
 
