@@ -15,7 +15,7 @@ import pytest
 
 import gradcli as torch
 from gradcli import nn
-from gradcli.engine.system import c_compiler, element_loops
+from gradcli.engine.system import background_code, c_compiler, element_loops
 from tests.golden.module_cases import (
     CASES,
     HOOKS,
@@ -117,9 +117,9 @@ def native(monkeypatch: pytest.MonkeyPatch, loops: list[Any]) -> None:
         loops.append(make.__self__)
         make()
 
-    monkeypatch.setattr(element_loops, "ENOUGH", -1)
-    monkeypatch.setattr(element_loops, "begin", begin)
-    monkeypatch.setattr(element_loops, "possible", True)
+    monkeypatch.setattr(background_code, "ENOUGH", -1)
+    monkeypatch.setattr(background_code, "begin", begin)
+    monkeypatch.setattr(background_code, "possible", True)
     element_loops.loop.cache_clear()
 
 
@@ -133,7 +133,7 @@ def test_a_loop_in_c_has_the_bits_of_tensors(
     native(monkeypatch, loops)
     in_c = trained(torch, optimizer)
     by_elements = getattr(torch.optim, optimizer.split("(")[0]).by_elements
-    assert [one.work is not None for one in loops] == [True] * len(loops)
+    assert [one._functions is not None for one in loops] == [True] * len(loops)
     assert bool(loops) == by_elements
     monkeypatch.setattr("gradcli.torch.optim.optimizer.are_bare", lambda tensors: False)
     assert in_c == trained(torch, optimizer)
@@ -146,8 +146,8 @@ def test_numpy_goes_on_where_no_compiler_is(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("CC", "there-is-no-such-compiler")
     monkeypatch.setattr(c_compiler, "_loaded", {})
     assert trained(torch, "Adam(p)") == wanted
-    assert [one.work for one in loops] == [None]
-    assert not element_loops.possible
+    assert [one._functions for one in loops] == [None]
+    assert not background_code.possible
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)

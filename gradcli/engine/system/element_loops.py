@@ -1,27 +1,20 @@
 """Operations on the elements of several arrays as one loop in C, in place of a call of NumPy for each.
 
-The loop has NumPy's operations in NumPy's order (`c_arithmetic`), so that no bit says when it takes over. A
-compiler runs for a tenth of a second: it is asked on a thread of its own, once the arrays kept NumPy busy
-for a third of that. Where there is no compiler, NumPy goes on.
+The loop has NumPy's operations in NumPy's order (`c_arithmetic`), so it has the same bits.
 """
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import re
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from gradcli.engine.system import c_compiler, direct_calls
+from gradcli.engine.system import direct_calls
+from gradcli.engine.system.background_code import A_CALL, BARE, BackgroundCode
 from gradcli.engine.system.c_arithmetic import EXACT, REAL
 
 _TYPES = {"f": ("float", "f", "f4"), "d": ("double", "", "f8")}
-ENOUGH = 20_000_000  # elements that NumPy works on before a compiler is asked
-possible = True  # whether there may be loops: until a compiler was asked, and failed
-A_CALL = 20_000  # elements that NumPy works on in the time that a call's way to it takes
-_BARE = 0x501  # flags of NumPy: by row, at an address that suits the dtype, writeable
 
 # Rows of arrays, one after the other; nothing is written unless all rows are what the loop takes.
 _ROWS = """#include <math.h>
@@ -80,46 +73,22 @@ class Recorder:
 _NUMBERS = (float, int, bool)
 
 
-def begin(work: Callable[[], None]) -> None:
-    """Do some work beside all else; it ends with the process, whether it is done or not."""
-    threading.Thread(target=work, daemon=True).start()
-
-
 class Loop:
-    """What a recorder wrote, for rows of arrays of one dtype. work: the C function, once it is there.
+    """What a recorder wrote, for rows of arrays of one dtype.
 
     The variables a0, a1 … are the elements of a row's arrays, which all have one shape.
     """
 
     def __init__(self, said: tuple[Any, ...], arrays: int, char: str) -> None:
-        self.work: Callable[[tuple[Any, ...], tuple[float, ...]], int] | None = None
-        self._about = said, arrays, char
-        self._spent, self._is_asked = 0, False
+        self.code = BackgroundCode(lambda: _source(said, arrays, char), "work")
 
     def run(self, arrays: Sequence[Any], numbers: Sequence[float], elements: int) -> bool:
         """Whether the loop has run over rows of arrays, whose first ones have so many elements.
 
         If not, nothing was written: the C is not there yet, or an array is not what it takes.
         """
-        if self.work is not None:
-            return bool(self.work(tuple(arrays), tuple(numbers)))
-        self._spent += elements + A_CALL
-        if self._spent > ENOUGH and not self._is_asked:
-            self._is_asked = True
-            begin(self.make)
-        return False
-
-    def make(self) -> None:
-        """Compile the loop; without a compiler NumPy goes on."""
-        global possible
-        try:
-            possible = direct_calls.readable()
-            if possible:
-                work = direct_calls.told(_source(*self._about)).work
-                work.argtypes, work.restype = [ctypes.py_object] * 2, ctypes.c_long
-                self.work = work
-        except (c_compiler.NoCompiler, OSError):
-            possible = False
+        functions = self.code.functions(elements + A_CALL)
+        return functions is not None and bool(functions[0](tuple(arrays), tuple(numbers)))
 
 
 @functools.cache
@@ -157,11 +126,10 @@ def _source(said: tuple[Any, ...], arrays: int, char: str) -> str:
     body += "".join(f"    p{k}[i] = a{k};\n" for k in sorted(written))
     takes = ", ".join(f"T *restrict p{k}" for k in every)
     given = ", ".join(f"(T *)FIELDS(py.item(arrays, r + {k}))->data" for k in every)
-    words = {"T": name, "KIND": direct_calls.ARRAYS.index(kind), "BARE": _BARE}
+    words = {"T": name, "KIND": direct_calls.ARRAYS.index(kind), "BARE": BARE}
     words |= {"ARRAYS": arrays, "NUMBERS": numbers, "GIVEN": given}
     return (
-        direct_calls.TABLE
-        + "".join(f"#define {word} {text}\n" for word, text in words.items())
+        "".join(f"#define {word} {text}\n" for word, text in words.items())
         + f"static __attribute__((noinline)) void loop(long n, const T *restrict s, {takes}) {{\n"
         + f"  for (long i = 0; i < n; i++) {{\n{body}  }}\n}}\n{_ROWS}"
     )

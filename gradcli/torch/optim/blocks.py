@@ -15,7 +15,7 @@ import numpy as np
 
 from gradcli.engine.core import modes
 from gradcli.engine.core.views import bump
-from gradcli.engine.system import element_loops
+from gradcli.engine.system import background_code
 from gradcli.engine.system.element_loops import Recorder, loop
 
 SIZE = 65536  # elements: fewer make more calls, more leave the processor's second cache
@@ -140,7 +140,7 @@ def in_one_loop(update: Callable[[list[Block]], None], rows: list[list[Any]]) ->
 
     rows: for each parameter it, its gradient, and what is remembered of it: `are_bare`, of one dtype.
     """
-    if not element_loops.possible:
+    if not background_code.possible:
         return False
     recorder = Recorder()
     update([Block(f"a{k}", recorder) for k in range(len(rows[0]))])
