@@ -172,8 +172,8 @@ HELP, HELP_ALL = map(_help_option, HELPS, ("this message", "all options"))
 def command(ctx: click.Context, options: Options) -> None:
     """Show the help of gradcli or of one of its commands, or explain a term of automatic differentiation.
 
-    `gradcli help terms` lists the terms: leaf, retained gradient, seed gradient, detach, VJP, …. The name of a
-    function shows what gradcli ops says of it.
+    `gradcli help terms` lists the terms: leaf, retained gradient, seed gradient, detach, VJP, …. The name
+    of a function shows what gradcli ops says of it.
     """
     topic = " ".join(options.words)
     root = ctx.find_root()
