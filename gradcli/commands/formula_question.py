@@ -35,7 +35,7 @@ FORMATS = ("text", "latex", "python", "numpy", "torch", "jax", "c", "json")
 CODE = ("python", "numpy", "torch", "jax", "c")  # formats that are programs
 FORMAT = Option(
     "--format FORMAT",
-    f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.",
+    "text; latex: for a paper; python, numpy, torch, jax or c: a function to paste; json.",
     choices=FORMATS,
     default="text",
 )
