@@ -292,7 +292,7 @@ def gradient(question: Question) -> Answer:
 def _retained_by_program(evaluation: Evaluation) -> dict[str, Any]:
     """The names whose gradients the program itself asked to keep: `y.retain_grad()`."""
     names = evaluation.names.items()
-    return {n: t for n, t in names if getattr(t, "retains_grad", False)}
+    return {n: t for n, t in names if getattr(t, "retained", False)}
 
 
 def _has_passed(question: Question, evaluation: Evaluation) -> bool:

@@ -137,6 +137,8 @@ def split(args: Iterable[str], declared: Mapping[str, Option]) -> Split:
                     found.behind[rest[-1]] = head
             else:
                 alone = not rest or (rest[-1][:1] == "-" and rest[-1] != "-")
+                # `--uncertainty "L/T**2"` has no names.
+                alone = alone or (option.metavar == "[NAMES]" and not _is_names(rest[-1], words))
                 value = "-" if option.may_be_bare and alone else take(head)
                 # Joined, so that click cannot take the value for an option; a short option's value
                 # comes as a word of its own, which click takes whatever it is.
@@ -156,6 +158,12 @@ def split(args: Iterable[str], declared: Mapping[str, Option]) -> Split:
         else:
             found.positionals.append(word)
     return found
+
+
+def _is_names(word: str, words: list[str]) -> bool:
+    """Whether a word is names with commas between, and not the expression of a line without another."""
+    others = [other for other in words if other[:1] != "-" and other != word]
+    return bool(others) and all(part.strip().isidentifier() for part in word.split(","))
 
 
 def _as_ours(word: str, declared: Mapping[str, Option], words: list[str]) -> str | None:

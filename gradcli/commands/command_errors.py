@@ -69,7 +69,8 @@ def unknown_command(word: str, commands: Iterable[str]) -> LanguageError:
     else:
         message = f"no such command {word!r}"
     meant = [_ALSO[word]] if word in _ALSO else suggest(word, [*names, "--version"])
-    hint = _NEITHER.get(word) or _as_term(word) or did_you_mean(meant)
+    term = None if f"--{word}" in meant else _as_term(word)
+    hint = _NEITHER.get(word) or term or did_you_mean(meant)
     if word.endswith(".py") and not os.path.exists(word):
         return usage(f"cannot read {word}: no such file", kind="file")
     if hint is None and "." in word and os.path.exists(word):

@@ -242,7 +242,7 @@ TERMS = (
         "constant to the backward pass, and no gradient goes through it. Writing into it "
         "writes into x.",
         'gradcli grad "x * x.detach()" --x 3',
-        ("stop gradient", "stop_gradient", "stop-gradient"),
+        ("stop gradient", "stop-gradient"),
         ("no_grad", "requires_grad"),
     ),
     Term(
@@ -278,7 +278,7 @@ TERMS = (
         "A tensor that shares the memory of another: x[0], x.T, x.reshape(2, 3). What is "
         "written into one is seen in the other, and gradients follow.",
         'gradcli grad "y = x*1; v = y[0]; v.mul_(5); sum(y)" --x 1,2',
-        ("alias", "base"),
+        ("base",),
         ("in-place operation", "version"),
     ),
     Term(

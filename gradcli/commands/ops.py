@@ -17,7 +17,7 @@ import click
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
 from gradcli.commands.declarations import STYLE, Argument, Options, declare
-from gradcli.commands.options import chosen_form
+from gradcli.commands.request import chosen_form
 from gradcli.commands.terminal import width, wrapped
 
 FILE = Path(__file__).with_name("functions.json")

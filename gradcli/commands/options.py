@@ -26,6 +26,7 @@ from gradcli.commands.output import Style, note
 from gradcli.commands.request import (
     Request,
     SessionNames,
+    chosen_form,
     is_called,
     is_known,
     name_list,
@@ -1039,15 +1040,6 @@ _WRITTEN_OTHERWISE = dict.fromkeys("ij", "the imaginary unit is 1j") | {
 
 
 # -- how results are written ------------------------------------------------------------------------
-def chosen_form(**asked: bool) -> str:
-    """The form of the results: that whose option was given."""
-    chosen = [form for form, given in asked.items() if given]
-    if len(chosen) > 1:
-        options = " and ".join(f"--{form}" for form in chosen[:2])
-        raise usage(f"{options} cannot be used together", hint="leave out one of them")
-    return chosen[0] if chosen else "text"
-
-
 def _style(params: dict[str, Any]) -> Style:
     """How the results are to be written; out of a command's parameters."""
     path, colour = params.pop("array_path", None), params.pop("color")
