@@ -601,7 +601,9 @@ class Writer:
         exact = re.fullmatch(r"1?\d|20", inner.text)  # an int64
         if exact:
             return Value(str(factorial(int(inner.text))))
-        return inner.like(self.gamma(f"{bare(inner.text)} + 1"), ATOM)
+        argument = f"{bare(inner.text)} + 1"
+        text = self.gamma(argument) if self.loose else f"exp(lgamma({argument}))"
+        return inner.like(text, ATOM)
 
     def number(self, word: str) -> float | None:
         """What number a word is, or has for its value if that is a whole one; None where nobody knows."""
@@ -740,7 +742,11 @@ class Writer:
         if name == "binom" and len(texts) == 2 and (exact := _binomial(*texts)) is not None:
             return Value(exact, ATOM if exact.isdigit() else PRODUCT, 0, False, axes)
         written = called(name, texts, self.own, elementwise=self.elementwise)
-        if written.startswith("exp(lgamma(") and name.lower() in ("gamma", "factorial", "fact"):
+        if (
+            self.loose
+            and written.startswith("exp(lgamma(")
+            and name.lower() in ("gamma", "factorial", "fact")
+        ):
             written = self.gamma(written.removeprefix("exp(lgamma(").removesuffix("))"))
         level = ATOM if is_call(written) else PRODUCT  # another function's formula
         return self.shaped(Value(written, level, 0, False, axes), name, plain, len(values))
