@@ -119,7 +119,7 @@ REFUSED = {
     "fit y==a*t {table} --a 1 --plot x.svg --band 2": "--band: 2 is not a confidence level",
     "plot y==a*t {table}.csv --a 1": "No such file",
     "plot outer(x*ones(2),x*ones(2)) --x 1:2": "a curve needs a number",
-    "plot x+y --x 0:1 --y 0:1 --descend 0.1": "as in gradcli plot x+y --x=0:1 --y=0:1 --descend 0.1 --at x=0.75,y=0.75",
+    "plot x+y --x 0:1 --y 0:1 --descend 0.1": "as in gradcli plot x+y --x=0:1 --y=0:1 --descend 0.1 --at x=0.75,y=0.75",  # noqa: E501
     "plot x+y --x 0:1 --y 0:1 --json": "over one variable",
     "plot x --x 0:1 --at y=1": "--at x=1",
     "plot x+": "a value is missing",
