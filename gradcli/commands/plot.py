@@ -514,7 +514,8 @@ class Plot:
         ends = {n: self.runs[n] for n in names}
         given = "".join(f" --{n}={quoted(t)}" for n, t in self.request.texts.items())
         start = ",".join(f"{n}={low + 0.75 * (high - low):.3g}" for n, (low, high) in ends.items())
-        return f"as in gradcli plot {quoted(self.source)}{given} --descend {self.options.descend:g} --at {start}"
+        rate = f"--descend {self.options.descend:g}"
+        return f"as in gradcli plot {quoted(self.source)}{given} {rate} --at {start}"
 
     def _point(self, names: list[str]) -> list[float]:
         """What --at says: VALUE, or x=VALUE,y=VALUE."""

@@ -111,7 +111,7 @@ def test_what_is_said(argv: list[str], words: str) -> None:
          "graph x**2 --x 3 --format tikz"),
         (r"diff --math 'x \pm \sqrt{x}'", r"'x + \sqrt{x}', 'x - \sqrt{x}'",
          r"diff --math 'x + \sqrt{x}'"),
-        (r"root --math 'x^2 = \pm 2'", "'x^2 = 2', 'x^2 = - 2'", "root --math 'x^2 = 2'"),
+        (r"root --math 'x^2 = \pm 2' --x 1", "'x^2 = 2', 'x^2 = - 2'", "root --math 'x^2 = 2' --x 1"),
         ("diff W1@x --W1 matrix", "--shape W1=m,n", "diff W1@x --shape W1=m,n"),
         ("diff W1@x --W1 2x3", "--shape W1=2,3", "diff W1@x --shape W1=2,3"),
         ("grad sum(W1@x) --W1 matrix --x 1,2,3", "--shape W1=2,3",
