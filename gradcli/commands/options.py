@@ -424,6 +424,7 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
     from gradcli.language.mathematics import read_mathematics
     from gradcli.language.parser import parses
 
+    _rename_lambda(text, found)
     bound = dict.fromkeys(found.bound(), False)
     columns: set[str] = set()
     tables = found.positionals["file" not in found.given :] if command.operands > 1 else []
@@ -473,6 +474,24 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
         if name in words or not re.search(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])", text)
     ]  # fmt: skip
     return read.written
+
+
+def _rename_lambda(text: str, found: Split) -> None:
+    r"""Options for lambda and lambda_1 are those of lam and lam_1, as `\lambda` and `\lambda_1` are read."""
+
+    def renamed(name: str) -> str:
+        typed = re.search(rf"(?<![\w\\]){re.escape(name)}\b", text)
+        return name if typed else re.sub(r"^lambda(?=_|$)", "lam", name)
+
+    if "\\lambda" not in text:
+        return
+    found.bindings = [(renamed(name), value) for name, value in found.bindings]
+    found.options = [
+        re.sub(r"(?<=^--(?:wrt|let)=)\w+|(?<=^--shape=)\w+", lambda m: renamed(m[0]), option)
+        for option in found.options
+    ]
+    if "of" in found.given:
+        found.given["of"] = renamed(found.given["of"])
 
 
 def _also_mathematics(error: LanguageError, text: str, declared: Mapping[str, Any]) -> None:

@@ -494,6 +494,7 @@ class Parser:
                 and not token.blank
                 and self.tokens[self.at - 1].kind != "number"
                 and value.kind != "series"
+                and not self.is_sized(token)
             ):
                 value = Node(
                     "subscript", token, self.source[token.start : self.closing()], (value,)
@@ -502,6 +503,10 @@ class Parser:
                 value = Node("element", token, self.letters_below(token), (value,))
             else:
                 return value
+
+    def is_sized(self, token: Token) -> bool:
+        r"""Whether a bracket is LaTeX's `\left[`, which is no index."""
+        return self.source[: token.start].rstrip().endswith(("\\left", "\\big", "\\Big", "\\bigl"))
 
     def letters_below(self, token: Token) -> str:
         """The letters of the indices behind `_`, where something else than a name has them."""
