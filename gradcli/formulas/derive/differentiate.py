@@ -24,6 +24,7 @@ from gradcli.formulas.algebra.expression_evaluation import constants, evaluate
 from gradcli.formulas.algebra.expressions import Expression, call, is_call, name, number, value_of
 from gradcli.formulas.algebra.generic_points import as_exact_as
 from gradcli.formulas.algebra.rewriting import rewrite
+from gradcli.formulas.derive.number_slopes import NumberSlopes
 from gradcli.formulas.derive.sound_sizes import are_square, asks_for_rank, singular, singular_said
 from gradcli.formulas.lift.formulas import exact_constants
 from gradcli.formulas.lift.lifting import Lifter, NoExpression
@@ -164,9 +165,20 @@ def differentiate(
         )
         by, raw, lower, places = first.by, first.raw, [], positions(program)
 
+        def traced(e: Expression, u: Expression) -> Expression:
+            return slope(e, {u.data: np.float64(1)}, u.data, {u.data: u.position})[0]
+
         def again(e: Expression, n: str, more: bool) -> tuple[Expression, Expression]:
+            found = slopes[n].of(e) if n in slopes else None
+            if found is not None:
+                return found, slopes[n].variable
             return slope(e, arrays, n, places, nan_guards, more, follow)
 
+        slopes = {
+            n: NumberSlopes(name(n, (), places[n]), traced)
+            for n, e in raw.items()
+            if first.real and not arrays[n].shape
+        }
         with supposing(real=first.real):
             for left in reversed(range(1, order)):
                 lower.append(by)
