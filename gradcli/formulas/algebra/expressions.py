@@ -39,7 +39,7 @@ class Expression:
     parts: tuple[Expression, ...]
     plain: bool
     weight: int
-    # What is asked of it again and again, once it is known (`shortest_form.operations`, `algebra.content_of`).
+    # Kept once they are known: what `shortest_form.operations` and `algebra.content_of` say.
     count: int | None
     content: tuple[Number, Expression | None] | None
     whole = None  # as of a Number: an exponent may be either

@@ -1,9 +1,9 @@
-"""Derivatives of formulas of one number, by the chain rule over what the formula is made of.
+"""Derivatives of formulas of numbers, by the chain rule over what a formula is made of.
 
-A gradient is traced and lifted once; to trace it again for each order takes most of the time of a high order. What
-is differentiated here is a formula already: sums, products with constant powers, and functions of one operand. The
-slope of each function comes from its VJP rule, traced once. What was found of a part is kept, for the next order is
-made of the same parts.
+A gradient is traced and lifted once; to trace it again for each order takes most of the time of a high order.
+What is differentiated here is a formula already: sums, products of powers, and functions of one operand. The
+slopes of functions and powers come from their VJP rules, each traced once. What was found of a part is kept,
+for the next order is made of the same parts.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from gradcli.formulas.algebra.rewriting import rewrite
 
 # Their slopes jump, or have a value at single points that a rule decides: the tape says which.
 _BENT = frozenset(("abs", "sign"))
-_OPERAND = "_u"
+_OPERANDS = ("_u", "_v")
 
 
 class NumberSlopes:
     """The derivatives of expressions by one variable, a number.
 
-    variable: by which. traced: the derivative of a function of one operand by it, as the tape has it.
+    variable: by which. traced: the derivative of a function by one of its operands, as the tape has it.
     """
 
     def __init__(
         self, variable: Expression, traced: Callable[[Expression, Expression], Expression]
     ) -> None:
         self.variable, self.traced = variable, traced
-        self.operand = name(_OPERAND, (), 0)
-        self._rules: dict[str, Expression] = {}
+        self.operands = [name(word, (), k) for k, word in enumerate(_OPERANDS)]
+        self._rules: dict[tuple[str, int], Expression] = {}
         self._found: dict[Expression, Expression] = {variable: alg.one}
 
     def of(self, expression: Expression) -> Expression | None:
@@ -60,26 +60,33 @@ class NumberSlopes:
         slope = found[own]
         if slope is alg.zero:
             return slope
-        return alg.multiply(self._rule(node.data[0], own), slope)
+        return alg.multiply(self._rule(node.data[0], 0, own), slope)
 
-    def _of_product(self, node: Expression) -> Expression | None:
+    def _of_product(self, node: Expression) -> Expression:
         coefficient, exponents = node.data
         pairs = list(zip(node.args, exponents, strict=True))
-        terms = []
+        terms: list[tuple[Expression, Number]] = []
         for k, (base, e) in enumerate(pairs):
-            if not isinstance(e, Number):  # u**v
-                return None
-            if (slope := self._found[base]) is not alg.zero:
-                rest = [*pairs[:k], (base, e + -ONE), *pairs[k + 1 :], (slope, ONE)]
-                terms.append((alg.product(rest, coefficient), e))
+            others = [*pairs[:k], *pairs[k + 1 :]]
+            if isinstance(e, Number):
+                if (slope := self._found[base]) is not alg.zero:
+                    factors = [*others, (base, e + -ONE), (slope, ONE)]
+                    terms.append((alg.product(factors, coefficient), e))
+                continue
+            for place, part in enumerate((base, e)):
+                if (slope := self._found[part]) is not alg.zero:
+                    factors = [*others, (self._rule("", place, base, e), ONE), (slope, ONE)]
+                    terms.append((alg.product(factors, coefficient), ONE))
         return alg.combine(terms)
 
-    def _rule(self, word: str, own: Expression) -> Expression:
-        """The slope of a function at its operand."""
-        u = self.operand
-        if word not in self._rules:
-            self._rules[word] = self.traced(call(word, [u], ()), u)
-        return rewrite(self._rules[word], lambda node: own if node is u else node)
+    def _rule(self, word: str, place: int, *own: Expression) -> Expression:
+        """The slope of a function, or of the power u**v for "", by an operand; own: its operands."""
+        operands = self.operands[: len(own)]
+        if (word, place) not in self._rules:
+            whole = call(word, operands, ()) if word else alg.power(*operands)
+            self._rules[word, place] = self.traced(whole, operands[place])
+        given = dict(zip(operands, own, strict=True))
+        return rewrite(self._rules[word, place], lambda node: given.get(node, node))
 
 
 __all__ = ["NumberSlopes"]

@@ -62,10 +62,14 @@ MOST_MADE = {True: 600, False: 50}
 LONG = 3  # letters of a number that is short
 Pairs = list[tuple[Expression, Any]]
 
+
 def operations(expression: Expression) -> int:
     """How many operators and calls its text has; a function that may overflow counts twice."""
     found = expression.count
     if found is None:
+        if all(map(_is_counted, expression.parts)):
+            found = expression.count = _count(expression)
+            return found
         for node in order([expression], _is_counted):
             if node.count is None:
                 found = node.count = _count(node)
@@ -82,9 +86,16 @@ def _count(node: Expression) -> int:
         return _count_of(node.data)
     if node.op == "sum":
         coefficients, constant = node.data
-        found = sum(_scaled(t, c) for t, c in zip(node.args, coefficients, strict=True))
-        found += _count_of(abs_(constant)) + len(coefficients) - int(constant.whole == 0)
-        return found + int(all(c.negative for c in (*coefficients, constant) if c.whole != 0))
+        found = len(coefficients)
+        one_sign: bool = constant.negative or constant.whole == 0
+        for t, c in zip(node.args, coefficients, strict=True):
+            found += _scaled(t, c)
+            one_sign = one_sign and c.negative
+        if constant.whole != 0:
+            found += _size_of(constant)
+        else:
+            found -= 1
+        return found + one_sign
     if node.op == "product":
         return _scaled(node, node.data[0]) + int(node.data[0].negative)
     # So that tanh(x) is preferred to a quotient of sinh and cosh, which overflows at 711.
@@ -103,8 +114,13 @@ def abs_(n: Number) -> Number:
     return -n if n.negative else n
 
 
+def _size_of(n: Number) -> int:
+    """The operations of its absolute value."""
+    return int(n.exact and n.integer is None and not _printed_decimal(n))
+
+
 def _count_of(n: Number) -> int:
-    return int(n.exact and n.integer is None and not _printed_decimal(n)) + int(n.negative)
+    return _size_of(n) + int(n.negative)
 
 
 def _printed_decimal(n: Number) -> bool:
@@ -114,22 +130,26 @@ def _printed_decimal(n: Number) -> bool:
 def _scaled(term: Expression, c: Number) -> int:
     """The operations of the absolute value of a number times a term's factors."""
     above, below, found = 0, 0, 0
-    if c.exact and not _printed_decimal(c):
+    if (n := c.integer) is not None:
+        above += n not in (1, -1)
+    elif c.exact and not _printed_decimal(c):
         above += int(abs(c.value.numerator) != 1)
         below += int(c.value.denominator != 1)
     else:
         above += 1
-    pairs = zip(term.args, term.data[1], strict=True) if term.op == "product" else [(term, ONE)]
-    for base, e in pairs:
+    if term.op != "product":
+        return _known(term) + above + below
+    for base, e in zip(term.args, term.data[1], strict=True):
         found += _known(base)
         if isinstance(e, Expression):
             above, found = above + 1, found + _known(e) + 1
             continue
-        size = abs_(e)
-        if size.value == HALF:
+        if e.integer is not None:
+            found += e.integer not in (1, -1)
+        elif (size := abs_(e)).value == HALF:
             found += 1
         elif size.whole != 1:
-            found += 1 + _count_of(size)
+            found += 1 + _size_of(size)
         above, below = above + (not e.negative), below + e.negative
     return found + max(above - 1, 0) + below
 
@@ -586,7 +606,7 @@ class Writer:
         best, least = flat, operations(alg.combine(flat))
         # The most frequent generators first: of x*y + x*z + w the x is in two terms of three.
         for g in sorted(often, key=lambda g: -len(exponents[g]))[: 4 if len(p) < 12 else 1]:
-            for e in sorted(set(exponents[g]))[:2]:
+            for e in sorted(set(exponents[g]))[: 2 if len(p) < 8 else 1]:
                 if not 1 < sum(x >= e for x in exponents[g]) < len(p):
                     continue
                 found = self._taken(p, g, e)
