@@ -185,7 +185,7 @@ def differentiate(
             return slope(e, arrays, n, places, nan_guards, more, follow)
 
         slopes = {
-            n: NumberSlopes(name(n, (), places[n]), traced)
+            n: NumberSlopes(name(n, (), places.get(n, -1)), traced)
             for n, e in raw.items()
             if first.real and not arrays[n].shape
         }
