@@ -47,6 +47,9 @@ _CONSTANTS = frozenset(("pi", "inf", "nan"))
 _LN = re.compile(r"(?<![A-Za-z])ln(?![A-Za-z])")
 _DASHED = re.compile(r"--[^\W\d][\w-]*(=.*)?", re.S)
 
+# Examples of options whose value alone is not enough.
+_AS_IN = {"--descend": ", as in --descend 0.1 --at x=2, where it starts"}
+
 ABOUT_VARIABLES = (
     "Every variable of EXPR is an option that takes its value: --x~3, --x~1,2,3, --x~'1,2;3,4', "
     "--x~0:4, --x~'ones(3)', --x~@data.csv, --x~- (standard input). Statements are separated by `;`."
@@ -172,7 +175,8 @@ class ExpressionCommand(HelpfulCommand):
         if found.missing in declared and not lenient:
             raise usage(
                 f"{found.missing} needs a value",
-                hint=f"write {found.missing} {declared[found.missing].metavar or 'VALUE'}",
+                hint=f"write {found.missing} {declared[found.missing].metavar or 'VALUE'}"
+                + _AS_IN.get(found.missing, ""),
             )
         if found.twice is not None and not lenient:
             head, first, second = found.twice
