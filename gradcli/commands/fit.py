@@ -16,6 +16,7 @@ from gradcli.commands.declarations import (
     CLUSTER,
     EXPRESSION,
     NATIVE,
+    RELATED,
     Argument,
     Option,
     Options,
@@ -57,6 +58,7 @@ BOUNDS = Option(
         "Uncertainty of the measured side, or of x: a column, 0.1, 3%, 0.03*y.",
         many=True,
     ),
+    *RELATED,
     Option(
         "--robust LOSS",
         "Give outliers less weight: soft_l1, huber or arctan.",
@@ -138,7 +140,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             asked.write(found, options)
         if canvas is not None and view is not None:
             canvas.draw(_picture(asked, found, view, options.band))
-    report(request, asked.rows, found, shares if options.budget else {}, options.typeset)
+    report(request, asked.rows, found, shares if options.budget else {}, options)
 
 
 _SUMS = "by rows only sums over the rows are kept, and"
@@ -501,17 +503,26 @@ def report(
     rows: EquationRows,
     found: Fit,
     shares: Mapping[str, Any],
-    typeset: str | None = None,
+    options: Options,
 ) -> None:
     """Print the fit. Raises LanguageError where it is none."""
     from gradcli.columns.optimize.fits import to_json
+    from gradcli.commands import correlations
     from gradcli.language.located_errors import LanguageError
 
-    labels = rows.labels
+    labels, typeset = rows.labels, options.typeset
+    related = correlations.of_covariance(found.covariance)
+    wanted = {
+        kind: found.covariance if kind == "covariance" else related
+        for kind in correlations.asked_alone(options)
+    }
     answer = Answer(
         request,
-        [] if typeset else _lines(request, labels, found, shares),
-        lambda _: to_json(rows, found, shares),
+        [] if typeset else _lines(request, labels, found, shares, wanted),
+        lambda _: {
+            **to_json(rows, found, shares),
+            "correlation": correlations.to_json(labels, related),
+        },
     )
     if typeset is not None:
         from gradcli.commands.typeset_results import lines
@@ -520,7 +531,7 @@ def report(
         more = rf"\chi^2/\mathrm{{dof}} &= {found.chi2:.4g}/{found.dof}"
         if found.absolute and found.dof > 0:
             more += rf",\quad p = {found.probability:.2g}"
-        answer.lines = [visible(lines(named, [more], typeset))]
+        answer.lines = [visible(lines(named, [more], typeset, request.style.precision))]
     write(answer)
     if found.bounded:
         names = ", ".join(labels[k] for k in found.bounded)
@@ -565,9 +576,14 @@ def report(
 
 
 def _lines(
-    request: Request, labels: list[str], found: Fit, shares: Mapping[str, Any]
+    request: Request,
+    labels: list[str],
+    found: Fit,
+    shares: Mapping[str, Any],
+    matrices: Mapping[str, Any],
 ) -> list[tuple[str | None, Any]]:
     from gradcli.columns.optimize.fits import strong_correlations
+    from gradcli.commands.correlations import matrix_lines
 
     plain = request.style.form == "plain"
     made: list[tuple[str | None, Any]] = []
@@ -589,6 +605,10 @@ def _lines(
             ("p_value", found.probability),
         ):
             made.append((name, number if plain else float(f"{number:.4g}")))
-    for one, other, related in strong_correlations(labels, found):
-        made.append((f"correlation.{one}.{other}", related if plain else round(related, 4)))
-    return [*made, ("iterations", found.iterations)]
+    if "correlation" not in matrices:
+        for one, other, related in strong_correlations(labels, found):
+            made.append((f"correlation.{one}.{other}", related if plain else round(related, 4)))
+    made.append(("iterations", found.iterations))
+    for kind, matrix in matrices.items():
+        made += matrix_lines(kind, labels, matrix, request.style)
+    return made

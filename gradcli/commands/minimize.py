@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
@@ -12,7 +13,7 @@ from gradcli.commands.declarations import (
     CLUSTER,
     DRAWS,
     EXPRESSION,
-    UNCERTAINTY,
+    UNCERTAINTY_OF_SEVERAL,
     Option,
     Options,
     declare,
@@ -54,7 +55,7 @@ _METHODS = "trust-exact trust-krylov trust-ncg Newton-CG BFGS L-BFGS-B TNC CG SL
     Option("--trace", "Print value and norm of the gradient at each iteration."),
     *(BY_ROWS, *CLUSTER),
     Option(PLOT, f"Draw the path to the minimum (1 or 2 variables) {PLOTTED}"),
-    *(*UNCERTAINTY, DRAWS),
+    *(*UNCERTAINTY_OF_SEVERAL, DRAWS),
     examples=(
         'gradcli minimize "(1-x)**2 + 100*(y-x**2)**2" --x -1 --y 2',
         "gradcli minimize \"sum((A@x - b)**2)\" --A '2,1;1,3' --b 1,2 --x 0,0 --wrt x",
@@ -90,7 +91,9 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             usage=False,
             hint="start elsewhere",
         )
-    told = _told if options.trace and request.style.form == "text" else None
+    told = None
+    if options.trace and request.style.form == "text":
+        told = partial(_told, request.style)
     found = minimize(
         objective, start, bounds=bounds, constraints=space.relations(options.subject),
         method=options.method, limit=options.max_iterations, told=told,
@@ -132,8 +135,8 @@ def inputs_of(request: Request, options: Options) -> MovedUncertainties | None:
         from gradcli.commands.uncertainty import take_from_cells
 
         take_from_cells(request)
-    given = (request.uncertainties, options.uncertainty, options.covariance, options.budget)
-    if not any(given) and options.monte_carlo is None:
+    given = (request.uncertainties, options.uncertainty, options.covariance, options.correlation)
+    if not any(given) and not options.budget and options.monte_carlo is None:
         return None
     from gradcli.commands.moved_uncertainty import MovedUncertainties
 
@@ -173,8 +176,10 @@ def space_of(ctx: AnyContext, request: Request) -> Space:
     return Space(start, {**request.loaded, **fixed})
 
 
-def _told(number: int, value: float, norm: float) -> None:
-    output.write(f"{number:5}  value {value:<22.15g}  gradient_norm {norm:.3g}")
+def _told(style: output.Style, number: int, value: float, norm: float) -> None:
+    """A line of --trace, with the digits of the lines that follow."""
+    at, slope = (output.to_text(n, style) for n in (value, norm))
+    output.write(f"{number:5}  value {at:<23} gradient_norm {slope}")
 
 
 def _answer(question: Question, space: Space, found: Minimum) -> Answer:
