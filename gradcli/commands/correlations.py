@@ -46,8 +46,8 @@ def relations(options: Any, known: Iterable[str]) -> list[Relation]:
     for one in found:
         for pair in _pairs(one):
             if pair in seen:
-                what = pair[0] if pair[0] == pair[1] else f"{pair[0]} and {pair[1]}"
-                raise usage(f"{one.option}: {what} is given twice")
+                what = f"{pair[0]} is" if pair[0] == pair[1] else f"{pair[0]} and {pair[1]} are"
+                raise usage(f"{one.option}: {what} related twice", hint="leave out one of them")
             seen.add(pair)
     return found
 
@@ -214,6 +214,13 @@ def _check_shape(one: Relation, array: Any, shapes: Mapping[str, tuple[int, ...]
 
     count = sum(int(np.prod(shapes[n])) for n in one.names)
     if array.shape != (count, count):
+        if len(one.names) == 1 and not array.ndim:
+            (name,) = one.names
+            other = next((n for n in shapes if n != name), "y")
+            raise usage(
+                f"--{one.kind} wants {name},{other}=VALUE, not '{name}={one.text}'",
+                hint=f"as in --{one.kind} {name},{other}=0.1",
+            )
         raise usage(
             f"{one.option}: it has shape {array.shape}",
             hint=f"give a matrix of {count} rows and {count} columns"

@@ -60,7 +60,10 @@ MEANT = {
     "--error": ("--sigma", "write --sigma COLUMN or --sigma VALUE"),
     **dict.fromkeys(
         ("--corr", "--correlations", "--corrcoef"),
-        ("--correlation", "write --correlation x,y=VALUE"),
+        (
+            "--correlation",
+            "write --correlation x,y=VALUE; without a value fit, root and minimize print that of results",
+        ),
     ),
     **dict.fromkeys(
         ("--cov", "--covar", "--covariances"),

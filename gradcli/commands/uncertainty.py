@@ -345,12 +345,14 @@ def spread_note(found: Spreads, first: float, name: str = "") -> str:
 
 
 def _read(text: Any, option: str) -> Any:
-    """The array of an uncertainty: of a text, or one itself."""
+    """The array of an uncertainty, in double precision: of a text, or one itself."""
     if not isinstance(text, str):
         return text
     from gradcli.commands.request_evaluation import read_value
+    from gradcli.engine.system import dtypes
 
-    return read_value(text, f"{option}=").detach().array
+    with dtypes.as_default(dtypes.float64):
+        return read_value(text, f"{option}=").detach().array
 
 
 def fitted(array: Any, shape: tuple[int, ...], option: str, signed: bool = False) -> Any:
