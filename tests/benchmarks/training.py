@@ -6,12 +6,11 @@ GPT of two blocks (mark 1.5), and Adam's step alone (mark 1.0).
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from typing import Any
 
-from tests.benchmarks.everyday import Work, beside_torch
+from tests.benchmarks.everyday import Work, beside_torch, on_one_thread
 
 LETTERS, WIDTH, HEADS, LENGTH, BATCH = 65, 64, 4, 32, 16
 
@@ -90,5 +89,5 @@ def works(m: Any) -> dict[str, Work]:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    on_one_thread()
     beside_torch(works, sys.argv[1:])

@@ -706,6 +706,7 @@ WHAT_ARROW_LEAVES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("content", WHAT_ARROW_LEAVES, ids=range(len(WHAT_ARROW_LEAVES)))
 @pytest.mark.parametrize(
     "options", [[], ["--format", "tsv"], ["--format", "jsonl"], ["--precision", "3"]], ids=str

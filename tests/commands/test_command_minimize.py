@@ -117,6 +117,7 @@ WITHOUT_SCIPY = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("argv", WITHOUT_SCIPY, ids=" ".join)
 def test_what_is_usual_starts_without_scipy(argv: list[str], tmp_path: Path) -> None:
     """The import of scipy.optimize takes four times as long as NumPy's."""
