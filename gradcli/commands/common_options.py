@@ -30,6 +30,7 @@ _SHORTER = {
     "--against": "Compare your formula for the gradient with the exact one.",
     "--assume": "A fact about a variable: 'B symmetric', 'x > 0'.",
     "--budget": "Print the share of each source of uncertainty.",
+    "--format": "text, latex, python, numpy, torch, jax, c or json.",
     "--grads": "Show the gradient that reaches each node.",
     "--like": "The gradient by another system's rules: jax, torch-2.14, ….",
     "--norms": "List sizes of gradients; mark where they vanish.",

@@ -20,11 +20,13 @@ from gradcli.commands import completers
 from gradcli.commands.argv import Split, split
 from gradcli.commands.command_errors import quoted, usage
 from gradcli.commands.declarations import READING, Command, Option
+from gradcli.commands.foreign_options import of_formats, of_pytorch, refuse_words
 from gradcli.commands.help import HelpfulCommand
 from gradcli.commands.output import Style, note
 from gradcli.commands.request import (
     Request,
     SessionNames,
+    chosen_form,
     is_called,
     is_known,
     name_list,
@@ -80,8 +82,6 @@ ELSEWHERE = {
         ("--maximize", "--maximise", "--max"),
         'a maximum is the minimum of the negative: gradcli minimize "-(EXPR)"',
     ),
-    "--latex": "gradcli diff EXPR --format latex writes the derivative, "
-    "gradcli simplify EXPR --format latex the expression",
     "--check": "the command `gradcli check EXPR` compares with numerical gradients",
     "--order": "higher derivatives: gradcli diff EXPR --order N, or gradcli hessian EXPR",
     "--value": "gradcli eval EXPR prints the value, gradcli grad EXPR --value both",
@@ -205,6 +205,7 @@ class ExpressionCommand(HelpfulCommand):
                     return []
         if text and not lenient:
             _check_file(text, found, self.declaration, declared)
+            refuse_words(found.bindings, text, declared)
         if text and "against" in found.given and not lenient:
             _take_left_side(text, found)
         if text and "math" in found.given and not lenient:
@@ -268,8 +269,10 @@ class ExpressionCommand(HelpfulCommand):
         if program is not None and "load" not in found.given and ctx.obj is None:
             _check_names(program, shown, bound, declared)
         if program is not None:
-            _check_bare(found, program, shown, declared)
+            _check_bare(found, program, shown, declared, self.declaration)
         _check_spelling(found, {f"--{name}" for name in shown} | set(declared))
+        if program is not None:
+            _check_arguments(found, names, program.source, self.declaration)
         _check_positionals(found, declared, self.declaration)
         if program is None:
             raise usage("no expression", hint=f"see {ctx.command_path} --help")
@@ -279,7 +282,8 @@ class ExpressionCommand(HelpfulCommand):
             if name not in names:
                 known = [*(f"--{n}" for n in shown if n not in bound), *declared]
                 raise _no_variable(
-                    *(shown, known, f"--{name}", self.operand, declared, program.source)
+                    *(shown, known, f"--{name}", self.operand, declared, said or ""),
+                    *(self.declaration, found),
                 )
         from_file = "file" in found.given and self.operand == "EXPR"
         positionals = [*[""] * from_file, *found.positionals]
@@ -612,7 +616,9 @@ def _check_spelling(found: Split, options: set[str]) -> None:
             )
 
 
-def _check_bare(found: Split, program: Program, shown: list[str], declared: Declared) -> None:
+def _check_bare(
+    found: Split, program: Program, shown: list[str], declared: Declared, command: Command
+) -> None:
     """Refuse an option that is not declared and has no value: a variable's, or an unknown one."""
     for name, following in found.bare:
         written = f"--{name}"
@@ -623,7 +629,9 @@ def _check_bare(found: Split, program: Program, shown: list[str], declared: Decl
             )
         bound = found.bound()
         known = [*(f"--{n}" for n in shown if n not in bound), *declared]
-        raise _no_variable(shown, known, written, "EXPR", declared, program.source)
+        raise _no_variable(
+            *(shown, known, written, "EXPR", declared, program.source), *(command, found)
+        )
 
 
 def _take_point(text: str, found: Split, declared: Declared) -> None:
@@ -652,6 +660,18 @@ def _take_point(text: str, found: Split, declared: Declared) -> None:
         f"--at {found.point}: of which variable? (there are: {', '.join(free)})",
         hint=f"write --at {point}",
     )
+
+
+def _check_arguments(found: Split, names: list[str], source: str, command: Command) -> None:
+    """Refuse arguments of PyTorch's functions, before the words behind them are looked at."""
+    extra = found.positionals[command.operands - ("file" in found.given) :]
+    dashed = [(p[2:].partition("=")[0], p.partition("=")[2]) for p in extra if _DASHED.fullmatch(p)]
+    for name, value in (*found.bindings, *dashed):
+        if name in names:
+            continue
+        left = [word for word in extra if not word.startswith("--")]
+        if hint := of_pytorch(name, value, left, command.declared()):
+            raise usage(f"no such option --{name}", hint=hint)
 
 
 _SHORT = re.compile(r"-[^\W\d]")
@@ -792,6 +812,8 @@ def _no_variable(
     operand: str,
     declared: Declared = MappingProxyType({}),
     source: str = "",
+    command: Command | None = None,
+    found: Split | None = None,
 ) -> Exception:
     from gradcli.language.located_errors import did_you_mean, suggest
 
@@ -802,6 +824,8 @@ def _no_variable(
     choices = declared[option].choices if option in declared else None
     if choices is None or (option == "--format" and written[2:] not in choices):
         meant = ""
+    if command is not None and found is not None and not meant:
+        meant = _of_others(written[2:], found, source, names, command)
     return usage(
         f"{written} {what} of the {of} (variables: {variables})",
         hint=meant
@@ -810,6 +834,15 @@ def _no_variable(
         or did_you_mean(suggest(written, known)),
         kind="name",
     )
+
+
+def _of_others(name: str, found: Split, source: str, names: Iterable[str], command: Command) -> str:
+    """What an argument of PyTorch's, or a format of another command, is called here; empty for others."""
+    values = dict(found.bindings)
+    extra = found.positionals[command.operands - ("file" in found.given) :]
+    said = of_pytorch(name, values.get(name, ""), extra, command.declared())
+    typed = "-f FILE" if "file" in found.given else source
+    return said or of_formats(name, command, typed, {n: v for n, v in values.items() if n in names})
 
 
 def _request(
@@ -1018,15 +1051,6 @@ _WRITTEN_OTHERWISE = dict.fromkeys("ij", "the imaginary unit is 1j") | {
 
 
 # -- how results are written ------------------------------------------------------------------------
-def chosen_form(**asked: bool) -> str:
-    """The form of the results: that whose option was given."""
-    chosen = [form for form, given in asked.items() if given]
-    if len(chosen) > 1:
-        options = " and ".join(f"--{form}" for form in chosen[:2])
-        raise usage(f"{options} cannot be used together", hint="leave out one of them")
-    return chosen[0] if chosen else "text"
-
-
 def _style(params: dict[str, Any]) -> Style:
     """How the results are to be written; out of a command's parameters."""
     path, colour = params.pop("array_path", None), params.pop("color")
