@@ -254,10 +254,12 @@ def checked_matrix(option: str, array: Any) -> None:
     """Raise LanguageError for a matrix that is no covariance or correlation matrix of anything."""
     import numpy as np
 
+    from gradcli.operators.primitives import lapack
+
     scale = float(np.abs(array).max(initial=0.0))
     if not np.allclose(array, array.T, rtol=1e-6, atol=1e-12 * scale):
         raise usage(f"{option}: the matrix is not symmetric")
-    lowest = float(np.linalg.eigvalsh((array + array.T) / 2).min(initial=0.0))
+    lowest = float(lapack.eigh((array + array.T) / 2)[0].min(initial=0.0))
     if lowest < -1e-6 * scale:
         raise usage(
             f"{option}: the matrix is not positive semidefinite: its smallest eigenvalue is {lowest:.3g}",

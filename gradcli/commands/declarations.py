@@ -266,7 +266,7 @@ STYLE = (
     _output("--plain", "Print names and values in the form that options read."),
     _output(
         "--precision N",
-        "Print at most N significant digits; with ±, N of the uncertainty.",
+        "Print N significant digits at most; with ±, of its error.",
         least=1,
         most=17,
     ),

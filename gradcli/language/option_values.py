@@ -433,6 +433,10 @@ def evaluate(source: str, /, **variables: Any) -> Tensor:
     from gradcli.language.parser import parse
 
     program = parse(source)
+    if program.rows[-3] > 1:  # several statements
+        from gradcli.language.unused_statements import warn
+
+        warn(program)
     wide = widest(variables.values())
     bound = {
         name: value if isinstance(value, Tensor) or callable(value) else as_given(value, wide)

@@ -22,6 +22,7 @@ from gradcli.columns.optimize.equation_rows import (
 from gradcli.columns.optimize.least_squares import Array, Bounds, Fit, limits
 from gradcli.columns.streaming.passes import Runner
 from gradcli.language.located_errors import LanguageError
+from gradcli.operators.primitives import lapack
 from gradcli.tables.parts import Part
 
 FINE = 400  # points of a curve
@@ -222,14 +223,13 @@ def sided(
 
 def _whitening(name: str, correlation: Array, signs: Array) -> Array:
     """inv(L) of the correlations of residuals, L @ L.T, which have the signs of their slopes."""
-    try:
-        lower = np.linalg.cholesky(correlation * np.outer(signs, signs))
-    except np.linalg.LinAlgError:
+    lower, info = lapack.cholesky(correlation * np.outer(signs, signs), False)
+    if info:
         raise _usage(
             f"--correlation {name}: the matrix is singular, so that a weight would be infinite",
             "rows that repeat each other count once: leave out some by --where",
-        ) from None
-    return np.linalg.inv(lower)
+        )
+    return lapack.inverse(lower)[0]
 
 
 def _by_some(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.language.located_errors import LanguageError
+from gradcli.operators.primitives import lapack
 
 _ROUNDING = 1e-9  # of what a covariance may be too large by
 _MOST = 500  # numbers whose matrix is looked at as a whole
@@ -148,7 +149,7 @@ def check_possible(
         return
     spread = np.where(flat > 0, flat, 1.0)
     matrix = matrices(shapes, covariances)[0]
-    lowest = np.linalg.eigvalsh(matrix / np.outer(spread, spread) + np.diag(flat > 0)).min()
+    lowest = lapack.eigh(matrix / np.outer(spread, spread) + np.diag(flat > 0))[0].min()
     if lowest < -_ROUNDING * len(flat):
         largest = np.abs(matrix / np.outer(spread, spread)).max()
         if len(flat) < 3 or largest > 1 + _ROUNDING:
