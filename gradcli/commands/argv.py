@@ -44,7 +44,7 @@ _ITEM = re.compile(rf"[^\W\d]\w*(?:\s*,\s*[^\W\d]\w*)*\s*=(?!=)|{_NUMBER}$")
 # Settings that options read.
 _SETTINGS = (COMPLETION_VARIABLE, "GRADCLI_DTYPE")
 # What makes a value more than numbers: files and tables, uncertainties, the language's own calls.
-_SPECIAL = "@±(+"
+_SPECIAL = "@±(+\\"
 # A word for a shape, as `matrix` or `2x3`: `foreign_options` knows.
 _MAYBE_SHAPE = re.compile(r"\s*(?:[A-Za-z]{3,}|\(?\s*\w+?\s*(?:x|×|by)\s*\w+\s*\)?)\s*")
 _ENDINGS = ("tex", "py", "np", "pytorch")  # short names of formats

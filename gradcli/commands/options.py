@@ -47,6 +47,9 @@ _CONSTANTS = frozenset(("pi", "inf", "nan"))
 _LN = re.compile(r"(?<![A-Za-z])ln(?![A-Za-z])")
 _DASHED = re.compile(r"--[^\W\d][\w-]*(=.*)?", re.S)
 
+# Examples of options whose value alone is not enough.
+_AS_IN = {"--descend": ", as in --descend 0.1 --at x=2, where it starts"}
+
 ABOUT_VARIABLES = (
     "Every variable of EXPR is an option that takes its value: --x~3, --x~1,2,3, --x~'1,2;3,4', "
     "--x~0:4, --x~'ones(3)', --x~@data.csv, --x~- (standard input). Statements are separated by `;`."
@@ -183,7 +186,8 @@ class ExpressionCommand(HelpfulCommand):
         if found.missing in declared and not lenient:
             raise usage(
                 f"{found.missing} needs a value",
-                hint=f"write {found.missing} {declared[found.missing].metavar or 'VALUE'}",
+                hint=f"write {found.missing} {declared[found.missing].metavar or 'VALUE'}"
+                + _AS_IN.get(found.missing, ""),
             )
         if found.twice is not None and not lenient:
             head, first, second = found.twice
@@ -435,6 +439,7 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
     from gradcli.language.mathematics import read_mathematics
     from gradcli.language.parser import parses
 
+    _rename_lambda(text, found)
     bound = dict.fromkeys(found.bound(), False)
     columns: set[str] = set()
     tables = found.positionals["file" not in found.given :] if command.operands > 1 else []
@@ -484,6 +489,24 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
         if name in words or not re.search(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])", text)
     ]  # fmt: skip
     return read.written
+
+
+def _rename_lambda(text: str, found: Split) -> None:
+    r"""Options for lambda and lambda_1 are those of lam and lam_1, as `\lambda` and `\lambda_1` are read."""
+
+    def renamed(name: str) -> str:
+        typed = re.search(rf"(?<![\w\\]){re.escape(name)}\b", text)
+        return name if typed else re.sub(r"^lambda(?=_|$)", "lam", name)
+
+    if "\\lambda" not in text:
+        return
+    found.bindings = [(renamed(name), value) for name, value in found.bindings]
+    found.options = [
+        re.sub(r"(?<=^--(?:wrt|let)=)\w+|(?<=^--shape=)\w+", lambda m: renamed(m[0]), option)
+        for option in found.options
+    ]
+    if "of" in found.given:
+        found.given["of"] = renamed(found.given["of"])
 
 
 def _also_mathematics(error: LanguageError, text: str, declared: Mapping[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Container, Sequence
-from types import FrameType
+from types import EllipsisType, FrameType
 
 from gradcli.language import names, tree_kinds
 from gradcli.language.program import Program
@@ -96,7 +96,8 @@ def is_pure(program: Program, statement: int, known: Container[str] = ()) -> boo
     """Whether all that an expression calls are functions that change nothing, or that nobody knows."""
     rows = range(program.subtree(statement), statement)
     if len(rows) == 1 and program.kinds[rows[0]] == _K["constant"]:
-        return not isinstance(program.constants[program.operands[rows[0]]], str)  # a docstring
+        constant = program.constants[program.operands[rows[0]]]
+        return not isinstance(constant, (str, EllipsisType))  # a docstring, an empty body
     for row in rows:
         kind = program.kinds[row]
         if kind == _K["walrus"] or (kind == _K["keyword_name"] and _word(program, row) in _EFFECTS):

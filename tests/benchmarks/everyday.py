@@ -107,8 +107,13 @@ def _seconds(work: Work, count: int) -> float:
     return (time.thread_time() - start) / count
 
 
-def beside_torch(works: Callable[[Any], dict[str, Work]], wanted: list[str]) -> None:
-    """Measure the works whose names contain a wanted word, or all, and print."""
+def beside_torch(
+    works: Callable[[Any], dict[str, Work]], wanted: list[str], before: float = 0
+) -> None:
+    """Measure the works whose names contain a wanted word, or all, and print.
+
+    before: seconds for which both do a work before it is measured.
+    """
     import torch
 
     import gradcli
@@ -119,6 +124,10 @@ def beside_torch(works: Callable[[Any], dict[str, Work]], wanted: list[str]) -> 
         if wanted and not any(word in name for word in wanted):
             continue
         other = works(torch)[name]
+        for work in (mine, other):
+            end = time.perf_counter() + before
+            while time.perf_counter() < end:
+                work()
         pair = [
             (w, max(1, int(SECONDS / min(_seconds(w, 1) for _ in range(3))))) for w in (mine, other)
         ]

@@ -1,7 +1,7 @@
 """C that takes over from NumPy in the middle of a program, once it is worth a compiler's time.
 
 A compiler runs for a tenth of a second. It is asked on a thread of its own, when NumPy has been busy with the
-same work for a third of that; until it is done, and where there is none, NumPy goes on. So the C has to give
+same work for a fifth of that; until it is done, and where there is none, NumPy goes on. So the C has to give
 NumPy's bits: nothing may say when it took over.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from gradcli.engine.system import c_compiler, direct_calls
 
-ENOUGH = 20_000_000  # elements that NumPy works on before a compiler is asked
+ENOUGH = 10_000_000  # elements that NumPy works on before a compiler is asked
 A_CALL = 20_000  # elements that NumPy works on in the time that a step in Python takes
 BARE = 0x501  # flags of NumPy: by row, at an address that suits the dtype, writeable
 possible = True  # until a compiler was asked, and failed
