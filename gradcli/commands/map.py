@@ -122,7 +122,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             if options.workers is None and options.cluster is None
             else Parts(table, request.tables)
         )
-        stream = Stream(table, sys.stdin, request.tables)
+        stream = Stream(table, sys.stdin, request.tables, as_lines=form in ("csv", "tsv"))
         asked = RowQuestion(request, stream, options)
         asked.propagate(options)
         asked.differentiate(options.order, options.jvp)
@@ -145,6 +145,8 @@ def write_rows(
     """Write what a job makes of the rows of a table. head: how many of them at most."""
     if stream.can_select:
         stream.select(job.narrow())
+    elif stream.as_lines:
+        stream.numbers = tuple(job.names_read())
     with opened_sink(form, path, request, len(job.keep)) as sink:
         left = sys.maxsize if head is None else head
         with Bar(stream.size) as progress:

@@ -605,7 +605,9 @@ class RowJob:
         found: list[Column] = []
         for index in self.keep:
             data = table.arrow(index) if form in ("parquet", "feather") else None
-            if data is None:
+            if data is None and form in ("csv", "tsv"):
+                data = table.passed(index)
+            elif data is None:
                 data = table.data(index)
                 if form in TYPED and not isinstance(data, np.ndarray):
                     data = self._typed(table, index, data, form)
@@ -759,7 +761,11 @@ class RowJob:
 
     def _read(self) -> set[int]:
         """The columns that are read besides those of variables."""
-        found = {*self.keep}
+        return {*self.keep} | self._read_besides()
+
+    def _read_besides(self) -> set[int]:
+        """The same without those that are passed on."""
+        found = set()
         for of in (*self.errors.values(), *self.covariances.values()):
             if isinstance(of, int):
                 found.add(of)
@@ -769,6 +775,11 @@ class RowJob:
         if self.where is not None:
             found.update(self.names.index(heading) for heading in self.where.columns)
         return found
+
+    def names_read(self) -> list[str]:
+        """The names of the columns that are read, for more than to be passed on."""
+        found = {i for columns in self.columns.values() for i in columns} | self._read_besides()
+        return [self.names[i] for i in sorted(found)]
 
     def tally(self) -> Tally:
         """The tally of the rows so far."""
