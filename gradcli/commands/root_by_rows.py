@@ -47,7 +47,7 @@ def solve(ctx: AnyContext, request: Request, options: Options) -> None:
         job = asked.job
         if unknown is not None:
             job.errors.pop(unknown, None)  # of a start, what its cells have
-        asked.propagate(options.uncertainty, options.covariance, options.budget)
+        asked.propagate(options)
         if unknown in job.errors:
             raise usage(
                 f"{unknown} is looked for: its uncertainty is found, and none is given",

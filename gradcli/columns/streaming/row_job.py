@@ -168,6 +168,7 @@ class RowJob:
         ] = {}  # a column's place, an array; None: what its own cells have
         self.spread: set[int] = set()  # the columns of variables whose cells have uncertainties
         self.covariances: dict[tuple[str, str], Any] = {}
+        self.correlated: set[tuple[str, str]] = set()  # pairs whose numbers above are correlations
         self.budget = False
         self.second: list[tuple[str, str]] = []  # pairs of numbers to differentiate by
         self.renamed: dict[str, str] = {}  # what columns are called where they are written
@@ -238,6 +239,10 @@ class RowJob:
         covariances = {
             pair: self._spread(pair[0], e, read, there) for pair, e in self.covariances.items()
         }
+        for pair in self.correlated:
+            one, other = (self._wide(errors[n], n) for n in pair)
+            a, b = uncertainty_law.facing(one, other, covariances[pair])
+            covariances[pair] = covariances[pair] * a * b
         columns = self._computed(results, further, batch, errors, covariances, len(places))
         bad.update({int(places[row]): error for row, error in results.refused.items()})
         if self.detect_anomaly:
@@ -265,6 +270,10 @@ class RowJob:
         if not isinstance(of, int):
             return of
         return read.numbers(of)[there].reshape(-1, *[1] * len(self.shape(name)))
+
+    def _wide(self, error: Any, name: str) -> Any:
+        """An uncertainty with an element for each of its variable's."""
+        return np.broadcast_to(error, (len(error), *self.shape(name)))
 
     def _placed(self, array: Any, places: Any, keep: Any, bad: Mapping[int, Exception]) -> Any:
         """The numbers of the rows that were computed, at the places of these rows among all that are kept."""
