@@ -637,6 +637,7 @@ def check(
     *,
     wrt: Names = None,
     second_order: bool = False,
+    expected: Any = None,
     against: Any = None,
     order: int = 1,
     jacobian: bool = False,
@@ -646,17 +647,20 @@ def check(
 ) -> Check | Comparison:
     """Compare the gradients of an expression with numerical ones, in float64, at the given point.
 
-    `assert check("sum(sin(x))", x=[1, 2])`. against: a formula for the derivative by `wrt`, of this `order`
-    or the `jacobian`, which is compared with the true one instead: `check("x**2", against="2*x", x=3)`; what
-    differs has a likely `mistake`. rtol: relative to each element (1e-6 if None, 1e-9 with a formula). atol:
-    absolute (at most 1e-8 of the largest element if None).
+    `assert check("sum(sin(x))", x=[1, 2])`. expected: a formula for the derivative by `wrt`, of this `order`
+    or the `jacobian`, which is compared with the true one instead: `check("x**2", expected="2*x", x=3)`; what
+    differs has a likely `mistake`. against: the same, by the name that it has on the command line. rtol:
+    relative to each element (1e-6 if None, 1e-9 with a formula). atol: absolute (if None, 1e-12 of the
+    largest element, and what differences lose to rounding).
 
-    The source may be a function of NumPy's, PyTorch's or JAX's arrays, and `against` an array, a function or
-    a mapping of them by name: see `gradcli.testing.assert_gradients`, which says more in tests. Raises
+    The source may be a function of NumPy's, PyTorch's or JAX's arrays, and `expected` an array, a function
+    or a mapping of them by name: see `gradcli.testing.assert_gradients`, which says more in tests. Raises
     LanguageError.
     """
+    from gradcli.transforms.any_function import one_of
     from gradcli.transforms.tolerances import NotFinite
 
+    against, variables = one_of(source, variables, expected=expected, against=against)
     if callable(source) or not (against is None or isinstance(against, str)):
         from gradcli.transforms.gradient_checks import checked_gradients
 
