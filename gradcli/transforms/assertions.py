@@ -6,11 +6,13 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from gradcli.engine.system.base_error import GradcliError
+
 # pytest shows the line of the test, not the frames of this file.
 __tracebackhide__ = True
 
 
-class GradientMismatch(AssertionError):
+class GradientMismatch(GradcliError, AssertionError):
     """A gradient that is not what it should be.
 
     name: the variable's. given: the gradient in question: what was expected, or, where nothing was, the
@@ -83,7 +85,7 @@ def assert_gradients(
         raise in_python(error, "assert_gradients").with_traceback(None) from None
 
 
-class GradientTrouble(AssertionError):
+class GradientTrouble(GradcliError, AssertionError):
     """Gradients that vanish, explode or are not finite: `places` says where, in backward order."""
 
     def __init__(self, message: str, places: list[str]) -> None:

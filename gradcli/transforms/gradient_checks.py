@@ -188,9 +188,7 @@ def _rounding(subject: Subject, library: Library, own: Mapping[str, Any]) -> dic
     return found
 
 
-def _own_gradients(
-    subject: Subject, library: Library, arrays: Mapping[str, Any]
-) -> dict[str, Any]:
+def _own_gradients(subject: Subject, library: Library, arrays: Mapping[str, Any]) -> dict[str, Any]:
     from gradcli.engine.core import modes
     from gradcli.engine.core.backward_pass import grad
     from gradcli.engine.core.tensor import Tensor, wrap

@@ -42,8 +42,8 @@ class NotFinite(ArithmeticError):
 class Comparison:
     """Both gradients, and the largest relative error; true where they agree.
 
-    doubt: what is allowed for each element besides. wrong: which are farther apart. derivative: the true one as an expression.
-    mistake: what is likely to be wrong, in words.
+    doubt: what is allowed for each element besides. wrong: which are farther apart. derivative: the true
+    one as an expression. mistake: what is likely to be wrong, in words.
     """
 
     __slots__ = ("derivative", "error", "given", "index", "mistake", "ok", "true", "wrong")
