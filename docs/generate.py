@@ -93,7 +93,7 @@ TOLD = {
     "hessian": "guide/matrices.md", "jvp": "guide/matrices.md", "map": "tables.md",
     "minimize": "tutorials/minimize.md", "root": "tutorials/root.md", "fit": "tutorials/fit.md",
     "plot": "guide/plots.md", "check": "guide/formulas.md", "ops": "functions/index.md",
-    "help": "guide/programs.md", "completion": "guide/programs.md",
+    "help": "glossary.md", "completion": "guide/programs.md",
 }  # fmt: skip
 
 
@@ -349,6 +349,29 @@ def name_lists() -> str:
     return "\n".join(parts)
 
 
+def glossary() -> str:
+    """The terms of `gradcli help TERM`, each under a heading that links lead to."""
+    from gradcli.commands.glossary import TERMS, find
+
+    def anchor(name: str) -> str:
+        return re.sub(r"[^\w -]", "", name.lower()).replace(" ", "-")
+
+    parts = [
+        f"{NOTE}\n# Glossary\n\nThe terms of automatic differentiation. `gradcli help leaf` prints one, "
+        "`gradcli help terms` lists them."
+    ]
+    for term in sorted(TERMS, key=lambda t: t.name.lower()):
+        beside = [found.name for name in term.see if (found := find(name))]
+        links = ", ".join(f"[{name}](#{anchor(name)})" for name in beside)
+        said = f"Also called: {', '.join(term.also)}.\n\n" if term.also else ""
+        said = said.replace("_", "\\_")
+        see = f"\n\nSee also: {links}." if links else ""
+        parts.append(
+            f"## {term.name}\n\n{_marked(term.text)}\n\n{said}```sh\n{term.example}\n```{see}"
+        )
+    return "\n\n".join(parts) + "\n"
+
+
 def grammar() -> str:
     """The grammar that the parser is made from."""
     return (
@@ -502,6 +525,11 @@ def _sums(path: Path) -> Iterator[str]:
     import json
 
     yield (
+        "\n## Convolutions\n\n"
+        "A border of `padding` is zeros, and what is infinite or NaN goes where the sums over windows\n"
+        "take it, into the result and the gradients: an infinite weight gives NaN at the border (0·inf).\n"
+        "PyTorch's float64 has the same elements. Its float32 leaves the border out where it goes to\n"
+        "oneDNN, which it does for two images and not for one.\n"
         "\n## Sums of many numbers\n\n"
         "Every sum is made in cascades, as PyTorch's are, along whatever dims: of rows too, which NumPy\n"
         "adds one by one. That holds for what sums are part of (means, variances, norms, softmax), for\n"
@@ -583,6 +611,7 @@ PAGES = {
     "backward.svg": animation,
     "language.md": language,
     "names.md": name_lists,
+    "glossary.md": glossary,
     "grammar.md": grammar,
     "graph.svg": picture,
     "gradcli.1": manual,

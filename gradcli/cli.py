@@ -38,7 +38,9 @@ class Program(click.Group):
         self.format_epilog(ctx, formatter)
         self.format_commands(ctx, formatter)
         formatter.write_paragraph()
-        formatter.write_text("Type gradcli COMMAND --help for the options of a command.")
+        formatter.write_text(
+            "gradcli COMMAND --help has the options; gradcli help TERM explains a word."
+        )
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, loaded now."""

@@ -31,7 +31,7 @@ _TOLD: dict[str, tuple[str, str]] = {
         "the gradients against numerical ones",
     ),
     "ops": ("List or search the functions; show one.", "what a function does, or which there are"),
-    "help": ("Show the help of a command.", ""),
+    "help": ("Show the help of a command, or explain a term.", ""),
     "completion": ("Print the completion script of a shell.", ""),
 }
 COMMANDS = {name: text for name, (text, _) in _TOLD.items()}

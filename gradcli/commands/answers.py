@@ -229,11 +229,15 @@ def gradient(question: Question) -> Answer:
     others = others_of(question)
     with Look() as look:
         evaluation, watched = _run(question)
+    if _has_passed(question, evaluation):
+        return _left_by_program(question, evaluation)
     found = evaluation.tensor("gradient")
     if hooks:
         register_hooks(evaluation, hooks)
     leaves = evaluation.leaves
+    own_kept = _retained_by_program(evaluation)
     kept = retained(evaluation, leaves, names, every) if names or every else {}
+    kept |= own_kept
     seed = None if question.seed is None else cotangent_of(evaluation, question.seed)
     with others.rules() if others else nullcontext():
         trace = None if evaluation.differentiated else _passed(question, evaluation, seed, watched)
@@ -282,6 +286,51 @@ def gradient(question: Question) -> Answer:
     answer = Answer(request, lines, keys, found)
     answer.plan, answer.trace, answer.kinks = evaluation.plan, trace, kinks
     answer.others, answer.grads = others, own
+    return answer
+
+
+def _retained_by_program(evaluation: Evaluation) -> dict[str, Any]:
+    """The names whose gradients the program itself asked to keep: `y.retain_grad()`."""
+    names = evaluation.names.items()
+    return {n: t for n, t in names if getattr(t, "retained", False)}
+
+
+def _has_passed(question: Question, evaluation: Evaluation) -> bool:
+    """Whether the program ran backward itself, as scripts of PyTorch do, and left nothing to differentiate.
+
+    Its value is then None, or a gradient: `z.backward()`, `z.backward(); x.grad`. An option that would
+    change our pass has none to change, so the error stays.
+    """
+    if getattr(evaluation.value, "requires_grad", False) or question.is_uncertain:
+        return False
+    others = (question.seed, question.like, *({*question.of_one_tape} - {"--retain"}))
+    if any(others):
+        return False
+    return any(t.grad is not None for t in evaluation.leaves.values())
+
+
+def _left_by_program(question: Question, evaluation: Evaluation) -> Answer:
+    """The gradients that the program's own backward pass has left."""
+    leaves, kept = evaluation.leaves, _retained_by_program(evaluation)
+    asked = _names_to_retain(question.request, question.retain)[0]
+    if missing := [n for n in asked if n not in kept and n not in leaves]:
+        name = missing[0]
+        raise usage(
+            f"--retain {name}: the program has run backward already",
+            hint=f"write {name}.retain_grad() in it before backward(), or leave backward() out",
+        )
+    output.note("the program runs backward itself: these are the gradients that it leaves")
+    grads = {n: t.grad for n, t in {**leaves, **kept}.items()}
+    lines: Lines = [(f"{n}.grad", g) for n, g in grads.items()]
+    if question.value:
+        lines = [*[(label or "value", v) for label, v in results(evaluation.value)], *lines]
+
+    def keys(precision: int | None) -> dict[str, Any]:
+        made = {"grad_fn": None, **gradient_keys(grads, leaves, None, precision)}
+        return made | {"retained": gradient_entries(grads, kept, precision)}
+
+    answer = Answer(question.request, lines, keys, evaluation.value)
+    answer.grads = grads
     return answer
 
 

@@ -39,10 +39,15 @@ _BINDING = re.compile(r"--([^\W\d]\w*)(?:=(.*))?", re.S)
 _WORD = re.compile(r"--[^\W\d]")  # begins an option
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _NUMBERS = re.compile(rf"{_NUMBER}(?:,{_NUMBER})*|[-+]?(?:{_NUMBER}\*)?pi(?:/{_NUMBER})?")
+# What may follow an option `[x,y=VALUE]`; any other word is the next of the line: `--correlation data.csv`.
+_ITEM = re.compile(rf"[^\W\d]\w*(?:\s*,\s*[^\W\d]\w*)*\s*=(?!=)|{_NUMBER}$")
 # Settings that options read.
 _SETTINGS = (COMPLETION_VARIABLE, "GRADCLI_DTYPE")
 # What makes a value more than numbers: files and tables, uncertainties, the language's own calls.
-_SPECIAL = "@±(+"
+_SPECIAL = "@±(+\\"
+# A word for a shape, as `matrix` or `2x3`: `foreign_options` knows.
+_MAYBE_SHAPE = re.compile(r"\s*(?:[A-Za-z]{3,}|\(?\s*\w+?\s*(?:x|×|by)\s*\w+\s*\)?)\s*")
+_ENDINGS = ("tex", "py", "np", "pytorch")  # short names of formats
 
 if TYPE_CHECKING:
     from gradcli.language.program import Program
@@ -97,7 +102,8 @@ class Split:
 def split(args: Iterable[str], declared: Mapping[str, Option]) -> Split:
     """Sort argv into declared options, bindings and positionals, by spelling alone."""
     found = Split()
-    rest = list(args)[::-1]
+    words = list(args)
+    rest = words[::-1]
 
     def take(option: str) -> str:
         if not rest:
@@ -133,11 +139,17 @@ def split(args: Iterable[str], declared: Mapping[str, Option]) -> Split:
                     found.behind[rest[-1]] = head
             else:
                 alone = not rest or (rest[-1][:1] == "-" and rest[-1] != "-")
+                # `--uncertainty "L/T**2"` has no names, and `--correlation data.csv` no `x,y=`.
+                alone = alone or (option.metavar == "[NAMES]" and not _is_names(rest[-1], words))
+                if option.may_be_bare and "=" in (option.metavar or "") and not alone:
+                    alone = not _ITEM.match(rest[-1])
                 value = "-" if option.may_be_bare and alone else take(head)
                 # Joined, so that click cannot take the value for an option; a short option's value
                 # comes as a word of its own, which click takes whatever it is.
                 found.options.extend([f"{head}={value}"] if head[:2] == "--" else [head, value])
                 found.take(head, option, value)
+        elif len(word) > 3 and (ours := _as_ours(word, declared, words)) is not None:
+            rest.append(ours)
         elif word == "--at" and rest and (values := _point(rest[-1])):
             found.bindings += values
             rest.pop()
@@ -150,6 +162,22 @@ def split(args: Iterable[str], declared: Mapping[str, Option]) -> Split:
         else:
             found.positionals.append(word)
     return found
+
+
+def _is_names(word: str, words: list[str]) -> bool:
+    """Whether a word is names with commas between, and not the expression of a line without another."""
+    others = [other for other in words if other[:1] != "-" and other != word]
+    return bool(others) and all(part.strip().isidentifier() for part in word.split(","))
+
+
+def _as_ours(word: str, declared: Mapping[str, Option], words: list[str]) -> str | None:
+    """The option of ours that a word of PyTorch's or of other tools means; None for most words."""
+    form = declared.get("--format")
+    if word[:2] != "--" or not ("_" in word or (form and word[2:] in (*_ENDINGS, *form.choices))):
+        return None
+    from gradcli.commands.foreign_options import as_ours
+
+    return as_ours(word, declared, words)
 
 
 def _point(word: str) -> list[tuple[str, str]]:
@@ -259,4 +287,6 @@ def _are_variables(
 def _is_plain(value: str) -> bool:
     """Whether a value is numbers alone: `-1`, but not `-` (standard input) or `-o`."""
     start = value.strip()[:2]
+    if _MAYBE_SHAPE.fullmatch(value):
+        return False
     return bool(start) and (start[0] != "-" or start[1:].isdigit()) and not {*_SPECIAL} & {*value}

@@ -69,12 +69,22 @@ def unknown_command(word: str, commands: Iterable[str]) -> LanguageError:
     else:
         message = f"no such command {word!r}"
     meant = [_ALSO[word]] if word in _ALSO else suggest(word, [*names, "--version"])
-    hint = _NEITHER.get(word) or did_you_mean(meant)
+    term = None if f"--{word}" in meant else _as_term(word)
+    hint = _NEITHER.get(word) or term or did_you_mean(meant)
     if word.endswith(".py") and not os.path.exists(word):
         return usage(f"cannot read {word}: no such file", kind="file")
     if hint is None and "." in word and os.path.exists(word):
         hint = f"to run a program, write: gradcli run {quoted(word)}"
     return usage(message, hint=hint or f"the commands are {', '.join(names)}; see gradcli --help")
+
+
+def _as_term(word: str) -> str | None:
+    """How a term that stands in the place of a command is explained."""
+    from gradcli.commands import glossary
+
+    if word in _ALSO or glossary.find(word) is None:
+        return None
+    return f"gradcli help {quoted(word)} explains the term"
 
 
 @contextmanager
@@ -224,7 +234,7 @@ def _from_click(error: click.ClickException) -> LanguageError:
 
 
 # Short names of formats, which an ending says too.
-_CHOICES_ELSEWHERE = {"tex": "latex", "py": "python", "np": "numpy", "pytorch": "torch"}
+FORMATS_ELSEWHERE = {"tex": "latex", "py": "python", "np": "numpy", "pytorch": "torch"}
 
 
 def _nearest_choice(error: click.ClickException) -> str | None:
@@ -242,7 +252,8 @@ def _nearest_choice(error: click.ClickException) -> str | None:
     found = re.match(r"'(.*)' is not one of ", error.message, re.S)
     if found is None:
         return None
-    meant = _CHOICES_ELSEWHERE.get(found[1])
+    word = found[1].rpartition(".")[2]  # torch.float32
+    meant = word if word in choices else FORMATS_ELSEWHERE.get(found[1])
     if found[1] in ("latex", "tex") and "tikz" in choices:
         meant = "tikz"
     return did_you_mean([meant] if meant in choices else suggest(found[1], choices))

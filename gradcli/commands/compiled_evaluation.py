@@ -18,6 +18,11 @@ from gradcli.language.located_errors import OPERATION_ERRORS
 if TYPE_CHECKING:
     from gradcli.commands.question import Question
 
+# What a program does with a graph of its own, which a compiled one has not.
+_OF_THE_TAPE = frozenset(
+    "retain_grad register_hook register_post_accumulate_grad_hook backward".split()
+)
+
 
 def compiled(question: Question, variables: dict[str, Any], integers: list[str]) -> Evaluation:
     """The evaluation of a compiled program, with the gradients where they are asked for.
@@ -29,6 +34,8 @@ def compiled(question: Question, variables: dict[str, Any], integers: list[str])
         raise Untraceable("what is asked for needs the graph")
     if not {"print", "display"}.isdisjoint(request.program.words):
         raise Untraceable("the program prints")
+    if not _OF_THE_TAPE.isdisjoint(request.program.words):
+        raise Untraceable("the program uses its graph")
     if seed is not None and seed.strip() == "-":
         raise Untraceable("the seed is read from standard input")
     if request.loaded:

@@ -17,6 +17,15 @@ def commands(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
     return [name for name in COMMANDS if name.startswith(incomplete)]
 
 
+def topics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """What `help` takes: the names of the commands, and terms of one word."""
+    from gradcli.commands.glossary import TERMS
+
+    names = ["terms", *(name for term in TERMS for name in (term.name, *term.also))]
+    words = [name for name in names if name.replace("_", "").isalpha()]
+    return [name for name in [*COMMANDS, *words] if name.startswith(incomplete)]
+
+
 def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Files, as the shell completes them."""
     from click.shell_completion import CompletionItem

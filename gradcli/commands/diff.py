@@ -57,6 +57,15 @@ OPERATORS = ("grad", "div", "curl", "laplacian")
     Option("--at", "Print the derivative's value at the given point too: --at x=2.", binds=True),
     Option("--show-steps", "Print the steps, as differentials, first."),
     Option(
+        "--uncertainty [NAMES]",
+        "Print the formula of EXPR's standard uncertainty: of these variables, or of all.",
+    ),
+    Option(
+        "--correlation x,y|all",
+        "With --uncertainty: add the term of two correlated variables.",
+        many=True,
+    ),
+    Option(
         "--latex-style STYLE",
         "Vectors and matrices in LaTeX: plain, or bold.",
         choices=("plain", "bold"),
@@ -66,6 +75,7 @@ OPERATORS = ("grad", "div", "curl", "laplacian")
         'gradcli diff "sin(x)*y" --wrt x',
         'gradcli diff "tanh(A@x)" --jacobian --wrt x --format numpy',
         'gradcli diff "x**2 + y**2 == 1" --of y --wrt x',
+        'gradcli diff "g = 4*pi**2*L/T**2; g" --uncertainty --format latex',
     ),
     open_variables=True,
     puts_in="all",
@@ -117,6 +127,15 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     shown = None if form in CODE or asked.composed else asked.command
     hint = shown and f"gradcli {shown} computes its value without a formula"
     wide = [n for n, v in where.arrays.items() if v.ndim and options.latex_style == "bold"]
+    if options.uncertainty is not None or options.correlation:
+        _check_uncertainty(options, asked)
+        from gradcli.commands.error_formula import answer as error_formula
+
+        with located(request, hint):
+            found = error_formula(request, question, options)
+        found.about = _by_variables(found)
+        write(found)
+        return
     with located(request, hint), supposing(bold=frozenset(wide)):
         answer = question.answered()
         taken = _steps(question, options.order) if options.show_steps else []
@@ -166,6 +185,18 @@ def _check_options(options: Options, asked: AskedDerivative, form: str) -> None:
         raise usage(f"--show-steps cannot be used with {what}", hint="leave one of them out")
     if isinstance(options.order, str) and (options.at or options.show_steps):
         raise usage(f"--order {options.order} has no value and no steps", hint="say a number")
+
+
+def _check_uncertainty(options: Options, asked: AskedDerivative) -> None:
+    """Refuse what an error formula cannot be of."""
+    if options.uncertainty is None:
+        raise usage("--correlation is for --uncertainty", hint="add --uncertainty")
+    if options.at:
+        hint = "gradcli grad has the numbers: --x 2±0.1"
+        raise usage("--at cannot be used with --uncertainty", hint=hint)
+    if options.show_steps or asked.name:
+        other = asked.name or "--show-steps"
+        raise usage(f"{other} cannot be used with --uncertainty", hint="leave one of them out")
 
 
 def _suits(request: Request, of: str | None) -> list[Callable[[Mapping[str, Any]], bool]]:

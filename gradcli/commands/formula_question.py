@@ -35,7 +35,7 @@ FORMATS = ("text", "latex", "python", "numpy", "torch", "jax", "c", "json")
 CODE = ("python", "numpy", "torch", "jax", "c")  # formats that are programs
 FORMAT = Option(
     "--format FORMAT",
-    f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.",
+    "text; latex: for a paper; python, numpy, torch, jax or c: a function to paste; json.",
     choices=FORMATS,
     default="text",
 )
@@ -115,7 +115,7 @@ class FormulaQuestion:
         # A derivative of exp by a variable called exp fails by its name, which is better said than a fault.
         except Unproved as error:
             self._check_names(prove(**{**how, "verify": False})[1])
-            raise self._fault(error) from error
+            raise self.fault(error) from error
         if not self.verify:
             self._check_names(made)
         if singular is not None:
@@ -144,7 +144,7 @@ class FormulaQuestion:
                     kind="name",
                 )
 
-    def _fault(self, error: Exception) -> LanguageError:
+    def fault(self, error: Exception) -> LanguageError:
         """The error where every text that was found disagrees with the numbers."""
         typed = isinstance(self.request, Request)
         command = f"gradcli{' ' if typed else '.'}{self.exact}"

@@ -149,12 +149,13 @@ def _inputs(ctx: Any, args: list[str]) -> list[str]:
     Option("--legend", "Explain the symbols below the graph."),
     Option(
         "--format FORMAT",
-        f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.",
+        "tree: text for a terminal; svg, png, pdf: a picture; html: a page to look around in; tikz: LaTeX; "
+        "dot: Graphviz; mermaid: Markdown; json: every node, for programs.",
         choices=FORMATS,
     ),
     Option(
         "-o FILE",
-        "Write a file; its ending says the format.",
+        "Write .svg .png .pdf .html .tex .dot .mmd .json or .txt.",
         name="path",
     ),
     Option(

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradcli.commands import COMMANDS
+from gradcli.commands.command_errors import usage
 from gradcli.commands.common_options import clause, common, shorter
 from gradcli.commands.declarations import (
     HELPS,
@@ -21,6 +23,9 @@ from gradcli.commands.declarations import (
     Options,
     declare,
 )
+
+if TYPE_CHECKING:
+    from gradcli.commands.output import Style
 
 LINES = 24  # of a screen
 EXAMPLES = 2  # that the short help shows
@@ -161,11 +166,52 @@ HELP, HELP_ALL = map(_help_option, HELPS, ("this message", "all options"))
 
 @declare(
     "help",
-    Argument("[COMMAND]", name="name", complete="commands"),
-    examples=("gradcli help", "gradcli help grad"),
+    Argument("[COMMAND|TERM]", name="words", many=True, complete="topics"),
+    examples=("gradcli help", "gradcli help grad", "gradcli help leaf", "gradcli help terms"),
 )
 def command(ctx: click.Context, options: Options) -> None:
-    """Show the help of gradcli, or of one of its commands."""
-    group: Any = ctx.find_root().command
-    words = ["--help"] if options.name is None else [options.name, "--help"]
-    group.main(words, ctx.find_root().info_name, standalone_mode=False)
+    """Show the help of gradcli or of one of its commands, or explain a term of automatic differentiation.
+
+    `gradcli help terms` lists the terms: leaf, retained gradient, seed gradient, detach, VJP, …. The name
+    of a function shows what gradcli ops says of it.
+    """
+    topic = " ".join(options.words)
+    root = ctx.find_root()
+    group: Any = root.command
+    if not topic or topic in COMMANDS:
+        words = [topic, "--help"] if topic else ["--help"]
+        group.main(words, root.info_name, standalone_mode=False)
+        return
+    explain(topic)
+
+
+LISTS = ("terms", "term", "glossary")
+
+
+def explain(topic: str, style: Style | None = None) -> None:
+    """Write what a term means, all terms, or a function; both where a function is a term as well.
+
+    Raises LanguageError where it is none of these.
+    """
+    from gradcli.commands import glossary, ops, output
+    from gradcli.commands.terminal import width
+
+    columns = width(output.standard_output())
+    style = style or output.Style.of("text", None, "auto")
+    term, function = glossary.find(topic), ops.is_function(topic)
+    if topic.lower() in LISTS:
+        output.write("\n".join(glossary.listed(columns)), styled=True)
+    elif term is not None:
+        lines = glossary.explained(term, columns)
+        output.write("\n".join([*lines, *[""] * function]), styled=True)
+    if function:
+        ops.show(topic, style)
+    if term is not None or function or topic.lower() in LISTS:
+        return
+    from gradcli.language.located_errors import did_you_mean, suggest
+
+    meant = suggest(topic, [*COMMANDS]) or glossary.close(topic)
+    raise usage(
+        f"no command, term or function is called {topic!r}",
+        hint=did_you_mean(meant) or "gradcli help terms lists the terms, gradcli help the commands",
+    )

@@ -336,7 +336,10 @@ class Others:
         one = system(word)
         if one is None and not self.all:
             known = ", ".join(s.id for s in systems())
-            raise usage(f"--like: no system is called {word!r}", hint=f"all, or one of {known}")
+            raise usage(
+                f"--like: no answers of a system {word!r} are recorded",
+                hint=f"there are those of {known}; all shows each",
+            )
         self.systems = systems() if one is None else [one]
 
     def __bool__(self) -> bool:

@@ -17,7 +17,7 @@ import click
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
 from gradcli.commands.declarations import STYLE, Argument, Options, declare
-from gradcli.commands.options import chosen_form
+from gradcli.commands.request import chosen_form
 from gradcli.commands.terminal import width, wrapped
 
 FILE = Path(__file__).with_name("functions.json")
@@ -143,6 +143,12 @@ def _names(row: Facts) -> list[str]:
     ]
 
 
+def is_function(name: str) -> bool:
+    """Whether a function, or a constant, has exactly this name."""
+    bare = name.removeprefix("torch.")
+    return bare in _known()[1] or _called(bare) is not None
+
+
 def show(name: str, style: output.Style) -> None:
     """Write what there is to know about a function."""
     bare = name.removeprefix("torch.").removeprefix("Tensor.")
@@ -191,10 +197,17 @@ def _unknown(name: str) -> Exception:
     bare = re.sub(r"^[^\W\d]\w?\.|\(.*", "", name)  # `x.sin`, `sin(x)`
     hint = (
         ELSEWHERE.get(bare)
+        or _as_term(name)
         or did_you_mean([bare] if bare in names else suggest(name, names))
         or "gradcli ops lists them all"
     )
     return usage(f"no function is called `{name}`", hint=hint, kind="name")
+
+
+def _as_term(name: str) -> str | None:
+    from gradcli.commands import glossary
+
+    return f"gradcli help {name} explains the term" if glossary.find(name) else None
 
 
 def _lines(found: dict[str, Any], colour: bool) -> list[str]:

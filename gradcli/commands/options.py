@@ -20,11 +20,13 @@ from gradcli.commands import completers
 from gradcli.commands.argv import Split, split
 from gradcli.commands.command_errors import quoted, usage
 from gradcli.commands.declarations import READING, Command, Option
+from gradcli.commands.foreign_options import of_formats, of_pytorch, refuse_words
 from gradcli.commands.help import HelpfulCommand
 from gradcli.commands.output import Style, note
 from gradcli.commands.request import (
     Request,
     SessionNames,
+    chosen_form,
     is_called,
     is_known,
     name_list,
@@ -45,6 +47,9 @@ _CONSTANTS = frozenset(("pi", "inf", "nan"))
 _LN = re.compile(r"(?<![A-Za-z])ln(?![A-Za-z])")
 _DASHED = re.compile(r"--[^\W\d][\w-]*(=.*)?", re.S)
 
+# Examples of options whose value alone is not enough.
+_AS_IN = {"--descend": ", as in --descend 0.1 --at x=2, where it starts"}
+
 ABOUT_VARIABLES = (
     "Every variable of EXPR is an option that takes its value: --x~3, --x~1,2,3, --x~'1,2;3,4', "
     "--x~0:4, --x~'ones(3)', --x~@data.csv, --x~- (standard input). Statements are separated by `;`."
@@ -58,6 +63,17 @@ MEANT = {
     "--keep": ("--keep-columns", "write --keep-columns NAMES, or --keep-columns none"),
     "--cross": ("--second", "write --second x,y for the second derivative by x and y"),
     "--error": ("--sigma", "write --sigma COLUMN or --sigma VALUE"),
+    **dict.fromkeys(
+        ("--corr", "--correlations", "--corrcoef"),
+        (
+            "--correlation",
+            "write --correlation x,y=VALUE; without a value fit, root and minimize print that of results",
+        ),
+    ),
+    **dict.fromkeys(
+        ("--cov", "--covar", "--covariances"),
+        ("--covariance", "write --covariance x,y=VALUE, or --correlation x,y=VALUE"),
+    ),
     "--answer": ("--against", "write --against FORMULA"),
     "--steps": ("--show-steps", "write --show-steps"),
     "--optimizer": ("--method", "write --method NAME; gradcli minimize --help-all has the names"),
@@ -69,8 +85,6 @@ ELSEWHERE = {
         ("--maximize", "--maximise", "--max"),
         'a maximum is the minimum of the negative: gradcli minimize "-(EXPR)"',
     ),
-    "--latex": "gradcli diff EXPR --format latex writes the derivative, "
-    "gradcli simplify EXPR --format latex the expression",
     "--check": "the command `gradcli check EXPR` compares with numerical gradients",
     "--order": "higher derivatives: gradcli diff EXPR --order N, or gradcli hessian EXPR",
     "--value": "gradcli eval EXPR prints the value, gradcli grad EXPR --value both",
@@ -172,7 +186,8 @@ class ExpressionCommand(HelpfulCommand):
         if found.missing in declared and not lenient:
             raise usage(
                 f"{found.missing} needs a value",
-                hint=f"write {found.missing} {declared[found.missing].metavar or 'VALUE'}",
+                hint=f"write {found.missing} {declared[found.missing].metavar or 'VALUE'}"
+                + _AS_IN.get(found.missing, ""),
             )
         if found.twice is not None and not lenient:
             head, first, second = found.twice
@@ -194,6 +209,7 @@ class ExpressionCommand(HelpfulCommand):
                     return []
         if text and not lenient:
             _check_file(text, found, self.declaration, declared)
+            refuse_words(found.bindings, text, declared)
         if text and "against" in found.given and not lenient:
             _take_left_side(text, found)
         if text and "math" in found.given and not lenient:
@@ -257,8 +273,10 @@ class ExpressionCommand(HelpfulCommand):
         if program is not None and "load" not in found.given and ctx.obj is None:
             _check_names(program, shown, bound, declared)
         if program is not None:
-            _check_bare(found, program, shown, declared)
+            _check_bare(found, program, shown, declared, self.declaration)
         _check_spelling(found, {f"--{name}" for name in shown} | set(declared))
+        if program is not None:
+            _check_arguments(found, names, program.source, self.declaration)
         _check_positionals(found, declared, self.declaration)
         if program is None:
             raise usage("no expression", hint=f"see {ctx.command_path} --help")
@@ -268,7 +286,8 @@ class ExpressionCommand(HelpfulCommand):
             if name not in names:
                 known = [*(f"--{n}" for n in shown if n not in bound), *declared]
                 raise _no_variable(
-                    *(shown, known, f"--{name}", self.operand, declared, program.source)
+                    *(shown, known, f"--{name}", self.operand, declared, said or ""),
+                    *(self.declaration, found),
                 )
         from_file = "file" in found.given and self.operand == "EXPR"
         positionals = [*[""] * from_file, *found.positionals]
@@ -420,6 +439,7 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
     from gradcli.language.mathematics import read_mathematics
     from gradcli.language.parser import parses
 
+    _rename_lambda(text, found)
     bound = dict.fromkeys(found.bound(), False)
     columns: set[str] = set()
     tables = found.positionals["file" not in found.given :] if command.operands > 1 else []
@@ -469,6 +489,24 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
         if name in words or not re.search(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])", text)
     ]  # fmt: skip
     return read.written
+
+
+def _rename_lambda(text: str, found: Split) -> None:
+    r"""Options for lambda and lambda_1 are those of lam and lam_1, as `\lambda` and `\lambda_1` are read."""
+
+    def renamed(name: str) -> str:
+        typed = re.search(rf"(?<![\w\\]){re.escape(name)}\b", text)
+        return name if typed else re.sub(r"^lambda(?=_|$)", "lam", name)
+
+    if "\\lambda" not in text:
+        return
+    found.bindings = [(renamed(name), value) for name, value in found.bindings]
+    found.options = [
+        re.sub(r"(?<=^--(?:wrt|let)=)\w+|(?<=^--shape=)\w+", lambda m: renamed(m[0]), option)
+        for option in found.options
+    ]
+    if "of" in found.given:
+        found.given["of"] = renamed(found.given["of"])
 
 
 def _also_mathematics(error: LanguageError, text: str, declared: Mapping[str, Any]) -> None:
@@ -601,7 +639,9 @@ def _check_spelling(found: Split, options: set[str]) -> None:
             )
 
 
-def _check_bare(found: Split, program: Program, shown: list[str], declared: Declared) -> None:
+def _check_bare(
+    found: Split, program: Program, shown: list[str], declared: Declared, command: Command
+) -> None:
     """Refuse an option that is not declared and has no value: a variable's, or an unknown one."""
     for name, following in found.bare:
         written = f"--{name}"
@@ -612,7 +652,9 @@ def _check_bare(found: Split, program: Program, shown: list[str], declared: Decl
             )
         bound = found.bound()
         known = [*(f"--{n}" for n in shown if n not in bound), *declared]
-        raise _no_variable(shown, known, written, "EXPR", declared, program.source)
+        raise _no_variable(
+            *(shown, known, written, "EXPR", declared, program.source), *(command, found)
+        )
 
 
 def _take_point(text: str, found: Split, declared: Declared) -> None:
@@ -641,6 +683,18 @@ def _take_point(text: str, found: Split, declared: Declared) -> None:
         f"--at {found.point}: of which variable? (there are: {', '.join(free)})",
         hint=f"write --at {point}",
     )
+
+
+def _check_arguments(found: Split, names: list[str], source: str, command: Command) -> None:
+    """Refuse arguments of PyTorch's functions, before the words behind them are looked at."""
+    extra = found.positionals[command.operands - ("file" in found.given) :]
+    dashed = [(p[2:].partition("=")[0], p.partition("=")[2]) for p in extra if _DASHED.fullmatch(p)]
+    for name, value in (*found.bindings, *dashed):
+        if name in names:
+            continue
+        left = [word for word in extra if not word.startswith("--")]
+        if hint := of_pytorch(name, value, left, command.declared()):
+            raise usage(f"no such option --{name}", hint=hint)
 
 
 _SHORT = re.compile(r"-[^\W\d]")
@@ -781,6 +835,8 @@ def _no_variable(
     operand: str,
     declared: Declared = MappingProxyType({}),
     source: str = "",
+    command: Command | None = None,
+    found: Split | None = None,
 ) -> Exception:
     from gradcli.language.located_errors import did_you_mean, suggest
 
@@ -791,6 +847,8 @@ def _no_variable(
     choices = declared[option].choices if option in declared else None
     if choices is None or (option == "--format" and written[2:] not in choices):
         meant = ""
+    if command is not None and found is not None and not meant:
+        meant = _of_others(written[2:], found, source, names, command)
     return usage(
         f"{written} {what} of the {of} (variables: {variables})",
         hint=meant
@@ -799,6 +857,15 @@ def _no_variable(
         or did_you_mean(suggest(written, known)),
         kind="name",
     )
+
+
+def _of_others(name: str, found: Split, source: str, names: Iterable[str], command: Command) -> str:
+    """What an argument of PyTorch's, or a format of another command, is called here; empty for others."""
+    values = dict(found.bindings)
+    extra = found.positionals[command.operands - ("file" in found.given) :]
+    said = of_pytorch(name, values.get(name, ""), extra, command.declared())
+    typed = "-f FILE" if "file" in found.given else source
+    return said or of_formats(name, command, typed, {n: v for n, v in values.items() if n in names})
 
 
 def _request(
@@ -1007,15 +1074,6 @@ _WRITTEN_OTHERWISE = dict.fromkeys("ij", "the imaginary unit is 1j") | {
 
 
 # -- how results are written ------------------------------------------------------------------------
-def chosen_form(**asked: bool) -> str:
-    """The form of the results: that whose option was given."""
-    chosen = [form for form, given in asked.items() if given]
-    if len(chosen) > 1:
-        options = " and ".join(f"--{form}" for form in chosen[:2])
-        raise usage(f"{options} cannot be used together", hint="leave out one of them")
-    return chosen[0] if chosen else "text"
-
-
 def _style(params: dict[str, Any]) -> Style:
     """How the results are to be written; out of a command's parameters."""
     path, colour = params.pop("array_path", None), params.pop("color")

@@ -44,9 +44,9 @@ class Console:
         """A result, to standard output."""
         output.write(text)
 
-    def note(self, text: str) -> None:
-        """A remark, to standard error, where somebody types."""
-        if self.interactive:
+    def note(self, text: str, always: bool = False) -> None:
+        """A remark, to standard error, where somebody types, or always."""
+        if self.interactive or always:
             click.echo(visible(text), file=sys.stderr)
 
     def report(self, error: LanguageError) -> None:
@@ -59,10 +59,15 @@ class Console:
         click.echo(text.replace("gradcli: ", "", 1), file=sys.stderr, color=True)
 
     def explain(self, name: str) -> None:
-        """What `gradcli ops NAME` says."""
+        """What a term means, as `gradcli help` has it; of others what `gradcli ops NAME` says."""
+        from gradcli.commands import glossary
+        from gradcli.commands.help import LISTS, explain
         from gradcli.commands.ops import show
 
-        show(name, self.style)
+        if name in LISTS or glossary.find(name) is not None:
+            explain(name, self.style)
+        else:
+            show(name, self.style)
 
     def command(self, verb: str, text: str, options: str, names: Mapping[str, Any]) -> None:
         """`gradcli VERB EXPR OPTIONS`, with the session's names; its tensors keep their gradients."""

@@ -203,3 +203,12 @@ def name_list(
                 kind="name",
             )
     return names
+
+
+def chosen_form(**asked: bool) -> str:
+    """The form of the results: that whose option was given."""
+    chosen = [form for form, given in asked.items() if given]
+    if len(chosen) > 1:
+        options = " and ".join(f"--{form}" for form in chosen[:2])
+        raise usage(f"{options} cannot be used together", hint="leave out one of them")
+    return chosen[0] if chosen else "text"

@@ -19,12 +19,15 @@ from gradcli.language.foreign_names import (
     known_as,
 )
 from gradcli.language.located_errors import LanguageError
+from gradcli.language.math_definitions import definition, end_of_statement, logarithm_of
 from gradcli.language.math_indices import subscripts
+from gradcli.language.math_marks import raised_mark
 from gradcli.language.math_symbols import (
     ACCENTS,
     BARE,
     INVERSES,
     RELATIONS,
+    SCRIPTS,
     SHY,
 )
 from gradcli.language.math_tree import Binder, Node
@@ -63,12 +66,6 @@ _NOT_READ = {
     "nabla": 'gradcli diff "EXPR" differentiates; of a field: --operator grad, div, curl or laplacian',
     "mathbb": "an expectation is mean(x)",
 }
-# `f(x) = x^2` defines f; `cos(x) = a x` is an equation, for cos has a meaning already.
-_MEANT = "|".join(sorted(BARE - SHY))
-DEFINITION = (
-    rf"\s*(?!(?:{_MEANT})\s*\()"
-    + r"([^\W\d]\w*(?:_\\\w+|_\{\w+\})?)\s*\(([\w\s,]+)\)\s*=(?!=)\s*([^;\n]+)"
-)
 
 
 def _is_quotient(name: str, sign: str, below: str) -> bool:
@@ -177,26 +174,43 @@ class Parser:
     def stray(self) -> LanguageError:
         token = self.next
         if token.text in ("±", "\\pm"):
-            return self.error("± stands for two values", hint="write each one out")
+            return self.two_values()
         return self.error(f"`{token.text}` cannot follow here")
+
+    def two_values(self) -> LanguageError:
+        """The error of `±`, with both texts that it may stand for."""
+        both = [
+            re.sub(r"\\pm(?![A-Za-z])|±", one, re.sub(r"\\mp(?![A-Za-z])|∓", other, self.source))
+            for one, other in ("+-", "-+")
+        ]
+        both = [re.sub(r"(^|[=(,])\s*\+\s*", r"\1 ", text) for text in both]
+        hint = f"write each one out: '{both[0].strip()}', '{both[1].strip()}'"
+        after = self.tokens[self.at + 1 : self.at + 2]
+        if after and re.fullmatch(r"[\d.]+", after[0].text):
+            hint += "; an uncertainty stands with a value: --x 3±0.1"
+        return self.error("± stands for two values", hint=hint)
 
     def statement(self) -> Node:
         """A definition, an assignment, an equation, or a value."""
         token = self.next
-        end = next(
-            (t.start for t in self.tokens[self.at :] if t.text in (";", "\n")), len(self.source)
-        )
+        if not self.equation and (sign := logarithm_of(self.tokens, self.at, self.own)) is not None:
+            said = self.source[token.start : self.tokens[sign].start].rstrip()
+            self.remarks.append(f"the value is that of {said}")
+            self.at = sign + 1
+            return self.values()
         # f(x) = x^2 defines f only if x stands on the right: else it is an equation about a call.
-        found = re.compile(DEFINITION).fullmatch(self.source, token.start, end)
-        right = {t.text for t in self.tokens if found and found.start(3) <= t.start < found.end(3)}
-        if found and not right.isdisjoint(re.split(r"[\s,]+", found[2].strip())):
-            while self.take().text != "=":
-                pass
+        found = definition(self.tokens, self.at)
+        end = end_of_statement(self.tokens, found.sign) if found else 0
+        right = {t.text for t in self.tokens[found.sign : end]} if found else set()
+        if found and not right.isdisjoint(
+            {t.text for t in self.tokens[self.at + 1 : found.sign]} - {"("}
+        ):
+            self.at = found.sign + 1
             body = self.values()
-            if end == len(self.source):
+            if self.next.kind == "end":
                 return body  # what is asked for is the function's value
-            self.own.add(found[1])
-            return Node("define", token, found[1], (body,), found[2].strip())
+            self.own.add(found.name)
+            return Node("define", token, found.name, (body,), ", ".join(found.parameters))
         if self.next.kind == "name" and self.peek(1).text == "=" and not self.equation:
             name = self.take().text
             self.take()
@@ -286,7 +300,7 @@ class Parser:
             signs += self.take().text
             terms.append(self.product())
         if self.next.text in ("±", "\\pm"):
-            raise self.error("± stands for two values", hint="write each one out")
+            raise self.two_values()
         return first if len(terms) == 1 else Node("sum", token, signs, tuple(terms))
 
     def sign(self) -> bool:
@@ -433,6 +447,18 @@ class Parser:
         if texts[0] == "+" or texts == ["{", "+", "}"]:  # the pseudo-inverse
             self.at += 1 if texts[0] == "+" else 3
             return Node("power", token, how, (base, Node("raw", token, "+")))
+        is_euler = base.text == "e" and "e" not in self.own
+        if (
+            base.kind == "name"
+            and not is_euler
+            and (mark := raised_mark(self.tokens[self.at - 1 :]))
+        ):
+            said, inside = base.text or "x", "".join(t.text for t in mark)
+            raise self.asks(
+                f"the ({inside}) of {said} is a power, or says which {said} it is?", token,
+                f"write {said}^{inside if len(mark) == 1 else f'{{{inside}}}'} for the power, "
+                f"{said}_{inside if len(mark) == 1 else f'{{{inside}}}'} for one of many",
+            )  # fmt: skip
         exponent = self.exponent()
         if base.kind == "norm" and len(base.parts) == 1:  # ‖x‖^2_1
             base = base._replace(parts=(*base.parts, *self.subscript()))
@@ -481,6 +507,7 @@ class Parser:
                 and not token.blank
                 and self.tokens[self.at - 1].kind != "number"
                 and value.kind != "series"
+                and not self.is_sized(token)
             ):
                 value = Node(
                     "subscript", token, self.source[token.start : self.closing()], (value,)
@@ -489,6 +516,10 @@ class Parser:
                 value = Node("element", token, self.letters_below(token), (value,))
             else:
                 return value
+
+    def is_sized(self, token: Token) -> bool:
+        r"""Whether a bracket is LaTeX's `\left[`, which is no index."""
+        return self.source[: token.start].rstrip().endswith(("\\left", "\\big", "\\Big", "\\bigl"))
 
     def letters_below(self, token: Token) -> str:
         """The letters of the indices behind `_`, where something else than a name has them."""
@@ -577,6 +608,8 @@ class Parser:
             return self.rounded()
         if token.kind == "end":
             raise self.error("the text ends where a value is missing")
+        if token.text in ("±", "\\pm"):  # in front of all
+            raise self.two_values()
         raise self.error(f"a value is missing before `{token.text}`")
 
     def group(self) -> Node:
@@ -737,11 +770,7 @@ class Parser:
         if text == "bar":
             return self.barred(token)
         if text in ACCENTS:
-            inner = self.argument()
-            if inner.kind != "name":
-                raise self.error(f"`\\{text}` is of one letter", token)
-            name = f"{inner.text}_{ACCENTS[text]}"
-            return Node("name", token, name)
+            raise self.error(f"`\\{text}` is of one letter", token)
         if text == "pmod":
             raise self.error("write x mod 3 for a remainder", token)
         name = text.removeprefix("var")
@@ -799,6 +828,9 @@ class Parser:
     def named(self) -> Node:
         """A variable, a constant, or a function with its argument."""
         token = self.take()
+        if token.font in SCRIPTS and token.text == "N" and self.next.text == "(":
+            hint = r"write \exp(-(x-\mu)^2 / (2\sigma^2)) / \sqrt{2\pi\sigma^2}"
+            raise self.error("the normal distribution's density is not read", token, hint)
         by_d = token.text in ("d", "∂") and "d" not in self.own
         if by_d:
             from gradcli.language import math_notations

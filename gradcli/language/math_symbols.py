@@ -29,8 +29,10 @@ SIGNS = {
 }  # fmt: skip
 WORDS = frozenset(("T", "and", "or", "not", "∞", "percent"))  # of these, those that are names
 FONTS = frozenset(
-    "mathrm mathbf mathit text operatorname boldsymbol bm mathsf vec textbf textrm symbf mathnormal".split()
+    """mathrm mathbf mathit text operatorname boldsymbol bm mathsf vec textbf textrm symbf mathnormal
+    mathcal mathscr mathfrak""".split()
 )
+SCRIPTS = frozenset("mathcal mathscr mathfrak".split())  # of letters that are names of their own
 BOLD = frozenset("mathbf boldsymbol bm vec textbf symbf".split())  # of vectors and matrices
 # Commands that only put space, or say how large a sign is.
 SPACES = (

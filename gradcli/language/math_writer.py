@@ -161,7 +161,9 @@ class Writer:
         # In mathematics e is Euler's number, unless somebody gives it a value.
         if name == "e" and "e" not in self.own:
             return Value("torch.e" if self.loose else "e")
-        if name == "I" and name not in self.own and self.loose and self.of_matrices():
+        # I, and I_n with its size, which is that of what it is added to.
+        is_identity = name == "I" or (node.base == "I" and len(name) == 3)
+        if is_identity and not {name, "I"} & self.own and self.loose and self.of_matrices():
             return Value("I", ATOM, 2)
         return self.sized(name)
 
@@ -599,7 +601,35 @@ class Writer:
         exact = re.fullmatch(r"1?\d|20", inner.text)  # an int64
         if exact:
             return Value(str(factorial(int(inner.text))))
-        return inner.like(f"exp(lgamma({bare(inner.text)} + 1))", ATOM)
+        argument = f"{bare(inner.text)} + 1"
+        text = self.gamma(argument) if self.loose else f"exp(lgamma({argument}))"
+        return inner.like(text, ATOM)
+
+    def number(self, word: str) -> float | None:
+        """What number a word is, or has for its value if that is a whole one; None where nobody knows."""
+        if re.fullmatch(r"\d+\.?\d*|\.\d+", word):
+            return float(word)
+        known = self.known(word) if word.isidentifier() else None
+        return None if known is None or known.number is None else float(known.number)
+
+    def gamma(self, argument: str) -> str:
+        """Γ, which PyTorch has as the logarithm of its absolute value alone."""
+        above = f"exp(lgamma({argument}))"
+        words = re.findall(r"[\w.]+", argument)
+        numbers = [self.number(word) for word in words]
+        if re.fullmatch(r"-?[\w.]+(?: [+-] [\w.]+)*", argument) and None not in numbers:
+            signs = [
+                argument[:1] if argument[0] == "-" else "+",
+                *re.findall(r" ([+-]) ", argument),
+            ]
+            terms = zip(signs, numbers, strict=True)
+            if sum(float(f"{sign}1") * float(n or 0) for sign, n in terms) > 0:
+                return above
+        elif not any(word in self.own for word in words):
+            self.say("exp(lgamma(x)) is Γ of positive numbers")
+            return above
+        # Between -1 and 0 it is negative, between -2 and -1 positive, and so on.
+        return f"where({argument} < 0, cos(pi*floor({argument})), 1)*{above}"
 
     def degrees(self, node: Node) -> Value:
         inner = self.value(node.only)
@@ -712,6 +742,12 @@ class Writer:
         if name == "binom" and len(texts) == 2 and (exact := _binomial(*texts)) is not None:
             return Value(exact, ATOM if exact.isdigit() else PRODUCT, 0, False, axes)
         written = called(name, texts, self.own, elementwise=self.elementwise)
+        if (
+            self.loose
+            and written.startswith("exp(lgamma(")
+            and name.lower() in ("gamma", "factorial", "fact")
+        ):
+            written = self.gamma(written.removeprefix("exp(lgamma(").removesuffix("))"))
         level = ATOM if is_call(written) else PRODUCT  # another function's formula
         return self.shaped(Value(written, level, 0, False, axes), name, plain, len(values))
 

@@ -13,12 +13,14 @@ from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from gradcli.language import math_marks, notation
 from gradcli.language.located_errors import LanguageError
-from gradcli.language.math_parser import DEFINITION, Parser
+from gradcli.language.math_definitions import definitions
+from gradcli.language.math_parser import Parser
 from gradcli.language.math_tree import Node, nodes
 from gradcli.language.math_values import Known
 from gradcli.language.math_writer import Writer
-from gradcli.language.notation import Letters, of_matrices, tokens
+from gradcli.language.notation import Letters, of_matrices
 
 Shapes = Callable[[str], Known | None]
 
@@ -119,9 +121,13 @@ def _read_with(
 ) -> Mathematics:
     assigned = re.findall(r"(?:^|[;\n])\s*(\w+)\s*=(?!=)", source) * (not equation)
     own = {*bound, *assigned}
-    functions, parameters = _defined(source)
-    typed = tokens(source, own, double, functions)
-    said = {*named, *parameters}
+    marked = math_marks.with_accents(notation.tokens(source))
+    marked = math_marks.scripts_apart(notation.in_one_font(marked))
+    defined = definitions(notation.with_bars(marked, double, source))
+    functions = defined.functions
+    indexed = math_marks.with_indices(defined.tokens, functions)
+    typed = notation.with_transposes(indexed, own, functions)
+    said = {*named, *defined.parameters}
     letters = Letters(typed, said, lambda n: _is_matrix(known(n))) if loose else None
     found, vectors = of_matrices(typed, own, letters)
     parser = Parser(
@@ -183,13 +189,6 @@ def _read_with(
     own_letters = letters.remarks if letters is not None else []
     remarks = tuple(dict.fromkeys([*own_letters, *parser.remarks, *writer.remarks]))
     return Mathematics(text, remarks, by, operator, shapes)
-
-
-def _defined(source: str) -> tuple[set[str], set[str]]:
-    """The names of the functions that a text defines by `f(x, y) = …`, and those in their brackets."""
-    found = re.findall(rf"(?:^|[;\n]){DEFINITION}", source)
-    listed = {name for _, names, _ in found for name in re.split(r"[\s,]+", names.strip())}
-    return {name for name, _, _ in found}, listed
 
 
 def _is_matrix(known: Known | None) -> bool:

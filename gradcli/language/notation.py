@@ -49,20 +49,14 @@ class Token(NamedTuple):
     font: str = ""
 
 
-def tokens(
-    source: str, own: Container[str], double: str = "‖", functions: Container[str] = ()
-) -> list[Token]:
-    """The tokens of a text. own: names that mean what they are. double: `||` as one of `‖`, `|`, "or".
-    functions: names that the text defines by f(x) = …."""
+def tokens(source: str) -> list[Token]:
+    """The tokens of a text, as they stand there."""
     # Places have to stay those of the text as it was typed, for carets: what is left out at the front is
     # replaced by as many blanks.
     text = re.sub(r"^(\s*)(\$+)([^$]+)(\$+)\s*$", _without_dollars, source.rstrip())
     if text.endswith("."):
         text = re.sub(r"\s*\\right\s*\.\s*$", "", text)
-    found = _in_one_font(_unbraced([_token(match) for match in re.finditer(_TOKEN, text)]))
-    if double != "‖":
-        found = [part for t in found for part in _bars(t, double, text)]
-    return _with_transposes(found, own, functions)
+    return _unbraced([_token(match) for match in re.finditer(_TOKEN, text)])
 
 
 def of_matrices(
@@ -96,7 +90,10 @@ def of_matrices(
         if token.text == "diag" and [t.text for t in parts[i + 1 : i + 4 : 2]] == ["(", ")"]:
             vectors |= {t.text for t in parts[i + 2 : i + 3] if not is_matrix(t.text)}
         if token.kind == "name" and (token.kind, token.text) != ("name", "percent"):
-            if before.kind == "transpose" or is_matrix(_base(parts, i - 1).text):
+            base = _base(parts, i - 1)
+            # (A^T A + I)^{-1} b; the (x^T A x) of `(x^T A x) b` is a number, and ends in a vector.
+            base -= base > 0 and parts[base].text == ")"
+            if before.kind == "transpose" or is_matrix(parts[base].text):
                 vectors.add(token.text)
             is_last = after[1].text in _ENDS if after[1:] else True
             if after and after[0].kind == "transpose" and is_last:
@@ -136,15 +133,15 @@ def _is_norm_of_product(found: list[Token]) -> bool:
     return False
 
 
-def _base(parts: list[Token], i: int) -> Token:
-    """The token whose exponent ends in a token: A of `A^2`, `A^{-1}`, `A⁻¹`; itself if that ends none."""
+def _base(parts: list[Token], i: int) -> int:
+    """Where that stands whose exponent ends in a token: A of `A^2`, `A^{-1}`, `A⁻¹`; i if it ends none."""
     start = i
     if parts[i].text == "}":
         while start > 0 and parts[start].text != "{":
             start -= 1
     if parts[i].kind == "power":
-        return parts[i - 1]
-    return parts[start - 2] if start > 1 and parts[start - 1].text == "**" else parts[i]
+        return max(i - 1, 0)
+    return start - 2 if start > 1 and parts[start - 1].text == "**" else i
 
 
 def is_derivative(found: list[Token], i: int, functions: Container[str] = ()) -> bool:
@@ -187,12 +184,20 @@ def is_greek(name: str) -> bool:
 _GREEK = frozenset(unicodedata.name(chr(i), "") for i in range(0x391, 0x3CA))
 
 
-def _bars(token: Token, double: str, text: str) -> list[Token]:
-    if text[token.start : token.end] != "||":
-        return [token]
-    if double == "or":
-        return [token._replace(kind="name", text="or")]
-    return [token._replace(text="|"), token._replace(text="|", blank=False, start=token.start + 1)]
+def with_bars(found: list[Token], double: str, source: str) -> list[Token]:
+    """The tokens with `||` as one of `‖`, `|` twice, "or"."""
+    if double == "‖":
+        return found
+    parts = []
+    for token in found:
+        if source[token.start : token.end] != "||":
+            parts.append(token)
+        elif double == "or":
+            parts.append(token._replace(kind="name", text="or"))
+        else:
+            second = token._replace(text="|", blank=False, start=token.start + 1)
+            parts += [token._replace(text="|"), second]
+    return parts
 
 
 def _without_dollars(match: re.Match[str]) -> str:
@@ -235,7 +240,7 @@ def _unbraced(found: list[Token]) -> list[Token]:
     return parts
 
 
-def _in_one_font(found: list[Token]) -> list[Token]:
+def in_one_font(found: list[Token]) -> list[Token]:
     r"""The tokens with names in place of `\mathbf{x}`, `\vec x` and `\operatorname{log\_softmax}`."""
     parts: list[Token] = []
     i = 0
@@ -264,10 +269,14 @@ def _in_one_font(found: list[Token]) -> list[Token]:
     return parts
 
 
-def _with_transposes(
+def with_transposes(
     found: list[Token], own: Container[str], functions: Container[str]
 ) -> list[Token]:
-    r"""The tokens with one for each of `'`, `ᵀ`, `^T`, `^{\top}`."""
+    r"""The tokens with one for each of `'`, `ᵀ`, `^T`, `^{\top}`.
+
+    own: names that mean what they are. functions: those that the text defines by f(x) = …, whose primes
+    are derivatives.
+    """
     texts = ["", *[t.text for t in found]]
     # T is a transpose only as an exponent, and only if the text has no other T: `x^T + T` has a number T.
     # The upper limit of `\sum_{t=1}^T` is no exponent. In `x^Ty` the tokenizer has read one name, Ty,

@@ -101,14 +101,19 @@ def works(m: Any) -> dict[str, Work]:
 
 
 def _seconds(work: Work, count: int) -> float:
-    start = time.perf_counter()
+    start = time.thread_time()  # other processes do not count
     for _ in range(count):
         work()
-    return (time.perf_counter() - start) / count
+    return (time.thread_time() - start) / count
 
 
-def beside_torch(works: Callable[[Any], dict[str, Work]], wanted: list[str]) -> None:
-    """Measure the works whose names contain a wanted word, or all, and print."""
+def beside_torch(
+    works: Callable[[Any], dict[str, Work]], wanted: list[str], before: float = 0
+) -> None:
+    """Measure the works whose names contain a wanted word, or all, and print.
+
+    before: seconds for which both do a work before it is measured.
+    """
     import torch
 
     import gradcli
@@ -119,6 +124,10 @@ def beside_torch(works: Callable[[Any], dict[str, Work]], wanted: list[str]) -> 
         if wanted and not any(word in name for word in wanted):
             continue
         other = works(torch)[name]
+        for work in (mine, other):
+            end = time.perf_counter() + before
+            while time.perf_counter() < end:
+                work()
         pair = [
             (w, max(1, int(SECONDS / min(_seconds(w, 1) for _ in range(3))))) for w in (mine, other)
         ]
@@ -129,6 +138,13 @@ def beside_torch(works: Callable[[Any], dict[str, Work]], wanted: list[str]) -> 
         print(f"{name:28} {ratio:6.2f} ×   gradcli {a:9.1f} µs   torch {b:9.1f} µs")
 
 
+def on_one_thread() -> None:
+    """Start the script once more, if need be, with one thread for products: NumPy read how many at import."""
+    if "OPENBLAS_NUM_THREADS" not in os.environ:
+        os.environ["OPENBLAS_NUM_THREADS"] = "1"
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
 if __name__ == "__main__":
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    on_one_thread()
     beside_torch(works, sys.argv[1:])

@@ -7,7 +7,6 @@ Both libraries take turns in one process; what is printed are the least processo
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.benchmarks.everyday import Work, _repeated
+from tests.benchmarks.everyday import Work, _repeated, on_one_thread
 
 ROUNDS, SECONDS = 25, 0.004
 
@@ -192,5 +191,5 @@ def main(wanted: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    on_one_thread()
     main(sys.argv[1:])

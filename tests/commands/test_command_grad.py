@@ -29,6 +29,9 @@ def out(*argv, **kwargs):
         (["y = x*x; z = 3*y; sum(z)", "--x", "1,2", "--retain", "z,y"],
          "x.grad = [6, 12]\nz.grad = [1, 1]\ny.grad = [3, 3]\n"),
         (["y = x*x; y", "--x", "3", "--retain", "x"], "x.grad = 6\n"),
+        (["y = x**2; y.retain_grad(); 3*y", "--x", "2"], "x.grad = 12\ny.grad = 3\n"),
+        (["y = x*x; y.retain_grad(); z = 3*y; z", "--x", "2", "--retain", "z"],
+         "x.grad = 12\nz.grad = 1\ny.grad = 3\n"),
         # what does not reach the value has no gradient, which is not 0
         (["y = 2*b; a", "--a", "1", "--b", "1"], "a.grad = 1\nb.grad = None\n"),
         # integers as indices require no grad
@@ -258,3 +261,28 @@ def test_no_variable_is_advised_where_none_has_a_derivative() -> None:
     refused = run("grad", "igamma(x, x)", "--x", "1.")
     assert refused.exit_code == 1 and "not implemented" in refused.stderr
     assert "--wrt" not in refused.stderr
+
+
+@sweep(("program", "expected"), [
+        ("y = x**2; y.retain_grad(); z = y*3; z.backward()", "x.grad = 12\ny.grad = 3\n"),
+        ("y = x**2; z = y*3; z.backward(); x.grad", "x.grad = 12\n"),
+        ("z = x**2; z.backward(retain_graph=True); z.backward()", "x.grad = 8\n"),
+    ], parts=1)  # fmt: skip
+def test_a_program_that_runs_backward_itself_shows_what_it_leaves(program, expected):
+    result = run("grad", program, "--x", "2")
+    assert (result.exit_code, result.stdout) == (0, expected)
+    assert result.stderr == (
+        "gradcli: note: the program runs backward itself: these are the gradients that it leaves\n"
+    )
+    # Options of our pass have none to change.
+    assert run("grad", program, "--x", "2", "--seed", "3").exit_code == 1
+
+
+def test_graphs_of_large_arrays_have_retained_gradients_and_hooks():
+    # From here on arrays are computed without a graph of ours.
+    kept = run("grad", "y = 2*x; y.retain_grad(); sum(y)", "--x", "ones(200000)", "--plain")
+    assert [line.split(",")[0] for line in kept.stdout.splitlines()] == ["x.grad\t2", "y.grad\t1"]
+    hooked = run(
+        "grad", "y = 2*x; y.register_hook(lambda g: 3*g); sum(y)", "--x", "ones(200000)", "--plain"
+    )
+    assert hooked.stdout.startswith("x.grad\t6,6,")

@@ -33,7 +33,6 @@ def test_lists_and_modules_are_told_from_tensors_and_functions() -> None:
         (["derivative", "x**2"], "did you mean `diff`?"),
         (["solve", "x**2 - 2"], "did you mean `root`?"),
         (["integrate", "x**2"], "there are no integrals and no limits"),
-        (["diff", "x**2", "--latex"], "--format latex"),
         (["--color", "always", "grad"], "a command's options come after it"),
         (["grad", "a-b*x", "--a-b", "1", "--x", "2"], "no dashes in it"),
         (["--verison"], "did you mean `--version`?"),

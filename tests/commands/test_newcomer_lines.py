@@ -102,10 +102,23 @@ def test_what_is_said(argv: list[str], words: str) -> None:
         ("map t*2 decay.csv --name z", "--as NAME=COLUMN", "map t*2 decay.csv --as z=value"),
         ("map t*2 decay.csv --keep", "--keep-columns none", "map t*2 decay.csv --keep-columns none"),
         ("map t*y decay.csv --cross", "write --second x,y", "map t*y decay.csv --second t,y"),
-        ("map t*2 decay.csv --tsv", "write --format tsv", "map t*2 decay.csv --format tsv"),
-        ("eval x**2 --x 3 --latex", "gradcli simplify EXPR --format latex",
+        ("grad x*c --x 2 --c 3 --requires_grad=False c", "--no-grad c",
+         "grad x*c --x 2 --c 3 --no-grad c"),
+        ("grad x*c --x 2 --c 3 --requires-grad c", "--wrt c chooses",
+         "grad x*c --x 2 --c 3 --wrt c"),
+        ("grad x*c --x 2 --c 3 --grad_outputs 2", "--seed 2", "grad x*c --x 2 --c 3 --seed 2"),
+        ("eval x**2 --x 3 --tikz", "gradcli graph 'x**2' --x 3 --format tikz",
+         "graph x**2 --x 3 --format tikz"),
+        (r"diff --math 'x \pm \sqrt{x}'", r"'x + \sqrt{x}', 'x - \sqrt{x}'",
+         r"diff --math 'x + \sqrt{x}'"),
+        (r"root --math 'x^2 = \pm 2' --x 1", "'x^2 = 2', 'x^2 = - 2'", "root --math 'x^2 = 2' --x 1"),
+        ("diff W1@x --W1 matrix", "--shape W1=m,n", "diff W1@x --shape W1=m,n"),
+        ("diff W1@x --W1 2x3", "--shape W1=2,3", "diff W1@x --shape W1=2,3"),
+        ("grad sum(W1@x) --W1 matrix --x 1,2,3", "--shape W1=2,3",
+         "grad sum(W1@x) --shape W1=2,3 --x 1,2,3"),
+        ("eval x --x 2 --dtype torch.float32", "`float32`", "eval x --x 2 --dtype float32"),
+        ("eval x**2 --x 3 --latex", "gradcli simplify 'x**2' --format latex",
          "simplify x**2 --format latex"),
-        ("diff x**2 --latex", "write --format latex", "diff x**2 --format latex"),
         ("fit 'y == a*t+b' decay.csv --error 0.1", "--sigma COLUMN or --sigma VALUE",
          "fit 'y == a*t+b' decay.csv --sigma 0.1"),
         ("plot sin(x) cos(x) --x 0:6", 'gradcli plot "sin(x), cos(x)"',
@@ -140,6 +153,25 @@ def test_what_is_advised_is_a_line_that_works(
         "call.txt", "decay.csv", "net.py",
     ]  # fmt: skip
     assert run(*shlex.split(works)).exit_code == 0
+
+
+@sweep(("typed", "meant"), [
+        ("diff x**2 --latex", "diff x**2 --format latex"),
+        ("diff --latex x**2", "diff x**2 --format latex"),
+        ("graph x**2 --x 2 --tikz", "graph x**2 --x 2 --format tikz"),
+        ("graph x**2 --x 2 --tex", "graph x**2 --x 2 --format tikz"),
+        ("grad x*c --x 2 --c 3 --no_grad c", "grad x*c --x 2 --c 3 --no-grad c"),
+        ("grad x*c --x 2 --c 3 --no_grad=c", "grad x*c --x 2 --c 3 --no-grad c"),
+        ("grad x**2 --x 2 --retain_graph", "grad x**2 --x 2 --retain-graph"),
+        (r"eval x**2 --x '3 \pm 0.1'", "eval x**2 --x 3±0.1"),
+        # A variable of that name is a variable.
+        ("diff x*latex --latex 2", "diff x*latex --let latex=2"),
+        ("eval no_grad*x --no_grad 2 --x 3", "eval x*2 --x 3"),
+    ], parts=1)  # fmt: skip
+def test_spellings_of_other_tools_are_read(typed: str, meant: str) -> None:
+    found, expected = run(*shlex.split(typed)), run(*shlex.split(meant))
+    assert found.exit_code == 0, found.stderr
+    assert (found.stdout, found.stderr) == (expected.stdout, expected.stderr)
 
 
 def test_a_file_that_is_called_like_an_attribute_is_no_file(tmp_path, monkeypatch) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -279,3 +280,14 @@ def test_a_sparse_matrix_of_several_variables() -> None:
     assert repr(gradcli.jacobian("x", x=np.ones(9), sparse=True)).endswith("  [7, 7]  1\n  …")
     with pytest.raises(ValueError, match="SciPy holds matrices and vectors"):
         gradcli.jacobian("outer(x, x)", x=X5, sparse=True).to_scipy()
+
+
+def test_statements_without_effect_are_warned_of_where_the_call_stands() -> None:
+    for verb in (gradcli.evaluate, gradcli.grad):
+        with pytest.warns(UserWarning, match=r"`x\*\*2` has no effect") as found:
+            verb("x**2; x**3", x=2.0)
+        assert found[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gradcli.root("x + y == 3; x*y == 2", x=0.0, y=5.0)
+        gradcli.evaluate("y = x**2; y + 1", x=2.0)

@@ -31,6 +31,7 @@ X = name("x", (), 0)
 ONE = number(1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("formula", "order", "point", "value"),  # the values by mpmath, in fifty digits
     [

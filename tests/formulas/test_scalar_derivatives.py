@@ -71,7 +71,7 @@ def test_as_short_as_sympys_simplify_and_exact(step: int) -> None:
     assert sorted(ratios)[int(0.95 * len(ratios))] <= 1.05
 
 
-@sweep(("formula", "size"), lambda: rows(HIGH), often=1, parts=8)
+@sweep(("formula", "size"), lambda: rows(HIGH), often=0, parts=8)
 def test_high_orders_are_no_longer_than_sympys(formula: str, size: str) -> None:
     assert len(printed(formula, "x", ORDER)) <= int(size)
 

@@ -76,6 +76,7 @@ def test_a_program_that_takes_the_memory_is_a_failure() -> None:
     assert np.empty(2**28, np.uint8).size == 2**28  # the bound is gone again
 
 
+@pytest.mark.long
 def test_a_few_command_lines(monkeypatch) -> None:
     monkeypatch.setattr(fuzz, "count", 6)
     assert list(command_lines.run(12, 0)) == []

@@ -479,6 +479,7 @@ ROWS = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.long
 @ROWS
 def test_what_was_found_is_what_the_tape_gives(source: str, given: dict[str, Any]) -> None:
     made = case(source, given)
@@ -521,6 +522,7 @@ def test_a_plan_leaves_a_norm_that_is_out_of_range_to_the_tape() -> None:
 BEYOND = ["as_strided(x[1:], (2,), (1,), 0)*s", "as_strided(x[:2], (3,), (1,))*s"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("source", BEYOND)
 def test_matrices_of_memory_outside_of_a_view_are_refused_in_words(source: str) -> None:
     made = case(source, {"x": (3,), "s": 0.5})

@@ -233,6 +233,7 @@ def test_read_by_everyone_alike(name: str, column: str, expected: list[float], w
     assert any(words in str(one.message) for one in said) or not words
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name, column, expected, words", READ, ids=[f"{r[0]}:{r[1]}" for r in READ]
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import threading
 import warnings
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 import gradcli as torch
 from gradcli import nn
+from gradcli.engine.system import background_code, c_compiler, element_loops
 from tests.golden.module_cases import (
     CASES,
     HOOKS,
@@ -106,6 +108,46 @@ def test_blocks_of_elements_have_the_bits_of_tensors(
     in_blocks = trained(torch, optimizer)
     monkeypatch.setattr("gradcli.torch.optim.optimizer.are_bare", lambda tensors: False)
     assert in_blocks == trained(torch, optimizer)
+
+
+def native(monkeypatch: pytest.MonkeyPatch, loops: list[Any]) -> None:
+    """Steps are loops in C from the second on that is alike; `loops` has them."""
+
+    def begin(make: Any) -> None:
+        loops.append(make.__self__)
+        make()
+
+    monkeypatch.setattr(background_code, "ENOUGH", -1)
+    monkeypatch.setattr(background_code, "begin", begin)
+    monkeypatch.setattr(background_code, "possible", True)
+    element_loops.loop.cache_clear()
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+@pytest.mark.parametrize("optimizer", [o for o in OPTIMIZERS if "LBFGS" not in o])
+def test_a_loop_in_c_has_the_bits_of_tensors(
+    optimizer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loops: list[Any] = []
+    native(monkeypatch, loops)
+    in_c = trained(torch, optimizer)
+    by_elements = getattr(torch.optim, optimizer.split("(")[0]).by_elements
+    assert [one._functions is not None for one in loops] == [True] * len(loops)
+    assert bool(loops) == by_elements
+    monkeypatch.setattr("gradcli.torch.optim.optimizer.are_bare", lambda tensors: False)
+    assert in_c == trained(torch, optimizer)
+
+
+def test_numpy_goes_on_where_no_compiler_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = trained(torch, "Adam(p)")
+    loops: list[Any] = []
+    native(monkeypatch, loops)
+    monkeypatch.setenv("CC", "there-is-no-such-compiler")
+    monkeypatch.setattr(c_compiler, "_loaded", {})
+    assert trained(torch, "Adam(p)") == wanted
+    assert [one._functions for one in loops] == [None]
+    assert not background_code.possible
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)

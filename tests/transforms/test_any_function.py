@@ -121,6 +121,7 @@ def scaled(slopes: Any, by: float) -> Any:
     return slopes * by
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("typed", [True, False], ids=["its arrays", "NumPy's arrays"])
@@ -153,6 +154,7 @@ def test_on_a_kink_each_slope_between_the_two_sides_is_right(
         assert_gradients(function, expected=said, x=arrays(library, point))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("library", LIBRARIES[1:])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("typed", [True, False], ids=["its arrays", "NumPy's arrays"])

@@ -255,7 +255,7 @@ def numbers(text: str) -> Any:
         (["special.i1(x)", "--x", "0", "--order", "3"], "grad", "gives 0.: grad --order 3 gives"),
         (["tanh(x)", "--x", "30"], "grad", "gives 0.: jacobian gives"),
     ],
-    parts=2,
+    parts=5,
     often=1,
 )
 def test_diff_and_the_commands_have_one_answer(argv: list[str], exact: str, note: str) -> None:

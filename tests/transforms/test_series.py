@@ -28,7 +28,7 @@ def near(value: float, wanted: list[float], k: int) -> bool:
     return abs(value - wanted[k]) <= DIGITS * size
 
 
-@sweep(("source", "x", "wanted"), ROWS, parts=4)
+@sweep(("source", "x", "wanted"), ROWS, parts=4, often=1)
 def test_power_series_have_eight_digits(source: str, x: float, wanted: list[float]) -> None:
     program = parse(source)
     traced = Traced(program, {"x": wrap(np.float64(x))}, ["x"], gradient=False)

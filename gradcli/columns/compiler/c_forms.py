@@ -15,34 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.system.c_arithmetic import EXACT, LESS, MORE, REAL
 from gradcli.engine.system.cascaded_sums import add_reduce
 from gradcli.transforms.tracing.numpy_program import Operation, cast
 
 TYPES = {"f8": "double", "f4": "float", "b1": "unsigned char", "i8": "long long", "i4": "int"}
-# C of elementwise functions by NumPy's and SciPy's names; `@` becomes the f of single precision.
-# The larger and the smaller of two, of which NaN is both.
-_MORE = "({0} > {1} | {0} != {0}) ? {0} : {1}"
-_LESS = "({0} < {1} | {0} != {0}) ? {0} : {1}"
-_EXACT = {
-    **{"add": "{0} + {1}", "subtract": "{0} - {1}", "multiply": "{0} * {1}", "negative": "-{0}"},
-    **{"greater": "{0} > {1}", "less": "{0} < {1}", "greater_equal": "{0} >= {1}"},
-    **{"less_equal": "{0} <= {1}", "equal": "{0} == {1}", "not_equal": "{0} != {1}"},
-    **{"logical_and": "({0} != 0) & ({1} != 0)", "logical_or": "({0} != 0) | ({1} != 0)"},
-    **{"logical_xor": "({0} != 0) != ({1} != 0)", "logical_not": "{0} == 0"},
-    **{"bitwise_and": "{0} & {1}", "bitwise_or": "{0} | {1}", "bitwise_xor": "{0} ^ {1}"},
-    **{"maximum": _MORE, "minimum": _LESS, "positive": "{0}", "square": "{0} * {0}"},
-}
-_REAL = {
-    **{"divide": "{0} / {1}", "reciprocal": "1 / {0}", "sqrt": "sqrt@({0})"},
-    **{n: f"{c}@({{0}})" for n, c in [("absolute", "fabs"), ("fabs", "fabs"), ("rint", "rint")]},
-    **{n: f"{n}@({{0}})" for n in ("floor", "ceil", "trunc")},
-    **{"copysign": "copysign@({0}, {1})", "isnan": "{0} != {0}"},
-    **{"isinf": "fabs@({0}) == INFINITY", "isfinite": "fabs@({0}) < INFINITY"},
-    "fmax": "({0} > {1} | {1} != {1}) ? {0} : {1}",
-    "fmin": "({0} < {1} | {1} != {1}) ? {0} : {1}",
-    "sign": "{0} > 0 ? 1 : {0} < 0 ? -1 : {0} == 0 ? 0 : {0}",
-    "heaviside": "{0} != {0} ? {0} : {0} == 0 ? {1} : {0} > 0 ? 1 : 0",
-}
+# C of functions of the mathematical library, by NumPy's and SciPy's names; `@T` becomes the type.
 _UNARY = "exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh cbrt erf erfc".split()
 _ARCS = {f"arc{n}": f"a{n}" for n in ("sin", "cos", "tan", "sinh", "cosh", "tanh")}
 _CALLS = {
@@ -59,8 +37,8 @@ REDUCTIONS = {add_reduce: "sum", np.maximum.reduce: "max", np.minimum.reduce: "m
 # What a reduction makes of what it has and of the next term.
 COMBINED = {
     "sum": "{0} + {1}",
-    "max": _MORE.replace(" > ", " >= "),
-    "min": _LESS.replace(" < ", " <= "),
+    "max": MORE.replace(" > ", " >= "),
+    "min": LESS.replace(" < ", " <= "),
 }
 BYTES = {t: int(k[1:]) for k, t in TYPES.items()}
 VECTOR = 64  # bytes of the widest vector
@@ -118,7 +96,7 @@ def form(o: Operation) -> Form | None:
         text = _POWERS.get(given[1]) if type(given[1]) in (int, float) else None
         return Form(text or _CALLS["power"], [o.dtype] * 2, o.dtype, text is None)
     if f is np._core.umath.clip:  # type: ignore[attr-defined]
-        lower = _LESS.replace("{1}", "{2}").replace("{0}", f"({_MORE})")
+        lower = LESS.replace("{1}", "{2}").replace("{0}", f"({MORE})")
         return Form(lower, [o.dtype] * 3, o.dtype) if o.dtype.kind == "f" else None
     if not isinstance(f, np.ufunc) or f.nout != 1:
         return None
@@ -128,7 +106,7 @@ def form(o: Operation) -> Form | None:
         return None
     # A sum of truths is one, not 2.
     text = "{0} | {1}" if name == "add" and kind.kind == "b" else None
-    text = text or _EXACT.get(name) or (_REAL.get(name) if kinds[0].kind == "f" else None)
+    text = text or EXACT.get(name) or (REAL.get(name) if kinds[0].kind == "f" else None)
     if name == "invert" and kind.kind == "b":
         text = "!{0}"
     if name in _CALLS and kind.kind == "f":

@@ -23,6 +23,7 @@ from gradcli.engine.core.promotion import promote, shape_error
 from gradcli.engine.core.switch import watching
 from gradcli.engine.core.tensor import (
     LAZY,
+    SUBCLASSES,
     Scalar,
     Tensor,
     edge,
@@ -324,8 +325,9 @@ def _operands(
         _by_kind(
             primitive,
             i,
-            "{}.__class__ is not Tensor",
-            "{}.__class__ is not Tensor and {} is not None and {} is not missing",
+            "({}.__class__ is not Tensor and {}.__class__ not in subclasses)",
+            "({}.__class__ is not Tensor and {} is not None and {} is not missing"
+            " and {}.__class__ not in subclasses)",
             "not are_tensors({}, only)" if _joins(primitive) else "not are_tensors({})",
         )
         for i in primitive.tensors
@@ -346,8 +348,8 @@ def _operands(
         body += [
             f"if {strange}:",
             *_in_rules(primitive, unusual),
-            f" if t1.__class__ in {numbers_} and t0.__class__ is Tensor: t1 = scalar(t1, t0)",
-            f" elif t0.__class__ in {numbers_} and t1.__class__ is Tensor: t0 = scalar(t0, t1)",
+            f" if t1.__class__ in {numbers_} and {_is_tensor('t0')}: t1 = scalar(t1, t0)",
+            f" elif t0.__class__ in {numbers_} and {_is_tensor('t1')}: t0 = scalar(t0, t1)",
             f" else: {unusual}",
         ]
     if not more:
@@ -366,6 +368,10 @@ def _operands(
     if primitive.view:
         body += ["if a0.__class__ is not ndarray: a0 = t0.memory()"]
     return body
+
+
+def _is_tensor(variable: str) -> str:
+    return f"({variable}.__class__ is Tensor or {variable}.__class__ in subclasses)"
 
 
 def _in_rules(primitive: Declaration, unusual: str) -> list[str]:
@@ -695,6 +701,7 @@ _RUNTIME: dict[str, Any] = {
     "ndarray": np.ndarray,
     "track": track,
     "LAZY": LAZY,
+    "subclasses": SUBCLASSES,
     "clock": versions.clock,
     "float64": np.dtype(np.float64),
     "geometry": geometry,

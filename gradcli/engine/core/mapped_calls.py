@@ -33,7 +33,9 @@ def lines(
     given = ", ".join(word.partition("=")[0] for word in spec.split(", ") if word != "/")
     tensors = [f"t{i}" for i in primitive.tensors]
     none = " and ".join(
-        f"({t}.__class__ is not Tensor or {t}.array.__class__ in flat)" for t in tensors
+        f"({t}.__class__ is not Tensor and {t}.__class__ not in subclasses"
+        f" or {t}.array.__class__ in flat)"
+        for t in tensors
     )
     silent = otherwise if primitive.view else f"return silently({given})"
     # Numbers become operands, recorded ones are lifted, what is missing gets its default.

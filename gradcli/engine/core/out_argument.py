@@ -32,6 +32,7 @@ _WORDS: dict[str, Any] = {
     "same": "{name}(): self and result must have the same scalar type",
     "scalar_type": "expected scalar_type {0} but found {1}",
     "cat": (TypeError, "torch.cat(): input types can't be cast to the desired output type {1}"),
+    "named": "{name}: result type {0} can't be cast to the desired out= type {1}",
     "castable": "{name}: Expected result to be safely castable from {0} dtype, but got result with dtype {1}",
     "torch.castable": (
         "torch.{name}: Expected result to be safely castable from {0} dtype, but got result with "
@@ -59,21 +60,31 @@ def check_dtype(rule: str, name: str, result: Any, out: Any) -> None:
     """RuntimeError, in PyTorch's words, where a result of a dtype may not be written into `out` of another.
 
     rule: what a function says of one result. "exact": its own dtype alone; "cast": what it can be cast to;
-    "only LETTERS": NumPy's letters of the dtypes that are taken; "computed": it is computed in that of
-    `out`, if the option `dtype` does not name another; behind it the words, or their name in `_WORDS`:
-    "exact: found".
+    "only LETTERS": NumPy's letters of the dtypes that are taken; "into LETTERS": the same, of which none is
+    too narrow; "computed": it is computed in that of
+    `out`, if the option `dtype` does not name another; behind it the words, or their name in `_WORDS`, or
+    "kernel" and its name: "exact: found", "only efd: kernel nansum_cpu". Of rules joined by " & " the
+    first that is broken speaks.
     """
+    for part in rule.split(" & "):
+        _check(part, name, result, out)
+
+
+def _check(rule: str, name: str, result: Any, out: Any) -> None:
     kind, _, words = rule.partition(": ")
     if kind in ("exact", "computed"):
         taken = result == out
     else:
-        taken = castable(result.kind, out.kind) if kind == "cast" else out.char in kind[5:]
-    if not taken:
-        told = _WORDS.get(words, words)
-        error, text = told if isinstance(told, tuple) else (RuntimeError, told)
-        # A title has an underscore for the namespace, and these messages a point.
-        name = name.replace("linalg_", "linalg.")
-        raise error(text.format(_Said(result), _Said(out), name=name))
+        taken = castable(result.kind, out.kind) if kind == "cast" else out.char in kind.split()[1]
+    if taken:
+        return
+    if words[:7] == "kernel ":
+        raise dtypes.not_implemented(words[7:], out)
+    told = _WORDS.get(words, words)
+    error, text = told if isinstance(told, tuple) else (RuntimeError, told)
+    # A title has an underscore for the namespace, and these messages a point.
+    name = name.replace("linalg_", "linalg.")
+    raise error(text.format(_Said(result), _Said(out), name=name))
 
 
 def dtype_for(out: Tensor, dtype: DType) -> Any:
@@ -146,7 +157,8 @@ def into(
             if way != "any" and target.array.shape == result.array.shape:  # else resized
                 raise_on_overlap(target, some, apart=way == "none")
     for target, result in zip(targets, results, strict=True):
-        _write(target, result.array)
+        narrowed = bool(rules) and rules[0].startswith("into ")
+        _write(target, result.array.astype(target.array.dtype) if narrowed else result.array)
     if type(found) is tuple:
         return None  # PyTorch returns nothing where it writes into a list
     return type(found)(targets) if isinstance(found, tuple) else out

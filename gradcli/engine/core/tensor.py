@@ -51,6 +51,9 @@ class _Lazy:
 
 LAZY: Any = _Lazy()
 
+# The subclasses of Tensor that operators take as they take a Tensor; `nn.Parameter` adds itself.
+SUBCLASSES: set[type] = set()
+
 ONLY_FLOATING = "only Tensors of floating point and complex dtype can require gradients"
 _NON_LEAF = "you can only change requires_grad flags of leaf variables."
 _NON_LEAF_OFF = (

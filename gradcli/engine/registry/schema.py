@@ -49,7 +49,7 @@ import numpy as np
 from gradcli.engine.core.declaration import Ints
 from gradcli.engine.core.device import device, layout
 from gradcli.engine.core.generated_calls import MISSING
-from gradcli.engine.core.tensor import Tensor
+from gradcli.engine.core.tensor import SUBCLASSES, Tensor
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import ARRAYS
 
@@ -139,7 +139,7 @@ _REAL = frozenset([int, float, bool])
 _HUGE = 2**63  # integers from here on are too large for PyTorch
 _ARRAYS = frozenset([np.ndarray, np.float64, np.float32])  # what rules call functions with
 _QUICK = {  # the usual classes, as an expression over a value
-    "Tensor": "({0}.__class__ is Tensor or {0}.__class__ in arrays)",
+    "Tensor": "({0}.__class__ is Tensor or {0}.__class__ in arrays or {0}.__class__ in subclasses)",
     "Tensor[]": "({0}.__class__ in sequences and tensors({0}))",
     "Scalar": "{0}.__class__ in numbers",
     "float": "{0}.__class__ in real",
@@ -165,6 +165,7 @@ def _tensors(values: Any) -> bool:
 
 _CLASSES: dict[str, Any] = {
     **{"Tensor": Tensor, "numbers": _REAL | {complex}, "arrays": _ARRAYS},
+    "subclasses": SUBCLASSES,
     **{"sequences": frozenset([tuple, list]), "tensors": _tensors},
     **{"dtype_class": dtypes.dtype, "real": _REAL, "ints": _ints, "takes": _TAKES},
 }

@@ -34,7 +34,9 @@ _API = (
     "PyObject_Vectorcall PyObject_CallObject PyObject_GetAttr PyType_GenericAlloc PyCFunction_NewEx "
     "PyObject_CallFunctionObjArgs"
 ).split()
-_TABLE = """typedef struct object object;
+# What C that reads objects begins with; `told` gives it the addresses.
+TABLE = f"#define HEAD {HEAD}\n"
+TABLE += """typedef struct object object;
 typedef object *(*called)(object *, object *const *, long, object *);
 static struct {
   object *(*new_tuple)(long);
@@ -56,6 +58,7 @@ struct fields { char *data; int nd; long *dims, *strides; object *base, *kind; i
 #define CLASS(o) (*(object **)((char *)(o) + HEAD - sizeof(void *)))
 #define NUMBER(o) ((void *)((char *)(o) + HEAD))
 #define FIELDS(o) ((struct fields *)((char *)(o) + HEAD))
+void known(void **table) { __builtin_memcpy(&py, table, sizeof py); }
 """
 ARRAYS = ("f8", "f4", "i8", "b1", "i4")  # the dtypes of arrays
 # `self` of a function is a tuple: these places in it, then what the result is put together of.
@@ -132,7 +135,6 @@ FORM(0) FORM(1) FORM(2) FORM(3)
 static struct { const char *name; called run; int how; const char *text; } methods[] = {
   {"call", form0, 0x82, 0}, {"call", form1, 0x82, 0}, {"call", form2, 0x82, 0}, {"call", form3, 0x82, 0}
 };
-void known(void **table) { __builtin_memcpy(&py, table, sizeof py); }
 object *function(int form, object *self) { return py.new_function(&methods[form], self, 0); }
 """
 TUPLE, ALONE, WITH_GRADIENTS, MADE = range(4)  # the forms of a result
@@ -161,9 +163,7 @@ class DirectCalls:
         """
         self.inputs, self.outputs, self._held = list(inputs), list(outputs), list(known)
         self._known = np.array([a.__array_interface__["data"][0] for a in known], np.uintp)
-        found = c_compiler.load(program + _text(inputs, outputs))
-        library = ctypes.PyDLL("direct", handle=found._handle)
-        library.known(_addresses())
+        library = told(program + _text(inputs, outputs))
         self._function = library.function
         self._function.restype, self._function.argtypes = (
             ctypes.py_object,
@@ -239,14 +239,21 @@ def _text(inputs: Sequence[Kind], outputs: Sequence[Kind]) -> str:
             )
     numbers = ", ".join(str(-1 if k.shape else list(NUMBERS).index(k.word)) for k in outputs)
     places = {"ELSE": _ELSE, "DEFAULT": _DEFAULT, "REAL": _REAL, "IS": _IS, "NAMES": _NAMES}
-    places |= {"EMPTY": _EMPTY, "SHAPES": _SHAPES, "KNOWN": _KNOWN, "FIRST": _FIRST, "HEAD": HEAD}
+    places |= {"EMPTY": _EMPTY, "SHAPES": _SHAPES, "KNOWN": _KNOWN, "FIRST": _FIRST}
     places |= {"INPUTS": len(inputs), "OUTPUTS": len(outputs)}
     defined = "".join(f"#define {word} {n}\n" for word, n in places.items())
     return (
-        f"{defined}{_TABLE}static const int numbers[] = {{{numbers}}};\n"
+        f"{defined}{TABLE}static const int numbers[] = {{{numbers}}};\n"
         "static int accepted(object *const *a, const void **in) {\n  struct fields *f; (void)f;\n"
         f"{''.join(tests)}  return 1;\n}}\n{_CALL}"
     )
+
+
+def told(source: str) -> Any:
+    """The library of a C source that has `TABLE`, told where objects are. Raises c_compiler.NoCompiler."""
+    library = ctypes.PyDLL("direct", handle=c_compiler.load(source)._handle)
+    library.known(_addresses())
+    return library
 
 
 @functools.cache
@@ -297,4 +304,5 @@ def _is_readable(a: Any) -> bool:
     return word(5) == id(a.dtype) == id(np.dtype(a.dtype.char)) and flags == a.flags.num
 
 
-__all__ = ["ALONE", "ARRAYS", "MADE", "NUMBERS", "TUPLE", "WITH_GRADIENTS", "DirectCalls", "Kind"]
+__all__ = ["ALONE", "ARRAYS", "MADE", "NUMBERS", "TABLE", "TUPLE", "WITH_GRADIENTS"]
+__all__ += ["DirectCalls", "Kind", "readable", "told"]

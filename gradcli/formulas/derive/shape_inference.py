@@ -430,6 +430,31 @@ def _is_elementwise(call: Call) -> bool:
     return "elementwise" in (call.primitive.linearity, call.primitive.batching)
 
 
+def _is_of_alike(call: Call) -> bool:
+    """Whether an operator is of things of one kind, as a sum, a maximum, a comparison or a loss is.
+
+    Twice of each is twice as much, as of a sum, or one more of each is one more, as of logaddexp. Of a
+    product it is four times as much, of a quotient it is the same.
+    """
+    if call.primitive.linearity == "loss":
+        return True
+
+    def changed(factor: float, shift: float) -> Any:
+        args = [a.value * factor + shift if isinstance(a, Value) else a for a in call.args]
+        with quiet():
+            return call.primitive.compute(args)
+
+    try:
+        own, twice, more = changed(1, 0), changed(2, 0), changed(1, 1)
+        return (
+            np.asarray(own).dtype == bool
+            or np.allclose(twice, 2 * own, equal_nan=True)
+            or np.allclose(more, own + 1, equal_nan=True)
+        )
+    except Exception:  # of integers alone, or of several results
+        return call.primitive.linearity != "bilinear"
+
+
 def _takes_together(call: Call) -> bool:
     """Whether an operator reduces a vector, works along its dimension, or changes its size."""
     # Asked with numbers: what a vector in place of a scalar makes of its shape tells whether it is reduced.
@@ -465,7 +490,7 @@ def _meets(made: Sequence[Call], name: str) -> tuple[bool, list[int]]:
         own = [v for v in operands if _variables(v) == {name}]
         others = [v.ndim for v in operands if v not in own and v.ndim]
         if own and others and _is_elementwise(call):
-            linear.append(call.primitive.linearity != "bilinear")
+            linear.append(_is_of_alike(call))
             gaps.append(max(others) - own[0].ndim)
     return bool(linear) and all(linear), gaps
 
@@ -505,7 +530,13 @@ def _array(name: str, size: int) -> Shape:
 
 
 def _is_data(name: str) -> bool:
-    """Whether a name usually stands for data or an unknown vector, and not for a parameter."""
+    """Whether a name usually stands for data or an unknown vector, and not for a parameter.
+
+    A name with an index or a number is judged as its letter: `d_k` and `eta_1` are parameters, `x_1` is not.
+    """
+    letter = name.partition("_")[0].rstrip("0123456789")
+    if len(letter) == 1 or letter.lower() in _GREEK:
+        name = letter
     if len(name) == 1:
         return name in _DATA or name.isupper()
     return name.lower() not in _GREEK

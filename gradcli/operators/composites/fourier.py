@@ -255,7 +255,14 @@ def _one_dimension(
     signature = (
         f"fft.{name}(Tensor input, int? n=None, int dim=-1, str? norm=None, *, Tensor? out=None)"
     )
-    about |= {"samples": [f"fft.{name}({s})" for s in samples], "out": _taken(name, name)}
+    taken = _taken(name, name)
+
+    def of_real(input: Tensor, *others: Any) -> str:
+        return f"{taken} & exact: found" if input.array.dtype.kind == "f" else taken
+
+    conjugates = name in ("ifft", "ihfft")  # by an operation that makes no other dtype
+    about |= {"samples": [f"fft.{name}({s})" for s in samples]}
+    about |= {"out": of_real if conjugates else taken}
     return function(signature, primitives=primitives, **about)(body)
 
 
@@ -413,9 +420,17 @@ def ifftshift(input: Tensor, dim: Any) -> Any:
 _FREQUENCIES = f"int n, float d=1.0, *, Tensor out=None, {OPTIONS})"
 
 
+def _check_frequencies(name: str, kind: DType | None) -> None:
+    if kind is not None and kind.kind not in "fc":
+        raise RuntimeError(f"{name} requires a floating point or complex dtype")
+    if kind is not None and kind.kind == "c":
+        raise dtypes.not_implemented("arange_cpu", kind)
+
+
 @makes(f"fft_fftfreq({_FREQUENCIES}", name="fft.fftfreq", samples="(5)")
 def fftfreq(n: int, d: float, kind: DType | None) -> Array:
     """The frequencies of fft's coefficients."""
+    _check_frequencies("fftfreq", kind)
     (count,) = nonnegative("fft_fftfreq", (n,))
     values = np.fft.fftfreq(count, d) if count else np.zeros(0)
     return values.astype(kind or dtypes.default.real)
@@ -424,4 +439,5 @@ def fftfreq(n: int, d: float, kind: DType | None) -> Array:
 @makes(f"fft_rfftfreq({_FREQUENCIES}", name="fft.rfftfreq", samples="(5)")
 def rfftfreq(n: int, d: float, kind: DType | None) -> Array:
     """The frequencies of rfft's coefficients."""
+    _check_frequencies("rfftfreq", kind)
     return (np.arange(n // 2 + 1) / (n * d)).astype(kind or dtypes.default.real)

@@ -443,13 +443,19 @@ linalg_lstsq = results(
 
 
 # -- powers and exponentials ----------------------------------------------------------------------
+_CASTABLE = (
+    "matrix_power: Expected result to be safely castable from {0} dtype, "
+    "but got result with dtype {1}"
+)
+
+
 @function(
     "linalg.matrix_power(Tensor input, int n, *, Tensor out=None)",
     method=True,
     aliases="matrix_power",
     primitives=[mm, factorisations.inv_ex],
     samples=f"(randn(3,3), 3); ({_REGULAR}, -2); matrix_power(randn(3,3), 5)",
-    out=lambda input, n: "cast: castable" if n in (0, 1) else "exact",
+    out=lambda input, n: f"cast: {_CASTABLE}" + ("" if n in (0, 1) else " & exact"),
 )
 def linalg_matrix_power(input: Tensor, n: int) -> Any:
     """Repeated products of square matrices; negative n inverts."""

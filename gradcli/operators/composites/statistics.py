@@ -39,12 +39,17 @@ _NAN = "(tensor([1., nan, 3.])); (randn(2,3), 1); (randn(2,3), (0, 1), True)"
 _ALONG = "int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor? out=None)"
 
 
+def _nansum_out(input: Tensor, *others: Any) -> str:
+    return "only efd: kernel nansum_cpu" if input.array.dtype.kind == "f" else "cast"
+
+
 @operator(
     node="NansumBackward0",
     axes="dim*",
     symbolic="nansum: dim keepdim -",
     samples=_NAN,
     signature=f"nansum(Tensor input, {_ALONG}",
+    out=_nansum_out,
 )
 class nansum:
     """The sum of the numbers, without NaN."""
@@ -55,6 +60,8 @@ class nansum:
         refuse_if(self.dtype.kind == "c", "nansum on CPU does not support complex inputs")
         kind = numpy_dtype(dtype)
         if self.dtype.kind == "f":
+            if kind is not None and kind.kind == "c":
+                raise dtypes.not_implemented("nansum_cpu", kind)
             self = np.where(np.isnan(self), self.dtype.type(0), self)
         elif kind is None:
             kind = np.dtype(np.int64)
@@ -67,7 +74,7 @@ class nansum:
         return sum_backward(g, tuple(self.shape), dim, keepdim) * ~np.isnan(self)
 
 
-@function(f"nanmean(Tensor input, {_ALONG}", samples=_NAN)
+@function(f"nanmean(Tensor input, {_ALONG}", samples=_NAN, out=_nansum_out)
 def nanmean(input: Tensor, dim: Ints | None, keepdim: bool, dtype: Any) -> Any:
     """The mean of the numbers, without NaN."""
     given = data(input)

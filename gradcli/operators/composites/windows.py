@@ -46,11 +46,16 @@ def _cosines(numbers: Array, count: int, terms: tuple[float, ...]) -> Array:
     return total + kind.type(terms[0])
 
 
-_LENGTH = "int window_length, bool periodic=True"
+def _lengths(name: str, *more: str) -> list[str]:
+    """PyTorch's signatures: of the length, of it and one argument more, and so on."""
+    arguments = ["int window_length", "bool periodic", *more]
+    return [
+        f"{name}({', '.join(arguments[:k])}, *, {OPTIONS})" for k in range(1, len(arguments) + 1)
+    ]
 
 
-@makes(f"hann_window({_LENGTH}, *, {OPTIONS})", samples="(5); (4, False)")
-def hann_window(window_length: int, periodic: bool, kind: DType | None) -> Array:
+@makes(*_lengths("hann_window"), samples="(5); (4, False)")
+def hann_window(*, window_length: int, kind: DType | None, periodic: bool = True) -> Array:
     """0.5 - 0.5 cos(2 pi n/N)."""
     return _window(
         "hann_window", window_length, periodic, kind, lambda n, c: _cosines(n, c, (0.5, -0.5))
@@ -58,11 +63,16 @@ def hann_window(window_length: int, periodic: bool, kind: DType | None) -> Array
 
 
 @makes(
-    f"hamming_window({_LENGTH}, float alpha=0.54, float beta=0.46, *, {OPTIONS})",
+    *_lengths("hamming_window", "float alpha", "float beta"),
     samples="(5); (4, False)",
 )
 def hamming_window(
-    window_length: int, periodic: bool, alpha: float, beta: float, kind: DType | None
+    *,
+    window_length: int,
+    kind: DType | None,
+    periodic: bool = True,
+    alpha: float = 0.54,
+    beta: float = 0.46,
 ) -> Array:
     """alpha - beta cos(2 pi n/N)."""
     return _window(
@@ -70,8 +80,8 @@ def hamming_window(
     )
 
 
-@makes(f"blackman_window({_LENGTH}, *, {OPTIONS})", samples="(5); (4, False)")
-def blackman_window(window_length: int, periodic: bool, kind: DType | None) -> Array:
+@makes(*_lengths("blackman_window"), samples="(5); (4, False)")
+def blackman_window(*, window_length: int, kind: DType | None, periodic: bool = True) -> Array:
     """0.42 - 0.5 cos(2 pi n/N) + 0.08 cos(4 pi n/N)."""
     return _window(
         "blackman_window",
@@ -82,8 +92,8 @@ def blackman_window(window_length: int, periodic: bool, kind: DType | None) -> A
     )
 
 
-@makes(f"bartlett_window({_LENGTH}, *, {OPTIONS})", samples="(5); (4, False)")
-def bartlett_window(window_length: int, periodic: bool, kind: DType | None) -> Array:
+@makes(*_lengths("bartlett_window"), samples="(5); (4, False)")
+def bartlett_window(*, window_length: int, kind: DType | None, periodic: bool = True) -> Array:
     """A triangle: 1 - |2 n/N - 1|."""
 
     def triangle(numbers: Array, count: int) -> Array:
@@ -94,8 +104,10 @@ def bartlett_window(window_length: int, periodic: bool, kind: DType | None) -> A
     return _window("bartlett_window", window_length, periodic, kind, triangle)
 
 
-@makes(f"kaiser_window({_LENGTH}, float beta=12.0, *, {OPTIONS})", samples="(5); (4, False, 6.0)")
-def kaiser_window(window_length: int, periodic: bool, beta: float, kind: DType | None) -> Array:
+@makes(*_lengths("kaiser_window", "float beta"), samples="(5); (4, False, 6.0)")
+def kaiser_window(
+    *, window_length: int, kind: DType | None, periodic: bool = True, beta: float = 12.0
+) -> Array:
     """i0(beta sqrt(1 - (2 n/N - 1)**2)) / i0(beta)."""
 
     def bessel(numbers: Array, count: int) -> Array:

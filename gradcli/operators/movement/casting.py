@@ -66,7 +66,7 @@ class stop_gradient:
 
 @function("detach(Tensor input)", samples="(randn(3))")
 def detach(input: Tensor) -> Any:
-    """The same memory, out of the graph."""
+    """The same values and memory as a constant: no gradient goes through it."""
     return input.detach()
 
 

@@ -547,7 +547,7 @@ class diag_embed:
 @function(
     "diag(Tensor input, int diagonal=0, *, Tensor? out=None)|numpy",
     samples="(randn(3)); (randn(3,3), 1)",
-    out="exact",
+    out=lambda input, *diagonal: "cast: named & exact" if input.ndim == 1 else "exact",
 )
 def diag(input: Tensor, diagonal: int) -> Any:
     """The diagonal of a matrix, or the matrix with that diagonal."""

@@ -106,6 +106,8 @@ def randint(
 @makes(*_drawn("randperm(int n, *, Tensor out=None"), samples="(5)")
 def randperm(*, n: int, kind: DType | None, generator: Generator | None = None) -> Array:
     """The integers below n in random order."""
+    if kind is not None and kind.kind in "bc":
+        raise dtypes.not_implemented("randperm", kind)
     return random.randperm(n, kind or np.dtype(np.int64), generator)
 
 
@@ -269,6 +271,7 @@ def normal(
     f"bernoulli(Tensor input, float p, *, {_SOURCE})",
     samples="(rand(2, 3))",
     overlap="whole whole",
+    out="into efd?bBhilq: kernel bernoulli_tensor_cpu_self_",
 )
 def bernoulli(*, input: Tensor, generator: Generator | None, p: float | None = None) -> Any:
     """Ones with the probabilities in `input` (or all with probability `p`), zeros otherwise."""

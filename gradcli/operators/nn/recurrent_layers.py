@@ -9,6 +9,7 @@ import numpy as np
 from gradcli.engine.core.declaration import Array
 from gradcli.engine.registry.rule_helpers import unrecorded
 from gradcli.engine.registry.table import primitive, resolve
+from gradcli.operators.nn import lstm_steps
 
 # All steps lie as columns: a step has (rows, batch), so that each gate is one piece of memory and one product
 # `W z` gives the sums of all gates, where z stacks the last output, the input and a row of ones:
@@ -73,23 +74,11 @@ class lstm_layer:
             weights[..., -1] = _ordered(weight2 if weight3 is None else weight2 + weight3)
         weights[:3] *= 0.5
         weight = weights.reshape(4 * size, rows)
-        sums = gates.reshape(steps, 4 * size, batch)
-        added, c = np.empty((size, batch), input.dtype), np.ascontiguousarray(cx.T)
-        each = zip(stacked, sums, gates, cells, shown, stacked[1:, :size], strict=False)
-        for z, four, (i, f, o, g), new, bent, h in each:
-            weight.dot(z, four)
-            np.tanh(four, four)
-            sigmoids = four[: 3 * size]
-            sigmoids *= 0.5
-            sigmoids += 0.5
-            np.multiply(f, c, new)
-            new += np.multiply(i, g, added)
-            np.tanh(new, bent)
-            np.multiply(o, bent, h)
-            c = new
+        c = np.ascontiguousarray(cx.T)
+        lstm_steps.forward(weight, stacked, gates, cells, shown, c)
         outputs = stacked[1:, :size].transpose(0, 2, 1)
         outputs = np.ascontiguousarray(outputs[::-1] if reverse else outputs)
-        return outputs, outputs[0 if reverse else -1].copy(), c.T.copy(), workspace
+        return outputs, outputs[0 if reverse else -1].copy(), cells[-1].T.copy(), workspace
 
     def input__weight0__weight1__weight2__weight3__hx__cx(
         grads: Any,
@@ -112,44 +101,21 @@ class lstm_layer:
 
 
 def _gradients(grads: Any, given: Any, workspace: Any, reverse: bool, mask: Any) -> Any:
-    """The gradients on arrays; what does not depend on later steps is computed for all steps at once.
-
-    With the gradients dh and dc of a step's output and cell, the gates' sums have dc times
-    (i' g, f' c_before, g' i) and dh times o' tanh(c), where i' is the slope of i by its sum.
-    """
+    """The gradients on arrays; those of weights and of the input are computed for all steps at once."""
     input, weight0, weight1, weight2, _, _, cx = given
     (steps, batch, inside), size = input.shape, weight1.shape[1]
     rows = size + inside + (weight2 is not None)
     stacked, gates, cells, shown = _steps(steps, batch, size, rows, workspace)
-    slopes = gates - gates * gates
-    i, f, o, g = (gates[:, k] for k in range(4))
-    slopes[:, 0] *= g
-    slopes[0, 1] *= cx.T
-    slopes[1:, 1] *= cells[:-1]
-    slopes[:, 2] *= shown
-    np.multiply(g, g, slopes[:, 3])
-    np.subtract(i, np.multiply(slopes[:, 3], i, slopes[:, 3]), slopes[:, 3])
-    to_cell = o - o * shown * shown
     up, last_h, last_c = grads[:3]
     dh, dc = (
         np.zeros((size, batch), input.dtype) if last is None else last.T.copy()
         for last in (last_h, last_c)
     )
-    ups = [None] * steps if up is None else np.ascontiguousarray(up.transpose(0, 2, 1))
-    ups = ups if reverse else ups[::-1]
+    ups = None if up is None else np.ascontiguousarray(up.transpose(0, 2, 1))
     back = np.ascontiguousarray(_ordered(weight1).reshape(4 * size, size).T)
-    sums, added = slopes.reshape(steps, 4 * size, batch), np.empty((size, batch), input.dtype)
-    for own, through, forget, four, each in zip(
-        ups, to_cell[::-1], f[::-1], slopes[::-1], sums[::-1], strict=True
-    ):
-        if own is not None:
-            dh += own
-        dc += np.multiply(dh, through, added)
-        four[:2] *= dc
-        four[3] *= dc
-        four[2] *= dh
-        back.dot(each, dh)
-        dc *= forget
+    first = np.ascontiguousarray(cx.T)
+    slopes = lstm_steps.backward(back, gates, cells, shown, first, ups, dh, dc, reverse)
+    sums = slopes.reshape(steps, 4 * size, batch)
     flat = sums.transpose(1, 0, 2).reshape(4 * size, steps * batch)
     to_input = to_weight0 = to_weight1 = to_bias = None
     if mask[0]:

@@ -1478,7 +1478,10 @@ class heaviside_:
 @function(
     "heaviside(Tensor input, Tensor values, *, Tensor? out=None)|inplace",
     samples="(randn(3), zeros(3))",
-    out=("exact: heaviside is not yet implemented for tensors with different dtypes."),
+    out=(
+        "only efdg?bBhHiIlLqQ: heaviside is not yet implemented for complex tensors."
+        " & exact: heaviside is not yet implemented for tensors with different dtypes."
+    ),
 )
 def heaviside(input: Tensor, values: Tensor) -> Any:
     """0 where negative, 1 where positive, `values` at 0."""

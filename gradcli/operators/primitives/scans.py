@@ -43,11 +43,13 @@ FAMILY = "reductions"
 _WIDER = {**dict.fromkeys("ef", np.float64), "F": np.complex128}  # what PyTorch accumulates in
 
 
-def _running(ufunc: np.ufunc) -> Any:
+def _running(ufunc: np.ufunc, name: str) -> Any:
     def kernel(self: Array, dim: int, *, dtype: Any = None) -> Array:
         kind = numpy_dtype(dtype)
         at = wrap_dim(dim, self.ndim)
         if kind is not None:
+            if kind.kind == "b" and self.ndim:
+                raise dtypes.not_implemented(f"{name}_out_cpu", kind)
             self = (self.real if kind.kind != "c" else self).astype(kind, copy=False)
         elif integers(self):
             kind = np.dtype(np.int64)
@@ -76,7 +78,7 @@ def _cumsum_backward(g: Value, dim: int, self_dtype: DType) -> Any:
 def _scan(ufunc: np.ufunc, name: str, more: str = "", **facts: Any) -> Any:
     """The decorator that defines a ufunc's cumulative reduction from its VJP rule."""
     return operator(
-        kernel=_running(ufunc),
+        kernel=_running(ufunc, name),
         node=f"{name.capitalize()}Backward0",
         inplace=True,
         numpy=getattr(np, name),

@@ -303,6 +303,8 @@ class mvlgamma_p:
     "mvlgamma(Tensor input, int p, *, Tensor out=None)|inplace",
     aliases="special.multigammaln",
     samples="(rand(3) + 2, 2)",
+    # PyTorch names the result's dtype twice.
+    out="cast: mvlgamma: result type {0} can't be cast to the desired output type {0}",
 )
 def mvlgamma(input: Tensor, p: int) -> Any:
     """The logarithm of the multivariate gamma function of dimension p."""

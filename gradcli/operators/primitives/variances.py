@@ -195,6 +195,11 @@ class std_mean_correction:
         return _with_mean(slope, g[1], self, dim, keepdim)
 
 
+def _variance_out(input: Tensor, dim: Any = None, *others: Any) -> str:
+    whole = dim is None or input.array.dtype.kind == "c"  # a kernel of its own, which takes all
+    return "" if whole else "only efd?bBhilq: kernel std_cpu"
+
+
 def _variance(name: str, primitive: VjpRules, doc: str, numpy: Any = None) -> Any:
     def call(
         input: Tensor,
@@ -216,6 +221,7 @@ def _variance(name: str, primitive: VjpRules, doc: str, numpy: Any = None) -> An
         primitives=[primitive],
         method="_" not in name,
         numpy=numpy,
+        out=_variance_out if out else "",
         samples=f"{more}; (randn(2,3), 1); (randn(2,3), dim=-1, keepdim=True); {TUPLES}",
     )(call)
 

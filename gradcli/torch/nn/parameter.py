@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.tensor import Tensor, wrap
+from gradcli.engine.core.tensor import SUBCLASSES, Tensor, wrap
 from gradcli.engine.system import dtypes
 
 
@@ -44,6 +44,7 @@ class Parameter(Tensor):
 
 
 Parameter.__module__ = "torch.nn.parameter"
+SUBCLASSES.add(Parameter)
 
 
 class UninitializedParameter(Parameter):

@@ -8,13 +8,15 @@ new tensor for each result, and with results in memory that is used again.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from gradcli.engine.core import modes
 from gradcli.engine.core.views import bump
+from gradcli.engine.system import background_code
+from gradcli.engine.system.element_loops import Recorder, loop
 
 SIZE = 65536  # elements: fewer make more calls, more leave the processor's second cache
 SMALL = 4096  # elements of the largest parameter that is moved together with others
@@ -43,104 +45,114 @@ class Spare:
         self.used += 1
         return self.arrays[self.used - 1][:size]
 
+    @staticmethod
+    def call(function: Any, *operands: Any) -> None:
+        """A ufunc of arrays and numbers; the last of the operands takes the result."""
+        *given, out = operands
+        function(*given, out=out)
+
 
 class Block:
     """Some elements of a parameter, of its gradient or of what is remembered of both.
 
-    A method with a final `_` writes over the elements; others take memory from `spare`.
+    A method with a final `_` writes over the elements; others take memory from `spare`. All that a method
+    does goes through `spare`, so that a `Recorder` in its place writes the rule down as C.
     """
 
-    __slots__ = ("array", "spare")
+    __slots__ = ("array", "call", "spare")
 
-    def __init__(self, array: Any, spare: Spare) -> None:
+    def __init__(self, array: Any, spare: Spare | Recorder) -> None:
         self.array, self.spare = array, spare
+        self.call = spare.call
 
-    def _new(self) -> Block:
-        return Block(self.spare.like(self.array), self.spare)
+    def _made(self, function: Any, *operands: Any) -> Block:
+        out = Block(self.spare.like(self.array), self.spare)
+        self.call(function, *operands, out.array)
+        return out
+
+    def _written(self, function: Any, *operands: Any) -> Block:
+        self.call(function, *operands, self.array)
+        return self
 
     def _scaled(self, factor: Any) -> Any:
         """The elements times a number, as an array that may be written over if the number is not 1."""
-        return (
-            self.array
-            if factor == 1
-            else np.multiply(self.array, factor, self.spare.like(self.array))
-        )
+        return self.array if factor == 1 else self._made(np.multiply, self.array, factor).array
 
     def add(self, other: Any, *, alpha: float = 1) -> Block:
         added = other._scaled(alpha) if type(other) is Block else other
-        out = self._new()
-        np.add(self.array, added, out.array)
-        return out
+        return self._made(np.add, self.array, added)
 
     def add_(self, other: Any, *, alpha: float = 1) -> Block:
         added = other._scaled(alpha) if type(other) is Block else other
-        np.add(self.array, added, self.array)
-        return self
+        return self._written(np.add, self.array, added)
 
     def mul_(self, other: Any) -> Block:
-        np.multiply(self.array, other.array if type(other) is Block else other, self.array)
-        return self
+        factor = other.array if type(other) is Block else other
+        return self._written(np.multiply, self.array, factor)
 
     def div_(self, other: Block) -> Block:
-        np.divide(self.array, other.array, self.array)
-        return self
+        return self._written(np.divide, self.array, other.array)
 
     def __truediv__(self, number: float) -> Block:
-        out = self._new()
-        np.divide(self.array, number, out.array)
-        return out
+        return self._made(np.divide, self.array, number)
 
     def addcmul(self, a: Block, b: Block, *, value: float = 1) -> Block:
-        out = self._new()
-        product = np.multiply(a._scaled(value), b.array, out.array)
-        np.add(self.array, product, out.array)
-        return out
+        product = self._made(np.multiply, a._scaled(value), b.array)
+        return product._written(np.add, self.array, product.array)
 
     def addcmul_(self, a: Block, b: Block, *, value: float = 1) -> Block:
-        product = np.multiply(a._scaled(value), b.array, self.spare.like(self.array))
-        np.add(self.array, product, self.array)
-        return self
+        product = self._made(np.multiply, a._scaled(value), b.array)
+        return self._written(np.add, self.array, product.array)
 
     def addcdiv_(self, a: Block, b: Block, *, value: float = 1) -> Block:
-        quotient = np.divide(a._scaled(value), b.array, self.spare.like(self.array))
-        np.add(self.array, quotient, self.array)
-        return self
+        quotient = self._made(np.divide, a._scaled(value), b.array)
+        return self._written(np.add, self.array, quotient.array)
 
     def lerp_(self, end: Block, weight: float) -> Block:
-        step = np.subtract(end.array, self.array, self.spare.like(self.array))
+        step = self._made(np.subtract, end.array, self.array)
         if abs(weight) < 0.5:
-            np.add(self.array, np.multiply(step, weight, step), self.array)
-        else:
-            np.subtract(end.array, np.multiply(step, 1 - weight, step), self.array)
-        return self
+            step._written(np.multiply, step.array, weight)
+            return self._written(np.add, self.array, step.array)
+        step._written(np.multiply, step.array, 1 - weight)
+        return self._written(np.subtract, end.array, step.array)
 
     def sqrt(self) -> Block:
-        out = self._new()
-        np.sqrt(self.array, out.array)
-        return out
+        return self._made(np.sqrt, self.array)
 
     def sqrt_(self) -> Block:
-        np.sqrt(self.array, self.array)
-        return self
+        return self._written(np.sqrt, self.array)
 
     def abs(self) -> Block:
-        out = self._new()
-        np.absolute(self.array, out.array)
-        return out
+        return self._made(np.absolute, self.array)
 
     def neg(self) -> Block:
-        out = self._new()
-        np.negative(self.array, out.array)
-        return out
+        return self._made(np.negative, self.array)
 
     def maximum(self, other: Block) -> Block:
-        out = self._new()
-        np.maximum(self.array, other.array, out=out.array)
-        return out
+        return self._made(np.maximum, self.array, other.array)
 
     def copy_(self, other: Block) -> Block:
-        np.copyto(self.array, other.array)
-        return self
+        return self._written(np.positive, other.array)
+
+
+def in_one_loop(update: Callable[[list[Block]], None], rows: list[list[Any]]) -> bool:
+    """Whether parameters were moved by one loop in C over what a rule does; if not, none was.
+
+    rows: for each parameter it, its gradient, and what is remembered of it: `are_bare`, of one dtype.
+    """
+    if not background_code.possible:
+        return False
+    recorder = Recorder()
+    update([Block(f"a{k}", recorder) for k in range(len(rows[0]))])
+    said, numbers = recorder.done()
+    arrays = [tensor.array for row in rows for tensor in row]
+    elements = sum(row[0].array.size for row in rows)
+    fused = loop(said, len(rows[0]), arrays[0].dtype.char)
+    if not fused.run(arrays, numbers, elements):
+        return False
+    for row in rows:
+        _written(row)
+    return True
 
 
 _kept = threading.local()  # memory that a thread has asked for comes cheaper than new memory
@@ -199,9 +211,8 @@ def blocks(tensors: list[Any]) -> Iterator[list[Block]]:
 
 def gathered(many: list[list[Any]]) -> Iterator[list[Block]]:
     """As `blocks`, of several small parameters: their elements are copied side by side, and back."""
-    spare = _spare(many[0][0].array.dtype)
     for start in range(0, len(many), SIZE // SMALL):
-        spare.used = 0
+        spare = _spare(many[0][0].array.dtype)
         some = many[start : start + SIZE // SMALL]
         rows = [[tensor.array.reshape(-1) for tensor in each] for each in zip(*some, strict=True)]
         size = sum(row.size for row in rows[0])

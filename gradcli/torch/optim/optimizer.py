@@ -17,7 +17,14 @@ from gradcli.engine.core.views import bump
 from gradcli.engine.registry.table import resolve
 from gradcli.torch.nn.modules.arguments import constructed
 from gradcli.torch.nn.modules.module import zero_grads
-from gradcli.torch.optim.blocks import are_bare, are_numbers, blocks, gathered, is_small
+from gradcli.torch.optim.blocks import (
+    are_bare,
+    are_numbers,
+    blocks,
+    gathered,
+    in_one_loop,
+    is_small,
+)
 
 Group = dict[str, Any]
 State = dict[str, Any]
@@ -136,10 +143,10 @@ class Optimizer:
         return loss
 
     def _step_group(self, group: Group) -> None:
-        """Move the parameters of a group: in blocks where their memory allows, small ones side by side."""
-        in_blocks = self.by_elements and are_numbers(group)
+        """Move the parameters of a group: together where their memory allows it."""
+        together = self.by_elements and are_numbers(group)
         names, maximize = self._remembered(group), group.get("maximize")
-        small: dict[tuple[int, Any], list[list[Any]]] = {}
+        rows: dict[tuple[int, Any], list[list[Any]]] = {}
         for parameter in group["params"]:
             grad = parameter.grad
             if grad is None:
@@ -147,21 +154,32 @@ class Optimizer:
             state = self.state[parameter]
             step = self._begin(parameter, state, group)
             tensors = [parameter, grad, *(state[name] for name in names)]
-            if not (in_blocks and are_bare(tensors)):
-                self._update(parameter, grad.neg() if maximize else grad, state, group, step)
-            elif is_small(parameter):
-                small.setdefault((step, parameter.array.dtype), []).append(tensors)
+            if together and are_bare(tensors):
+                rows.setdefault((step, parameter.array.dtype.char), []).append(tensors)
             else:
-                self._step_blocks(blocks(tensors), names, group, step)
-        for (step, _), many in small.items():
-            self._step_blocks(gathered(many), names, group, step)
+                self._update(parameter, grad.neg() if maximize else grad, state, group, step)
+        for (step, _), many in rows.items():
+            self._step_rows(many, names, group, step)
 
-    def _step_blocks(
-        self, rows: Iterable[list[Any]], names: tuple[str, ...], group: Group, step: int
+    def _step_rows(
+        self, rows: list[list[Any]], names: tuple[str, ...], group: Group, step: int
     ) -> None:
-        for p, g, *rest in rows:
+        """Move parameters in one loop, or in blocks, of which small parameters share some."""
+
+        def update(row: list[Any]) -> None:
+            p, g, *rest = row
             kept = dict(zip(names, rest, strict=True))
             self._update(p, g.neg() if group.get("maximize") else g, kept, group, step)
+
+        if in_one_loop(update, rows):
+            return
+        small = [row for row in rows if is_small(row[0])]
+        for row in rows:
+            if not is_small(row[0]):
+                for some in blocks(row):
+                    update(some)
+        for some in gathered(small) if small else ():
+            update(some)
 
     def _begin(self, parameter: Any, state: State, group: Group) -> int:
         """Count a step in what is remembered of a parameter, and fill that at the first; the number of it."""

@@ -1,0 +1,137 @@
+r"""What stands before `=` and gives what follows a name: `f(x) = x^2`, `J(\theta) = …`, `\ln L(\mu) = …`."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from itertools import pairwise
+from typing import NamedTuple
+
+from gradcli.language.math_symbols import BARE, SCRIPTS, SHY
+from gradcli.language.notation import Token, is_greek
+
+_ENDS = (";", "\n")  # of a statement
+_BETWEEN = (",", ";", "|", ":")  # the parameters of `L(\theta; x)` and `p(x | \mu)`
+_LETTERS = frozenset(("ell", "hbar"))  # which LaTeX has beside the Greek ones
+_LOGARITHMS = frozenset(("ln", "log"))
+
+
+class Definition(NamedTuple):
+    """`f(x, y) =`: the name, its parameters, and where its `=` stands among the tokens."""
+
+    name: str
+    parameters: tuple[str, ...]
+    sign: int
+
+
+class Definitions(NamedTuple):
+    """The tokens of a text, the functions that it defines, and what stands in their brackets."""
+
+    tokens: list[Token]
+    functions: frozenset[str]
+    parameters: frozenset[str]
+
+
+def definition(found: list[Token], at: int) -> Definition | None:
+    """The definition that begins at a token; None where something else does.
+
+    `cos(x) = a x` is none, for cos has a meaning already.
+    """
+    name = _letter(found, at)
+    if name is None or (name in BARE and name not in SHY):
+        return None
+    at += 1
+    texts = [t.text for t in found]
+    if texts[at : at + 1] == ["_"]:  # f_1, f_{\theta}
+        braced = texts[at + 1 : at + 2] == ["{"]
+        index = found[at + 1 + braced : at + 2 + braced]
+        if not index or index[0].kind not in ("name", "number", "command"):
+            return None
+        name = f"{name}_{index[0].text}"
+        at += 2 + 2 * braced
+    if texts[at : at + 1] != ["("]:
+        return None
+    parameters = []
+    while True:
+        parameter = _letter(found, at + 1)
+        if parameter is None:
+            return None
+        parameters.append(parameter)
+        at += 2
+        if texts[at : at + 1] == [")"]:
+            break
+        if texts[at : at + 1] not in [[sign] for sign in _BETWEEN]:
+            return None
+    return Definition(name, tuple(parameters), at + 1) if texts[at + 1 : at + 2] == ["="] else None
+
+
+def _letter(found: list[Token], at: int) -> str | None:
+    """The name at a token, of a Greek letter too; None where there is none."""
+    token = found[at] if at < len(found) else None
+    if token is None or not (
+        token.kind == "name"
+        or (token.kind == "command" and (is_greek(token.text) or token.text in _LETTERS))
+    ):
+        return None
+    name = token.text.removeprefix("var") if token.kind == "command" else token.text
+    return "lam" if name == "lambda" else name
+
+
+def definitions(found: list[Token]) -> Definitions:
+    """The definitions of a text, `f(x) = x^2; f(3)` and `f(x) = x^2, f(3)`: in a text that calls f behind
+    the comma this comma ends the definition."""
+    functions: set[str] = set()
+    parameters: set[str] = set()
+    tokens = list(found)
+    start = True
+    for i in range(len(tokens)):
+        if start and (one := definition(tokens, i)) is not None:
+            functions.add(one.name)
+            parameters.update(one.parameters)
+            for k in _commas(tokens, one.sign + 1):
+                if _calls(tokens[k + 1 :], one.name):
+                    tokens[k] = tokens[k]._replace(text=";")
+                    break
+        start = tokens[i].text in _ENDS
+    return Definitions(tokens, frozenset(functions), frozenset(parameters))
+
+
+def _commas(found: list[Token], at: int) -> list[int]:
+    """The commas outside of brackets, up to the end of a statement."""
+    depth, places = 0, []
+    for k in range(at, len(found)):
+        text = found[k].text if found[k].kind == "sign" else ""
+        depth += (text in ("(", "[", "{")) - (text in (")", "]", "}"))
+        if depth == 0 and text in _ENDS:
+            break
+        if depth == 0 and text == ",":
+            places.append(k)
+    return places
+
+
+def _calls(found: list[Token], name: str) -> bool:
+    """Whether `f(` or `f'` is among tokens."""
+    return any(
+        token.text == name and after.text in ("(", "'", "**") for token, after in pairwise(found)
+    )
+
+
+def end_of_statement(found: list[Token], at: int) -> int:
+    """Where the statement ends in which a token stands."""
+    return next((k for k in range(at, len(found)) if found[k].text in _ENDS), len(found))
+
+
+def logarithm_of(found: list[Token], at: int, own: Container[str]) -> int | None:
+    r"""Where `=` stands in `\ln L(\theta) =` and `\ln \mathcal{L} =`, which names what follows; else None.
+
+    It is no equation for L: L stands nowhere behind it, and has no value.
+    """
+    if not (at + 1 < len(found) and found[at].text in _LOGARITHMS):
+        return None
+    one = definition(found, at + 1)
+    sign = one.sign if one is not None else at + 2
+    name = found[at + 1].text
+    is_named = one is not None or (
+        found[at + 1].font in SCRIPTS and [t.text for t in found[sign : sign + 1]] == ["="]
+    )
+    right = {t.text for t in found[sign : end_of_statement(found, sign)]}
+    return sign if is_named and name not in right and name not in own else None

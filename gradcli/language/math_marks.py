@@ -1,0 +1,132 @@
+r"""What makes a letter another name, over it or raised beside it: `\hat{y}`, `\mathcal{L}`, `x^{(i)}`."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from gradcli.language.math_symbols import ACCENTS, FONTS, SCRIPTS
+from gradcli.language.notation import Token, is_greek
+
+_SERIES = frozenset(("sum", "prod"))
+
+
+def with_accents(found: list[Token]) -> list[Token]:
+    r"""The tokens with the name y_hat for `\hat{y}`, `\hat y` and `\hat{\mathbf{y}}`.
+
+    The index stays one: `\hat{y}_i`, `\hat y_i` and `\hat{y_i}` are the i-th of y_hat. A `\bar{x}` may be a
+    mean, which the parser asks; with an index it is part of a name.
+    """
+    parts: list[Token] = []
+    i = 0
+    while i < len(found):
+        token = found[i]
+        parts.append(token)
+        i += 1
+        if token.kind != "command" or not (token.text in ACCENTS or token.text == "bar"):
+            continue
+        k, closers = i, 0
+        while k < len(found) and (found[k].text == "{" or found[k].text in FONTS):
+            closers += found[k].text == "{"
+            k += 1
+        font = next((t for t in found[i:k] if t.text in FONTS), None)
+        letter = found[k] if k < len(found) else token
+        below = k + 1  # `_1` and `_{1}` of `\hat{\beta_1}` stand behind the name
+        if closers and [t.text for t in found[k + 1 : k + 2]] == ["_"]:
+            below = k + 3
+            if found[k + 2 : k + 3] and found[k + 2].text == "{":
+                below = next((j for j in range(k, len(found)) if found[j].text == "}"), k) + 1
+        end = below + closers
+        is_letter = letter.kind == "name" or (letter.kind == "command" and is_greek(letter.text))
+        if not is_letter or [t.text for t in found[below:end]] != ["}"] * closers:
+            continue
+        indexed = (
+            "_" in letter.text or below > k + 1 or [t.text for t in found[end : end + 1]] == ["_"]
+        )
+        if token.text == "bar" and not indexed:
+            continue
+        stem, line, index = letter.text.removeprefix("var").partition("_")
+        name = f"{stem}_{ACCENTS.get(token.text, 'bar')}{line}{index}"
+        parts[-1] = token._replace(kind="name", text=name, end=found[end - 1].end, blank=True)
+        if font is not None:
+            parts[-1] = parts[-1]._replace(font=font.text)
+        parts += found[k + 1 : below]
+        i = end
+    return parts
+
+
+def scripts_apart(found: list[Token]) -> list[Token]:
+    r"""The tokens with L_cal for `\mathcal{L}` where the text has another L."""
+    plain = {t.text for t in found if t.kind == "name" and t.font not in SCRIPTS}
+    return [
+        t._replace(text=f"{t.text}_cal") if t.font in SCRIPTS and t.text in plain else t
+        for t in found
+    ]
+
+
+def with_indices(found: list[Token], functions: Container[str]) -> list[Token]:
+    r"""The tokens with the index i for `x^{(i)}` where a sum is over i, and f'' for `f^{(2)}(x)`.
+
+    `x^{(i)}` is the i-th of many in texts on statistics; elsewhere the parser asks.
+    """
+    texts = [t.text for t in found]
+    bound = _bound(texts)
+    parts: list[Token] = []
+    i = 0
+    while i < len(found):
+        mark = raised_mark(found[i:])
+        before = parts[-1] if parts else None
+        if not mark or before is None or before.kind not in ("name", "command"):
+            parts.append(found[i])
+            i += 1
+            continue
+        size = len(mark) + 5  # with ^, two brackets and two braces
+        order = int(mark[0].text) if len(mark) == 1 and mark[0].kind == "number" else 0
+        called = texts[i + size : i + size + 1] == ["("]
+        if (
+            called
+            and 0 < order < 9
+            and (before.text in functions or before.text in ("f", "g", "h"))
+        ):
+            prime = Token("sign", "'", False, found[i].start, found[i + size - 1].end)
+            parts += [prime] * order
+        elif mark[0].text in bound and "_" not in before.text and not _is_below(parts):
+            parts += [
+                found[i]._replace(kind="sign", text="_"),
+                found[i + 1],
+                *mark,
+                found[i + size - 1],
+            ]
+        else:
+            parts += found[i : i + size]
+        i += size
+    return parts
+
+
+def raised_mark(found: list[Token]) -> list[Token]:
+    r"""The tokens between the brackets of `^{(i)}` and `^{(l-1)}`, a letter or a whole number and what is
+    added to it; [] where these tokens begin with something else. `^{\left(n\right)}` is a power."""
+    if [t.text for t in found[:3]] != ["**", "{", "("] or found[2].start != found[1].end:
+        return []
+    end = next((k for k, t in enumerate(found) if t.text == ")"), 0)
+    inside = found[3:end]
+    if [t.text for t in found[end : end + 2]] != [")", "}"] or len(inside) not in (1, 3):
+        return []
+    first, *more = inside
+    is_letter = first.kind == "name" and len(first.text) == 1
+    is_number = first.kind == "number" and first.text.isdigit()
+    is_shifted = bool(more) and more[0].text in ("+", "-") and more[1].kind == "number"
+    return inside if (is_letter and (is_shifted or not more)) or (is_number and not more) else []
+
+
+def _bound(texts: list[str]) -> set[str]:
+    r"""The letters that a sum or a product is over: i of `\sum_{i=1}^n` and of `\sum_i`."""
+    found = set()
+    for word, sign, *after in zip(texts, texts[1:], texts[2:], texts[3:], strict=False):
+        if word in _SERIES and sign == "_":
+            found.add(after[1] if after[0] == "{" else after[0])
+    return found
+
+
+def _is_below(parts: list[Token]) -> bool:
+    """Whether the last token is an index."""
+    return [t.text for t in parts[-2:-1]] == ["_"] or parts[-1].text == "}"
