@@ -67,7 +67,7 @@ _HOME = {
     **dict.fromkeys(["fit", "minimize", "root"], "gradcli.commands.solver_verbs"),
     **dict.fromkeys(["jvp", "map", "plot"], "gradcli.commands.table_verbs"),
     "read_table": "gradcli.commands.table_reading",
-    "GradcliError": "gradcli.engine.system.base_error",
+    "GradcliError": "gradcli.engine.system",
     "LanguageError": "gradcli.language.located_errors",
     "TableError": "gradcli.tables.table_errors",
     "EngineError": "gradcli.engine.core.errors",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from gradcli.engine.system.base_error import GradcliError
+from gradcli.engine.system import GradcliError
 from gradcli.engine.system.visible import columns
 
 Span = tuple[int, int]

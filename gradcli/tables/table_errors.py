@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from gradcli.engine.system.base_error import GradcliError
+from gradcli.engine.system import GradcliError
 
 
 class TableError(GradcliError):

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from gradcli.engine.system.base_error import GradcliError
+from gradcli.engine.system import GradcliError
 
 # pytest shows the line of the test, not the frames of this file.
 __tracebackhide__ = True

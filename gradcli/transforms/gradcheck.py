@@ -16,8 +16,7 @@ from gradcli.engine.core import modes
 from gradcli.engine.core.backward_pass import grad
 from gradcli.engine.core.custom_function import Function
 from gradcli.engine.core.tensor import Tensor, wrap
-from gradcli.engine.system import dtypes
-from gradcli.engine.system.base_error import GradcliError
+from gradcli.engine.system import GradcliError, dtypes
 from gradcli.transforms import forward_mode
 
 Outputs = tuple[Any, ...]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from gradcli.engine.system.base_error import GradcliError
+from gradcli.engine.system import GradcliError
 
 Shape = Sequence[int]
 # What to do about an error, for who writes a program of tensors; the package attaches it.
