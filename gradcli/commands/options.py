@@ -1047,6 +1047,13 @@ def unbound(program: Program, name: str, declared: Declared, bound: set[str]) ->
     def error(message: str, hint: str) -> Exception:
         return usage(message, hint=hint, source=program.source, span=span, kind="name")
 
+    if name in foreign_names.PREFIXED and (word := foreign_names.unknown_of(name, program.source)):
+        # `np.interp(t, T, r)`: without the prefix it is no function either
+        from gradcli.language.located_errors import did_you_mean
+        from gradcli.language.names import close
+
+        hint = foreign_names.distribution_hint(word, program.source) or did_you_mean(close(word))
+        return error(f"no function is called `{word}`", hint or "gradcli ops lists the functions")
     if f"--{name}" in declared and name not in foreign_names.PREFIXED:
         message = f"no value for {name}, which has the name of an option"
         return error(message, f"set it with --let {name}=VALUE")
