@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -58,6 +59,9 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
                 f"{name}() missing 1 required positional argument: 'source'; the expression comes "
                 f'first: gradcli.{name}("x**2", …)'
             )
+        source = args[0] if args else kwargs["source"]
+        if isinstance(source, str) and (";" in source or "\n" in source):
+            _warn_of_unused(source, function.__name__)
         try:
             return function(*args, **kwargs)
         except LanguageError as error:
@@ -70,6 +74,15 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
             raise found from (error.__cause__ if any(map(callable, values)) else None)
 
     return called
+
+
+def _warn_of_unused(source: str, name: str) -> None:
+    """Warn of statements without an effect. What is no program says so itself, later."""
+    from gradcli.commands.unused_notes import READ
+    from gradcli.language.unused_statements import warn
+
+    with suppress(LanguageError):
+        warn(parse(source), READ.get(name, ()))
 
 
 def by_name(source: Any, values: Any, variables: Mapping[str, Any]) -> dict[str, Any]:

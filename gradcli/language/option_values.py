@@ -95,7 +95,15 @@ def _from_expression(text: str, dtype: Any) -> Tensor:
     parts = _split(text, cuts, ":")
     if len(parts) > 1:
         return _range(text, parts, dtype)
-    return as_tensor(_evaluate(text, 0, len(text), dtype), dtype, where=(text, (0, len(text))))
+    value = _evaluate(text, 0, len(text), dtype)
+    try:
+        return as_tensor(value, dtype, where=(text, (0, len(text))))
+    except LanguageError as error:
+        if error.hint is None:
+            from gradcli.language.value_remedies import remedy
+
+            error.hint = remedy(value)
+        raise
 
 
 def _plain_numbers(text: str) -> Any:
@@ -161,9 +169,9 @@ def _cuts(text: str) -> list[tuple[int, str]]:
     depth = 0
     for match in compiled(tables().full).finditer(text):
         token = match[0].lstrip(BLANKS)
-        if token in ("(", "["):
+        if token in ("(", "[", "{"):
             depth += 1
-        elif token in (")", "]"):
+        elif token in (")", "]", "}"):
             depth -= 1
         elif depth == 0 and token in (";", ":", "lambda"):
             # The `:` of a lambda looks like that of a range; so such a value is not cut.
@@ -193,7 +201,10 @@ def _evaluate(text: str, start: int, end: int, dtype: Any) -> Any:
     try:
         program = parse(source)
         if not _is_expression(program):
-            raise LanguageError("a value is one expression", source=source, span=(0, len(source)))
+            error = LanguageError("a value is one expression", source=source, span=(0, len(source)))
+            if "\n" in source:
+                error.hint = "`;` separates the rows of a matrix: 1,2;3,4"
+            raise error
         free = program.free_variables()
         if free:
             raise _variable_error(program, free[0])
@@ -227,13 +238,15 @@ def _file_hint(text: str) -> str | None:
 def _variable_error(program: Any, name: str) -> LanguageError:
     from gradcli.language.located_errors import did_you_mean, suggest
     from gradcli.language.names import all_names
+    from gradcli.language.value_remedies import OTHERS
 
     where = next(
         program.span(row)
         for row, (kind, meaning, _, _) in enumerate(program.walk())
         if kind == "name" and meaning == name
     )
-    close = suggest(name, all_names()) if len(name) > 1 else []
+    close = [OTHERS[name]] if name in OTHERS else []
+    close = close or (suggest(name, all_names()) if len(name) > 1 else [])
     return LanguageError(
         f"name {name!r} is not defined",
         kind="name",
@@ -420,6 +433,10 @@ def evaluate(source: str, /, **variables: Any) -> Tensor:
     from gradcli.language.parser import parse
 
     program = parse(source)
+    if program.rows[-3] > 1:  # several statements
+        from gradcli.language.unused_statements import warn
+
+        warn(program)
     wide = widest(variables.values())
     bound = {
         name: value if isinstance(value, Tensor) or callable(value) else as_given(value, wide)

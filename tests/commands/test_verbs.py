@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -206,3 +207,14 @@ def test_what_has_another_name_here_is_named(name: str, remedy: str) -> None:
 def test_a_call_without_an_expression_says_where_it_stands() -> None:
     with pytest.raises(TypeError, match=r'comes first: gradcli\.plot\("x\*\*2", …\)'):
         gradcli.plot(x=(0, 6))
+
+
+def test_statements_without_effect_are_warned_of_where_the_call_stands() -> None:
+    for verb in (gradcli.evaluate, gradcli.grad):
+        with pytest.warns(UserWarning, match=r"`x\*\*2` has no effect") as found:
+            verb("x**2; x**3", x=2.0)
+        assert found[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gradcli.root("x + y == 3; x*y == 2", x=0.0, y=5.0)
+        gradcli.evaluate("y = x**2; y + 1", x=2.0)
