@@ -393,7 +393,7 @@ class Drawing:
         """Give every column its share of a width."""
         names = ["head", *kinds, "source"]
         shares = [head, *widths, source]
-        order = GIVING_WAY
+        order: tuple[tuple[str, int], ...] = GIVING_WAY
         if (
             self.describer.probe.of_program
         ):  # names end in what tells them apart: module and line stay
