@@ -34,7 +34,8 @@ def drawn() -> str:
     return "".join(f"$ gradcli {line}\n{run(*line.split()).stdout}\n" for line in SHOWN)
 
 
-def test_pictures_on_a_terminal_are_as_they_were() -> None:
+def test_pictures_on_a_terminal_are_as_they_were(monkeypatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)  # which xdist sets in its processes
     assert drawn() == GOLDEN.read_text(encoding="utf-8")
 
 
