@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
@@ -13,7 +14,7 @@ from gradcli.commands.declarations import (
     DRAWS,
     EXPRESSION,
     OUTPUTS,
-    UNCERTAINTY,
+    UNCERTAINTY_OF_SEVERAL,
     Option,
     Options,
     declare,
@@ -57,7 +58,7 @@ _METHODS = "trust-exact trust-krylov trust-ncg Newton-CG BFGS L-BFGS-B TNC CG SL
     Option("--csv", "With --trace: print the iterations as a table.", section=OUTPUTS),
     *(BY_ROWS, *CLUSTER),
     Option(PLOT, f"Draw the path to the minimum (1 or 2 variables) {PLOTTED}"),
-    *(*UNCERTAINTY, DRAWS),
+    *(*UNCERTAINTY_OF_SEVERAL, DRAWS),
     examples=(
         'gradcli minimize "(1-x)**2 + 100*(y-x**2)**2" --x -1 --y 2',
         "gradcli minimize \"sum((A@x - b)**2)\" --A '2,1;1,3' --b 1,2 --x 0,0 --wrt x",
@@ -100,8 +101,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     told = None
     if options.trace and request.style.form == "text":
         output.write(heading(_columns(space)))
-        told = _told
-        _told(0, start, value, float(np.linalg.norm(gradient)))
+        told = partial(_told, request.style.precision)
+        told(0, start, value, float(np.linalg.norm(gradient)))
     found = minimize(
         objective, start, bounds=bounds, constraints=space.relations(options.subject),
         method=options.method, limit=options.max_iterations, told=told,
@@ -148,8 +149,8 @@ def inputs_of(request: Request, options: Options) -> MovedUncertainties | None:
         from gradcli.commands.uncertainty import take_from_cells
 
         take_from_cells(request)
-    given = (request.uncertainties, options.uncertainty, options.covariance, options.budget)
-    if not any(given) and options.monte_carlo is None:
+    given = (request.uncertainties, options.uncertainty, options.covariance, options.correlation)
+    if not any(given) and not options.budget and options.monte_carlo is None:
         return None
     from gradcli.commands.moved_uncertainty import MovedUncertainties
 
@@ -189,8 +190,8 @@ def space_of(ctx: AnyContext, request: Request) -> Space:
     return Space(start, {**request.loaded, **fixed})
 
 
-def _told(number: int, x: Any, value: float, norm: float) -> None:
-    output.write(line(Step(number, x, value, norm)))
+def _told(precision: int | None, number: int, x: Any, value: float, norm: float) -> None:
+    output.write(line(Step(number, x, value, norm), precision))
 
 
 def _columns(space: Space) -> list[str]:

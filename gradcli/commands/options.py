@@ -63,6 +63,17 @@ MEANT = {
     "--keep": ("--keep-columns", "write --keep-columns NAMES, or --keep-columns none"),
     "--cross": ("--second", "write --second x,y for the second derivative by x and y"),
     "--error": ("--sigma", "write --sigma COLUMN or --sigma VALUE"),
+    **dict.fromkeys(
+        ("--corr", "--correlations", "--corrcoef"),
+        (
+            "--correlation",
+            "write --correlation x,y=VALUE; without a value fit, root and minimize print that of results",
+        ),
+    ),
+    **dict.fromkeys(
+        ("--cov", "--covar", "--covariances"),
+        ("--covariance", "write --covariance x,y=VALUE, or --correlation x,y=VALUE"),
+    ),
     "--answer": ("--against", "write --against FORMULA"),
     "--steps": ("--show-steps", "write --show-steps"),
     "--optimizer": ("--method", "write --method NAME; gradcli minimize --help-all has the names"),

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from gradcli.commands import output
 
 MOST_COLUMNS = 4  # numbers of a point that text has room for
-_POINT, _VALUE = 16, 23  # widths of columns of text
+_POINT, _VALUE = 16, 24  # widths of columns of text
 
 
 class Step(NamedTuple):
@@ -41,11 +41,17 @@ def heading(names: Sequence[str]) -> str:
     return f" step  {left}{'value':<{_VALUE}}gradient_norm"
 
 
-def line(step: Step) -> str:
-    """A line of it, in columns that do not depend on other lines."""
+def line(step: Step, precision: int | None = None) -> str:
+    """A line of it, in columns that do not depend on other lines.
+
+    Value and norm have the digits of the lines that follow the table; a point has eight, or `precision`.
+    """
+    import numpy as np
+
     shown = step.point if len(step.point) <= MOST_COLUMNS else ()
-    left = "".join(f"{float(x) + 0.0:<{_POINT}.8g}" for x in shown)
-    return f"{step.number:5}  {left}{step.value:<{_VALUE}.15g}{step.norm:.3g}"
+    left = "".join(f"{float(x) + 0.0:<{_POINT}.{min(precision or 8, 9)}g}" for x in shown)
+    value, norm = output.numerals(np.array([step.value, step.norm], np.float64), precision)
+    return f"{step.number:5}  {left}{value:<{_VALUE}}{norm}"
 
 
 def to_text(names: Sequence[str], steps: Iterable[Step], form: str, precision: int | None) -> str:
