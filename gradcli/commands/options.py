@@ -562,7 +562,9 @@ def _formula(found: Split, text: str, which: str) -> FormulaReading:
     values = dict(o[6:].split("=", 1) for o in found.options if re.match("--let=.*=", o))
     values |= dict(found.bindings if which == "all" else ())
     wrt = [o.removeprefix("--wrt=") for o in found.options if o.startswith("--wrt=")]
-    reading = read(text, values, wrt, of=found.given.get("of"), along=found.given.get("along"))
+    how = {"of": "of", "along": "along", "euler_lagrange": "motion"}
+    given = {word: found.given.get(option) for option, word in how.items()}
+    reading = read(text, values, wrt, **given)
     found.bindings = [b for b in found.bindings if b[0] not in reading.put_in]
     left_out = ("--wrt=", *(f"--let={name}=" for name in reading.put_in))
     found.options = [o for o in found.options if not o.startswith(left_out)]
