@@ -47,6 +47,9 @@ _CONSTANTS = frozenset(("pi", "inf", "nan"))
 _LN = re.compile(r"(?<![A-Za-z])ln(?![A-Za-z])")
 _DASHED = re.compile(r"--[^\W\d][\w-]*(=.*)?", re.S)
 
+# Examples of options whose value alone is not enough.
+_AS_IN = {"--descend": ", as in --descend 0.1 --at x=2, where it starts"}
+
 ABOUT_VARIABLES = (
     "Every variable of EXPR is an option that takes its value: --x~3, --x~1,2,3, --x~'1,2;3,4', "
     "--x~0:4, --x~'ones(3)', --x~@data.csv, --x~- (standard input). Statements are separated by `;`."
@@ -60,6 +63,17 @@ MEANT = {
     "--keep": ("--keep-columns", "write --keep-columns NAMES, or --keep-columns none"),
     "--cross": ("--second", "write --second x,y for the second derivative by x and y"),
     "--error": ("--sigma", "write --sigma COLUMN or --sigma VALUE"),
+    **dict.fromkeys(
+        ("--corr", "--correlations", "--corrcoef"),
+        (
+            "--correlation",
+            "write --correlation x,y=VALUE; without a value fit, root and minimize print that of results",
+        ),
+    ),
+    **dict.fromkeys(
+        ("--cov", "--covar", "--covariances"),
+        ("--covariance", "write --covariance x,y=VALUE, or --correlation x,y=VALUE"),
+    ),
     "--answer": ("--against", "write --against FORMULA"),
     "--steps": ("--show-steps", "write --show-steps"),
     "--optimizer": ("--method", "write --method NAME; gradcli minimize --help-all has the names"),
@@ -172,7 +186,8 @@ class ExpressionCommand(HelpfulCommand):
         if found.missing in declared and not lenient:
             raise usage(
                 f"{found.missing} needs a value",
-                hint=f"write {found.missing} {declared[found.missing].metavar or 'VALUE'}",
+                hint=f"write {found.missing} {declared[found.missing].metavar or 'VALUE'}"
+                + _AS_IN.get(found.missing, ""),
             )
         if found.twice is not None and not lenient:
             head, first, second = found.twice

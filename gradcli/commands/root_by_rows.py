@@ -25,7 +25,15 @@ def solve(ctx: AnyContext, request: Request, options: Options) -> None:
     from gradcli.columns.optimize.root_rows import RootRows
     from gradcli.tables.record_batches import Stream
 
-    for name in ("all", "plot", "uncertainty", "covariance", "budget", "monte_carlo"):
+    for name in (
+        "all",
+        "plot",
+        "uncertainty",
+        "covariance",
+        "correlation",
+        "budget",
+        "monte_carlo",
+    ):
         if getattr(options, name):
             option = f"--{name.replace('_', '-')}"
             raise usage(f"{option} cannot be used with a table", hint="leave out one of them")

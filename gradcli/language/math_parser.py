@@ -174,8 +174,21 @@ class Parser:
     def stray(self) -> LanguageError:
         token = self.next
         if token.text in ("±", "\\pm"):
-            return self.error("± stands for two values", hint="write each one out")
+            return self.two_values()
         return self.error(f"`{token.text}` cannot follow here")
+
+    def two_values(self) -> LanguageError:
+        """The error of `±`, with both texts that it may stand for."""
+        both = [
+            re.sub(r"\\pm(?![A-Za-z])|±", one, re.sub(r"\\mp(?![A-Za-z])|∓", other, self.source))
+            for one, other in ("+-", "-+")
+        ]
+        both = [re.sub(r"(^|[=(,])\s*\+\s*", r"\1 ", text) for text in both]
+        hint = f"write each one out: '{both[0].strip()}', '{both[1].strip()}'"
+        after = self.tokens[self.at + 1 : self.at + 2]
+        if after and re.fullmatch(r"[\d.]+", after[0].text):
+            hint += "; an uncertainty stands with a value: --x 3±0.1"
+        return self.error("± stands for two values", hint=hint)
 
     def statement(self) -> Node:
         """A definition, an assignment, an equation, or a value."""
@@ -287,7 +300,7 @@ class Parser:
             signs += self.take().text
             terms.append(self.product())
         if self.next.text in ("±", "\\pm"):
-            raise self.error("± stands for two values", hint="write each one out")
+            raise self.two_values()
         return first if len(terms) == 1 else Node("sum", token, signs, tuple(terms))
 
     def sign(self) -> bool:
@@ -595,6 +608,8 @@ class Parser:
             return self.rounded()
         if token.kind == "end":
             raise self.error("the text ends where a value is missing")
+        if token.text in ("±", "\\pm"):  # in front of all
+            raise self.two_values()
         raise self.error(f"a value is missing before `{token.text}`")
 
     def group(self) -> Node:

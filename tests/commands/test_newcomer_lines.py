@@ -109,6 +109,9 @@ def test_what_is_said(argv: list[str], words: str) -> None:
         ("grad x*c --x 2 --c 3 --grad_outputs 2", "--seed 2", "grad x*c --x 2 --c 3 --seed 2"),
         ("eval x**2 --x 3 --tikz", "gradcli graph 'x**2' --x 3 --format tikz",
          "graph x**2 --x 3 --format tikz"),
+        (r"diff --math 'x \pm \sqrt{x}'", r"'x + \sqrt{x}', 'x - \sqrt{x}'",
+         r"diff --math 'x + \sqrt{x}'"),
+        (r"root --math 'x^2 = \pm 2' --x 1", "'x^2 = 2', 'x^2 = - 2'", "root --math 'x^2 = 2' --x 1"),
         ("diff W1@x --W1 matrix", "--shape W1=m,n", "diff W1@x --shape W1=m,n"),
         ("diff W1@x --W1 2x3", "--shape W1=2,3", "diff W1@x --shape W1=2,3"),
         ("grad sum(W1@x) --W1 matrix --x 1,2,3", "--shape W1=2,3",
@@ -160,6 +163,7 @@ def test_what_is_advised_is_a_line_that_works(
         ("grad x*c --x 2 --c 3 --no_grad c", "grad x*c --x 2 --c 3 --no-grad c"),
         ("grad x*c --x 2 --c 3 --no_grad=c", "grad x*c --x 2 --c 3 --no-grad c"),
         ("grad x**2 --x 2 --retain_graph", "grad x**2 --x 2 --retain-graph"),
+        (r"eval x**2 --x '3 \pm 0.1'", "eval x**2 --x 3±0.1"),
         # A variable of that name is a variable.
         ("diff x*latex --latex 2", "diff x*latex --let latex=2"),
         ("eval no_grad*x --no_grad 2 --x 3", "eval x*2 --x 3"),

@@ -34,7 +34,7 @@ SAID = [
     ("eval x*class --x 1", 2, "write c, and --c @FILE:class"),
     ("eval class", 2, "hint: classes belong to Python"),
     ("eval x --x 3.0±0.1%", 0, "note: --x 3.0±0.1%: the percentage is one of the value: ±0.003"),
-    ("eval 2*x --x 3.012345678±0.1 --precision 8", 0, "6.0246914 ± 0.2\n"),
+    ("eval 2*x --x 3.012345678±0.1 --precision 8", 0, "6.02469136 ± 0.20000000\n"),
     ("eval 2*x --x 3.012345678±0.1", 0, "6.02 ± 0.20\n"),
     ("eval sum(x) @q.csv", 2, "columns of a table are variables' values: --x @q.csv:x"),
     ("grad sum(x*day*z) @q.csv", 2, "--x @q.csv:x --day @q.csv:day"),

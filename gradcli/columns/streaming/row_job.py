@@ -168,6 +168,7 @@ class RowJob:
         ] = {}  # a column's place, an array; None: what its own cells have
         self.spread: set[int] = set()  # the columns of variables whose cells have uncertainties
         self.covariances: dict[tuple[str, str], Any] = {}
+        self.correlated: set[tuple[str, str]] = set()  # pairs whose numbers above are correlations
         self.budget = False
         self.second: list[tuple[str, str]] = []  # pairs of numbers to differentiate by
         self.renamed: dict[str, str] = {}  # what columns are called where they are written
@@ -239,6 +240,10 @@ class RowJob:
         covariances = {
             pair: self._spread(pair[0], e, read, there) for pair, e in self.covariances.items()
         }
+        for pair in self.correlated:
+            one, other = (self._wide(errors[n], n) for n in pair)
+            a, b = uncertainty_law.facing(one, other, covariances[pair])
+            covariances[pair] = covariances[pair] * a * b
         columns = self._computed(results, further, batch, errors, covariances, len(places))
         bad.update({int(places[row]): error for row, error in results.refused.items()})
         if self.detect_anomaly:
@@ -266,6 +271,10 @@ class RowJob:
         if not isinstance(of, int):
             return of
         return read.numbers(of)[there].reshape(-1, *[1] * len(self.shape(name)))
+
+    def _wide(self, error: Any, name: str) -> Any:
+        """An uncertainty with an element for each of its variable's."""
+        return np.broadcast_to(error, (len(error), *self.shape(name)))
 
     def _placed(self, array: Any, places: Any, keep: Any, bad: Mapping[int, Exception]) -> Any:
         """The numbers of the rows that were computed, at the places of these rows among all that are kept."""
@@ -596,7 +605,9 @@ class RowJob:
         found: list[Column] = []
         for index in self.keep:
             data = table.arrow(index) if form in ("parquet", "feather") else None
-            if data is None:
+            if data is None and form in ("csv", "tsv"):
+                data = table.passed(index)
+            elif data is None:
                 data = table.data(index)
                 if form in TYPED and not isinstance(data, np.ndarray):
                     data = self._typed(table, index, data, form)
@@ -750,7 +761,11 @@ class RowJob:
 
     def _read(self) -> set[int]:
         """The columns that are read besides those of variables."""
-        found = {*self.keep}
+        return {*self.keep} | self._read_besides()
+
+    def _read_besides(self) -> set[int]:
+        """The same without those that are passed on."""
+        found = set()
         for of in (*self.errors.values(), *self.covariances.values()):
             if isinstance(of, int):
                 found.add(of)
@@ -760,6 +775,11 @@ class RowJob:
         if self.where is not None:
             found.update(self.names.index(heading) for heading in self.where.columns)
         return found
+
+    def names_read(self) -> list[str]:
+        """The names of the columns that are read, for more than to be passed on."""
+        found = {i for columns in self.columns.values() for i in columns} | self._read_besides()
+        return [self.names[i] for i in sorted(found)]
 
     def tally(self) -> Tally:
         """The tally of the rows so far."""
