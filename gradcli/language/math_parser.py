@@ -21,7 +21,7 @@ from gradcli.language.foreign_names import (
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.math_definitions import definition, end_of_statement, logarithm_of
 from gradcli.language.math_indices import subscripts
-from gradcli.language.math_marks import raised_mark
+from gradcli.language.math_marks import bound_letters, raised_mark
 from gradcli.language.math_symbols import (
     ACCENTS,
     BARE,
@@ -198,15 +198,22 @@ class Parser:
             self.remarks.append(f"the value is that of {said}")
             self.at = sign + 1
             return self.values()
+        if self.peek(1).text in ("mapsto", "↦"):  # x ↦ x^2 is x^2
+            self.at += 2
+            return self.values()
         # f(x) = x^2 defines f only if x stands on the right: else it is an equation about a call.
         found = definition(self.tokens, self.at)
         end = end_of_statement(self.tokens, found.sign) if found else 0
-        right = {t.text for t in self.tokens[found.sign : end]} if found else set()
+        right = (
+            {t.text.partition("_")[0] for t in self.tokens[found.sign : end]} if found else set()
+        )
         if found and not right.isdisjoint(
             {t.text for t in self.tokens[self.at + 1 : found.sign]} - {"("}
         ):
             self.at = found.sign + 1
             body = self.values()
+            if self.equation:  # y(t) = … of a table with a column y
+                return Node("relation", token, "==", (Node("name", token, found.name), body))
             if self.next.kind == "end":
                 return body  # what is asked for is the function's value
             self.own.add(found.name)
@@ -321,6 +328,7 @@ class Parser:
                 value = self.percent(value)
             elif token.text in _PRODUCTS and token.kind == "sign":
                 self.take()
+                self.check_composition(token)
                 last = factor = self.signed()
                 # The dx of an integral is no factor: it says by what is integrated.
                 if factor.base == "differential" and token.text in ("*", "·"):
@@ -361,6 +369,13 @@ class Parser:
             self.remarks.append(
                 f"{name}^1/{below} is read as ({name}^1)/{below}; write {name}^(1/{below}) for the root"
             )
+
+    def check_composition(self, sign: Token) -> None:
+        """Ask what the ∘ of `(f ∘ g)(x)` is, which is a product of matrices elsewhere."""
+        beside = {self.tokens[self.at - 2].text, self.next.text}
+        if self.source[sign.start : sign.end] in ("\\circ", "∘") and beside <= _UNKNOWN:
+            hint = "write f(g(x)) for the composition, \\odot for the product of elements"
+            raise self.asks("∘ is a composition of functions, or a product?", sign, hint)
 
     def check_product(self, before: Token, after: Token) -> None:
         """Refuse neighbours that are no product: `2 3`, `2½`, `0x`; but for --math, `print x`."""
@@ -896,7 +911,13 @@ class Parser:
         variable, _, attribute = name.rpartition(".")
         if variable and not names.is_known(name):
             return self.attribute(Node("name", token, variable), token._replace(text=attribute))
-        if name and self.next.text == "(" and not self.next.blank and self.is_called(name, token):
+        if (
+            name
+            and self.next.text == "("
+            and not self.next.blank
+            and not self.is_element(node)
+            and self.is_called(name, token)
+        ):
             return self.called_on(Node("name", token, name, base="called"))
         if self.loose and _is_quotient(name, self.next.text, self.peek(1).text):
             from gradcli.language import math_notations
@@ -997,6 +1018,26 @@ class Parser:
         if name in _PRINTED and following.text == "(" and not following.blank:
             return self.loose
         return following.text in ("(", "{") and bool(known) and not names.is_namespace(name)
+
+    def is_element(self, node: Node) -> bool:
+        """Whether a name with an index is an element that multiplies a bracket: `y_i(w^T x_i + b)`.
+
+        It is where a sum is over the index; else where the letter is one of data and the bracket has more in
+        it than a name, as that of `y_i(t)` has not.
+        """
+        found = subscripts(node)
+        if node.text in self.own or node.base in _UNKNOWN or not found:
+            return False
+        if any(len(one.letter) > 1 for one in found):
+            return False
+        bound = bound_letters([t.text for t in self.tokens])
+        if all(one.letter in bound for one in found):
+            return True
+        more = self.peek(2).text not in (")", ",") and not self.listed_next()
+        if node.base in ("x", "y", "z", "u", "v", "w") and more:
+            self.remarks.append(f"{node.text}(…) is a product")
+            return True
+        return False
 
     def is_called(self, name: str, token: Token) -> bool:
         """Whether brackets behind a name that is no known function call it: `f(x + 1)`, `y(t)`, not

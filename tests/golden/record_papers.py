@@ -259,6 +259,43 @@ ROWS = [
     (r"\cosh^2 x - \sinh^2 x", dict(x=".7"), 1),
     (r"2\sin\frac{x}{2}\cos\frac{x}{2}", dict(x=".7"), sin(0.7)),
     (r"\ln\left(x+\sqrt{x^2+1}\right)", dict(x=".7"), asinh(0.7)),
+    (
+        r"(y-X\beta)^T(y-X\beta)",
+        dict(X=V["A"], beta=V["x"], y=V["y"]),
+        ((y - A @ x) ** 2).sum(),
+    ),
+    (
+        r"\|y - X\beta\|^2 + \lambda\|\beta\|^2",
+        dict(X=V["A"], beta=V["x"], y=V["y"], lam=".3"),
+        ((y - A @ x) ** 2).sum() + 0.3 * x @ x,
+    ),
+    (r"\beta^T X^T X \beta", dict(X=V["A"], beta=V["x"]), ((A @ x) ** 2).sum()),
+    (
+        r"y^T\alpha - \frac12 \alpha^T K \alpha",
+        dict(y=V["y"], alpha=V["x"], K=V["Sigma"]),
+        y @ x - x @ S @ x / 2,
+    ),
+    (
+        r"\sum_{i=1}^m (\theta^T x_i - y_i)^2",
+        dict(m="2", theta=V["x"], x=V["A"], y=V["y"]),
+        ((A @ x - y) ** 2).sum(),
+    ),
+    (
+        r"\frac{1}{n}\sum_i \log(1+e^{-y_i w^T x_i})",
+        dict(n="2", w=V["x"], x=V["A"], y="[1,-1]"),
+        np.log1p(np.exp(-np.array([1, -1]) * (A @ x))).sum() / 2,
+    ),
+    (
+        r"\sum_i \max(0, 1 - y_i(w^T x_i + b)) + \lambda \|w\|^2",
+        dict(w=V["x"], x=V["A"], y="[1,-1]", b=".2", lam=".3"),
+        np.maximum(0, 1 - np.array([1, -1]) * (A @ x + 0.2)).sum() + 0.3 * x @ x,
+    ),
+    (
+        r"\sum_i \alpha_i - \frac12 \sum_{i,j} \alpha_i \alpha_j y_i y_j x_i^T x_j",
+        dict(alpha=V["mu"], y="[1,-1]", x=V["A"]),
+        mu.sum() - (np.outer(mu * [1, -1], mu * [1, -1]) * (A @ A.T)).sum() / 2,
+    ),
+    (r"\sum_i x_i^T A x_i", dict(x=V["A"], A=V["Sigma"]), np.trace(A @ S @ A.T)),
 ]
 
 found = {

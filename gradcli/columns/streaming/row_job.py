@@ -176,15 +176,14 @@ class RowJob:
         self.indices: list[str] = []  # variables that count elements: k of `b[k]`
         self.hidden: list[str] = []  # differentiated by for the uncertainty alone
         self.items: list[str] = []  # of a tuple that is differentiated, what its items are called
+        self.solved: str | None = None  # the variable whose root the value is
         self._begin()
 
     def _begin(self) -> None:
         self.rows: Any = None  # `Rows`, or who computes what is no value of the expression
         self.paths: dict[str, Path] = {}
         self.further: dict[str, Rows] | None = None  # the columns of further derivatives
-        self.moved: Rows | None = (
-            None  # the values where the inputs are moved by their uncertainties
-        )
+        self.moved: Any = None  # the values where the inputs are moved by their uncertainties
         self.suffixes: list[str] | None = None
         self.counted = Tally()
 
@@ -565,8 +564,13 @@ class RowJob:
 
         if self.moved is None:
             fixed = {n: t for n, t in self.shared.items() if n not in errors}
-            self.moved = Rows(self._function(quiet=True), fixed, [])
+            if self.solved is not None:
+                self.moved = self.rows.near(fixed)
+            else:
+                self.moved = Rows(self._function(quiet=True), fixed, [])
         run_moved, held = self.moved, {n: a for n, a in batch.items() if n not in errors}
+        if self.solved is not None:
+            held[self.solved] = values
 
         def run(points: Any, index: Any) -> Any:
             made, start = {n: a if index is None else a[index] for n, a in held.items()}, 0
