@@ -62,10 +62,7 @@ def flatten(value: object) -> tuple[list[Any], Spec]:
     """(leaves, spec) of nested tuples, lists and dictionaries."""
     if not isinstance(value, _NESTED):
         return [value], _LEAF
-    if value.__class__ is tuple:
-        context, items = None, value
-    else:
-        context, items = _items(value)  # type: ignore[misc]
+    context, items = _items(value)  # type: ignore[misc]
     leaves: list[Any] = []
     children = []
     for item in items:
