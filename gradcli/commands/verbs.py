@@ -331,17 +331,19 @@ def diff(*args: Any, **kwargs: Any) -> Any:
     diff(input, n=1, dim=-1, prepend=None, append=None): torch's, the differences of neighbours.
 
     diff(source, values=None, /, *, wrt=None, order=1, jacobian=False, of=None, along=None,
-    operator=None, assume=(), form="text", shapes=None, verify=True, **variables): the derivative of an
-    expression as text, `diff("sin(x)*y", wrt="x")` is "cos(x)*y". A str is what no call of torch's can have
-    there, and a tensor is no source, so neither is ever taken for the other. A variable without a value is
-    a scalar, or has the shape that `shapes` ({"x": (3, 4)}) gives it; a text is put in for it. wrt: also
-    "x[0]", and what the program assigns. of: the variable that an equation `left == right` gives. along: a
-    direction. operator: "grad", "div", "curl" or "laplacian". order: the second of several variables, or
-    of a vector, is the Hessian, by "x.y" for each pair; "n" gives a formula in n. jacobian: the
-    Jacobian, as a matrix. assume: "B symmetric", what holds of variables. form: "text", "latex" or a whole
-    function as "python", "numpy", "torch". verify: compare what is returned with what `grad` gives. What
-    holds for the shapes given alone comes with a warning. Returns a str, or with several variables a dict
-    of them (for the three last forms always one str). Raises LanguageError.
+    operator=None, euler_lagrange=None, assume=(), form="text", shapes=None, verify=True, **variables):
+    the derivative of an expression as text, `diff("sin(x)*y", wrt="x")` is "cos(x)*y". A str is what no
+    call of torch's can have there, and a tensor is no source, so neither is ever taken for the other. A
+    variable without a value is a scalar, or has the shape that `shapes` ({"x": (3, 4)}) gives it; a text is
+    put in for it. wrt: also "x[0]", and what the program assigns. of: the variable that an equation
+    `left == right` gives. along: a direction. operator: "grad", "div", "curl" or "laplacian".
+    euler_lagrange: the coordinate q of a Lagrangian of q(t) and func.grad(q)(t); what is returned is 0
+    along a motion. order: the second of several variables, or of a vector, is the Hessian, by "x.y" for
+    each pair; "n" gives a formula in n. jacobian: the Jacobian, as a matrix. assume: "B symmetric", what
+    holds of variables. form: "text", "latex" or a whole function as "python", "numpy", "torch", "jax" or
+    "c". verify: compare what is returned with what `grad` gives. What holds for the shapes given alone
+    comes with a warning. Returns a str, or with several variables a dict of them (for a function always
+    one str). Raises LanguageError.
     """
     if args and isinstance(args[0], str):
         return _derivative(*args, **kwargs)
@@ -369,6 +371,7 @@ def _derivative(
     of: str | None = None,
     along: str | None = None,
     operator: str | None = None,
+    euler_lagrange: str | None = None,
     assume: str | Sequence[str] = (),
     form: str = "text",
     shapes: Mapping[str, Sequence[int]] | None = None,
@@ -378,8 +381,14 @@ def _derivative(
     from gradcli.formulas.ask.composed_derivatives import AskedDerivative, coordinates
     from gradcli.language.rewritten_sources import check_no_equation
 
-    call, reading = _read(source, values, variables, wrt, of, along)
+    call, reading = _read(source, values, variables, wrt, of, along, euler_lagrange)
     check_no_equation(call.program)
+    if euler_lagrange is not None:
+        if order != 1 or jacobian or of or along or operator:
+            raise ValueError("euler_lagrange goes with no other kind of derivative")
+        return _value(
+            _formula(call, reading, shapes, None, assume=assume, format=form, verify=verify)
+        )
     call.leaves()
     if operator and wrt is None and len(call.wanted) > 1:
         call.wanted = coordinates(call.wanted)
@@ -398,6 +407,7 @@ def _read(
     wrt: Names = None,
     of: str | None = None,
     along: str | None = None,
+    motion: str | None = None,
 ) -> tuple[VerbRequest, FormulaReading]:
     """The call of a program in which texts are put in for variables, and how it was read."""
     from gradcli.formulas.algebra.unknown_functions import unknowns
@@ -410,7 +420,7 @@ def _read(
         if name not in read_there:
             raise no_variable(name, sorted(read_there), source)
     listed = [wrt] if isinstance(wrt, str) else list(wrt or ())
-    reading = read(source, texts, listed, of=of, along=along)
+    reading = read(source, texts, listed, of=of, along=along, motion=motion)
     names: Names = reading.wrt or None
     if isinstance(wrt, str) and len(reading.wrt) == 1:
         (names,) = reading.wrt
@@ -427,11 +437,11 @@ def _formula(
     **options: Any,
 ) -> FormulaAnswer:
     """The formula that is asked for, proved if `verify`; asked: None for the value."""
-    from gradcli.commands.formula_question import FormulaQuestion, squared
+    from gradcli.commands.formula_question import FORMATS, FormulaQuestion, squared
     from gradcli.commands.free_points import made_up_point
     from gradcli.formulas.lift.lifting import NoExpression
 
-    forms = ("text", "latex", "python", "numpy", "torch")
+    forms = [form for form in FORMATS if form != "json"]
     if (form := options["format"]) not in forms:
         *most, last = (f'"{name}"' for name in forms)
         raise ValueError(f"form must be {', '.join(most)} or {last}, not {form!r}")
@@ -482,7 +492,11 @@ def simplify(
     Raises LanguageError.
     """
     call, reading = _read(source, values, variables)
-    answer = _formula(call, reading, shapes, None, assume=assume, format=form, verify=verify)
+    return _value(_formula(call, reading, shapes, None, assume=assume, format=form, verify=verify))
+
+
+def _value(answer: FormulaAnswer) -> str:
+    """The text of a program's value."""
     return answer.made.code or _shown(answer, *answer.made.by)
 
 

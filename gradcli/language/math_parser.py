@@ -1057,6 +1057,13 @@ class Parser:
         inner, after = self.peek(1), self.peek(2).text
         if self.listed_next():
             return True
+        # What is differentiated elsewhere in the text is a function: `q'(t)^2 - q(t)^2`.
+        places = [k for k, t in enumerate(self.tokens[:-1]) if t.text == token.text]
+        if any(
+            self.tokens[k + 1].text == "'" and is_derivative(self.tokens, k + 1, self.functions)
+            for k in places
+        ):
+            return True
         others = [t for t in self.tokens if t.text == token.text and t is not token]
         alone = any(self.source[t.end : t.end + 1] != "(" for t in others)
         if inner.kind != "name" or after not in (")", ",") or alone:
