@@ -54,8 +54,8 @@ def multiples(ufunc: np.ufunc, a: Array, b: Array, out: Array) -> Any:
     """Multiples of a single row, one for each number of a column."""
     column, other = (a, b) if a.shape == (len(out), 1) else (b, a)
     row = other.reshape(1, -1)
-    least, step = float(np.abs(row).min()), max(_ROWS, _ELEMENTS // out.shape[1])
-    known = len(out) <= _AT_ONCE * step and float(np.abs(column).min()) * least > 0
+    least, step = np.abs(row).min(), max(_ROWS, _ELEMENTS // out.shape[1])
+    known = len(out) <= _AT_ONCE * step and np.abs(column).min() * least > 0
     for k in range(0, len(out), step):
         part = column[k : k + step]
         if known or np.abs(part).min() * least > 0:
