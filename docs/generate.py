@@ -525,6 +525,11 @@ def _sums(path: Path) -> Iterator[str]:
     import json
 
     yield (
+        "\n## Convolutions\n\n"
+        "A border of `padding` is zeros, and what is infinite or NaN goes where the sums over windows\n"
+        "take it, into the result and the gradients: an infinite weight gives NaN at the border (0·inf).\n"
+        "PyTorch's float64 has the same elements. Its float32 leaves the border out where it goes to\n"
+        "oneDNN, which it does for two images and not for one.\n"
         "\n## Sums of many numbers\n\n"
         "Every sum is made in cascades, as PyTorch's are, along whatever dims: of rows too, which NumPy\n"
         "adds one by one. That holds for what sums are part of (means, variances, norms, softmax), for\n"

@@ -67,6 +67,11 @@ _HOME = {
     **dict.fromkeys(["fit", "minimize", "root"], "gradcli.commands.solver_verbs"),
     **dict.fromkeys(["jvp", "map", "plot"], "gradcli.commands.table_verbs"),
     "read_table": "gradcli.commands.table_reading",
+    "GradcliError": "gradcli.engine.system",
+    "LanguageError": "gradcli.language.located_errors",
+    "TableError": "gradcli.tables.table_errors",
+    "EngineError": "gradcli.engine.core.errors",
+    **dict.fromkeys(["GradientMismatch", "GradientTrouble"], "gradcli.transforms.assertions"),
 }
 # PyTorch's namespaces, which stand in the folder `torch`: `gradcli.linalg` is `gradcli.torch.linalg`.
 _TORCH = frozenset(
@@ -123,7 +128,15 @@ def _complete() -> Any:
     """
     table = import_module("gradcli.engine.registry.table")
     table.base()
+    errors: Any = import_module("gradcli.engine.core.errors")
+    if errors.remedy_of is None:
+        errors.remedy_of = _remedy
     return table
+
+
+def _remedy(error: Any) -> Any:
+    """What to do about an error of the engine, for who writes a program of tensors."""
+    return import_module("gradcli.language.error_remedies").remedy(error, "tensors")
 
 
 def __getattr__(name: str) -> Any:

@@ -39,10 +39,12 @@ _BINDING = re.compile(r"--([^\W\d]\w*)(?:=(.*))?", re.S)
 _WORD = re.compile(r"--[^\W\d]")  # begins an option
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _NUMBERS = re.compile(rf"{_NUMBER}(?:,{_NUMBER})*|[-+]?(?:{_NUMBER}\*)?pi(?:/{_NUMBER})?")
+# What may follow an option `[x,y=VALUE]`; any other word is the next of the line: `--correlation data.csv`.
+_ITEM = re.compile(rf"[^\W\d]\w*(?:\s*,\s*[^\W\d]\w*)*\s*=(?!=)|{_NUMBER}$")
 # Settings that options read.
 _SETTINGS = (COMPLETION_VARIABLE, "GRADCLI_DTYPE")
 # What makes a value more than numbers: files and tables, uncertainties, the language's own calls.
-_SPECIAL = "@±(+"
+_SPECIAL = "@±(+\\"
 # A word for a shape, as `matrix` or `2x3`: `foreign_options` knows.
 _MAYBE_SHAPE = re.compile(r"\s*(?:[A-Za-z]{3,}|\(?\s*\w+?\s*(?:x|×|by)\s*\w+\s*\)?)\s*")
 _ENDINGS = ("tex", "py", "np", "pytorch")  # short names of formats
@@ -137,8 +139,10 @@ def split(args: Iterable[str], declared: Mapping[str, Option]) -> Split:
                     found.behind[rest[-1]] = head
             else:
                 alone = not rest or (rest[-1][:1] == "-" and rest[-1] != "-")
-                # `--uncertainty "L/T**2"` has no names.
+                # `--uncertainty "L/T**2"` has no names, and `--correlation data.csv` no `x,y=`.
                 alone = alone or (option.metavar == "[NAMES]" and not _is_names(rest[-1], words))
+                if option.may_be_bare and "=" in (option.metavar or "") and not alone:
+                    alone = not _ITEM.match(rest[-1])
                 value = "-" if option.may_be_bare and alone else take(head)
                 # Joined, so that click cannot take the value for an option; a short option's value
                 # comes as a word of its own, which click takes whatever it is.

@@ -45,7 +45,9 @@ KEEP_OUT = {"detach", "detach_", "data", "item", "tolist", "numpy", "round"} | {
     Option("--of NAME", "EXPR is an equation; --against is the derivative of this variable in it."),
     ASSUME,
     Option("--rtol FLOAT", "Relative tolerance (1e-6; 1e-9 with --against).", type=float),
-    Option("--atol FLOAT", "Absolute tolerance (at most 1e-8 of the largest element).", type=float),
+    Option(
+        "--atol FLOAT", "Absolute tolerance (default: 1e-12 of the largest element).", type=float
+    ),
     *(LIKE, BY_ROWS),
     examples=(
         'gradcli check "sum(sin(x)*exp(x))" --x 1,2,3',

@@ -21,7 +21,7 @@ _COMMON = {
     "map": "--columns --wrt --where --head --missing --second | --keep-columns --as --precision -o",
     "minimize": "--bounds --subject --wrt | --plot --precision --plain --json",
     "root": "--wrt --all --where --bad-rows | --precision --plain --json -o",
-    "fit": "--sigma --bounds --fix --columns --budget | --plot -o --precision --json",
+    "fit": "--sigma --bounds --fix --columns --budget --correlation | --plot -o --precision --json",
     "plot": "--order --at --surface --descend | --width --height --theme -o --csv",
     "check": "--against --wrt --second-order --order --assume | --shape --dtype --json",
 }
@@ -30,6 +30,7 @@ _SHORTER = {
     "--against": "Compare your formula for the gradient with the exact one.",
     "--assume": "A fact about a variable: 'B symmetric', 'x > 0'.",
     "--budget": "Print the share of each source of uncertainty.",
+    "--correlation": "Print the correlations; x,y=0.5: those of data.",
     "--format": "text, latex, python, numpy, torch, jax, c or json.",
     "--grads": "Show the gradient that reaches each node.",
     "--like": "The gradient by another system's rules: jax, torch-2.14, ….",

@@ -264,7 +264,12 @@ VARIABLES = (
 STYLE = (
     _output("--json", "Print one JSON object."),
     _output("--plain", "Print names and values in the form that options read."),
-    _output("--precision N", "Print at most N significant digits.", least=1, most=17),
+    _output(
+        "--precision N",
+        "Print N significant digits at most; with ±, of its error.",
+        least=1,
+        most=17,
+    ),
     COLOUR,
 )
 
@@ -338,13 +343,31 @@ LARGE = (
     *(NATIVE, BY_ROWS, *CLUSTER),
 )
 DRAWS = Option("--monte-carlo N", "Take the uncertainty from N draws of the inputs.", least=2)
+_COVARIANCE, _CORRELATION = "--covariance x,y=VALUE", "--correlation x,y=VALUE"
 UNCERTAINTY = (
     Option(
         "--uncertainty x=VALUE", "Standard uncertainty of an input, as in --x 3±0.1.", many=True
     ),
-    Option("--covariance x,y=VALUE", "Covariance of two inputs.", many=True),
+    Option(_COVARIANCE, "Covariance of two inputs, or the matrix of several.", many=True),
+    Option(_CORRELATION, "Correlation of two inputs, or the matrix of several.", many=True),
     Option("--budget", "Print each input's share of the uncertainty."),
     _input(
         "--params FIT.json", "Take values and uncertainties from a fit: the output of fit --json."
     ),
+)
+# Of commands that find several numbers: without a value they ask for the matrix of what is found.
+RELATED = (
+    Option(
+        "--covariance [x,y=VALUE]",
+        "Covariance of two inputs, or the matrix of several; alone: print that of the results.",
+        many=True,
+    ),
+    Option(
+        "--correlation [x,y=VALUE]",
+        "Correlation of two inputs, or the matrix of several; alone: print that of the results.",
+        many=True,
+    ),
+)
+UNCERTAINTY_OF_SEVERAL = tuple(
+    next((r for r in RELATED if r.name == o.name), o) for o in UNCERTAINTY
 )

@@ -17,6 +17,7 @@ from gradcli.commands.formula_question import (
     format_of,
     located,
     squared,
+    value_answer,
 )
 from gradcli.commands.free_points import Point, point, wanted_names
 from gradcli.commands.question import write
@@ -53,6 +54,10 @@ OPERATORS = ("grad", "div", "curl", "laplacian")
         "--operator OPERATOR",
         "grad, div, curl or laplacian of a field of numbers x, y, z or of a vector.",
         choices=OPERATORS,
+    ),
+    Option(
+        "--euler-lagrange NAME",
+        "EXPR is a Lagrangian of NAME(t) and func.grad(NAME)(t): print what is 0 along a motion.",
     ),
     Option("--at", "Print the derivative's value at the given point too: --at x=2.", binds=True),
     Option("--show-steps", "Print the steps, as differentials, first."),
@@ -102,6 +107,11 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     assert reading is not None
     check_no_equation(request.program)
     where = squared(options.assume, request, point(ctx, request, *_suits(request, options.of)))
+    if options.euler_lagrange:
+        _check_motion(options)
+        with located(request):
+            write(value_answer(FormulaQuestion(request, where, **vars(options))))
+        return
     wanted = wanted_names(request, where)
     if not {*wanted} & {*free_names(request.program)}:
         output.note(f"nothing in the expression depends on {', '.join(wanted)}")
@@ -197,6 +207,17 @@ def _check_uncertainty(options: Options, asked: AskedDerivative) -> None:
     if options.show_steps or asked.name:
         other = asked.name or "--show-steps"
         raise usage(f"{other} cannot be used with --uncertainty", hint="leave one of them out")
+
+
+def _check_motion(options: Options) -> None:
+    """Refuse what a Lagrangian has no answer for."""
+    others = {
+        **{"--order": options.order != 1, "--jacobian": options.jacobian, "--of": options.of},
+        **{"--along": options.along, "--operator": options.operator, "--at": options.at},
+        **{"--show-steps": options.show_steps, "--uncertainty": options.uncertainty is not None},
+    }
+    if other := next((o for o, given in others.items() if given), None):
+        raise usage(f"{other} cannot be used with --euler-lagrange", hint="leave one of them out")
 
 
 def _suits(request: Request, of: str | None) -> list[Callable[[Mapping[str, Any]], bool]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from functools import partial
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
@@ -16,6 +17,7 @@ from gradcli.commands.declarations import (
     CLUSTER,
     EXPRESSION,
     NATIVE,
+    RELATED,
     Argument,
     Option,
     Options,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from gradcli.columns.optimize.equation_rows import Batch, EquationRows
     from gradcli.columns.optimize.least_squares import Fit
     from gradcli.columns.optimize.stated_uncertainties import Stated
+    from gradcli.commands.correlations import Relation
     from gradcli.commands.plots.pictures import Curves
     from gradcli.engine.system.process import AnyContext
 
@@ -57,6 +60,7 @@ BOUNDS = Option(
         "Uncertainty of the measured side, or of x: a column, 0.1, 3%, 0.03*y.",
         many=True,
     ),
+    *RELATED,
     Option(
         "--robust LOSS",
         "Give outliers less weight: soft_l1, huber or arctan.",
@@ -138,7 +142,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             asked.write(found, options)
         if canvas is not None and view is not None:
             canvas.draw(_picture(asked, found, view, options.band))
-    report(request, asked.rows, found, shares if options.budget else {}, options.typeset)
+    report(request, asked.rows, found, shares if options.budget else {}, options)
 
 
 _SUMS = "by rows only sums over the rows are kept, and"
@@ -240,6 +244,7 @@ class Asked:
         self.bounds = {name: bounds_of(name, text) for name, text in texts.items()}
         self.sigma = self._sigma(options.sigma)
         self.spreads: dict[str, Any] = {}
+        self._relate(options)
 
     def _spread_over_sets(self, start: dict[str, Any], picked: Mapping[str, set[str]]) -> None:
         """Give a parameter with a column as index, as b in `b[set]`, an element for each of its numbers."""
@@ -293,13 +298,82 @@ class Asked:
             found[name] = self.data.stated(text)
         return found
 
+    def _relate(self, options: Options) -> None:
+        """Take in what is said of correlated uncertainties: of two columns, or of all rows of one."""
+        from gradcli.commands.correlations import relations
+
+        self.correlations: dict[tuple[str, ...], Any] = {}
+        self.relations = relations(options, self.columns)
+        if self.relations and options.budget:
+            raise usage(
+                f"--budget and --{self.relations[0].kind} cannot be used together",
+                hint="shares of what is correlated are not told apart",
+            )
+        self.between = {
+            one: self.data.stated(one.text, one.option)
+            for one in self.relations
+            if len(one.names) == 2
+        }
+
+    def _read_relations(self, read: Mapping[int, Any]) -> None:
+        """The correlations of what is related, once the uncertainties are known. read: columns by place."""
+        from gradcli.commands import correlations
+
+        for one in self.relations:
+            for name in one.names:
+                if name in self.vectors:
+                    raise usage(f"{one.option}: {name} is a vector of columns")
+            if one in self.between:
+                found = self.between[one].of(read, self.count, partial(self._value_of, None), True)
+                if one.kind == "covariance":
+                    found = found / prod(self._spread_of(n, one) for n in one.names)
+                correlations.check_range(one.option, found)
+                self.correlations[one.names] = found
+                continue
+            array = read_value(one.text, f"{one.option}=").detach().array
+            if len(one.names) > 1:
+                if one.kind == "covariance":
+                    raise usage(
+                        f"{one.option}: the matrix of a row is one of correlations",
+                        hint=f"write --correlation {','.join(one.names)}=MATRIX",
+                    )
+                blocks = correlations.as_correlations(one, array, dict.fromkeys(one.names, ()))
+                self.correlations |= {pair: block[0] for pair, block in blocks.items()}
+                continue
+            (name,) = one.names
+            if array.shape != (self.count, self.count):
+                raise usage(
+                    f"{one.option}: it has shape {array.shape}",
+                    hint=f"give a matrix of {self.count} rows and columns, one for each row of the data",
+                )
+            correlations.checked_matrix(one.option, array)
+            if one.kind == "covariance":
+                if {name, ""} & self.spreads.keys():
+                    raise usage(
+                        f"{one.option}: {name} has an uncertainty already",
+                        hint="leave out --sigma: the matrix has its square on the diagonal",
+                    )
+                self.spreads[name] = array.diagonal() ** 0.5
+                array = correlations.of_covariance(array)
+            self.correlations[one.names] = array
+
+    def _spread_of(self, name: str, one: Relation) -> Any:
+        """The uncertainties of a column that is related to another; the response's where it has no own."""
+        found = self.spreads.get(name, self.spreads.get(""))
+        if found is None:
+            raise usage(
+                f"{one.option}: {name} has no uncertainty", hint=f"add --sigma {name}=VALUE"
+            )
+        return found
+
     # -- in memory -----------------------------------------------------------------------------------
     def read(self) -> None:
         """The columns of all rows."""
         from gradcli.columns.optimize.equation_rows import gathered
 
         wanted = [i for found in self.columns.values() for i in found]
-        wanted += [i for one in self.sigma.values() for i in one.places]
+        stated = [*self.sigma.values(), *self.between.values()]
+        wanted += [i for one in stated for i in one.places]
         cells = self.data.read(wanted)
         read = self.data.numbers(cells)
         self.batch: Batch = gathered(read, self.columns, self.vectors, self.indices)
@@ -311,6 +385,7 @@ class Asked:
             if of in self.spreads:
                 raise usage(f"--sigma: {of} has an uncertainty in its cells already")
             self.spreads[of or ""] = sigma.of(read, self.count, partial(self._value_of, of))
+        self._read_relations(read)
 
     def _value_of(self, name: str | None) -> Any:
         """The values that `3%` is a percentage of: a column's, or the response's."""
@@ -338,6 +413,7 @@ class Asked:
             return fit_rows(
                 self.rows, self.batch, self.spreads,
                 bounds=self.bounds, loss=loss, limit=limit, many=many, told=bar.advance,
+                correlations=self.correlations,
             )  # fmt: skip
 
     # -- in passes -----------------------------------------------------------------------------------
@@ -362,6 +438,8 @@ class Asked:
         from gradcli.columns.optimize.fits import fit_in_passes
         from gradcli.tables.table_errors import left_out_words
 
+        for one in self.relations:
+            raise _at_once(one.option, f"{_SUMS} rows are weighed one by one", True)
         for name in filter(None, self.sigma):
             why = "uncertainties of inputs are iterated row by row"
             raise _at_once(f"--sigma {name}=…", why, True)
@@ -501,17 +579,26 @@ def report(
     rows: EquationRows,
     found: Fit,
     shares: Mapping[str, Any],
-    typeset: str | None = None,
+    options: Options,
 ) -> None:
     """Print the fit. Raises LanguageError where it is none."""
     from gradcli.columns.optimize.fits import to_json
+    from gradcli.commands import correlations
     from gradcli.language.located_errors import LanguageError
 
-    labels = rows.labels
+    labels, typeset = rows.labels, options.typeset
+    related = correlations.of_covariance(found.covariance)
+    wanted = {
+        kind: found.covariance if kind == "covariance" else related
+        for kind in correlations.asked_alone(options)
+    }
     answer = Answer(
         request,
-        [] if typeset else _lines(request, labels, found, shares),
-        lambda _: to_json(rows, found, shares),
+        [] if typeset else _lines(request, labels, found, shares, wanted),
+        lambda _: {
+            **to_json(rows, found, shares),
+            "correlation": correlations.to_json(labels, related),
+        },
     )
     if typeset is not None:
         from gradcli.commands.typeset_results import lines
@@ -520,7 +607,7 @@ def report(
         more = rf"\chi^2/\mathrm{{dof}} &= {found.chi2:.4g}/{found.dof}"
         if found.absolute and found.dof > 0:
             more += rf",\quad p = {found.probability:.2g}"
-        answer.lines = [visible(lines(named, [more], typeset))]
+        answer.lines = [visible(lines(named, [more], typeset, request.style.precision))]
     write(answer)
     if found.bounded:
         names = ", ".join(labels[k] for k in found.bounded)
@@ -560,14 +647,25 @@ def report(
     elif not found.converged:
         message = f"no minimum after {found.iterations} iterations: these are the last values"
         hint = f"start elsewhere, as in --{next(iter(rows.start))} VALUE; see --max-iterations"
+        if len(found.hardly) > 1:
+            names = ", ".join(labels[k] for k in found.hardly)
+            hint = (
+                f"the data hardly tell {names} apart: hold one fixed, as in "
+                f"--fix {labels[found.hardly[-1]]}={found.values[found.hardly[-1]]:.3g}"
+            )
     if message is not None:
         raise LanguageError(message, kind="value", usage=False, hint=hint)
 
 
 def _lines(
-    request: Request, labels: list[str], found: Fit, shares: Mapping[str, Any]
+    request: Request,
+    labels: list[str],
+    found: Fit,
+    shares: Mapping[str, Any],
+    matrices: Mapping[str, Any],
 ) -> list[tuple[str | None, Any]]:
     from gradcli.columns.optimize.fits import strong_correlations
+    from gradcli.commands.correlations import matrix_lines
 
     plain = request.style.form == "plain"
     made: list[tuple[str | None, Any]] = []
@@ -589,6 +687,10 @@ def _lines(
             ("p_value", found.probability),
         ):
             made.append((name, number if plain else float(f"{number:.4g}")))
-    for one, other, related in strong_correlations(labels, found):
-        made.append((f"correlation.{one}.{other}", related if plain else round(related, 4)))
-    return [*made, ("iterations", found.iterations)]
+    if "correlation" not in matrices:
+        for one, other, related in strong_correlations(labels, found):
+            made.append((f"correlation.{one}.{other}", related if plain else round(related, 4)))
+    made.append(("iterations", found.iterations))
+    for kind, matrix in matrices.items():
+        made += matrix_lines(kind, labels, matrix, request.style)
+    return made

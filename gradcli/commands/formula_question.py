@@ -222,6 +222,16 @@ class FormulaAnswer(Answer):
             )
 
 
+def value_answer(question: FormulaQuestion) -> FormulaAnswer:
+    """The answer to a question about a program's value, with its lines; what there is to note is said."""
+    answer = question.answered()
+    answer.note()
+    (text,) = answer.made.by.values() or [""]  # of a program there is code alone
+    answer.about = {"simplified": text}
+    answer.lines = answer.lines or [*map(visible, answer.made.lines), visible(text)]
+    return answer
+
+
 def _note_apart(singular: Difference, exact: str, order: int) -> None:
     """Say what a formula does not give at the user's point."""
     import numpy as np

@@ -30,6 +30,7 @@ from gradcli.language.located_errors import LanguageError, did_you_mean, suggest
 if TYPE_CHECKING:
     from gradcli.columns.streaming.conditions import Condition
     from gradcli.columns.streaming.row_job import RowJob, Tally
+    from gradcli.commands.correlations import Relation
     from gradcli.engine.system.process import AnyContext
     from gradcli.tables.columns import Selection
     from gradcli.tables.parts import Part
@@ -121,9 +122,9 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             if options.workers is None and options.cluster is None
             else Parts(table, request.tables)
         )
-        stream = Stream(table, sys.stdin, request.tables)
+        stream = Stream(table, sys.stdin, request.tables, as_lines=form in ("csv", "tsv"))
         asked = RowQuestion(request, stream, options)
-        asked.propagate(options.uncertainty, options.covariance, options.budget)
+        asked.propagate(options)
         asked.differentiate(options.order, options.jvp)
         asked.differentiate_twice(options.second)
         asked.take_items()
@@ -144,6 +145,8 @@ def write_rows(
     """Write what a job makes of the rows of a table. head: how many of them at most."""
     if stream.can_select:
         stream.select(job.narrow())
+    elif stream.as_lines:
+        stream.numbers = tuple(job.names_read())
     with opened_sink(form, path, request, len(job.keep)) as sink:
         left = sys.maxsize if head is None else head
         with Bar(stream.size) as progress:
@@ -300,34 +303,75 @@ class RowQuestion:
 
         return select(self.table_name, self.names, wanted, output.note)
 
-    def propagate(self, items: Sequence[str], covariances: Sequence[str], budget: bool) -> None:
+    def propagate(self, options: Options) -> None:
         """Take in the uncertainties: a number, or a column, for an input."""
-        from gradcli.commands.uncertainty import all_covariances, all_uncertainties, same_shape
+        from gradcli.commands.correlations import relations, without_error
+        from gradcli.commands.uncertainty import all_uncertainties
 
-        known = [*self.columns, *self.shared]
-        cells = list(self.job.errors)
-        for name, text in all_uncertainties(self.request, items, known, cells).items():
+        known, job = [*self.columns, *self.shared], self.job
+        cells = list(job.errors)
+        for name, text in all_uncertainties(
+            self.request, options.uncertainty, known, cells
+        ).items():
             if name in self.shared:
                 self._differentiable(name)
-            self.job.errors[name] = self._number_or_column(text, name, f"--uncertainty {name}")
-        for (one, other), text in all_covariances(self.request, covariances, known).items():
-            for name in (one, other):
-                if name not in self.job.errors:
-                    raise usage(f"--covariance: {name} has no uncertainty")
-            if not isinstance(text, str):
-                self.job.covariances[one, other] = text[None]
-                continue
-            same_shape(one, other, (self.job.shape(one), self.job.shape(other)))
-            option = f"--covariance {one},{other}"
-            self.job.covariances[one, other] = self._number_or_column(
-                text, one, option, signed=True
-            )
-        if budget and not self.job.errors:
+            job.errors[name] = self._number_or_column(text, name, f"--uncertainty {name}")
+        for pair, array in self.request.covariances.items():
+            job.covariances[pair] = array[None]
+        for one in relations(options, known):
+            for name in one.names:
+                if name not in job.errors:
+                    raise without_error(one, name)
+            self._relate(one)
+        if options.budget and not job.errors:
             raise usage(
                 "--budget: no variable has an uncertainty", hint="say --uncertainty x=VALUE"
             )
-        self.job.budget = budget
-        self.job.hidden = [name for name in self.job.errors if name not in self.job.wrt]
+        job.budget = options.budget
+        job.hidden = [name for name in job.errors if name not in job.wrt]
+
+    def _relate(self, one: Relation) -> None:
+        """Take in a covariance or correlation: a column or a number of two inputs, or a matrix."""
+        from gradcli.commands.correlations import as_correlations, check_range
+
+        job = self.job
+        shapes = {n: job.shape(n) for n in one.names}
+        if len(one.names) == 2:
+            place = self._column_of(one.text, one.option)
+            array = None if place is not None else self._read(one.text, one.option)
+            if array is None or array.shape in ((), shapes[one.names[0]]):
+                if len(set(shapes.values())) > 1:
+                    a, b = one.names
+                    raise usage(
+                        f"{one.option}: {a} and {b} have shapes {shapes[a]} and {shapes[b]}"
+                    )
+                pair = (min(one.names), max(one.names))
+                self._free(one, pair)
+                if one.kind == "correlation":
+                    job.correlated.add(pair)
+                    if array is not None:
+                        check_range(one.option, array)
+                job.covariances[pair] = (
+                    self._fitted(array, one.names[0], one.option, signed=True)
+                    if place is None
+                    else place
+                )
+                return
+        else:
+            array = self._read(one.text, one.option)
+        if one.kind == "covariance":
+            raise usage(
+                f"{one.option}: in a table a matrix is one of correlations",
+                hint=f"--correlation {','.join(one.names)}=MATRIX takes each row's uncertainties",
+            )
+        for pair, block in as_correlations(one, array, shapes).items():
+            self._free(one, pair)
+            job.correlated.add(pair)
+            job.covariances[pair] = block
+
+    def _free(self, one: Relation, pair: tuple[str, str]) -> None:
+        if pair in self.job.covariances:
+            raise usage(f"{one.option}: {','.join(pair)} has one already, of --params")
 
     def differentiate(self, order: int, directions: Sequence[str]) -> None:
         """Take in what is asked for besides gradients: derivatives of higher order, and along a direction."""
@@ -460,22 +504,32 @@ class RowQuestion:
             self.shared[name].dtype if name in self.shared else as_tensor(np.zeros(1)).array.dtype
         )
 
-    def _number_or_column(self, text: Any, name: str, option: str, signed: bool = False) -> Any:
+    def _number_or_column(self, text: Any, name: str, option: str) -> Any:
         """The index of a column, or an array that is the same for all rows, which has a row."""
+        place = self._column_of(text, option) if isinstance(text, str) else None
+        if place is not None:
+            return place
+        return self._fitted(self._read(text, option), name, option)
+
+    def _fitted(self, array: Any, name: str, option: str, signed: bool = False) -> Any:
+        """An array of a variable's shape with a leading 1."""
         from gradcli.commands.uncertainty import fitted
+
+        return fitted(array, self.job.shape(name), option, signed)[None]
+
+    def _column_of(self, text: str, option: str) -> int | None:
+        """The column that an option's text names, if it does."""
         from gradcli.tables import TableError
         from gradcli.tables.columns import column
 
-        if isinstance(text, str):
-            try:
-                found = column(self.table_name, self.names, text.strip(), output.note)
-            except TableError as error:
-                if error.wrong is None:  # not for want of such a column
-                    raise
-            else:
-                self._say_column(text, option)
-                return found
-        return fitted(self._read(text, option), self.job.shape(name), option, signed)[None]
+        try:
+            found = column(self.table_name, self.names, text.strip(), output.note)
+        except TableError as error:
+            if error.wrong is None:  # not for want of such a column
+                raise
+            return None
+        self._say_column(text, option)
+        return found
 
     def _say_column(self, text: str, option: str) -> None:
         """Say that an option's text is a column's name, where it is a value, too."""

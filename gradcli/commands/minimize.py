@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
@@ -12,7 +13,8 @@ from gradcli.commands.declarations import (
     CLUSTER,
     DRAWS,
     EXPRESSION,
-    UNCERTAINTY,
+    OUTPUTS,
+    UNCERTAINTY_OF_SEVERAL,
     Option,
     Options,
     declare,
@@ -23,6 +25,7 @@ from gradcli.commands.pictures import PLOT, PLOTTED, Canvas
 from gradcli.commands.question import MINIMUM, Answer, Question, write
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import cannot_require_grad, read_variables
+from gradcli.commands.step_table import Step, columns, heading, line, to_json, to_text
 from gradcli.commands.uncertainty import named
 from gradcli.language.located_errors import LanguageError
 
@@ -51,10 +54,11 @@ _METHODS = "trust-exact trust-krylov trust-ncg Newton-CG BFGS L-BFGS-B TNC CG SL
         choices=_METHODS.split(),
     ),
     Option("--max-iterations N", "Stop after N iterations.", least=1),
-    Option("--trace", "Print value and norm of the gradient at each iteration."),
+    Option("--trace", "Print point, value and norm of the gradient at each iteration."),
+    Option("--csv", "With --trace: print the iterations as a table.", section=OUTPUTS),
     *(BY_ROWS, *CLUSTER),
     Option(PLOT, f"Draw the path to the minimum (1 or 2 variables) {PLOTTED}"),
-    *(*UNCERTAINTY, DRAWS),
+    *(*UNCERTAINTY_OF_SEVERAL, DRAWS),
     examples=(
         'gradcli minimize "(1-x)**2 + 100*(y-x**2)**2" --x -1 --y 2',
         "gradcli minimize \"sum((A@x - b)**2)\" --A '2,1;1,3' --b 1,2 --x 0,0 --wrt x",
@@ -70,9 +74,13 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     whether the point is a minimum, a saddle point or flat; the exit code is 1 if it is not a minimum.
     What has an uncertainty (--a 2±0.1) stays, and gives point and value one.
     """
+    import numpy as np
+
     from gradcli.columns.optimize.least_squares import limits
     from gradcli.columns.optimize.minima import minimize
 
+    if request.style.form == "csv" and not options.trace:
+        raise usage("--csv is for --trace", hint="add --trace; --json writes the minimum")
     canvas = None if options.plot is None else Canvas(options.plot, request.style, "--plot")
     question = Question(MINIMUM, ctx, request, options)
     inputs = inputs_of(request, options)
@@ -82,7 +90,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     texts = named(options.bounds, "--bounds", 1, space.start)
     bounds = limits(space.start, {name: bounds_of(name, text) for name, text in texts.items()})
     start = space.flat()
-    value, _ = objective.value_and_gradient(start)
+    value, gradient = objective.value_and_gradient(start)
     if value != value or abs(value) == float("inf"):
         raise LanguageError(
             f"the value is {value} where it starts",
@@ -90,7 +98,11 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             usage=False,
             hint="start elsewhere",
         )
-    told = _told if options.trace and request.style.form == "text" else None
+    told = None
+    if options.trace and request.style.form == "text":
+        output.write(heading(_columns(space)))
+        told = partial(_told, request.style.precision)
+        told(0, start, value, float(np.linalg.norm(gradient)))
     found = minimize(
         objective, start, bounds=bounds, constraints=space.relations(options.subject),
         method=options.method, limit=options.max_iterations, told=told,
@@ -99,7 +111,12 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     if inputs is not None and found.converged:
         spreads = inputs.of_minimum(space, found.x, found.value, bounds, options.subject)
         answer = inputs.added(answer, spreads, "value")
-    write(answer)
+    if request.style.form == "csv":
+        begin = Step(0, start, value, float(np.linalg.norm(gradient)))
+        steps = [begin, *_steps(found)]
+        output.write(to_text(_columns(space), steps, "csv", request.style.precision))
+    else:
+        write(answer)
     if canvas is not None:
         canvas.draw(_picture(request.source, space, objective, found))
     if not found.converged:
@@ -132,8 +149,8 @@ def inputs_of(request: Request, options: Options) -> MovedUncertainties | None:
         from gradcli.commands.uncertainty import take_from_cells
 
         take_from_cells(request)
-    given = (request.uncertainties, options.uncertainty, options.covariance, options.budget)
-    if not any(given) and options.monte_carlo is None:
+    given = (request.uncertainties, options.uncertainty, options.covariance, options.correlation)
+    if not any(given) and not options.budget and options.monte_carlo is None:
         return None
     from gradcli.commands.moved_uncertainty import MovedUncertainties
 
@@ -173,8 +190,16 @@ def space_of(ctx: AnyContext, request: Request) -> Space:
     return Space(start, {**request.loaded, **fixed})
 
 
-def _told(number: int, value: float, norm: float) -> None:
-    output.write(f"{number:5}  value {value:<22.15g}  gradient_norm {norm:.3g}")
+def _told(precision: int | None, number: int, x: Any, value: float, norm: float) -> None:
+    output.write(line(Step(number, x, value, norm), precision))
+
+
+def _columns(space: Space) -> list[str]:
+    return columns({name: array.shape for name, array in space.start.items()})
+
+
+def _steps(found: Minimum) -> list[Step]:
+    return [Step(k, x, v, g) for k, (x, v, g) in enumerate(found.path, 1)]
 
 
 def _answer(question: Question, space: Space, found: Minimum) -> Answer:
@@ -200,7 +225,7 @@ def _answer(question: Question, space: Space, found: Minimum) -> Answer:
             "converged": found.converged,
         }
         if question.trace:
-            made["trace"] = [{"value": v, "gradient_norm": g} for _, v, g in found.path]
+            made["trace"] = to_json(_columns(space), _steps(found), None)
         return made
 
     lines = [*results, *ends.items()]

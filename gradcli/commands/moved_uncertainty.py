@@ -21,6 +21,7 @@ from gradcli.columns.streaming.uncertainty_law import (
 )
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
+from gradcli.commands.correlations import asked_alone, matrix_lines, of_covariance, to_json
 from gradcli.commands.question import Answer
 from gradcli.commands.spread_of_programs import inputs_of, one_spread
 from gradcli.commands.uncertainty import (
@@ -42,15 +43,17 @@ if TYPE_CHECKING:
 
 Array = Any
 _TINY = 1e-24  # so that a root of squares has a slope where both are 0
+_OBJECTIVE = "value"  # beside the unknown numbers, that of a minimum
 _ROUNDING = 1e-12  # of what the inputs change the value by, a change that is none
 
 
 class Uncertain(NamedTuple):
-    """A number with its uncertainty, and what each input adds to its square."""
+    """A number with its uncertainty, what each input adds to its square, and its slope by each input."""
 
     value: float
     error: float
     parts: dict[str, float]
+    slope: Array
 
 
 class MovedUncertainties:
@@ -63,6 +66,7 @@ class MovedUncertainties:
         self.request, self.budget = request, options.budget
         self.draws: int | None = options.monte_carlo
         self.texts = Texts(request, options)
+        self.asked = asked_alone(options)
         for name in self.texts.errors:
             if name in (request.wrt or ()):
                 raise usage(
@@ -161,7 +165,7 @@ class MovedUncertainties:
             rounded = np.abs(made - value) <= _ROUNDING * np.abs(still - value)
             return np.where(rounded, value, made)
 
-        return {**found, "value": self._one("value", value, slope, values)}
+        return {**found, _OBJECTIVE: self._one(_OBJECTIVE, value, slope, values)}
 
     def _of_elements(self, space: Space, moved: MovedPoint, x: Array) -> dict[str, Uncertain]:
         slopes = moved.slopes()
@@ -201,7 +205,7 @@ class MovedUncertainties:
         if found is not None:
             output.note(spread_note(found, error, label))
             parts, error = with_second_order(parts, self.shapes, found), float(found.errors[0])
-        return Uncertain(value, error, {n: float(s[0]) for n, s in parts.items()})
+        return Uncertain(value, error, {n: float(s[0]) for n, s in parts.items()}, slope)
 
     def lines(self, found: Mapping[str, Uncertain], style: Style) -> list[tuple[str | None, Any]]:
         """The lines of a point: each number with its uncertainty, and the shares of inputs if asked."""
@@ -212,7 +216,25 @@ class MovedUncertainties:
             made.append((label, written(one.value, one.error)))
             if self.budget:
                 made += budget_lines(budget_of(one.parts, one.error), style, f"{label}.")
+        if self.asked:
+            names, matrices = self._matrices(found)
+            for kind in self.asked:
+                made += matrix_lines(kind, names, matrices[kind], style)
         return made
+
+    def _matrices(self, found: Mapping[str, Uncertain]) -> tuple[list[str], dict[str, Array]]:
+        """The unknown numbers, and the matrices of their covariances and correlations.
+
+        The correlations are those to the first order; times the uncertainties they are the covariances.
+        """
+        names = [name for name in found if name != _OBJECTIVE]
+        _, spread, related = self.numbers
+        inputs = np.diag(spread**2) + (0.0 if related is None else related[0])
+        slopes = np.stack([found[n].slope[-len(spread) :] for n in names])
+        correlation = of_covariance(slopes @ inputs @ slopes.T)
+        errors = np.array([found[n].error for n in names])
+        covariance = correlation * np.outer(errors, errors)
+        return names, {"covariance": covariance, "correlation": correlation}
 
     def added(self, answer: Answer, found: Mapping[str, Uncertain], last: str) -> Answer:
         """An answer with the uncertainties in place of the lines up to one of this name."""
@@ -228,6 +250,8 @@ class MovedUncertainties:
         made: dict[str, Any] = {
             "uncertainties": {n: output.to_json(u.error) for n, u in found.items()}
         }
+        names, matrices = self._matrices(found)
+        made |= {kind: to_json(names, matrix) for kind, matrix in matrices.items()}
         if self.budget:
             made["budgets"] = {
                 n: budget_to_json(budget_of(u.parts, u.error)) for n, u in found.items()

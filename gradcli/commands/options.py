@@ -47,6 +47,9 @@ _CONSTANTS = frozenset(("pi", "inf", "nan"))
 _LN = re.compile(r"(?<![A-Za-z])ln(?![A-Za-z])")
 _DASHED = re.compile(r"--[^\W\d][\w-]*(=.*)?", re.S)
 
+# Examples of options whose value alone is not enough.
+_AS_IN = {"--descend": ", as in --descend 0.1 --at x=2, where it starts"}
+
 ABOUT_VARIABLES = (
     "Every variable of EXPR is an option that takes its value: --x~3, --x~1,2,3, --x~'1,2;3,4', "
     "--x~0:4, --x~'ones(3)', --x~@data.csv, --x~- (standard input). Statements are separated by `;`."
@@ -60,6 +63,17 @@ MEANT = {
     "--keep": ("--keep-columns", "write --keep-columns NAMES, or --keep-columns none"),
     "--cross": ("--second", "write --second x,y for the second derivative by x and y"),
     "--error": ("--sigma", "write --sigma COLUMN or --sigma VALUE"),
+    **dict.fromkeys(
+        ("--corr", "--correlations", "--corrcoef"),
+        (
+            "--correlation",
+            "write --correlation x,y=VALUE; without a value fit, root and minimize print that of results",
+        ),
+    ),
+    **dict.fromkeys(
+        ("--cov", "--covar", "--covariances"),
+        ("--covariance", "write --covariance x,y=VALUE, or --correlation x,y=VALUE"),
+    ),
     "--answer": ("--against", "write --against FORMULA"),
     "--steps": ("--show-steps", "write --show-steps"),
     "--optimizer": ("--method", "write --method NAME; gradcli minimize --help-all has the names"),
@@ -172,7 +186,8 @@ class ExpressionCommand(HelpfulCommand):
         if found.missing in declared and not lenient:
             raise usage(
                 f"{found.missing} needs a value",
-                hint=f"write {found.missing} {declared[found.missing].metavar or 'VALUE'}",
+                hint=f"write {found.missing} {declared[found.missing].metavar or 'VALUE'}"
+                + _AS_IN.get(found.missing, ""),
             )
         if found.twice is not None and not lenient:
             head, first, second = found.twice
@@ -424,6 +439,7 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
     from gradcli.language.mathematics import read_mathematics
     from gradcli.language.parser import parses
 
+    _rename_lambda(text, found)
     bound = dict.fromkeys(found.bound(), False)
     columns: set[str] = set()
     tables = found.positionals["file" not in found.given :] if command.operands > 1 else []
@@ -473,6 +489,24 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
         if name in words or not re.search(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])", text)
     ]  # fmt: skip
     return read.written
+
+
+def _rename_lambda(text: str, found: Split) -> None:
+    r"""Options for lambda and lambda_1 are those of lam and lam_1, as `\lambda` and `\lambda_1` are read."""
+
+    def renamed(name: str) -> str:
+        typed = re.search(rf"(?<![\w\\]){re.escape(name)}\b", text)
+        return name if typed else re.sub(r"^lambda(?=_|$)", "lam", name)
+
+    if "\\lambda" not in text:
+        return
+    found.bindings = [(renamed(name), value) for name, value in found.bindings]
+    found.options = [
+        re.sub(r"(?<=^--(?:wrt|let)=)\w+|(?<=^--shape=)\w+", lambda m: renamed(m[0]), option)
+        for option in found.options
+    ]
+    if "of" in found.given:
+        found.given["of"] = renamed(found.given["of"])
 
 
 def _also_mathematics(error: LanguageError, text: str, declared: Mapping[str, Any]) -> None:
@@ -528,7 +562,9 @@ def _formula(found: Split, text: str, which: str) -> FormulaReading:
     values = dict(o[6:].split("=", 1) for o in found.options if re.match("--let=.*=", o))
     values |= dict(found.bindings if which == "all" else ())
     wrt = [o.removeprefix("--wrt=") for o in found.options if o.startswith("--wrt=")]
-    reading = read(text, values, wrt, of=found.given.get("of"), along=found.given.get("along"))
+    how = {"of": "of", "along": "along", "euler_lagrange": "motion"}
+    given = {word: found.given.get(option) for option, word in how.items()}
+    reading = read(text, values, wrt, **given)
     found.bindings = [b for b in found.bindings if b[0] not in reading.put_in]
     left_out = ("--wrt=", *(f"--let={name}=" for name in reading.put_in))
     found.options = [o for o in found.options if not o.startswith(left_out)]
@@ -1013,6 +1049,13 @@ def unbound(program: Program, name: str, declared: Declared, bound: set[str]) ->
     def error(message: str, hint: str) -> Exception:
         return usage(message, hint=hint, source=program.source, span=span, kind="name")
 
+    if name in foreign_names.PREFIXED and (word := foreign_names.unknown_of(name, program.source)):
+        # `np.interp(t, T, r)`: without the prefix it is no function either
+        from gradcli.language.located_errors import did_you_mean
+        from gradcli.language.names import close
+
+        hint = foreign_names.distribution_hint(word, program.source) or did_you_mean(close(word))
+        return error(f"no function is called `{word}`", hint or "gradcli ops lists the functions")
     if f"--{name}" in declared and name not in foreign_names.PREFIXED:
         message = f"no value for {name}, which has the name of an option"
         return error(message, f"set it with --let {name}=VALUE")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
-from gradcli.commands.command_errors import reading_table, usage
+from gradcli.commands.command_errors import quoted, reading_table, usage
 from gradcli.commands.data_rows import BY, MORE, WHERE, several
 from gradcli.commands.declarations import (
     EXPRESSION,
@@ -20,6 +20,7 @@ from gradcli.commands.declarations import (
 )
 from gradcli.commands.pictures import AXES, Canvas, View
 from gradcli.commands.plotted_equations import Equations, equations_of, right_side
+from gradcli.commands.step_table import Step, to_json, to_text
 from gradcli.language.located_errors import LanguageError
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ _DASHES = ((1, 0), (3, 3), (1, 3), (5, 2))
     Option("--sigma EXPR", "Error bars of a table's points: a column, 0.1, 3%, 0.03*y."),
     Option("--hist", "Draw how often values of a table's columns occur."),
     Option("--bins N", "Blocks of --hist.", least=1, most=10_000),
-    Option("--csv", "Print the points as a table.", section=OUTPUTS),
+    Option("--csv", "Print the points, or the steps of --descend, as a table.", section=OUTPUTS),
     Option("-o FILE", "Draw into FILE.svg, .png or .pdf.", name="path", complete="files"),
     *AXES,
     examples=(
@@ -128,6 +129,7 @@ class Plot:
         tensors = {n: read_variable(request, n, files) for n in request.names if n not in self.runs}
         self.shared = {name: tensor.detach().array for name, tensor in tensors.items()}
         self.points: Points | None = None
+        self.path: list[Step] = []  # of --descend
         for name in ("over", "where", "by", "sigma", "hist", "bins"):
             if options.table is None and getattr(options, name):
                 raise usage(f"--{name} needs a table", hint='as in gradcli plot "y" data.csv')
@@ -307,6 +309,11 @@ class Plot:
             for k, y in enumerate(found[: order + 1]):
                 lines.append(Line(x, y, _derivative(label, name, k), _DASHES[min(k, 3)]))
             if self.options.descend is not None:
+                if len(functions) > 1 and self.request.style.form in ("json", "csv", "plain"):
+                    raise usage(
+                        f"--descend is of one function, and there are {len(functions)}",
+                        hint=f"choose one: gradcli plot {quoted(label)} …",
+                    )
                 path = self._descent(_at_first(columns), [name])
                 y = columns(path[:, 0])[0]
                 lines.append(Line(path[:, 0], y, "gradient descent", points=True))
@@ -365,12 +372,16 @@ class Plot:
         """The points as numbers: a table of x and of the lines over the same x."""
         import numpy as np
 
+        if self.path and form != "json":
+            output.write(to_text([name], self.path, form, self.request.style.precision))
+            return
         lines = [line for line in lines if len(line.x) == len(lines[0].x)]
         precision = self.request.style.precision
         if form == "json":
             points = {name: lines[0].x} | {_column(line): line.y for line in lines}
             found = {label: output.to_json(array, precision) for label, array in points.items()}
-            output.write_json({"expression": self.source, "points": found})
+            descent = {"descent": to_json([name], self.path, precision)} if self.path else {}
+            output.write_json({"expression": self.source, "points": found, **descent})
             return
         separator = "\t" if form == "plain" else ","
         quoted = [f'"{t}"' if separator in t else t for t in (name, *map(_column, lines))]
@@ -413,23 +424,31 @@ class Plot:
         if len(functions) != 1:
             raise usage("contours need one function", hint="choose one: (…)[0]")
         label, function = functions[0]
-        if self.request.style.form in ("json", "csv", "plain"):
+        form, descends = self.request.style.form, self.options.descend is not None
+        if form in ("json", "csv", "plain") and not descends:
             raise usage(
-                f"--{self.request.style.form} is of curves: over one variable",
-                hint="gradcli map writes a grid's values",
+                f"--{form} is of curves: over one variable",
+                hint="gradcli map writes a grid's values; of --descend it is the table of the steps",
             )
+
+        def at(points: Any) -> list[Any]:
+            return self._grid(function, (first, second), points[:, 0], points[:, 1])
+
+        path = self._descent(at, [first, second]) if descends else None
+        if form in ("json", "csv", "plain"):
+            precision = self.request.style.precision
+            if form == "json":
+                steps = to_json([first, second], self.path, precision)
+                output.write_json({"expression": self.source, "descent": steps})
+            else:
+                output.write(to_text([first, second], self.path, form, precision))
+            return
         across, up = np.linspace(*x, GRID), np.linspace(*y, GRID)
         points = (part.ravel() for part in np.meshgrid(across, up))
         grid = self._grid(function, (first, second), *points)
         values, *slopes = (part.reshape(GRID, GRID) for part in grid)
         if not np.isfinite(values).any():
             raise usage("there is no number to draw", hint=f"--{first} FROM:TO says where")
-        descends = self.options.descend is not None
-
-        def at(points: Any) -> list[Any]:
-            return self._grid(function, (first, second), points[:, 0], points[:, 1])
-
-        path = self._descent(at, [first, second]) if descends else None
         self.canvas.draw(
             Contours(
                 across,
@@ -480,19 +499,30 @@ class Plot:
             path.append(point)
         else:
             ends = ", ".join(f"{n} = {p:.6g}" for n, p in zip(names, point, strict=True))
-            output.note(f"after {self.options.steps} steps of {self.options.descend:g}: {ends}")
-        return np.array(path)
+            count = f"{self.options.steps} step{'s' * (self.options.steps > 1)}"
+            table = "; --csv prints the steps" if self.request.style.form == "text" else ""
+            output.note(f"after {count} of {self.options.descend:g}: {ends}{table}")
+        found = np.array(path)
+        value, *parts = slopes(found)[: len(names) + 1]
+        norms = np.sqrt(sum(np.square(part) for part in parts))
+        self.path = [Step(k, *row) for k, row in enumerate(zip(found, value, norms, strict=True))]
+        return found
 
     # -- how it looks --------------------------------------------------------------------------------
+    def _whole_line(self, names: list[str]) -> str:
+        """The line to type for a descent that begins inside of what is drawn."""
+        ends = {n: self.runs[n] for n in names}
+        given = "".join(f" --{n}={quoted(t)}" for n, t in self.request.texts.items())
+        start = ",".join(f"{n}={low + 0.75 * (high - low):.3g}" for n, (low, high) in ends.items())
+        rate = f"--descend {self.options.descend:g}"
+        return f"as in gradcli plot {quoted(self.source)}{given} {rate} --at {start}"
+
     def _point(self, names: list[str]) -> list[float]:
         """What --at says: VALUE, or x=VALUE,y=VALUE."""
         from gradcli.commands.request_evaluation import read_value
 
         if self.options.at is None:
-            raise usage(
-                "--descend needs a point to start from",
-                hint=f"--at {','.join(f'{n}=VALUE' for n in names)}",
-            )
+            raise usage("--descend needs a point to start from", hint=self._whole_line(names))
         found = {}
         for item in self.options.at.split(","):
             name, equals, text = item.rpartition("=")

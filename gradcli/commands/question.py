@@ -46,7 +46,7 @@ class Question:
     against: str | None = None
     of: str | None = None
     range = samples = None
-    assume = covariance = hook = retain = uncertainty = vector = ()
+    assume = correlation = covariance = hook = retain = uncertainty = vector = ()
     budget = create_graph = detect_anomaly = retain_graph = sparse = trace = value = False
     jacobian = second_order = False
     max_steps: int | None = None
@@ -79,8 +79,8 @@ class Question:
     @property
     def is_uncertain(self) -> bool:
         """Whether a variable has an uncertainty, or the command line says something of one."""
-        given = (self.request.uncertainties, self.uncertainty, self.covariance, self.budget)
-        return any(given) or self.monte_carlo is not None
+        given = (self.request.uncertainties, self.uncertainty, self.covariance, self.correlation)
+        return any(given) or self.budget or self.monte_carlo is not None
 
     def raise_on_anomalies(self, order: int) -> None:
         """With --detect-anomaly: stop where a pass of the tape, up to an order, gives what is not finite."""

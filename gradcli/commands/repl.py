@@ -44,9 +44,9 @@ class Console:
         """A result, to standard output."""
         output.write(text)
 
-    def note(self, text: str) -> None:
-        """A remark, to standard error, where somebody types."""
-        if self.interactive:
+    def note(self, text: str, always: bool = False) -> None:
+        """A remark, to standard error, where somebody types, or always."""
+        if self.interactive or always:
             click.echo(visible(text), file=sys.stderr)
 
     def report(self, error: LanguageError) -> None:

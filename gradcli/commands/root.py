@@ -9,7 +9,7 @@ from gradcli.commands.command_errors import usage
 from gradcli.commands.declarations import (
     DRAWS,
     EXPRESSION,
-    UNCERTAINTY,
+    UNCERTAINTY_OF_SEVERAL,
     Argument,
     Option,
     Options,
@@ -55,7 +55,7 @@ _SHOWN = 4  # variables whose last values are said
     TABLE_FORMAT,
     TABLE_FILE,
     Option(PLOT, f"Draw left minus right over one variable {PLOTTED}"),
-    *(*UNCERTAINTY, DRAWS),
+    *(*UNCERTAINTY_OF_SEVERAL, DRAWS),
     examples=(
         'gradcli root "cos(x) == x" --x 1',
         'gradcli root "x + y == 3; x*y == 2" --x 0 --y 5',

@@ -25,21 +25,16 @@ def solve(ctx: AnyContext, request: Request, options: Options) -> None:
     from gradcli.columns.optimize.root_rows import RootRows
     from gradcli.tables.record_batches import Stream
 
-    for name in ("all", "plot", "uncertainty", "covariance", "budget", "monte_carlo"):
+    for name in ("all", "plot", "monte_carlo"):
         if getattr(options, name):
             option = f"--{name.replace('_', '-')}"
             raise usage(f"{option} cannot be used with a table", hint="leave out one of them")
-    if request.uncertainties:
-        name = next(iter(request.uncertainties))
-        raise usage(
-            f"--{name} has an uncertainty, which is not propagated row by row",
-            hint="give the number alone",
-        )
     table = options.table
     if table.startswith("@") and not os.path.exists(table):
         table = table[1:]  # as files are written behind a variable
     set_up(ctx, request)
-    unknown, interval = _unknown(request)
+    measured = {*request.uncertainties, *(u.partition("=")[0].strip() for u in options.uncertainty)}
+    unknown, interval = _unknown(request, measured)
     form = form_of(request, options.format, options.path)
     request.wrt = []
     bad_rows = options.bad_rows or "nan"
@@ -47,15 +42,18 @@ def solve(ctx: AnyContext, request: Request, options: Options) -> None:
         bad_rows=bad_rows, called=(), detect_anomaly=False, workers=None, cluster=None
     )
     with reading_table(table):
-        stream = Stream(table, sys.stdin, request.tables)
+        stream = Stream(table, sys.stdin, request.tables, as_lines=form in ("csv", "tsv"))
         asked = RowQuestion(request, stream, options)
-        asked.choose(options)
         job = asked.job
-        if job.errors:
+        if unknown is not None:
+            job.errors.pop(unknown, None)  # of a start, what its cells have
+        asked.propagate(options)
+        if unknown in job.errors:
             raise usage(
-                f"{next(iter(job.errors))} has uncertainties in its cells, which are not propagated here",
-                hint="gradcli map propagates what a formula of the root gives",
+                f"{unknown} is looked for: its uncertainty is found, and none is given",
+                hint=f"give those of the other variables, and --{unknown} NUMBER alone",
             )
+        asked.choose(options)
         start = None
         if unknown in job.shared:
             array = job.shared.pop(unknown)
@@ -71,9 +69,13 @@ def solve(ctx: AnyContext, request: Request, options: Options) -> None:
                 hint=f"--wrt {next(iter(job.columns), 'COLUMN')} starts in each row at the column's number",
             )
         program = request.program
-        rows = RootRows(program, request.loaded, job.shared, unknown, start, interval)
-        job.rows = rows
+        rows = RootRows(
+            program, request.loaded, job.shared, unknown, start, interval, by=job.hidden
+        )
+        job.rows, job.solved = rows, unknown
         job.renamed = {"value": unknown}
+        if job.errors:
+            job.renamed["value.uncertainty"] = f"{unknown}.uncertainty"
         write_rows(stream, job, form, options.path, request, options.head)
     say(job.tally(), bad_rows, request.source)
     if rows.turned:
@@ -83,10 +85,17 @@ def solve(ctx: AnyContext, request: Request, options: Options) -> None:
         )
 
 
-def _unknown(request: Request) -> tuple[str | None, tuple[float, float] | None]:
-    """The variable that is looked for, and the interval that is given in place of its start."""
+def _unknown(request: Request, measured: set[str]) -> tuple[str | None, tuple[float, float] | None]:
+    """The variable that is looked for, and the interval that is given in place of its start.
+
+    measured: those with uncertainties, which stay.
+    """
     wanted = request.wrt if request.wrt is not None else request.names
     names = [name for name in wanted if name not in request.no_grad]
+    if request.wrt is None:
+        names = [name for name in names if name not in measured] or names
+        intervals = [name for name in names if ":" in request.texts.get(name, "")[1:]]
+        names = intervals if len(intervals) == 1 else names
     if len(names) != 1:
         if not names:
             return None, None

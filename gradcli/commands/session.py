@@ -63,8 +63,8 @@ class Frontend(Protocol):
     def write(self, text: str) -> None:
         """A result."""
 
-    def note(self, text: str) -> None:
-        """A remark, which is not part of the results."""
+    def note(self, text: str, always: bool = False) -> None:
+        """A remark, which is not part of the results; always: also where nobody types."""
 
     def report(self, error: LanguageError) -> None:
         """An error."""
@@ -264,6 +264,11 @@ class Session:
             return
         if keep:
             self.kept.append(text)
+        if program.rows[-3] > 1:  # several statements
+            from gradcli.commands.unused_notes import about_unused
+
+            if (said := about_unused(program, "run", self.machine.names)) is not None:
+                self.frontend.note(f"note: {said}", True)
         if not self._told and _CALL_OF_DIFF.search(text) and "diff" not in self.machine.names:
             self._told = True
             self.frontend.note(

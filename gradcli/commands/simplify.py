@@ -5,11 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradcli.commands.declarations import Options, declare
-from gradcli.commands.formula_question import FORMULA, FormulaQuestion, format_of, located, squared
+from gradcli.commands.formula_question import (
+    FORMULA,
+    FormulaQuestion,
+    format_of,
+    located,
+    squared,
+    value_answer,
+)
 from gradcli.commands.free_points import point
 from gradcli.commands.question import write
 from gradcli.commands.request import Request
-from gradcli.engine.system.visible import visible
 
 if TYPE_CHECKING:
     from gradcli.engine.system.process import AnyContext
@@ -34,9 +40,4 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     format_of(request, options)
     where = squared(options.assume, request, point(ctx, request))
     with located(request):
-        answer = FormulaQuestion(request, where, **vars(options)).answered()
-    answer.note()
-    (text,) = answer.made.by.values() or [""]  # of a program there is code alone
-    answer.about = {"simplified": text}
-    answer.lines = answer.lines or [*map(visible, answer.made.lines), visible(text)]
-    write(answer)
+        write(value_answer(FormulaQuestion(request, where, **vars(options))))

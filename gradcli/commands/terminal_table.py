@@ -25,7 +25,7 @@ class TerminalTable(Sink):
     def __init__(
         self, stream: BinaryIO, numerals: Any, width: int, colour: bool, own: int, digits: int
     ) -> None:
-        super().__init__(stream, numerals)
+        super().__init__(stream, numerals, exact=False)
         self.width, self.colour, self.own, self.digits = width, colour, own, digits
         self.names: list[str] = []
         self.kinds: list[str] = []

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
+from gradcli.commands.correlations import Relation, asked_alone, related, relations, without_error
 
 if TYPE_CHECKING:
     from gradcli.columns.streaming.nonlinear_spread import Spreads
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 Budget = dict[str, tuple[float, float]]  # by input: its contribution, and its share
 DIGITS = 2  # of an uncertainty that are shown
+_EXACT = 17  # digits that a double has at most
 _LARGEST, _SMALLEST = 15, -5  # powers of ten between which numbers are written out
 
 
@@ -127,16 +129,6 @@ def take_from_fit(
     return {pair: matrix for pair, matrix in found.items() if matrix.any()}
 
 
-def all_covariances(
-    request: Request, items: Iterable[str], known: Iterable[str]
-) -> dict[tuple[str, str], Any]:
-    """The covariances: those of a fit, which are arrays, and the texts of --covariance."""
-    given = named(items, "--covariance", 2, known)
-    if twice := next((pair for pair in given if pair in request.covariances), None):
-        raise usage(f"--covariance: {','.join(twice)} has one already, of --params")
-    return {**request.covariances, **given}
-
-
 def all_uncertainties(
     request: Request, items: Iterable[str], known: Iterable[str], cells: Iterable[str] = ()
 ) -> dict[str, Any]:
@@ -151,41 +143,57 @@ def all_uncertainties(
 
 
 class Texts:
-    """What a command line says of uncertainties: errors and covariances by name, not read yet."""
+    """What a command line says of uncertainties, by name, not read yet.
+
+    errors: texts or arrays; None where a matrix of covariances tells it. covariances: those of a fit.
+    relations: what else is said of two variables or more.
+    """
 
     def __init__(self, request: Request, options: Any) -> None:
         self.errors = all_uncertainties(request, options.uncertainty, request.names)
-        self.covariances = all_covariances(request, options.covariance, request.names)
+        self.covariances = request.covariances
+        self.relations = relations(options, request.names)
+        self.arrays: dict[Relation, Any] = {}
+        for one in self.relations:
+            self._take(one)
         if not self.errors:
-            what = "--covariance" if self.covariances else "--budget"
+            kinds = [*(one.kind for one in self.relations), *asked_alone(options)]
+            what = f"--{kinds[0]}" if kinds else "--budget"
             what = what if options.monte_carlo is None else "--monte-carlo"
             raise usage(
                 f"{what}: no variable has an uncertainty",
                 hint="write one after a value, as in --x 0.994±0.002",
             )
-        for pair in self.covariances:
-            for name in pair:
-                if name not in self.errors:
-                    raise usage(
-                        f"--covariance: {name} has no uncertainty",
-                        hint=f"add --uncertainty {name}=VALUE",
-                    )
+
+    def _take(self, one: Relation) -> None:
+        """Read a relation. A matrix of covariances tells the uncertainties; all else needs them."""
+        for a, b in self.covariances:
+            if {a, b} <= {*one.names}:
+                raise usage(f"{one.option}: {a},{b} has one already, of --params")
+        array = self.arrays[one] = _read(one.text, one.option)
+        tells = one.kind == "covariance" and array.ndim == 2
+        for name in one.names:
+            if name in self.errors:
+                continue
+            if not tells:
+                raise without_error(one, name)
+            self.errors[name] = None
 
     def read(self, shapes: Mapping[str, tuple[int, ...]]) -> tuple[dict[str, Any], dict[Any, Any]]:
         """The arrays of both, with a leading 1, as `uncertainty_law` has them. shapes: of the variables."""
-        errors, covariances = {}, {}
+        from gradcli.columns.streaming.uncertainty_law import check_possible
+
+        errors: dict[str, Any] = {}
         for name, text in self.errors.items():
-            option = f"--uncertainty {name}"
-            errors[name] = fitted(_read(text, option), shapes[name], option)[None]
-        for (one, other), text in self.covariances.items():
-            if not isinstance(text, str):
-                covariances[one, other] = text[None]
-                continue
-            same_shape(one, other, (shapes[one], shapes[other]))
-            option = f"--covariance {one},{other}"
-            found = fitted(_read(text, option), shapes[one], option, signed=True)
-            covariances[one, other] = found[None]
-        return errors, covariances
+            if text is not None:
+                option = f"--uncertainty {name}"
+                errors[name] = fitted(_read(text, option), shapes[name], option)[None]
+        covariances = {pair: array[None] for pair, array in self.covariances.items()}
+        for one, array in self.arrays.items():
+            covariances |= related(one, array, shapes, errors)
+        if covariances:
+            check_possible(shapes, errors, covariances)
+        return {n: errors[n] for n in self.errors if n in errors}, covariances
 
 
 class Uncertainties:
@@ -337,12 +345,14 @@ def spread_note(found: Spreads, first: float, name: str = "") -> str:
 
 
 def _read(text: Any, option: str) -> Any:
-    """The array of an uncertainty: of a text, or one itself."""
+    """The array of an uncertainty, in double precision: of a text, or one itself."""
     if not isinstance(text, str):
         return text
     from gradcli.commands.request_evaluation import read_value
+    from gradcli.engine.system import dtypes
 
-    return read_value(text, f"{option}=").detach().array
+    with dtypes.as_default(dtypes.float64):
+        return read_value(text, f"{option}=").detach().array
 
 
 def fitted(array: Any, shape: tuple[int, ...], option: str, signed: bool = False) -> Any:
@@ -362,24 +372,22 @@ def fitted(array: Any, shape: tuple[int, ...], option: str, signed: bool = False
     return np.asarray(array, np.float64)
 
 
-def same_shape(one: str, other: str, shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
-    """Usage error for a covariance of variables of different shapes."""
-    if shapes[0] != shapes[1]:
-        raise usage(f"--covariance: {one} and {other} have shapes {shapes[0]} and {shapes[1]}")
-
-
 def with_uncertainty(value: float, error: float, precision: int | None = None) -> str:
     """`9.781 ± 0.053`: two digits of the uncertainty, and the value to the same place.
 
-    precision: significant digits of both at most, in place of that.
+    precision: how many digits of the uncertainty instead. Digits beyond a double's are not made up.
     """
-    if precision is not None:
-        value, error = (float(f"{number:.{precision}g}") for number in (value, error))
-        return f"{_bare(value)} ± {_bare(error)}"
     if not (math.isfinite(value) and math.isfinite(error)) or error == 0:
-        return f"{_bare(value)} ± {_bare(error)}"
-    place = _place(error)
-    top = max(place + DIGITS - 1, math.floor(math.log10(abs(value))) if value else place)
+        shown = (value, error)
+        if precision is not None:
+            shown = (float(f"{value:.{precision}g}"), float(f"{error:.{precision}g}"))
+        return " ± ".join(map(_bare, shown))
+    place = _place(error, precision or DIGITS)
+    leading = _place(error, DIGITS) + DIGITS - 1
+    largest = math.floor(math.log10(abs(value))) if value else leading
+    if (precision or 0) > DIGITS:  # `--precision 17` of 1234.5 ± 0.1: the double ends at 1e-13
+        place = min(max(place, largest - _EXACT + 1), leading - DIGITS + 1)
+    top = max(leading, largest)
     if _SMALLEST <= top <= _LARGEST:
         return f"{_to_place(value, place)} ± {_to_place(error, place)}"
     left, right = (_to_place(v, place, top) for v in (value, error))
@@ -390,14 +398,14 @@ def two_digits(number: float) -> str:
     """An uncertainty with two significant digits."""
     if not math.isfinite(number) or number == 0:
         return _bare(number)
-    place = _place(number)
+    place = _place(number, DIGITS)
     top = place + DIGITS - 1
     return _to_place(number, place) if _SMALLEST <= top <= _LARGEST else f"{number:.{DIGITS - 1}e}"
 
 
-def _place(error: float) -> int:
-    """The power of ten of the last digit that is shown of an uncertainty."""
-    return int(f"{error:.{DIGITS - 1}e}".partition("e")[2]) - DIGITS + 1
+def _place(error: float, digits: int) -> int:
+    """The power of ten of the last of that many digits of an uncertainty."""
+    return int(f"{error:.{digits - 1}e}".partition("e")[2]) - digits + 1
 
 
 def _to_place(number: float, place: int, power: int = 0) -> str:

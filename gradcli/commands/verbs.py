@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -23,8 +24,8 @@ import numpy as np
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.system import dtypes
 from gradcli.language import as_tensor, parse, run
-from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError, did_you_mean, suggest
-from gradcli.language.option_values import as_given, in_python, widest
+from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
+from gradcli.language.option_values import as_given, in_python, no_variable, widest
 from gradcli.language.rewritten_sources import as_vector
 
 if TYPE_CHECKING:
@@ -58,6 +59,9 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
                 f"{name}() missing 1 required positional argument: 'source'; the expression comes "
                 f'first: gradcli.{name}("x**2", …)'
             )
+        source = args[0] if args else kwargs["source"]
+        if isinstance(source, str) and (";" in source or "\n" in source):
+            _warn_of_unused(source, function.__name__)
         try:
             return function(*args, **kwargs)
         except LanguageError as error:
@@ -70,6 +74,15 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
             raise found from (error.__cause__ if any(map(callable, values)) else None)
 
     return called
+
+
+def _warn_of_unused(source: str, name: str) -> None:
+    """Warn of statements without an effect. What is no program says so itself, later."""
+    from gradcli.commands.unused_notes import READ
+    from gradcli.language.unused_statements import warn
+
+    with suppress(LanguageError):
+        warn(parse(source), READ.get(name, ()))
 
 
 def by_name(source: Any, values: Any, variables: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,7 +122,7 @@ class VerbRequest:
         for name in given:
             if name not in free:
                 known = [n for n in free if n in given or _stands_open(self.program, n)]
-                raise _no_variable(name, [n for n in known if n not in self.loaded], source)
+                raise no_variable(name, [n for n in known if n not in self.loaded], source)
         values = {n: given[n] for n in free if n in given and n not in self.loaded}
         wide = widest(values.values())
         self.tensors = {n: _tensor(n, v, wide) for n, v in values.items()}
@@ -133,7 +146,7 @@ class VerbRequest:
         wanted = [wrt] if isinstance(wrt, str) else list(wrt)
         for name in wanted:
             if name not in known:
-                raise _no_variable(name, known, self.source)
+                raise no_variable(name, known, self.source)
             if name in self.tensors and not _is_floating(self.tensors[name]):
                 raise LanguageError(
                     "Only Tensors of floating point and complex dtype can require gradients",
@@ -237,16 +250,6 @@ def _stands_open(program: Program, name: str) -> bool:
     return is_variable(program, name) and not is_only_called(program, name)
 
 
-def _no_variable(name: str, known: Sequence[str], source: str) -> LanguageError:
-    return LanguageError(
-        f"{name} is not a variable of {source!r} (variables: {', '.join(known) or 'none'})",
-        kind="name",
-        hint="the format is called form"
-        if name == "format"
-        else did_you_mean(suggest(name, known)),
-    )
-
-
 @verb
 def grad(
     source: str,
@@ -328,17 +331,19 @@ def diff(*args: Any, **kwargs: Any) -> Any:
     diff(input, n=1, dim=-1, prepend=None, append=None): torch's, the differences of neighbours.
 
     diff(source, values=None, /, *, wrt=None, order=1, jacobian=False, of=None, along=None,
-    operator=None, assume=(), form="text", shapes=None, verify=True, **variables): the derivative of an
-    expression as text, `diff("sin(x)*y", wrt="x")` is "cos(x)*y". A str is what no call of torch's can have
-    there, and a tensor is no source, so neither is ever taken for the other. A variable without a value is
-    a scalar, or has the shape that `shapes` ({"x": (3, 4)}) gives it; a text is put in for it. wrt: also
-    "x[0]", and what the program assigns. of: the variable that an equation `left == right` gives. along: a
-    direction. operator: "grad", "div", "curl" or "laplacian". order: the second of several variables, or
-    of a vector, is the Hessian, by "x.y" for each pair; "n" gives a formula in n. jacobian: the
-    Jacobian, as a matrix. assume: "B symmetric", what holds of variables. form: "text", "latex" or a whole
-    function as "python", "numpy", "torch". verify: compare what is returned with what `grad` gives. What
-    holds for the shapes given alone comes with a warning. Returns a str, or with several variables a dict
-    of them (for the three last forms always one str). Raises LanguageError.
+    operator=None, euler_lagrange=None, assume=(), form="text", shapes=None, verify=True, **variables):
+    the derivative of an expression as text, `diff("sin(x)*y", wrt="x")` is "cos(x)*y". A str is what no
+    call of torch's can have there, and a tensor is no source, so neither is ever taken for the other. A
+    variable without a value is a scalar, or has the shape that `shapes` ({"x": (3, 4)}) gives it; a text is
+    put in for it. wrt: also "x[0]", and what the program assigns. of: the variable that an equation
+    `left == right` gives. along: a direction. operator: "grad", "div", "curl" or "laplacian".
+    euler_lagrange: the coordinate q of a Lagrangian of q(t) and func.grad(q)(t); what is returned is 0
+    along a motion. order: the second of several variables, or of a vector, is the Hessian, by "x.y" for
+    each pair; "n" gives a formula in n. jacobian: the Jacobian, as a matrix. assume: "B symmetric", what
+    holds of variables. form: "text", "latex" or a whole function as "python", "numpy", "torch", "jax" or
+    "c". verify: compare what is returned with what `grad` gives. What holds for the shapes given alone
+    comes with a warning. Returns a str, or with several variables a dict of them (for a function always
+    one str). Raises LanguageError.
     """
     if args and isinstance(args[0], str):
         return _derivative(*args, **kwargs)
@@ -351,7 +356,7 @@ def _declared(call: VerbRequest, shapes: Mapping[str, Sequence[int]]) -> dict[st
     """The shapes that variables without values are given."""
     for n in shapes:
         if n not in call.open:
-            raise _no_variable(n, call.open, call.source)
+            raise no_variable(n, call.open, call.source)
     return {n: tuple(shape) for n, shape in shapes.items()}
 
 
@@ -366,6 +371,7 @@ def _derivative(
     of: str | None = None,
     along: str | None = None,
     operator: str | None = None,
+    euler_lagrange: str | None = None,
     assume: str | Sequence[str] = (),
     form: str = "text",
     shapes: Mapping[str, Sequence[int]] | None = None,
@@ -375,8 +381,14 @@ def _derivative(
     from gradcli.formulas.ask.composed_derivatives import AskedDerivative, coordinates
     from gradcli.language.rewritten_sources import check_no_equation
 
-    call, reading = _read(source, values, variables, wrt, of, along)
+    call, reading = _read(source, values, variables, wrt, of, along, euler_lagrange)
     check_no_equation(call.program)
+    if euler_lagrange is not None:
+        if order != 1 or jacobian or of or along or operator:
+            raise ValueError("euler_lagrange goes with no other kind of derivative")
+        return _value(
+            _formula(call, reading, shapes, None, assume=assume, format=form, verify=verify)
+        )
     call.leaves()
     if operator and wrt is None and len(call.wanted) > 1:
         call.wanted = coordinates(call.wanted)
@@ -395,6 +407,7 @@ def _read(
     wrt: Names = None,
     of: str | None = None,
     along: str | None = None,
+    motion: str | None = None,
 ) -> tuple[VerbRequest, FormulaReading]:
     """The call of a program in which texts are put in for variables, and how it was read."""
     from gradcli.formulas.algebra.unknown_functions import unknowns
@@ -405,9 +418,9 @@ def _read(
     read_there = {n for text in (source, *texts.values()) for n in parse(text).free_variables()}
     for name in texts:
         if name not in read_there:
-            raise _no_variable(name, sorted(read_there), source)
+            raise no_variable(name, sorted(read_there), source)
     listed = [wrt] if isinstance(wrt, str) else list(wrt or ())
-    reading = read(source, texts, listed, of=of, along=along)
+    reading = read(source, texts, listed, of=of, along=along, motion=motion)
     names: Names = reading.wrt or None
     if isinstance(wrt, str) and len(reading.wrt) == 1:
         (names,) = reading.wrt
@@ -424,11 +437,11 @@ def _formula(
     **options: Any,
 ) -> FormulaAnswer:
     """The formula that is asked for, proved if `verify`; asked: None for the value."""
-    from gradcli.commands.formula_question import FormulaQuestion, squared
+    from gradcli.commands.formula_question import FORMATS, FormulaQuestion, squared
     from gradcli.commands.free_points import made_up_point
     from gradcli.formulas.lift.lifting import NoExpression
 
-    forms = ("text", "latex", "python", "numpy", "torch")
+    forms = [form for form in FORMATS if form != "json"]
     if (form := options["format"]) not in forms:
         *most, last = (f'"{name}"' for name in forms)
         raise ValueError(f"form must be {', '.join(most)} or {last}, not {form!r}")
@@ -479,7 +492,11 @@ def simplify(
     Raises LanguageError.
     """
     call, reading = _read(source, values, variables)
-    answer = _formula(call, reading, shapes, None, assume=assume, format=form, verify=verify)
+    return _value(_formula(call, reading, shapes, None, assume=assume, format=form, verify=verify))
+
+
+def _value(answer: FormulaAnswer) -> str:
+    """The text of a program's value."""
     return answer.made.code or _shown(answer, *answer.made.by)
 
 
@@ -498,6 +515,9 @@ def taylor(
 
     texts = {n: str(v) for n, v in by_name(source, values, variables).items()}
     call = VerbRequest(source, None, {})
+    for name in texts:
+        if name not in call.open:
+            raise no_variable(name, call.open, source)
     if not texts:
         texts = at_zero(call.open, "as in x=0")
         warnings.warn(f"this is at {min(texts)} = 0; choose another point", stacklevel=3)
@@ -524,20 +544,24 @@ def jacobian(
     *,
     wrt: Names = None,
     mode: str | None = None,
+    sparse: bool = False,
     explain: bool = False,
     **variables: Any,
 ) -> Any:
     """The derivative of every element of the value by every element of a variable.
 
     Returns a tensor of the value's shape and then the variable's, or with several variables a dict of
-    them. mode: "forward" (by columns) or "reverse" (by rows); None takes the fewer. explain: as of `grad`.
-    Raises LanguageError.
+    them. mode: "forward" (by columns) or "reverse" (by rows); None takes the fewer. sparse: a `Sparse` in
+    place of the tensor, which holds the elements that are not zero: `.indices`, `.values`, `.shape`,
+    `.dense()` and `.to_scipy()`. explain: as of `grad`. Raises LanguageError.
     """
     from gradcli.commands.request_evaluation import again
     from gradcli.transforms import removable, traced_matrices
 
     if mode not in (None, "forward", "reverse"):
         raise ValueError(f'mode must be "forward", "reverse" or None, not {mode!r}')
+    if sparse and mode == "forward":
+        raise ValueError('a sparse Jacobian is found by rows: leave mode="forward" out')
     if isinstance(source, str):
         source = as_vector(source)  # a list of functions has a row for each
     call = VerbRequest(source, values, variables, wrt)
@@ -545,6 +569,11 @@ def jacobian(
     start = traced_matrices.Start()
     explained = _explained(call, explain)
     evaluation = call.evaluated("Jacobian")
+    if sparse:
+        held = again(evaluation, start, traced_matrices.sparse_jacobian, call.wanted)
+        _warn(removable.noted({f"{n}.jacobian": s for n, s in held.by.items()}))
+        explained(None, 1, True)
+        return call.result(held.by)
     found, remarks = again(evaluation, start, removable.jacobian, call.wanted, mode)
     _warn(remarks)
     explained(None, 1, True)
@@ -558,13 +587,14 @@ def hessian(
     /,
     *,
     wrt: Names = None,
+    sparse: bool = False,
     explain: bool = False,
     **variables: Any,
 ) -> Any:
     """The second derivatives of an expression whose value is a scalar.
 
     Returns a tensor of the variable's shape twice; with several variables `hessian(…)["x"]["y"]` is
-    differentiated by x, then by y. explain: as of `grad`. Raises LanguageError.
+    differentiated by x, then by y. sparse: as of `jacobian`. explain: as of `grad`. Raises LanguageError.
     """
     from gradcli.commands.request_evaluation import check_scalar
     from gradcli.transforms import removable, traced_matrices
@@ -580,13 +610,16 @@ def hessian(
     recorded = removable.Recorded(evaluation.value, list(leaves.values()), watch, start)
     try:
         found, remarks = removable.hessian(
-            call.program, call.tensors, call.wanted, call.loaded, recorded=recorded
+            call.program, call.tensors, call.wanted, call.loaded, sparse, recorded=recorded
         )
     except OPERATION_ERRORS as error:
         raise call.error_for(error) from error
     _warn(remarks)
     explained(None, 2, True)
-    blocks = {n: ByName({m: wrap(b) for m, b in row.by.items()}) for n, row in found.items()}
+    blocks = {
+        n: ByName({m: b if sparse else wrap(b) for m, b in row.by.items()})
+        for n, row in found.items()
+    }
     return blocks[call.wanted[0]][call.wanted[0]] if call.single else ByName(blocks)
 
 
@@ -637,6 +670,7 @@ def check(
     *,
     wrt: Names = None,
     second_order: bool = False,
+    expected: Any = None,
     against: Any = None,
     order: int = 1,
     jacobian: bool = False,
@@ -646,17 +680,20 @@ def check(
 ) -> Check | Comparison:
     """Compare the gradients of an expression with numerical ones, in float64, at the given point.
 
-    `assert check("sum(sin(x))", x=[1, 2])`. against: a formula for the derivative by `wrt`, of this `order`
-    or the `jacobian`, which is compared with the true one instead: `check("x**2", against="2*x", x=3)`; what
-    differs has a likely `mistake`. rtol: relative to each element (1e-6 if None, 1e-9 with a formula). atol:
-    absolute (at most 1e-8 of the largest element if None).
+    `assert check("sum(sin(x))", x=[1, 2])`. expected: a formula for the derivative by `wrt`, of this `order`
+    or the `jacobian`, which is compared with the true one instead: `check("x**2", expected="2*x", x=3)`; what
+    differs has a likely `mistake`. against: the same, by the name that it has on the command line. rtol:
+    relative to each element (1e-6 if None, 1e-9 with a formula). atol: absolute (if None, 1e-12 of the
+    largest element, and what differences lose to rounding).
 
-    The source may be a function of NumPy's, PyTorch's or JAX's arrays, and `against` an array, a function or
-    a mapping of them by name: see `gradcli.testing.assert_gradients`, which says more in tests. Raises
+    The source may be a function of NumPy's, PyTorch's or JAX's arrays, and `expected` an array, a function
+    or a mapping of them by name: see `gradcli.testing.assert_gradients`, which says more in tests. Raises
     LanguageError.
     """
+    from gradcli.transforms.any_function import one_of
     from gradcli.transforms.tolerances import NotFinite
 
+    against, variables = one_of(source, variables, expected=expected, against=against)
     if callable(source) or not (against is None or isinstance(against, str)):
         from gradcli.transforms.gradient_checks import checked_gradients
 

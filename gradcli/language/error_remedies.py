@@ -1,8 +1,8 @@
 """What to do about an error of the engine: one table, by the error's class and by who meets it.
 
-A reader of three kinds may meet an error: who wrote a program that calls `backward` itself, who typed a
-command that runs the backward pass, and who calls `gradcli.grad(…)` from Python. A text may name fields of
-the error: `{shape}`.
+A reader of four kinds may meet an error: who wrote a program that calls `backward` itself, who typed a
+command that runs the backward pass, who calls `gradcli.grad(…)` from Python, and who writes Python with
+tensors. A text may name fields of the error: `{shape}`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from gradcli.engine.core import errors
 
-Reader = Literal["program", "command", "python"]
+Reader = Literal["program", "command", "python", "tensors"]
 
 _SIZES = (
     "sizes are compared from the last dimension on, and must be equal or 1; "
@@ -22,16 +22,27 @@ _COLUMNS = "the left side needs as many columns as the right side has rows; `x.T
 
 
 class Remedy(NamedTuple):
-    """What each of the three is told; None: nothing."""
+    """What each of them is told; None: nothing. tensors: where it is not what a program is told."""
 
     program: str | None
     command: str | None = None
     python: str | None = None
+    tensors: str | None = None
 
 
 def _same(text: str) -> Remedy:
     return Remedy(text, text, text)
 
+
+_NUMBERS = (
+    "`grad`, `vjp` and `jacrev` differentiate by tensors, not by Python's numbers: "
+    "`tensor(3.0)` for `3`"
+)
+_NO_TENSOR = Remedy(
+    *(_NUMBERS, _NUMBERS, _NUMBERS),
+    tensors="make a tensor of it: torch.tensor(x), or torch.from_numpy(x) of a NumPy array; "
+    'gradcli.grad("x**2", x=3) takes an expression, and numbers and arrays as they are',
+)
 
 REMEDIES: dict[type[Exception], Remedy] = {
     errors.NotScalarError: Remedy(
@@ -62,9 +73,20 @@ REMEDIES: dict[type[Exception], Remedy] = {
     errors.StaleTensorError: _same("write `x = x*2` instead of `x *= 2`, or work on `x.clone()`"),
     errors.LeafWriteError: _same("put it under `with no_grad():`"),
     errors.NotDifferentiableDtypeError: _same("give it a `dtype`, such as `float64`"),
-    errors.TransformInputError: _same(
-        "`grad`, `vjp` and `jacrev` differentiate by tensors, not by Python's numbers: "
-        "`tensor(3.0)` for `3`"
+    errors.TransformInputError: _NO_TENSOR,
+    errors.TransformVectorError: _NO_TENSOR,
+    errors.NoNumpyError: Remedy(
+        None,
+        tensors="NumPy's functions leave the graph: call the tensor's own in a function that is "
+        "differentiated, torch.dot for np.dot",
+    ),
+    errors.ReturnedTypeError: Remedy(
+        None,
+        tensors="return the tensor itself: .item() and float() leave the graph",
+    ),
+    errors.LayerInputError: Remedy(
+        None,
+        tensors="torch.from_numpy(x) is the array as a tensor; .float() makes it single precision",
     ),
     errors.BroadcastError: _same(_SIZES),
     errors.ProductShapesError: _same(_COLUMNS),
@@ -84,4 +106,6 @@ def remedy(error: BaseException | None, reader: Reader) -> str | None:
     # An error that refines another has the other's remedy, unless the table has one of its own.
     row = next((REMEDIES[c] for c in type(found).__mro__ if c in REMEDIES), None)
     text: str | None = None if row is None else getattr(row, reader)
+    if reader == "tensors" and row is not None and text is None:
+        text = row.program
     return text if text is None else text.format(**vars(found))

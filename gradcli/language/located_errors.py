@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
+from gradcli.engine.system import GradcliError
 from gradcli.engine.system.visible import columns
 
 Span = tuple[int, int]
@@ -37,7 +38,7 @@ class CallSite:
 OPERATION_ERRORS = (RuntimeError, TypeError, ValueError, IndexError, ArithmeticError)
 
 
-class LanguageError(Exception):
+class LanguageError(GradcliError):
     """An error in a program: the message, its span, and a hint.
 
     `usage` is True where the text is at fault (exit code 2) and False where the computation was refused

@@ -141,7 +141,12 @@ def _of_power(node: Node, name: str) -> Node | None:
     if base.kind == "name" and base.text == "e" and depends(exponent, name):
         return _of_function(node, "exp", exponent, name)
     number = _exponent(node, name)
-    return None if number is None else _of_exponent(node, name, number)
+    if number is not None:
+        return _of_exponent(node, name, number)
+    if base.kind != "name" or base.text != name or depends(exponent, name):
+        return None
+    more = _node("group", node, "", _node("sum", node, "++", exponent, _number(node, Fraction(1))))
+    return _node("product", node, "frac", _node("power", node, "", base, more), more)
 
 
 def _of_function(node: Node, function: str, inner: Node, name: str) -> Node | None:

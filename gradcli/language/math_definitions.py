@@ -10,7 +10,7 @@ from gradcli.language.math_symbols import BARE, SCRIPTS, SHY
 from gradcli.language.notation import Token, is_greek
 
 _ENDS = (";", "\n")  # of a statement
-_BETWEEN = (",", ";", "|", ":")  # the parameters of `L(\theta; x)` and `p(x | \mu)`
+_BETWEEN = (",", ";", "|", ":", "‖")  # the parameters of `L(\theta; x)` and `p(x | \mu)`
 _LETTERS = frozenset(("ell", "hbar"))  # which LaTeX has beside the Greek ones
 _LOGARITHMS = frozenset(("ln", "log"))
 

@@ -8,6 +8,7 @@ from gradcli.language.math_symbols import ACCENTS, FONTS, SCRIPTS
 from gradcli.language.notation import Token, is_greek
 
 _SERIES = frozenset(("sum", "prod"))
+_UPRIGHT = frozenset("mathrm text textrm operatorname".split())
 
 
 def with_accents(found: list[Token]) -> list[Token]:
@@ -54,6 +55,24 @@ def with_accents(found: list[Token]) -> list[Token]:
     return parts
 
 
+def with_differentials(found: list[Token]) -> list[Token]:
+    r"""The tokens with dx for `\mathrm{d}x`, whose upright d is no variable."""
+    parts: list[Token] = []
+    for token in found:
+        before = parts[-1] if parts else None
+        if (
+            before is not None
+            and before.text == "d"
+            and before.font in _UPRIGHT
+            and token.kind == "name"
+            and len(token.text) == 1
+        ):
+            parts[-1] = before._replace(text=f"d{token.text}", end=token.end, font="")
+        else:
+            parts.append(token)
+    return parts
+
+
 def scripts_apart(found: list[Token]) -> list[Token]:
     r"""The tokens with L_cal for `\mathcal{L}` where the text has another L."""
     plain = {t.text for t in found if t.kind == "name" and t.font not in SCRIPTS}
@@ -69,7 +88,7 @@ def with_indices(found: list[Token], functions: Container[str]) -> list[Token]:
     `x^{(i)}` is the i-th of many in texts on statistics; elsewhere the parser asks.
     """
     texts = [t.text for t in found]
-    bound = _bound(texts)
+    bound = bound_letters(texts)
     parts: list[Token] = []
     i = 0
     while i < len(found):
@@ -118,7 +137,7 @@ def raised_mark(found: list[Token]) -> list[Token]:
     return inside if (is_letter and (is_shifted or not more)) or (is_number and not more) else []
 
 
-def _bound(texts: list[str]) -> set[str]:
+def bound_letters(texts: list[str]) -> set[str]:
     r"""The letters that a sum or a product is over: i of `\sum_{i=1}^n` and of `\sum_i`."""
     found = set()
     for word, sign, *after in zip(texts, texts[1:], texts[2:], texts[3:], strict=False):

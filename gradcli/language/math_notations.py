@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gradcli.language.foreign_names import CONSTANTS
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.math_symbols import CASES, MATRICES, OTHERWISE
-from gradcli.language.math_tree import Binder, Node
+from gradcli.language.math_tree import Binder, Node, nodes
 from gradcli.language.notation import Token, is_differential
 
 if TYPE_CHECKING:
@@ -80,8 +80,7 @@ def below(parser: Parser, first: Token) -> tuple[str, ...]:
             name = token.text[1:]
         else:
             return ()
-        if parser.next.text == "_" or "_" in name:
-            return ()
+        name = differentiated_by(parser, name)
         count = 1
         if parser.accept("**"):
             power = parser.group() if parser.next.text == "{" else parser.primary()
@@ -90,6 +89,29 @@ def below(parser: Parser, first: Token) -> tuple[str, ...]:
             count = int(parser.superscript().text)
         variables += [name] * count
     return tuple(variables)
+
+
+def differentiated_by(parser: Parser, name: str) -> str:
+    r"""The variable of `\partial \theta_j`, whose letter is read already.
+
+    theta_j, where the text has that name elsewhere too; else theta, of which it is the derivative by one
+    element.
+    """
+    name = "lam" if name == "lambda" else name.removeprefix("var")
+    name, _, index = name.partition("_")
+    if not index and parser.next.text == "_":
+        parser.take()
+        index = parser.argument().text
+    if not index:
+        return name
+    texts = [t.text for t in parser.tokens if t.text not in ("{", "}")]
+    again = texts.count(f"{name}_{index}") + sum(
+        three == (name, "_", index) for three in zip(texts, texts[1:], texts[2:], strict=False)
+    )
+    if again > 1 or index.isdigit() or f"{name}_{index}" in parser.own:
+        return f"{name}_{index}"
+    parser.remarks.append(f"of the derivative by {name}, the one by {name}_{index} is an element")
+    return name
 
 
 def no_function(parser: Parser, name: str, token: Token, by: str = "x") -> LanguageError:
@@ -135,7 +157,7 @@ def _in_one_line(parser: Parser, order: int) -> list[str]:
         token, after = parser.next, parser.peek(1)
         if token.text in ("partial", "∂") and after.kind in ("name", "command"):
             parser.at += 2
-            name = after.text
+            name = differentiated_by(parser, after.text)
         elif token.kind == "name" and re.fullmatch(r"[d∂][^\W\d_]", token.text):
             parser.take()
             name = token.text[1:]
@@ -367,7 +389,23 @@ def series(parser: Parser, token: Token, kind: str) -> Node:
     if high is not None:
         binder = binder._replace(high=high)
     body = parser.product()
+    if (
+        kind not in ("sum", "prod")
+        and len(binder.names) == 1
+        and _is_variable(body, binder.names[0])
+    ):
+        one = binder.names[0]
+        sense = " --maximize" if kind in ("amax", "argmax") else ""
+        hint = f'gradcli minimize "EXPR"{sense} --{one} START finds it'
+        raise parser.error(f"{token.text} over all {one} is no number of a formula", token, hint)
     return Node("series", token, kind, (body,), "", binder)
+
+
+def _is_variable(body: Node, letter: str) -> bool:
+    """Whether a letter below `min` is a variable of the body, and no index there."""
+    found = [n for n in nodes(body) if n.kind == "name" and n.text == letter and not n.parts]
+    indexed = [n for n in nodes(body) if any(p.text == letter for p in n.parts if n.kind == "name")]
+    return bool(found) and not indexed
 
 
 def below_sum(parser: Parser, token: Token) -> Binder:

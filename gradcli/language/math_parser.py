@@ -21,7 +21,7 @@ from gradcli.language.foreign_names import (
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.math_definitions import definition, end_of_statement, logarithm_of
 from gradcli.language.math_indices import subscripts
-from gradcli.language.math_marks import raised_mark
+from gradcli.language.math_marks import bound_letters, raised_mark
 from gradcli.language.math_symbols import (
     ACCENTS,
     BARE,
@@ -174,8 +174,21 @@ class Parser:
     def stray(self) -> LanguageError:
         token = self.next
         if token.text in ("±", "\\pm"):
-            return self.error("± stands for two values", hint="write each one out")
+            return self.two_values()
         return self.error(f"`{token.text}` cannot follow here")
+
+    def two_values(self) -> LanguageError:
+        """The error of `±`, with both texts that it may stand for."""
+        both = [
+            re.sub(r"\\pm(?![A-Za-z])|±", one, re.sub(r"\\mp(?![A-Za-z])|∓", other, self.source))
+            for one, other in ("+-", "-+")
+        ]
+        both = [re.sub(r"(^|[=(,])\s*\+\s*", r"\1 ", text) for text in both]
+        hint = f"write each one out: '{both[0].strip()}', '{both[1].strip()}'"
+        after = self.tokens[self.at + 1 : self.at + 2]
+        if after and re.fullmatch(r"[\d.]+", after[0].text):
+            hint += "; an uncertainty stands with a value: --x 3±0.1"
+        return self.error("± stands for two values", hint=hint)
 
     def statement(self) -> Node:
         """A definition, an assignment, an equation, or a value."""
@@ -185,15 +198,22 @@ class Parser:
             self.remarks.append(f"the value is that of {said}")
             self.at = sign + 1
             return self.values()
+        if self.peek(1).text in ("mapsto", "↦"):  # x ↦ x^2 is x^2
+            self.at += 2
+            return self.values()
         # f(x) = x^2 defines f only if x stands on the right: else it is an equation about a call.
         found = definition(self.tokens, self.at)
         end = end_of_statement(self.tokens, found.sign) if found else 0
-        right = {t.text for t in self.tokens[found.sign : end]} if found else set()
+        right = (
+            {t.text.partition("_")[0] for t in self.tokens[found.sign : end]} if found else set()
+        )
         if found and not right.isdisjoint(
             {t.text for t in self.tokens[self.at + 1 : found.sign]} - {"("}
         ):
             self.at = found.sign + 1
             body = self.values()
+            if self.equation:  # y(t) = … of a table with a column y
+                return Node("relation", token, "==", (Node("name", token, found.name), body))
             if self.next.kind == "end":
                 return body  # what is asked for is the function's value
             self.own.add(found.name)
@@ -287,7 +307,7 @@ class Parser:
             signs += self.take().text
             terms.append(self.product())
         if self.next.text in ("±", "\\pm"):
-            raise self.error("± stands for two values", hint="write each one out")
+            raise self.two_values()
         return first if len(terms) == 1 else Node("sum", token, signs, tuple(terms))
 
     def sign(self) -> bool:
@@ -308,6 +328,7 @@ class Parser:
                 value = self.percent(value)
             elif token.text in _PRODUCTS and token.kind == "sign":
                 self.take()
+                self.check_composition(token)
                 last = factor = self.signed()
                 # The dx of an integral is no factor: it says by what is integrated.
                 if factor.base == "differential" and token.text in ("*", "·"):
@@ -348,6 +369,13 @@ class Parser:
             self.remarks.append(
                 f"{name}^1/{below} is read as ({name}^1)/{below}; write {name}^(1/{below}) for the root"
             )
+
+    def check_composition(self, sign: Token) -> None:
+        """Ask what the ∘ of `(f ∘ g)(x)` is, which is a product of matrices elsewhere."""
+        beside = {self.tokens[self.at - 2].text, self.next.text}
+        if self.source[sign.start : sign.end] in ("\\circ", "∘") and beside <= _UNKNOWN:
+            hint = "write f(g(x)) for the composition, \\odot for the product of elements"
+            raise self.asks("∘ is a composition of functions, or a product?", sign, hint)
 
     def check_product(self, before: Token, after: Token) -> None:
         """Refuse neighbours that are no product: `2 3`, `2½`, `0x`; but for --math, `print x`."""
@@ -494,6 +522,7 @@ class Parser:
                 and not token.blank
                 and self.tokens[self.at - 1].kind != "number"
                 and value.kind != "series"
+                and not self.is_sized(token)
             ):
                 value = Node(
                     "subscript", token, self.source[token.start : self.closing()], (value,)
@@ -502,6 +531,10 @@ class Parser:
                 value = Node("element", token, self.letters_below(token), (value,))
             else:
                 return value
+
+    def is_sized(self, token: Token) -> bool:
+        r"""Whether a bracket is LaTeX's `\left[`, which is no index."""
+        return self.source[: token.start].rstrip().endswith(("\\left", "\\big", "\\Big", "\\bigl"))
 
     def letters_below(self, token: Token) -> str:
         """The letters of the indices behind `_`, where something else than a name has them."""
@@ -590,6 +623,8 @@ class Parser:
             return self.rounded()
         if token.kind == "end":
             raise self.error("the text ends where a value is missing")
+        if token.text in ("±", "\\pm"):  # in front of all
+            raise self.two_values()
         raise self.error(f"a value is missing before `{token.text}`")
 
     def group(self) -> Node:
@@ -876,7 +911,13 @@ class Parser:
         variable, _, attribute = name.rpartition(".")
         if variable and not names.is_known(name):
             return self.attribute(Node("name", token, variable), token._replace(text=attribute))
-        if name and self.next.text == "(" and not self.next.blank and self.is_called(name, token):
+        if (
+            name
+            and self.next.text == "("
+            and not self.next.blank
+            and not self.is_element(node)
+            and self.is_called(name, token)
+        ):
             return self.called_on(Node("name", token, name, base="called"))
         if self.loose and _is_quotient(name, self.next.text, self.peek(1).text):
             from gradcli.language import math_notations
@@ -978,6 +1019,26 @@ class Parser:
             return self.loose
         return following.text in ("(", "{") and bool(known) and not names.is_namespace(name)
 
+    def is_element(self, node: Node) -> bool:
+        """Whether a name with an index is an element that multiplies a bracket: `y_i(w^T x_i + b)`.
+
+        It is where a sum is over the index; else where the letter is one of data and the bracket has more in
+        it than a name, as that of `y_i(t)` has not.
+        """
+        found = subscripts(node)
+        if node.text in self.own or node.base in _UNKNOWN or not found:
+            return False
+        if any(len(one.letter) > 1 for one in found):
+            return False
+        bound = bound_letters([t.text for t in self.tokens])
+        if all(one.letter in bound for one in found):
+            return True
+        more = self.peek(2).text not in (")", ",") and not self.listed_next()
+        if node.base in ("x", "y", "z", "u", "v", "w") and more:
+            self.remarks.append(f"{node.text}(…) is a product")
+            return True
+        return False
+
     def is_called(self, name: str, token: Token) -> bool:
         """Whether brackets behind a name that is no known function call it: `f(x + 1)`, `y(t)`, not
         `x(x + 1)`."""
@@ -995,6 +1056,13 @@ class Parser:
         # reading of other letters is said.
         inner, after = self.peek(1), self.peek(2).text
         if self.listed_next():
+            return True
+        # What is differentiated elsewhere in the text is a function: `q'(t)^2 - q(t)^2`.
+        places = [k for k, t in enumerate(self.tokens[:-1]) if t.text == token.text]
+        if any(
+            self.tokens[k + 1].text == "'" and is_derivative(self.tokens, k + 1, self.functions)
+            for k in places
+        ):
             return True
         others = [t for t in self.tokens if t.text == token.text and t is not token]
         alone = any(self.source[t.end : t.end + 1] != "(" for t in others)

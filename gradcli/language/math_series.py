@@ -119,6 +119,7 @@ def _own_rank(writer: Writer, node: Node) -> int:
     if writer.vectors is None or not node.text or node.text not in writer.vectors:
         return 0
     writer.say(f"{node.text} is a vector, a row of the matrix {node.base}")
+    writer.matrices.add(node.base)
     return 1
 
 
@@ -253,6 +254,8 @@ def product(writer: Writer, left: Value, sign: str, right: Value, token: Token) 
         if not left.axes or not right.axes:
             matrix, vector = (left, right) if left.axes else (right, left)
             return Value(f"{matrix.at(3)}@{vector.at(3)}", PRODUCT, 0, False, axes)
+        words = set(re.findall(r"[^\W\d]\w*", f"{first.text} {second.text}"))
+        writer.beside_rows |= words & (writer.vectors or set()) - writer.matrices
         return Value(f"sum({first.at(PRODUCT)}*{second.at(2)}, -1)", ATOM, 0, False, axes)
     if right.rank == 2 and not right.axes and left.row:
         return Value(

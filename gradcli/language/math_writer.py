@@ -75,6 +75,8 @@ class Writer:
         self.by = ""  # the variable of a text that is only differentiated, once
         self.remarks: list[str] = []
         self.numbers: set[str] = set()  # the names that are numbers, whatever stands around them
+        self.matrices: set[str] = set()  # the names of which an element with one index is a row
+        self.beside_rows: set[str] = set()  # the vectors that multiply such rows
 
     @property
     def indices(self) -> Indices:

@@ -20,7 +20,7 @@ from gradcli.language.math_parser import Parser
 from gradcli.language.math_tree import Node, nodes
 from gradcli.language.math_values import Known
 from gradcli.language.math_writer import Writer
-from gradcli.language.notation import Letters, of_matrices
+from gradcli.language.notation import Letters, is_matrix, of_matrices
 
 Shapes = Callable[[str], Known | None]
 
@@ -122,7 +122,8 @@ def _read_with(
     assigned = re.findall(r"(?:^|[;\n])\s*(\w+)\s*=(?!=)", source) * (not equation)
     own = {*bound, *assigned}
     marked = math_marks.with_accents(notation.tokens(source))
-    marked = math_marks.scripts_apart(notation.in_one_font(marked))
+    marked = math_marks.with_differentials(notation.in_one_font(marked))
+    marked = math_marks.scripts_apart(marked)
     defined = definitions(notation.with_bars(marked, double, source))
     functions = defined.functions
     indexed = math_marks.with_indices(defined.tokens, functions)
@@ -185,10 +186,24 @@ def _read_with(
     if places is not None:
         from gradcli.language.math_indices import shapes_by_index
 
-        shapes |= shapes_by_index(roots, places, own)
+        found_shapes = shapes_by_index(roots, places, own)
+        shapes |= _besides_vectors(found_shapes, vectors)
+        # Rows of one matrix are as long as the vectors that multiply them.
+        used = {size for shape in shapes.values() for size in shape}
+        columns = next(letter for letter in "mkdpqrst" if letter not in used)
+        shapes |= {n: (*shapes[n], columns) for n in writer.matrices if len(shapes.get(n, ())) == 1}
+        shapes |= {n: (columns,) for n in writer.beside_rows if n not in shapes}
     own_letters = letters.remarks if letters is not None else []
     remarks = tuple(dict.fromkeys([*own_letters, *parser.remarks, *writer.remarks]))
     return Mathematics(text, remarks, by, operator, shapes)
+
+
+def _besides_vectors(
+    shapes: Mapping[str, tuple[str, ...]], vectors: set[str] | None
+) -> dict[str, tuple[str, ...]]:
+    """The shapes without those of vectors and matrices that have no index: w and A of `w^T A x_i`."""
+    others = () if vectors is None else [n for n in shapes if n in vectors or is_matrix(n)]
+    return {n: shape for n, shape in shapes.items() if shape or n not in others}
 
 
 def _is_matrix(known: Known | None) -> bool:

@@ -79,6 +79,7 @@ def of_matrices(
         t.text for t in parts if t.font == "vec" or (t.font in BOLD and not t.text[:1].isupper())
     }
     vectors = set(bold)
+    certain = set(bold)
     opened: list[int] = []
     inside: list[Token] = []  # what may be transposed by the next token
     for i, token in enumerate(parts):
@@ -87,6 +88,8 @@ def of_matrices(
         before, after = parts[i - 1] if i else token, parts[i + 1 : i + 3]
         if token.kind == "transpose" and not any(is_matrix(t.text) for t in inside):
             vectors |= {t.text for t in inside if t.kind == "name"}
+        if (greek := _greek_vector(parts, i)) is not None:
+            certain.add(greek)
         if token.text == "diag" and [t.text for t in parts[i + 1 : i + 4 : 2]] == ["(", ")"]:
             vectors |= {t.text for t in parts[i + 2 : i + 3] if not is_matrix(t.text)}
         if token.kind == "name" and (token.kind, token.text) != ("name", "percent"):
@@ -105,9 +108,34 @@ def of_matrices(
             inside = parts[opened.pop() : i]
     return parts, {
         n
-        for n in vectors
-        if n in bold or (n.isascii() and n.islower() and n not in BARE and not is_greek(n))
+        for n in vectors | certain
+        if n in certain or (n.isascii() and n.islower() and n not in BARE and not is_greek(n))
     }
+
+
+def _greek_vector(parts: list[Token], i: int) -> str | None:
+    r"""The name of a small Greek letter that is a vector: `\beta^T`, `X\beta`, `y^T\alpha`; None elsewhere.
+
+    A Greek letter is a number where it multiplies what follows, as in `x^T \lambda x`, or stands in a bracket
+    that is transposed, as in `(\lambda x)^T`: there a Latin one is a vector.
+    """
+    token = parts[i]
+    letter = token.text.removeprefix("var")
+    is_small = letter == "lambda" or "α" <= letter <= "ω" or (is_greek(letter) and letter.islower())
+    if token.kind not in ("name", "command") or not is_small:
+        return None
+    name, end = "lam" if letter == "lambda" else letter, i + 1
+    if [t.text for t in parts[end : end + 1]] == ["_"]:  # beta_1, beta_{1}
+        braced = [t.text for t in parts[end + 1 : end + 2]] == ["{"]
+        index = parts[end + 1 + braced : end + 2 + braced]
+        name, end = f"{name}_{index[0].text if index else ''}", end + 2 + 2 * braced
+    after = parts[end] if end < len(parts) else None
+    if after is not None and after.kind == "transpose":
+        return name
+    before = parts[i - 1] if i else token
+    follows = before.kind == "transpose" or is_matrix(parts[_base(parts, i - 1)].text if i else "")
+    ends = after is None or after.text in _ENDS or after.text in ("‖", "|", "]", "\n")
+    return name if follows and ends else None
 
 
 def _speaks_of_matrices(token: Token) -> bool:

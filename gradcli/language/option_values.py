@@ -7,7 +7,7 @@ floating and complex tensors can require gradients; an explicit constructor says
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -17,6 +17,7 @@ from gradcli.language.operations import rectangular, tensor_of
 
 if TYPE_CHECKING:
     from gradcli.engine.core.tensor import Tensor
+    from gradcli.language.program import Program
     from gradcli.tables import Reader
 
 _PLAIN = "0123456789+-.eE, \t\r\ninfa"  # what lists of numbers are made of, inf and nan included
@@ -95,7 +96,15 @@ def _from_expression(text: str, dtype: Any) -> Tensor:
     parts = _split(text, cuts, ":")
     if len(parts) > 1:
         return _range(text, parts, dtype)
-    return as_tensor(_evaluate(text, 0, len(text), dtype), dtype, where=(text, (0, len(text))))
+    value = _evaluate(text, 0, len(text), dtype)
+    try:
+        return as_tensor(value, dtype, where=(text, (0, len(text))))
+    except LanguageError as error:
+        if error.hint is None:
+            from gradcli.language.value_remedies import remedy
+
+            error.hint = remedy(value)
+        raise
 
 
 def _plain_numbers(text: str) -> Any:
@@ -161,9 +170,9 @@ def _cuts(text: str) -> list[tuple[int, str]]:
     depth = 0
     for match in compiled(tables().full).finditer(text):
         token = match[0].lstrip(BLANKS)
-        if token in ("(", "["):
+        if token in ("(", "[", "{"):
             depth += 1
-        elif token in (")", "]"):
+        elif token in (")", "]", "}"):
             depth -= 1
         elif depth == 0 and token in (";", ":", "lambda"):
             # The `:` of a lambda looks like that of a range; so such a value is not cut.
@@ -193,7 +202,10 @@ def _evaluate(text: str, start: int, end: int, dtype: Any) -> Any:
     try:
         program = parse(source)
         if not _is_expression(program):
-            raise LanguageError("a value is one expression", source=source, span=(0, len(source)))
+            error = LanguageError("a value is one expression", source=source, span=(0, len(source)))
+            if "\n" in source:
+                error.hint = "`;` separates the rows of a matrix: 1,2;3,4"
+            raise error
         free = program.free_variables()
         if free:
             raise _variable_error(program, free[0])
@@ -227,13 +239,15 @@ def _file_hint(text: str) -> str | None:
 def _variable_error(program: Any, name: str) -> LanguageError:
     from gradcli.language.located_errors import did_you_mean, suggest
     from gradcli.language.names import all_names
+    from gradcli.language.value_remedies import OTHERS
 
     where = next(
         program.span(row)
         for row, (kind, meaning, _, _) in enumerate(program.walk())
         if kind == "name" and meaning == name
     )
-    close = suggest(name, all_names()) if len(name) > 1 else []
+    close = [OTHERS[name]] if name in OTHERS else []
+    close = close or (suggest(name, all_names()) if len(name) > 1 else [])
     return LanguageError(
         f"name {name!r} is not defined",
         kind="name",
@@ -409,17 +423,23 @@ def as_given(value: Any, wide: Any) -> Tensor:
         return as_tensor(value, dtypes.float32 if single else None)
 
 
-def evaluate(source: str, /, **variables: Any) -> Tensor:
+def evaluate(source: str, values: Mapping[str, Any] | None = None, /, **variables: Any) -> Tensor:
     """The value of an expression or program as a tensor.
 
-    Variables may be tensors, numbers, lists or NumPy arrays: `evaluate("2*dot(x, x)", x=[1.0, 2.0])`.
-    If one is a NumPy array or a tensor in double precision, all numbers are.
+    Variables may be tensors, numbers, lists or NumPy arrays: `evaluate("2*dot(x, x)", x=[1.0, 2.0])`; a
+    mapping of them may follow the source. If one is a NumPy array or a tensor in double precision, all
+    numbers are. Raises LanguageError, for a name that is no variable of the program, too.
     """
     from gradcli.engine.core.tensor import Tensor
     from gradcli.language.interpreter import Machine
     from gradcli.language.parser import parse
 
     program = parse(source)
+    variables = given_by_name(program, values, variables)
+    if program.rows[-3] > 1:  # several statements
+        from gradcli.language.unused_statements import warn
+
+        warn(program)
     wide = widest(variables.values())
     bound = {
         name: value if isinstance(value, Tensor) or callable(value) else as_given(value, wide)
@@ -439,6 +459,38 @@ def evaluate(source: str, /, **variables: Any) -> Tensor:
             hint="end it with an expression",
         )
     return as_tensor(value, where=(source, (0, len(source))))
+
+
+def given_by_name(program: Program, values: Any, variables: Mapping[str, Any]) -> dict[str, Any]:
+    """All values that a call from Python gives, each of which must be a variable of the program.
+
+    Raises TypeError for values that have no names, and LanguageError for a name that is no variable.
+    """
+    from gradcli.language.scope_checks import free_names
+
+    names = list(free_names(program))
+    if values is not None and not isinstance(values, Mapping):
+        name = [*names, "x"][0]
+        more = f", or wrt={values!r}" if isinstance(values, str) else ""
+        raise TypeError(f"values are given by name: {name}={values!r}{more}")
+    found = {**(values or {}), **variables}
+    for name in found:
+        if name not in names:
+            raise no_variable(name, [n for n in names if n in found], program.source)
+    return found
+
+
+def no_variable(name: str, known: Sequence[str], source: str) -> LanguageError:
+    """The error for a value whose name is no variable of the program."""
+    from gradcli.language.located_errors import did_you_mean, suggest
+
+    return LanguageError(
+        f"{name} is not a variable of {source!r} (variables: {', '.join(known) or 'none'})",
+        kind="name",
+        hint="the format is called form"
+        if name == "format"
+        else did_you_mean(suggest(name, known)),
+    )
 
 
 def in_python(error: LanguageError, verb: str) -> LanguageError:

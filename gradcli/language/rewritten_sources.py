@@ -45,18 +45,23 @@ def read(
     *,
     of: str | None = None,
     along: str | None = None,
+    motion: str | None = None,
 ) -> FormulaReading:
     """A program with expressions put in for variables, an equation as a difference, a list as a vector.
 
     values: texts by variable, of which those that read variables are put in. wrt: variables, names that
     the program assigns, elements and slices. of: the variable that an equation gives. along: the texts of a
-    direction. Raises LanguageError.
+    direction. motion: the coordinate whose equation of motion it is, of a Lagrangian. Raises LanguageError.
     """
     # The order of the steps matters. The last list becomes a vector while the text is still the user's;
     # then expressions are put in for variables; an equation becomes a difference; a name that is to be a
     # variable loses its assignment. What is left free are the variables.
     put_in = substitutions(values)
     text = substituted(as_vector(TypedText.whole(source)), put_in)
+    if motion is not None:
+        from gradcli.language.euler_lagrange import equation_of_motion
+
+        text = equation_of_motion(text, motion)
     if of is not None:
         text = as_difference(text)
     places = [place for part in wrt for place in split_outside(part)]

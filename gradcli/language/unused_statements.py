@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+from collections.abc import Container, Sequence
+from types import EllipsisType, FrameType
+
 from gradcli.language import names, tree_kinds
 from gradcli.language.program import Program
 from gradcli.language.scope_checks import assigned_names
 
+_PACKAGE = __name__.partition(".")[0]
 _K = tree_kinds.KIND
 _CALLS = frozenset(_K[name] for name in ("call", "call_keywords"))
 _NAMED = (_K["name"], _K["attribute"])
@@ -14,16 +20,23 @@ _EFFECTS = ("out", "inplace")  # arguments that are written to
 _SET_UP = frozenset(
     ("manual_seed", "save", "seed", "set_default_dtype", "set_grad_enabled", "set_rng_state")
 )
+# Methods by which lists, sets and dicts change, some of which are functions of the table, too.
+_CHANGING = frozenset(
+    "add append clear discard extend insert pop popitem remove reverse setdefault sort update".split()
+)
 
 
-def unused(program: Program, used: tuple[str, ...] = ()) -> list[tuple[int, int]]:
+def unused(
+    program: Program, used: tuple[str, ...] = (), *, known: Container[str] = (), steps: bool = False
+) -> list[tuple[int, int]]:
     """The spans of the statements at the top that are expressions without an effect, but for the last.
 
     So are definitions of functions that nothing calls, and, where the last statement is an assignment, whose
     name is the value, assignments to other names that nothing reads.
 
     used: the kinds of expressions of which the last ones, without a statement between them, are read, as the
-    equations of a system are; "any" for all kinds.
+    equations of a system are; "any" for all kinds. known: names that were made before, whose calls may do
+    anything. steps: the program is a list of steps, whose assignments are its results.
     """
     statements = program.children(len(program) - 1)
     value = len(statements) - 1
@@ -34,9 +47,31 @@ def unused(program: Program, used: tuple[str, ...] = ()) -> list[tuple[int, int]
     return [
         program.span(row)
         for row in statements
-        if row not in last and is_pure(program, row)
-        if program.kinds[row] == _K["expression"] or _is_unread(program, row, ends)
+        if row not in last and is_pure(program, row, known)
+        if program.kinds[row] == _K["expression"] or (not steps and _is_unread(program, row, ends))
     ]
+
+
+def words(program: Program, found: Sequence[tuple[int, int]]) -> str | None:
+    """What is said of unused statements, once for all of them; None where there are none."""
+    if not found:
+        return None
+    start, end = found[0]
+    first = " ".join(program.source[start:end].split())
+    if len(found) > 1:
+        return f"{len(found)} statements have no effect, and their values are not used: first `{first}`"
+    return f"`{first}` has no effect, and its value is not used"
+
+
+def warn(program: Program, used: tuple[str, ...] = ()) -> None:
+    """Warn a caller in Python, at the line that called gradcli, of unused statements."""
+    if program.rows[-3] < 2 or (said := words(program, unused(program, used))) is None:
+        return
+    frame: FrameType | None = sys._getframe(1)
+    level = 2
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(said, stacklevel=level)
 
 
 def _is_unread(program: Program, row: int, ends: bool) -> bool:
@@ -57,21 +92,22 @@ def _is_used(program: Program, row: int, used: tuple[str, ...]) -> bool:
     return program.kinds[row] == _K["expression"] and (used == ("any",) or kind in used)
 
 
-def is_pure(program: Program, statement: int) -> bool:
+def is_pure(program: Program, statement: int, known: Container[str] = ()) -> bool:
     """Whether all that an expression calls are functions that change nothing, or that nobody knows."""
     rows = range(program.subtree(statement), statement)
     if len(rows) == 1 and program.kinds[rows[0]] == _K["constant"]:
-        return not isinstance(program.constants[program.operands[rows[0]]], str)  # a docstring
+        constant = program.constants[program.operands[rows[0]]]
+        return not isinstance(constant, (str, EllipsisType))  # a docstring, an empty body
     for row in rows:
         kind = program.kinds[row]
         if kind == _K["walrus"] or (kind == _K["keyword_name"] and _word(program, row) in _EFFECTS):
             return False
-        if kind in _CALLS and not _changes_nothing(program, program.children(row)[0]):
+        if kind in _CALLS and not _changes_nothing(program, program.children(row)[0], known):
             return False
     return True
 
 
-def _changes_nothing(program: Program, callee: int) -> bool:
+def _changes_nothing(program: Program, callee: int, known: Container[str]) -> bool:
     """Whether what is called is a function of the table or of Python, or one of an unknown name.
 
     What the program defines, or --load brought, may do anything.
@@ -85,9 +121,11 @@ def _changes_nothing(program: Program, callee: int) -> bool:
     if word.endswith("_") or word in _SET_UP:
         return False
     if kind == _K["attribute"]:
+        if word in _CHANGING:
+            return False
         called = program.source[slice(*program.span(callee))]
         return names.is_function(word) or called.startswith(("func.", "torch.func."))
-    if word in ("print", "display") or word in assigned_names(program):
+    if word in ("print", "display") or word in known or word in assigned_names(program):
         return False
     return names.is_function(word) or word in names.builtins() or not names.is_known(word)
 

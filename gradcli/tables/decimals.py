@@ -62,28 +62,38 @@ def columns(
 
     text: whole lines, the last of which may lack its newline.
     """
+    found = columns_and_ends(text, separator, width, wanted)
+    return None if found is None else found[0]
+
+
+def columns_and_ends(
+    text: bytes, separator: str, width: int, wanted: Sequence[int] | None = None
+) -> tuple[list[Array], Array] | None:
+    """The same, and where in the text each line ends."""
     if not text:
         return None
     text = text if text.endswith(b"\n") else text + b"\n"
     wanted = range(width) if wanted is None else wanted
     if separator in "-.0123456789\n" or sys.byteorder != "little":
         return None
-    found, at = [], 0
+    found, line_ends, at = [], [], 0
     while at < len(text):
         end = text.rfind(b"\n", at, at + PIECE) + 1 or text.index(b"\n", at) + 1
         piece = _read(text, at, end, ord(separator), width, wanted)
         if piece is None:
             return None
-        found.append(piece)
+        found.append(piece[0])
+        line_ends.append(piece[1])
         at = end
-    whole = found[0] if len(found) == 1 else np.concatenate(found, axis=1)
-    return list(whole)
+    if len(found) == 1:
+        return list(found[0]), line_ends[0]
+    return list(np.concatenate(found, axis=1)), np.concatenate(line_ends)
 
 
 def _read(
     text: bytes, at: int, end: int, separator: int, width: int, wanted: Sequence[int]
-) -> Array | None:
-    """The same of a piece of the text, a row for each column."""
+) -> tuple[Array, Array] | None:
+    """The same of a piece of the text: a row for each column, and the ends of the lines."""
     size = end - at
     data = np.empty((_AROUND + size + 15) // 8 * 8, np.uint8)
     data[:_AROUND] = 10
@@ -99,9 +109,11 @@ def _read(
     if not is_last[:, -1].all() or is_last[:, :-1].any():
         return None
     chosen = after.reshape(-1, width).T[list(wanted)].ravel()
+    line_ends = places.take(after[width - 1 :: width])
+    line_ends += at - _AROUND
     with np.errstate(all="ignore"):  # of cells that are read otherwise
         made = _numbers(text, at - _AROUND, separator, data, places, signs, chosen)
-    return None if made is None else made.reshape(len(wanted), -1)
+    return None if made is None else (made.reshape(len(wanted), -1), line_ends)
 
 
 def _numbers(

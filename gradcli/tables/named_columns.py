@@ -81,6 +81,10 @@ class Table:
         """The column as Arrow has it, of whatever type; None where Arrow does not have it."""
         return None
 
+    def passed(self, column: int) -> Any:
+        """The column as it is to be written in lines of text: its data, or cells of lines as they stand."""
+        return self.data(column)
+
     def is_written(self, column: int) -> bool:
         """Whether the column is text for want of types, as in CSV: a number is in it as it is written."""
         return False
@@ -542,6 +546,13 @@ class SelectedTable(Table):
     def data(self, column: int) -> Any:
         """The column as an array if it holds numbers and none is missing, else as a list of its cells."""
         found = self.table.data(column)
+        if isinstance(found, list):
+            return [found[row] for row in self.places.tolist()]
+        return found.take(self.places)
+
+    def passed(self, column: int) -> Any:
+        """The column as it is to be written in lines of text."""
+        found = self.table.passed(column)
         if isinstance(found, list):
             return [found[row] for row in self.places.tolist()]
         return found.take(self.places)

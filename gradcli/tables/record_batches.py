@@ -31,6 +31,7 @@ from gradcli.tables.text_layout import stated_end
 
 BLOCK = 1 << 20  # bytes of text in a batch
 ROWS = 1 << 16  # rows of the other formats in one
+_FEW = 1 << 14  # letters, of which cells are looked at one by one
 _SHORT = 13  # letters of a cell and its separator, up to which numbers have at most 15 digits or so
 
 
@@ -40,6 +41,8 @@ class Stream:
     done, size: bytes read and bytes in all, as far as they are known. Rows of another length than the others
     are in the tables' `bad`. numbers: of texts, the columns that will be asked for, as numbers; () for all.
     head: only what is above the rows is asked for: of lines, the one batch has none. dialect: of the lines.
+    as_lines: lines are to be passed on as they stand, where that may be; `numbers` are those that are read
+    as such, and until they are known, all columns that begin with numbers.
     """
 
     def __init__(
@@ -49,7 +52,9 @@ class Stream:
         reading: Reading | None = None,
         numbers: Sequence[str] = (),
         head: bool = False,
+        as_lines: bool = False,
     ) -> None:
+        self.as_lines = as_lines
         self.reading = reading or Reading()
         self.paths = matching(pattern)
         self.keys = folder_keys(pattern, self.paths)
@@ -325,39 +330,77 @@ class Stream:
             return self._named(cell_table(rows, dialect, name, lines, first, lenient=True))
 
         # Arrow's import pays from a megabyte on; what it does not read as `slowly` does is not for it.
-        pays = self.done > BLOCK or (self.numbers and (self.size or 0) > 2 * BLOCK)
+        early = bool(self.numbers) and not self.as_lines and (self.size or 0) > 2 * BLOCK
+        pays = self.done > BLOCK or early
         if pays and self.numbers and first < dialect.first_row:  # the header is known by now
             text, first = text[_above(text, dialect.first_row - first) :], dialect.first_row
         found: Table | None
-        if first >= dialect.first_row and dialect.names and pays:
-            marked = any(
-                sign in text if sign == "#" else f"\n{sign}" in text or text[0] == sign
-                for sign in dialect.remarks
-            )
-            if not marked:
+        if self.as_lines and len(text) > _FEW:
+            found = self._lines_table(text, dialect, name, first, slowly, pays)
+            if found is not None:
+                return found
+        if first >= dialect.first_row and dialect.names and pays and not _is_marked(text, dialect):
+            from gradcli.tables.arrow import text_batch
+
+            if self.numbers and not self.as_lines and _can_be_numbers(dialect, self.numbers):
+                # To the same bits: NumPy reads short numbers faster than Arrow does, and it long ones.
+                ways: list[Callable[..., Table | None]] = [_by_numpy, text_batch]
+                row = text.find("\n", len(text) // 2), text.rfind("\n", 0, len(text) // 2)
+                if row[0] - row[1] > _SHORT * dialect.width:
+                    ways.reverse()
+                for way in ways:
+                    found = way(text, dialect, name, slowly, self.numbers)
+                    if found is not None:
+                        return found
+                self.numbers = ()  # some cell is none: as text from here on
+            found = text_batch(text, dialect, name, slowly)
+            if found is not None:
+                return found
+        return slowly()
+
+    def _lines_table(
+        self,
+        text: str,
+        dialect: Dialect,
+        name: str,
+        first: int,
+        slowly: Callable[[], CellTable],
+        pays: bool,
+    ) -> Table | None:
+        """Lines that may be passed on as they stand; None where they may not."""
+        from gradcli.tables.line_cells import lines_table
+
+        names = dialect.names or []
+        wanted = sorted(dialect.numeric)
+        if self.numbers:
+            wanted = [place for place in wanted if names[place] in self.numbers]
+        body = text[_above(text, max(dialect.first_row - first, 0)) :]
+        if not body or _is_marked(body, dialect):
+            return None
+
+        def cells() -> Table:
+            found: Table | None = None
+            if pays:
                 from gradcli.tables.arrow import text_batch
 
-                if self.numbers and _can_be_numbers(dialect, self.numbers):
-                    # To the same bits: NumPy reads short numbers faster than Arrow does, and it long ones.
-                    ways: list[Callable[..., Table | None]] = [_by_numpy, text_batch]
-                    row = text.find("\n", len(text) // 2), text.rfind("\n", 0, len(text) // 2)
-                    if row[0] - row[1] > _SHORT * dialect.width:
-                        ways.reverse()
-                    for way in ways:
-                        found = way(text, dialect, name, slowly, self.numbers)
-                        if found is not None:
-                            return found
-                    self.numbers = ()  # some cell is none: as text from here on
-                found = text_batch(text, dialect, name, slowly)
-                if found is not None:
-                    return found
-        return slowly()
+                found = text_batch(body, dialect, name, slowly)
+            return found or slowly()
+
+        return lines_table(body, dialect, name, cells, wanted)
 
     def _named(self, table: CellTable) -> CellTable:
         """A table whose columns are called by their places where they have no names."""
         if not table.names:
             table.names = [str(k) for k in range(1, table.width + 1)]
         return table
+
+
+def _is_marked(text: str, dialect: Dialect) -> bool:
+    """Whether a text may have remarks."""
+    return any(
+        sign in text if sign == "#" else f"\n{sign}" in text or text[0] == sign
+        for sign in dialect.remarks
+    )
 
 
 def _can_be_numbers(dialect: Dialect, wanted: Sequence[str]) -> bool:

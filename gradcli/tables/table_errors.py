@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from gradcli.engine.system import GradcliError
 
-class TableError(Exception):
+
+class TableError(GradcliError):
     """message, and what shows it: a line of the file with the place in it.
 
     wrong, known: a name that is not there, and those that are. input_missing: a cell is empty, which

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gradcli.engine.system.visible import visible
+from gradcli.tables.line_cells import LineCells, whole_lines
 from gradcli.tables.table_errors import TableError
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ _ENDINGS = {
 Column = tuple[
     str, Any
 ]  # a name, and an array of numbers, a list of cells, or text in Arrow's array
+_FEW_ROWS = 64  # of which cells are written one by one
 _GROUP, _GROUP_BYTES = 1 << 20, 1 << 26  # rows and bytes of a row group, whichever is reached first
 _PLAIN = bytes(range(32, 127)) + b"\n\t"
 
@@ -90,7 +92,16 @@ class Sink:
             data = data.to_pylist()
         if isinstance(data, list):
             return list(map(_spelled, data))
-        return self.numerals(data)
+        return self.spelt(data)
+
+    def spelt(self, numbers: Any) -> list[str]:
+        """The numbers of an array as text."""
+        if self.exact and len(numbers) >= _FEW_ROWS:
+            from gradcli.tables.digits import can_spell, texts
+
+            if can_spell(numbers):
+                return texts(numbers)
+        return self.numerals(numbers)
 
 
 def _spelled(cell: Any) -> str:
@@ -135,14 +146,22 @@ class Delimited(Sink):
         """Add rows."""
         import numpy as np
 
-        if self.begun and (found := self._quickly(columns)) is not None:
+        begun, self.begun = self.begun, True
+        head = self._quoted([name for name, _ in columns])
+        header = [] if begun else [self.separator.join(head)]
+        if (blocks := self._as_lines(columns)) is not None:
+            if header:
+                self.stream.write((visible(header[0]) + "\n").encode())
+            for block in blocks:
+                self.stream.write(block)
+            self.stream.flush()
+            return
+        columns = [(name, d.cells() if isinstance(d, LineCells) else d) for name, d in columns]
+        if begun and (found := self._quickly(columns)) is not None:
             self.stream.write(found)
             self.stream.flush()
             return
-        lines = []
-        if not self.begun:
-            self.begun = True
-            lines.append(self.separator.join(self._quoted([name for name, _ in columns])))
+        lines = header
         cells = [
             self.texts(data) if isinstance(data, np.ndarray) else self._quoted(self.texts(data))
             for _, data in columns
@@ -151,6 +170,19 @@ class Delimited(Sink):
         if lines:
             self.stream.write((visible("\n".join(lines)) + "\n").encode())
             self.stream.flush()
+
+    def _as_lines(self, columns: Sequence[Column]) -> Iterable[Any] | None:
+        """The text of whole lines of the table and numbers behind them; None of what is not that."""
+        if not self.exact or not columns or len(columns[0][1]) < _FEW_ROWS:
+            return None
+        from gradcli.tables.assembled_lines import can_assemble, lines_with_numbers
+
+        data = [d for _, d in columns]
+        own = whole_lines(data, self.separator)
+        numbers = data if own is None else data[data[0].width :]
+        return (
+            lines_with_numbers(own, numbers, self.separator) if can_assemble(own, numbers) else None
+        )
 
     def _quickly(self, columns: Sequence[Column]) -> bytes | None:
         """The lines of many rows through Arrow, the same to the byte; None where that is not to be had."""
@@ -263,7 +295,7 @@ class JsonLines(Sink):
         if kind == "c":
             pairs = zip(self._numbers(data.real), self._numbers(data.imag), strict=True)
             return [f"[{a}, {b}]" for a, b in pairs]
-        found = self.numerals(data)
+        found = self.spelt(data)
         if kind != "f":
             return found
         whole = [t + ".0" if t.lstrip("-").isdigit() else t for t in found]
@@ -465,7 +497,7 @@ def sink(form: str, stream: BinaryIO, numerals: Callable[[Any], list[str]], exac
     if form in ("csv", "tsv"):
         return Delimited(stream, numerals, exact, "," if form == "csv" else "\t")
     if form == "jsonl":
-        return JsonLines(stream, numerals)
+        return JsonLines(stream, numerals, exact)
     if form == "npy":
         return NumPy(stream, numerals)
     return Arrow(stream, numerals, form)

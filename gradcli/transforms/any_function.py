@@ -117,6 +117,34 @@ def bound(function: Any, given: Mapping[str, Any]) -> tuple[tuple[Any, ...], dic
     return found.args, found.kwargs
 
 
+def one_of(
+    function: str | Callable[..., Any], variables: dict[str, Any], **words: Any
+) -> tuple[Any, dict[str, Any]]:
+    """(an option that has two names, the variables); a variable of the function's may have such a name.
+
+    words: its value by both names. Raises TypeError where both are given.
+    """
+    given = {n: v for n, v in words.items() if v is not None}
+    own = {n for n in given if has_variable(function, n)}
+    variables = {**variables, **{n: given.pop(n) for n in own}}
+    if len(given) > 1:
+        raise TypeError(f"{' and '.join(given)} are two names of one option: pass one of them")
+    return next(iter(given.values()), None), variables
+
+
+def has_variable(function: str | Callable[..., Any], name: str) -> bool:
+    """Whether an expression, or a function's signature, has a variable of this name."""
+    if isinstance(function, str):
+        from gradcli.language.parser import parse
+        from gradcli.language.scope_checks import free_names
+
+        return name in free_names(parse(function))
+    try:
+        return name in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # of a builtin
+        return False
+
+
 class Subject:
     """A function with the values of its variables.
 

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
+
+from gradcli.engine.system import GradcliError
 
 # pytest shows the line of the test, not the frames of this file.
 __tracebackhide__ = True
 
 
-class GradientMismatch(AssertionError):
-    """A gradient that is not what it should be: `name`, `actual` and `expected` say which."""
+class GradientMismatch(GradcliError, AssertionError):
+    """A gradient that is not what it should be.
 
-    def __init__(self, message: str, name: str, actual: Any, expected: Any) -> None:
+    name: the variable's. given: the gradient in question: what was expected, or, where nothing was, the
+    function's own. right: the exact gradient, or the numerical one.
+    """
+
+    def __init__(self, message: str, name: str, given: Any, right: Any) -> None:
         super().__init__(message)
-        self.name, self.actual, self.expected = name, actual, expected
+        self.name, self.given, self.right = name, given, right
 
 
 def assert_gradients(
@@ -22,6 +29,7 @@ def assert_gradients(
     /,
     expected: Any = None,
     *,
+    against: Any = None,
     wrt: str | Iterable[str] | None = None,
     rtol: float = 1e-6,
     atol: float | None = None,
@@ -41,15 +49,22 @@ def assert_gradients(
     where there is one, and else with numerical differences. Where nothing is expected, the function's own
     gradient is compared with numerical differences. On a kink each slope between those of the two sides is
     right. second_order: the second derivatives too. A value that is not a scalar is summed up for
-    `expected`. rtol, atol: relative to each element, and absolute (None: relative to the largest element).
+    `expected`. against: `expected` by the name that it has on the command line.
+
+    rtol, atol: relative to each element, and absolute (None: 1e-12 of the largest element). Differences
+    add to it, for each element, ten times what they lose to the rounding of the function's values. An
+    element that is smaller than this loss is not checked, and a UserWarning says so.
 
     Raises GradientMismatch, and TypeError where there is no gradient to check.
     """
     from gradcli.language.located_errors import LanguageError
     from gradcli.language.option_values import in_python
-    from gradcli.transforms.gradient_checks import checked_gradients, words_of
+    from gradcli.transforms.any_function import one_of
+    from gradcli.transforms.gradient_checks import checked_gradients, unseen, words_of
 
+    words = {"expected": expected, "against": against}
     try:
+        expected, variables = one_of(source_or_function, variables, **words)
         for row in checked_gradients(
             source_or_function,
             variables,
@@ -60,7 +75,9 @@ def assert_gradients(
             second_order=second_order,
         ):
             if not row.ok:
-                raise GradientMismatch(words_of(row), row.name, row.analytical, row.numerical)
+                raise GradientMismatch(words_of(row), row.name, row.given, row.right)
+            if row.unseen:
+                warnings.warn(unseen(row), stacklevel=2)
     except LanguageError as error:
         if callable(source_or_function):  # its own frames say where
             raise
@@ -68,7 +85,7 @@ def assert_gradients(
         raise in_python(error, "assert_gradients").with_traceback(None) from None
 
 
-class GradientTrouble(AssertionError):
+class GradientTrouble(GradcliError, AssertionError):
     """Gradients that vanish, explode or are not finite: `places` says where, in backward order."""
 
     def __init__(self, message: str, places: list[str]) -> None:

@@ -91,8 +91,15 @@ def product(output: Tensor, wrt: Sequence[Tensor], vectors: Sequence[Tensor]) ->
     return wrap(flat.reshape(output.shape))
 
 
+_SHOWN = 8  # elements of a sparse matrix that it prints
+
+
 class Sparse:
-    """The elements of a matrix that are not zero: `values` at `indices`, one row for each."""
+    """The elements of a matrix that are not zero: `values` at `indices`, one row for each.
+
+    shape: the matrix's, of the value's dimensions and then the variable's. `numpy.asarray` makes an array
+    of it, with the zeros.
+    """
 
     __slots__ = ("indices", "shape", "values")
 
@@ -104,6 +111,29 @@ class Sparse:
         made = np.zeros(self.shape, self.values.dtype)
         made[tuple(self.indices.T)] = self.values
         return made
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.asarray(self.dense(), dtype)
+
+    def to_scipy(self) -> Any:
+        """The matrix as a `scipy.sparse.coo_array`; ValueError unless it has one or two dimensions."""
+        if not 1 <= len(self.shape) <= 2:
+            raise ValueError(
+                f"SciPy holds matrices and vectors, and this has the shape {self.shape}: "
+                "dense() is the array"
+            )
+        try:
+            from scipy.sparse import coo_array
+        except ImportError:
+            raise ImportError("to_scipy() needs SciPy: pip install scipy") from None
+        return coo_array((self.values, tuple(self.indices.T)), shape=self.shape)
+
+    def __repr__(self) -> str:
+        count = len(self.values)
+        head = f"Sparse of shape {self.shape}, {count:,} element{'s' * (count != 1)}"
+        shown = zip(self.indices[:_SHOWN].tolist(), self.values[:_SHOWN], strict=True)
+        lines = [f"  {index}  {value:.6g}" for index, value in shown]
+        return "\n".join([head, *lines, *(["  …"] if count > _SHOWN else [])])
 
 
 def sparse(output: Tensor, wrt: Sequence[Tensor], level: BatchLevel) -> list[Sparse]:

@@ -27,8 +27,8 @@ from gradcli.transforms.tracing.calls import calls
 Function = Callable[..., Any]
 
 RTOL = 1e-6
-OF_SCALE = 1e-8  # of the largest element of the gradient, where no absolute tolerance is given
-OF_EXACT = 1e-12  # the same by a complex step, which is as exact as the gradient is
+OF_LARGEST = 1e-14  # of the largest element of the gradient, where no absolute tolerance is given
+ROUNDED = 1e-4  # of what differences lose: about what the rules lose
 STEP = 1e-3  # of the first difference, relative to the element; halved for the extrapolation
 ODD = 633 / 1024  # times a power of two: it moves exactly, and few periods are a part of it
 SLOWLY = 0.95  # a gap that is smaller by this with every four halvings vanishes in the end
@@ -36,6 +36,8 @@ MANY = 1000  # elements that are looked at one by one; of more, all together and
 SOME = 50  # elements are in it
 SHRINK = 16.0  # the first step is made smaller by this until the extrapolation converges
 SHRINKS = 8
+WIDER = (256.0, 16.0)  # times the first step: for a slope that is lost in noise
+FARTHEST = 20.0  # times the noise of a difference: what is less certain is so for other reasons
 CLOSE = 3  # steps that small numbers get besides, relative to them
 CONVERGED = 1e-8  # relative to the slope
 NEARER = 256.0
@@ -82,7 +84,8 @@ class Checked:
     error: the largest relative error; index: where. kinks: where the function has one. method: how the
     numerical side was found. triangular: whether the function reads one triangle of a symmetric matrix,
     and the gradient is, as PyTorch has it, that of symmetric changes. unbounded: from where on a
-    numerical slope is none. seen: how many elements were looked at one by one. wrong: which are.
+    numerical slope is none. seen: how many elements were looked at one by one. wrong: which are. unseen:
+    which are lost in the noise of the differences, so that nothing is known of them.
     """
 
     __slots__ = (
@@ -97,6 +100,7 @@ class Checked:
         "seen",
         "triangular",
         "unbounded",
+        "unseen",
         "wrong",
     )
 
@@ -117,8 +121,10 @@ class Checked:
         self.unbounded = np.broadcast_to(unbounded, np.shape(analytical))
         difference = np.asarray(np.abs(analytical - numerical))
         size = np.maximum(np.abs(analytical), np.abs(numerical))
-        of_scale = OF_EXACT if method == "complex step" else OF_SCALE
-        most = allowed(analytical, numerical, rtol, atol, of_scale) + 10 * uncertain
+        # What a difference loses is told for each element, by its own noise: a small one beside a large
+        # one, 2e-4 beside 2e6, is as well known as its own values are.
+        doubt = 10 * uncertain
+        most = allowed(analytical, numerical, rtol, atol, OF_LARGEST) + doubt
         finite = np.isfinite(analytical)  # what is not agrees with nothing but itself
         right = (finite & (difference <= most)) | (analytical == numerical)
         self.triangular = _reads_one_triangle(analytical, numerical, most)
@@ -135,6 +141,7 @@ class Checked:
         for kink in kinks:
             smooth[kink.index] = 0
         self.wrong, self.ok = wrong, not wrong.any()
+        self.unseen = _unseen(analytical, difference, most - doubt, doubt) & ~wrong
         self.index, self.error = worst(smooth if self.ok else np.where(wrong, relative, -1.0))
 
     @property
@@ -143,6 +150,16 @@ class Checked:
         slope = np.abs(self.numerical[self.index])
         finite = np.isfinite(self.analytical[self.index]) and slope < np.inf
         return not (finite and slope < self.unbounded[self.index])
+
+
+def _unseen(analytical: Any, difference: Any, most: Any, doubt: Any) -> Any:
+    """Which elements agree for their differences' doubt alone, and are as small as half of that.
+
+    What is far smaller may be what rounding leaves of a zero, of a bias before a batch norm, say.
+    """
+    size = np.abs(analytical)
+    small = (size < doubt / 2) & (size > ROUNDED * doubt)
+    return np.asarray((difference > most) & small)
 
 
 def _symmetric(matrix: Any) -> Any:
@@ -385,6 +402,8 @@ class _Slopes(NamedTuple):
                 )
             if sides is not None:
                 kinks.append(Kink(i, sides, self.analytical[i]))
+            elif abs(slope - expected) > self.rtol * abs(expected):  # the noise alone excuses it
+                slope, error = _from_afar(value, self.centre, self.scale, size, (slope, error))
             parts.append((slope, error))
         slope_of_both = parts[0][0] if len(parts) == 1 else complex(parts[0][0], parts[1][0])
         return slope_of_both, max(e for _, e in parts), kinks
@@ -515,6 +534,30 @@ def _slope(
         return (sides[0] + sides[1]) / 2, abs(sides[1] - sides[0]), None
     found = Sides(*sides, jump=False) if sides is not None else None
     return best, error if np.isfinite(best) else 0.0, found
+
+
+def _from_afar(
+    value: Callable[[float], float],
+    centre: float,
+    scale: float,
+    size: float,
+    near: tuple[float, float],
+) -> tuple[float, float]:
+    """(slope, its uncertainty) by wider steps, where it is noise that makes the slope by near ones uncertain.
+
+    They are believed where the extrapolation converges, to what the near ones know already.
+    """
+    slope, error = near
+    noise = max(ROUNDING * scale + SMALLEST, _noise(value, size))
+    step = _step(max(size, 0.1))
+    if error > FARTHEST * noise / step:
+        return near
+    for first in (step * wider for wider in WIDER):
+        found, guess, *_ = _extrapolated(value, centre, first, halvings=3)
+        doubt = 2 * guess + 8 * noise / first
+        if doubt < error and abs(found - slope) <= 3 * error:
+            return found, doubt
+    return near
 
 
 def slopes_beside(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core import levels, pytrees
+from gradcli.engine.core import errors, levels, pytrees
 from gradcli.engine.core.backward_pass import gradients as pull
 from gradcli.engine.core.tensor import LAZY, Tensor, wrap
 from gradcli.transforms.arguments import (
@@ -62,7 +62,7 @@ def grad_and_value(
             given, chosen = _chosen(args, argnums, level.variable, level.passed)
             result, aux = _split_aux(func(*given, **_mapped(level.passed, kwargs)), has_aux, call)
             if not isinstance(result, Tensor):
-                raise RuntimeError(
+                raise errors.ReturnedTypeError(
                     f"{call}: Expected f(*args) to return a Tensor, got {type(result)}"
                 )
             if result.ndim:

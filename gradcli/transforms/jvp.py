@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core import levels, pytrees
+from gradcli.engine.core import errors, levels, pytrees
 from gradcli.engine.core.backward_pass import gradients as pull
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.transforms import batched_passes
@@ -44,10 +44,14 @@ def jvp(
         )
     from gradcli.transforms import forward_mode
 
+    for what, parts in (("primals", points), ("tangents", directions)):
+        for part in parts:
+            if not isinstance(part, Tensor):
+                raise errors.TransformVectorError(
+                    f"{call}: Expected {what} to only contain Tensors, got {type(part)}"
+                )
     with levels.Level(), forward_mode.nested_level():
-        duals = [
-            forward_mode.make_dual(_checked(p), t) for p, t in zip(points, directions, strict=True)
-        ]
+        duals = [forward_mode.make_dual(p, t) for p, t in zip(points, directions, strict=True)]
         result, aux = _split_aux(func(*pytrees.unflatten(duals, spec)), has_aux, call)
         result, pushed, aux = _unpacked(result, aux, call)
         leaves, out_spec = pytrees.flatten(result)

@@ -42,20 +42,29 @@ class NotFinite(ArithmeticError):
 class Comparison:
     """Both gradients, and the largest relative error; true where they agree.
 
-    wrong: which elements are farther apart than allowed. derivative: the true one as an expression.
-    mistake: what is likely to be wrong, in words.
+    doubt: what is allowed for each element besides. wrong: which are farther apart. derivative: the true
+    one as an expression. mistake: what is likely to be wrong, in words.
     """
 
     __slots__ = ("derivative", "error", "given", "index", "mistake", "ok", "true", "wrong")
 
-    def __init__(self, given: Any, true: Any, rtol: float, atol: float | None) -> None:
+    def __init__(
+        self,
+        given: Any,
+        true: Any,
+        rtol: float,
+        atol: float | None,
+        of_scale: float = OF_SCALE,
+        doubt: Any = 0.0,
+    ) -> None:
         self.given, self.true = given, true
         difference, size = np.abs(given - true), np.maximum(np.abs(given), np.abs(true))
         both = (given == true) | (np.isnan(given) & np.isnan(true))
         with np.errstate(all="ignore"):
             relative = np.where(both, 0.0, difference / np.where(size == 0, 1.0, size))
         relative = np.where(np.isnan(relative), np.inf, relative)
-        self.wrong = ~np.asarray(both | (difference <= allowed(given, true, rtol, atol)))
+        most = allowed(given, true, rtol, atol, of_scale) + doubt
+        self.wrong = ~np.asarray(both | (difference <= most))
         self.ok = not self.wrong.any()
         self.index, self.error = worst(relative)
         self.derivative: str | None = None

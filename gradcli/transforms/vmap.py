@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from gradcli.engine.core import batched_arrays, modes, pytrees, versions
+from gradcli.engine.core import batched_arrays, errors, modes, pytrees, versions
 from gradcli.engine.core.backward_pass import tell
 from gradcli.engine.core.batch_levels import add_batch_dim, remove_batch_dim
 from gradcli.engine.core.batched_arrays import BatchLevel
@@ -94,7 +94,7 @@ def _inputs(
                 "or None."
             )
         if not isinstance(value, Tensor):
-            raise ValueError(
+            raise errors.TransformInputError(
                 f"{call}Got in_dim={dim} for an input but the input is of type {type(value)}. We "
                 "cannot vmap over non-Tensor arguments, please use None as the respective in_dim"
             )

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -489,3 +491,143 @@ def test_numbers_for_latex(pair: tuple[float, float], latex: str, siunitx: str) 
     from gradcli.commands.typeset_results import number
 
     assert (number(*pair, "latex"), number(*pair, "siunitx")) == (latex, siunitx)
+
+
+# -- correlated uncertainties ----------------------------------------------------------------------
+YORK = "x,y,sx,sy,r,c\n" + "".join(
+    f"{x},{y},{a},{b},{r},{r * a * b}\n"
+    for x, y, a, b, r in [
+        (0, 5.9, 0.1, 0.3, 0.5), (0.9, 5.4, 0.1, 0.3, 0.2), (1.8, 4.4, 0.2, 0.2, -0.4),
+        (2.6, 4.6, 0.2, 0.2, 0.3), (3.3, 3.5, 0.2, 0.2, 0), (4.4, 3.7, 0.3, 0.1, 0.6),
+    ]
+)  # fmt: skip
+SIGMAS = ["--sigma", "x=sx", "--sigma", "y=sy", "--a", "-1", "--b", "5"]
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["y == a*x + b", "--correlation", "x,y=r"],
+        pytest.param(["a*x + b == y", "--covariance", "y,x=c"], marks=pytest.mark.long),
+        pytest.param(["-y == -a*x - b", "--covariance", "x,y=r*sx*sy"], marks=pytest.mark.long),
+    ],
+    ids=" ".join,
+)
+def test_columns_of_a_row_are_correlated(folder: Path, argv: list[str]) -> None:
+    """The line's chi2 has a closed form: (y - a*x - b)² / (sy² + a²*sx² - 2*a*r*sx*sy)."""
+    from scipy.optimize import minimize
+
+    (folder / "york.csv").write_text(YORK)
+    rows = [list(map(float, line.split(","))) for line in YORK.split("\n")[1:-1]]
+
+    def chi2(p: Any) -> float:
+        a, b = p
+        return sum(
+            (y - a * x - b) ** 2 / (sy**2 + a**2 * sx**2 - 2 * a * c) for x, y, sx, sy, _, c in rows
+        )
+
+    code, out, err = run("fit", argv[0], "york.csv", *argv[1:], *SIGMAS, "--json")
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    best = minimize(chi2, [-0.5, 5.5], tol=1e-12)
+    values = [found["parameters"][n]["value"] for n in "ab"]
+    assert values == pytest.approx(best.x, rel=1e-6)
+    assert found["chi2"] == pytest.approx(best.fun, rel=1e-9)
+    cov, errors = found["covariance"], {n: found["parameters"][n]["error"] for n in "ab"}
+    assert found["correlation"]["a"]["b"] == pytest.approx(
+        cov["a"]["b"] / errors["a"] / errors["b"]
+    )
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["--covariance", "y=@C.csv"],
+        pytest.param(["--correlation", "y=@R.csv", "--sigma", "d"], marks=pytest.mark.long),
+    ],
+    ids=" ".join,
+)
+def test_rows_are_correlated(folder: Path, given: list[str]) -> None:
+    """A line of generalized least squares: inv(X.T @ inv(C) @ X) is the parameters' covariance."""
+    import numpy as np
+
+    x = np.arange(6.0)
+    y = 2 * x + 1 + np.array([0.3, 0.1, -0.2, 0.4, 0.0, -0.3])
+    c = 0.2 * np.exp(-np.abs(np.subtract.outer(x, x))) + 0.1 * np.diag(1 + x)
+    d = np.sqrt(np.diagonal(c))
+    np.savetxt(folder / "C.csv", c, delimiter=",")
+    np.savetxt(folder / "R.csv", c / np.outer(d, d), delimiter=",")
+    np.savetxt(
+        folder / "line.csv", np.c_[x, y, d], delimiter=",", header="x,y,d", comments="", fmt="%.17g"
+    )
+    wide = np.c_[x, np.ones(6)]
+    spread = np.linalg.inv(wide.T @ np.linalg.solve(c, wide))
+    best = spread @ wide.T @ np.linalg.solve(c, y)
+    code, out, err = run(
+        "fit", "y == a*x + b", "line.csv", *given, "--a", "1", "--b", "0", "--json"
+    )
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert [found["parameters"][n]["value"] for n in "ab"] == pytest.approx(best, rel=1e-10)
+    assert [[found["covariance"][i][j] for j in "ab"] for i in "ab"] == [
+        pytest.approx(row, rel=1e-9) for row in spread
+    ]
+
+
+def test_matrices_of_the_result_are_printed() -> None:
+    out = run(*MISRA, "--correlation", "--covariance", "--precision", "4")[1]
+    assert out.startswith("b1 = 238.942 ± 2.707\nb2 = 0.000550156 ± 0.000007267\n")
+    assert out.endswith(
+        "correlation:\n           b1       b2\n  b1        1  -0.9988\n  b2  -0.9988        1\n"
+    )
+    assert "covariance\t7.3" in run(*MISRA, "--covariance", "--plain")[1]
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (
+            ["--correlation", "x,y=r", "--budget"],
+            "--budget and --correlation cannot be used together",
+        ),
+        (["--correlation", "x,y=r", "--robust", "huber"], "without --robust"),
+        (["--correlation", "x,y=2"], "a correlation is between -1 and 1, not 2"),
+        (["--covariance", "x=eye(6)"], "x has an uncertainty already"),
+        (["--correlation", "y=eye(3)"], "give a matrix of 6 rows and columns"),
+        (["--correlation", "0.5"], "--correlation wants y,x=VALUE"),
+    ],
+    ids=lambda v: " ".join(v) if isinstance(v, list) else "",
+)
+def test_which_correlations_are_refused(folder: Path, argv: list[str], words: str) -> None:
+    (folder / "york.csv").write_text(YORK)
+    code, out, err = run("fit", "y == a*x + b", "york.csv", *SIGMAS, *argv)
+    assert (code, out) == (2, "")
+    assert words in err
+
+
+def test_of_equally_deep_minima_the_nearest_is_taken(folder: Path) -> None:
+    """At times 0, 0.125, … the frequency w + 16*pi is an alias of w."""
+    rows = [f"{k / 8},{2 * math.exp(-k / 32) * math.cos(4 * k / 8)}" for k in range(40)]
+    (folder / "osc.csv").write_text("\n".join(["t,z", *rows]))
+    start = ["--A", "1", "--k", "0.1", "--w", "4.5", "--starts", "40"]
+    found = json.loads(run("fit", "z == A*exp(-k*t)*cos(w*t)", "osc.csv", *start, "--json")[1])
+    assert found["parameters"]["w"]["value"] == pytest.approx(4, rel=1e-9)
+
+
+def test_parameters_that_the_data_hardly_tell_apart_are_named(folder: Path) -> None:
+    rates = [
+        (0.5, 0.018),
+        (1, 0.021),
+        (2, 0.025),
+        (3, 0.0272),
+        (5, 0.0301),
+        (7, 0.0315),
+        (10, 0.0325),
+    ]
+    (folder / "nodes.csv").write_text("T,r\n" + "\n".join(f"{t},{r}" for t, r in rates))
+    curve = "r == b0 + (b1+b2)*(1-exp(-T/tau))/(T/tau) - b2*exp(-T/tau)"
+    start = ["--b0", "0.03", "--b1", "-0.01", "--b2", "0"]
+    code, _, err = run("fit", curve, "nodes.csv", *start, "--tau", "2")
+    assert code == 1
+    assert "hint: the data hardly tell b2, tau apart: hold one fixed, as in --fix tau=1.2" in err
+    assert run("fit", curve, "nodes.csv", *start, "--fix", "tau=1.21")[0] == 0

@@ -573,7 +573,7 @@ REFUSED = [
     ([*TWO, "L,T=nan"], "--covariance L,T: a covariance is a finite real number"),
     ([*TWO, "L,T=1j"], "--covariance L,T: a covariance is a finite real number"),
     (["sum(x)*L", "p.csv", "--columns", "x=L,T", "--uncertainty", "L=1", "--uncertainty", "x=1",
-      "--covariance", "L,x=0"], "--covariance: L and x have shapes () and (2,)"),
+      "--covariance", "L,x=0"], "--covariance L,x: L and x have shapes () and (2,)"),
     (["L*T", "p.csv", "--covariance", "L,T=1"], "L has no uncertainty"),
     (["L*T", "p.csv", "--budget"], "--budget: no variable has an uncertainty"),
     (["L*T", "p.csv", "--order", "0"], "0 is not in the range"),

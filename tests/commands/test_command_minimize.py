@@ -17,7 +17,10 @@ ROSENBROCK = ["(1-x)**2 + 100*(y-x**2)**2", "--x", "-1", "--y", "2"]
 # -- (arguments, exit code, a piece of standard output, a piece of standard error) -------------------
 SAID = [
     (["minimize", *ROSENBROCK], 0, "x = 1\ny = 1\nvalue = 0\ngradient_norm = 0\nkind = minimum\nsmallest_eigenvalue = 0.399", ""),
-    (["minimize", "x**2", "--x", "3", "--trace"], 0, "    1  value 1.97215226305253e-31    gradient_norm 8.88e-16\nx = 0\n", ""),
+    (["minimize", "x**2", "--x", "3", "--trace"], 0, " step  x               value                   gradient_norm\n    0  3               9                       6\n", ""),
+    (["minimize", "x**2 + y**2", "--x", "3", "--y", "0", "--trace", "--csv"], 0, "step,x,y,value,gradient_norm\n0,3,0,9,6\n1,", ""),
+    (["minimize", "sum(x**2)", "--x", "3,0", "--trace", "--csv", "--precision", "3"], 0, "step,x[0],x[1],value,gradient_norm\n0,3,0,9,6\n1,", ""),
+    (["minimize", "x**2", "--x", "3", "--csv"], 2, "", "hint: add --trace; --json writes the minimum"),
     (["minimize", "x**2", "--x", "3", "--plain"], 0, "kind\tminimum\n", ""),
     (["minimize", "sum((A@x - b)**2)", "--A", "2,0;0,4", "--b", "2,4", "--x", "0,0", "--wrt", "x", "--precision", "6"], 0, "x = [1, 1]\n", ""),
     (["minimize", "x + y", "--x", "1", "--y", "1", "--subject", "x*y == 4", "--bounds", "x=0:", "--bounds", "y=0:"], 0, "kind = minimum", ""),

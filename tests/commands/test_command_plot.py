@@ -34,7 +34,8 @@ def drawn() -> str:
     return "".join(f"$ gradcli {line}\n{run(*line.split()).stdout}\n" for line in SHOWN)
 
 
-def test_pictures_on_a_terminal_are_as_they_were() -> None:
+def test_pictures_on_a_terminal_are_as_they_were(monkeypatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)  # which xdist sets in its processes
     assert drawn() == GOLDEN.read_text(encoding="utf-8")
 
 
@@ -42,7 +43,7 @@ def test_gradient_descent_of_one_variable() -> None:
     argv = ("plot", "x**2", "--x", "-2:2", "--descend", "0.5", "--at", "1", "--width", "40")
     found = run(*argv)
     assert "•• gradient descent" in found.stdout
-    assert found.stderr == "gradcli: note: after 50 steps of 0.5: x = 0\n"
+    assert found.stderr == "gradcli: note: after 50 steps of 0.5: x = 0; --csv prints the steps\n"
 
 
 def test_poles_do_not_flatten_a_surface() -> None:
@@ -119,7 +120,7 @@ REFUSED = {
     "fit y==a*t {table} --a 1 --plot x.svg --band 2": "--band: 2 is not a confidence level",
     "plot y==a*t {table}.csv --a 1": "No such file",
     "plot outer(x*ones(2),x*ones(2)) --x 1:2": "a curve needs a number",
-    "plot x+y --x 0:1 --y 0:1 --descend 0.1": "--at x=VALUE,y=VALUE",
+    "plot x+y --x 0:1 --y 0:1 --descend 0.1": "as in gradcli plot x+y --x=0:1 --y=0:1 --descend 0.1 --at x=0.75,y=0.75",  # noqa: E501
     "plot x+y --x 0:1 --y 0:1 --json": "over one variable",
     "plot x --x 0:1 --at y=1": "--at x=1",
     "plot x+": "a value is missing",
@@ -304,3 +305,31 @@ def test_a_row_without_a_number_is_left_out_where_that_is_asked(tmp_path):
     found = run("plot", "y == x", str(path), "--missing", "skip", "--json")
     assert found.exit_code == 0, found.stderr
     assert "a number is missing" in run("plot", "y == x", str(path)).stderr
+
+
+DESCENT = ["--descend", "0.25", "--at"]
+
+
+@sweep(("argv", "expected"), [
+        (["x**2", "--x=-2:2", *DESCENT, "1", "--steps", "2", "--csv"],
+         "step,x,value,gradient_norm\n0,1,1,2\n1,0.5,0.25,1\n2,0.25,0.0625,0.5\n"),
+        (["x**2 + y**2", "--x=-2:2", "--y=-2:2", *DESCENT, "x=1,y=0", "--steps", "1", "--plain"],
+         "step\tx\ty\tvalue\tgradient_norm\n0\t1\t0\t1\t2\n1\t0.5\t0\t0.25\t1\n"),
+    ], parts=1)  # fmt: skip
+def test_the_steps_of_a_descent_are_a_table(argv, expected):
+    assert run("plot", *argv).stdout == expected
+
+
+def test_the_steps_of_a_descent_are_data():
+    argv = ["x**2", "--x=-2:2", *DESCENT, "1", "--steps", "1", "--json"]
+    steps = json.loads(run("plot", *argv).stdout)["descent"]
+    assert [step["point"]["x"] for step in steps] == [1, 0.5]
+    refused = run("plot", "x**2, x**3", "--x=-2:2", *DESCENT, "1", "--csv")
+    assert "hint: choose one: gradcli plot 'x**2' …" in refused.stderr
+
+
+def test_a_plot_in_a_pipe_is_as_wide_as_columns_says(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "50")
+    for argv in (["x**2", "--x=-2:2"], ["x**2 + y**2", "--x=-2:2", "--y=-1:1"]):
+        lines = run("plot", *argv).stdout.splitlines()
+        assert max(map(len, lines)) == 50

@@ -24,7 +24,6 @@ SHOWN = [
     ("x = 2\nx", "2\n"),
     ("x = 2\nx;", ""),
     ("x = 2\n(x);  # not shown", ""),
-    ("2; y = 3", ""),
     ("'a' + 'b'", "'ab'\n"),
     ("print('a', 1.5, sep='-')", "a-1.5\n"),
     ("display('a')\ndisplay(arange(2.))", "'a'\ntensor([0., 1.])\n"),
@@ -47,6 +46,23 @@ SHOWN = [
 @sweep(("source", "shown"), SHOWN, parts=1)
 def test_the_last_expression_is_displayed_as_a_notebook_does(source, shown):
     assert run(source, "--dtype", "float32") == (0, shown, "")
+
+
+UNUSED = [
+    ("x = 2\nx**2\nx + 1", "`x**2` has no effect, and its value is not used"),
+    ("2; y = 3", "`2` has no effect"),
+    ("x = 1\nx == 2\n-x\nprint(x)", "2 statements have no effect"),
+    ("'text'\nx = 2\nx.add_(1) if 0 else x\ny = x", ""),
+    ("s = [1]\ndef f(t):\n    print(t)\nf(1)\n...\nx = 3\ny = 4", ""),
+]  # fmt: skip
+
+
+@sweep(("source", "note"), UNUSED, parts=1)
+def test_a_statement_without_effect_has_a_note(source, note):
+    """As in every command, in a session and (as a warning) in Python; assignments are results here."""
+    code, _, err = run(source)
+    assert code == 0
+    assert (note in err) if note else err == ""
 
 
 def test_default_dtype():

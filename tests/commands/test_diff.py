@@ -406,6 +406,17 @@ def test_sizes_in_letters_are_named_where_larger_ones_would_take_long() -> None:
             "W ∈ R³ˣⁿ, b ∈ Rⁿ, Y ∈ R²ˣⁿ",
             "2*(Y - X@W - b)",
         ),
+        (
+            ["sum((V@tanh(W@x) - y)**2)", "--wrt=V", "--shape", "W=3,2"],
+            "V ∈ Rⁿˣ³, W ∈ R³ˣ², x ∈ R², y ∈ Rⁿ",
+            "2*outer(V@tanh(W@x) - y, tanh(W@x))",
+        ),
+        (
+            ["sum((V@tanh(W@x) - y)**2)", "--wrt=V", "--shape", "W=h,d"],
+            "V ∈ Rⁿˣʰ, W ∈ Rʰˣᵈ, x ∈ Rᵈ, y ∈ Rⁿ",
+            "2*outer(V@tanh(W@x) - y, tanh(W@x))",
+        ),
+        (["x@A@y", "--wrt=x", "--A=1,2;3,4;5,6"], "x ∈ R³, y ∈ R²", "A@y"),
     ],
     parts=1,
 )

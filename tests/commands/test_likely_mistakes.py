@@ -52,6 +52,26 @@ def test_what_is_right_passes(source: str, formula: str, options: list[str]) -> 
     assert result.exit_code == 0 and result.stdout.startswith("ok: x"), result.output
 
 
+RESIDUAL = "sum((A@x - b)**2)"
+
+
+@sweep(
+    ("source", "wrt", "formula", "said"),
+    [
+        (RESIDUAL, "x", "2*A@(A@x - b)", "hint: `2*A.T@(A@x - b)` would be right"),
+        (RESIDUAL, "x", "2*(A@x - b)", "hint: `A.T@(2*(A@x - b))` would be right"),
+        ("sum(A@x)", "x", "tanh(A@x)", "hint: `A.T@tanh(A@x)` would have that shape"),
+        ("sum(A@x)", "A", "x", "has shape (2,), and the derivative (3, 2)\n    x\n    ^\n"),
+    ],
+    parts=1,
+)
+def test_says_which_matrix_makes_the_shapes_fit(
+    source: str, wrt: str, formula: str, said: str
+) -> None:
+    result = run(source, "--against", formula, "--wrt", wrt, "--shape", "A=3,2")
+    assert result.exit_code == 1 and result.stderr.endswith(said + "\n" * (said[-1] != "\n"))
+
+
 def test_no_mistake_is_made_up() -> None:
     found = json.loads(run("x**2", "--against", "7*x**3 + 1", "--json").stdout)
     assert found["mistake"] is None and found["derivative"] == "2*x"

@@ -66,10 +66,12 @@ def test_where_the_roots_go(folder: Path) -> None:
 REFUSED = {
     "K*x == price; x == 1 --x 1": "these are 2 equations, and a row has one unknown number",
     "K*x == price*y --x 1 --y 2": "as in --wrt x",
+    "K*x == price --x 1 --uncertainty x=0.1": "x is looked for: its uncertainty is found",
+    "K*x == price --x 1 --budget": "--budget: no variable has an uncertainty",
     "K*x == price": "x is not a column of quotes.csv, and has no value",
     "K*2 == price": "no variable is unknown: all are columns of the table, or held",
     "K*x == price --x 1,2": "a row has one unknown number, and this has shape (2,)",
-    "K*x == price --x 1±0.1": "--x has an uncertainty, which is not propagated row by row",
+    "K*x == price --x 1±0.1": "x is looked for: its uncertainty is found",
     "K*x == price --x 1 --all": "--all cannot be used with a table",
     "K*x == price --x 3:1": "is not an interval",
     "K*K == price --wrt K": "two columns would be called 'K'",
@@ -84,6 +86,45 @@ def test_what_is_refused(line: str) -> None:
     words = [word for option in options for word in f"--{option}".split(" ", 1)]
     code, out, err = outcome("root", expression, "quotes.csv", *words)
     assert code in (1, 2) and out == "" and REFUSED[line] in err, (code, err)
+
+
+# (equation, what its root is, the options that give uncertainties); where the start is known, it is 1
+SPREAD = [
+    ("x**2 == a*K", "sqrt(a*K)", ["--a", "2±0.1"]),
+    ("x**2 == a*K", "sqrt(a*K)", ["--a", "2±0.1", "--uncertainty", "K=price", "--budget"]),
+    ("x**2*a == K", "sqrt(K/a)", ["--a", "2±0.1", "--uncertainty", "K=3", "--covariance", "a,K=0.1"]),
+    ("x**2 == dot(a, a)*K", "sqrt(dot(a, a)*K)", ["--a", "1,2", "--uncertainty", "a=0.1"]),
+    ("exp(x) == 2*price", "log(2*price)", ["--uncertainty", "price=2"]),
+    ("x == a*K", "a*K", ["--a", "2", "--uncertainty", "K=0", "--uncertainty", "a=0"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("equation", "root", "options"),
+    [SPREAD[1], *(pytest.param(*s, marks=pytest.mark.long) for s in SPREAD if s is not SPREAD[1])],
+    ids=str,
+)
+def test_a_root_has_the_uncertainty_of_its_formula(
+    equation: str, root: str, options: list[str]
+) -> None:
+    line = ["quotes.csv", *options, "--keep-columns", "none"]
+    found = outcome("root", equation, *line, "--x", "1")[1].splitlines()
+    wanted = outcome("map", root, *line, "--no-grad", "all")[1].splitlines()
+    assert found[0].split(",")[:2] == ["x", "x.uncertainty"] and len(found) == 5
+    numbers = [[list(map(float, r.split(","))) for r in rows[1:]] for rows in (found, wanted)]
+    assert np.allclose(*numbers, rtol=1e-9)
+
+
+@pytest.mark.long
+def test_uncertainties_in_cells_and_where_a_root_bends(folder: Path) -> None:
+    (folder / "pm.csv").write_text("a\n1±0.1\n4±0.2\n0±0.1\n-1±0.1\n")
+    code, out, err = outcome("root", "x**2 == a", "pm.csv", "--x", "0.5")
+    rows = [line.split(",") for line in out.splitlines()]
+    assert code == 0 and [row[2] for row in rows[:3]] == ["x.uncertainty", "0.05", "0.05"]
+    bent = outcome("map", "sqrt(a)", "pm.csv", "--no-grad", "a")[1].splitlines()[3].split(",")
+    assert float(rows[3][2]) == pytest.approx(float(bent[2]), rel=1e-6)
+    assert rows[4][1:] == ["nan", "nan"] and "1 row whose uncertainty is by 100000 draws" in err
+    assert outcome("root", "x**2 == a", "pm.csv", "--x", "0:9")[1].splitlines()[2].endswith("0.05")
 
 
 A = np.array([0.3, 2.0, -1.0, 1e6, 0.0])

@@ -21,7 +21,7 @@ class Recorder:
     def write(self, text):
         self.lines.append(re.sub("0x[0-9a-f]+", "0x…", text))
 
-    def note(self, text):
+    def note(self, text, always=False):
         self.lines.append(f"({text})")
 
     def report(self, error):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from click.testing import CliRunner
 
 import gradcli
 from gradcli.cli import main
+from gradcli.language.euler_lagrange import equation_of_motion
 from gradcli.language.located_errors import LanguageError
 from tests.commands.running import run
 from tests.sweep import sweep
@@ -26,6 +28,8 @@ EULER_LAGRANGE = (
     "L = lambda q, v: m*v**2/2 - k*q**2/2; p = lambda s: func.grad(L, 1)(x(s), func.grad(x)(s)); "
     "func.grad(p)(t) - func.grad(L, 0)(x(t), func.grad(x)(t))"
 )
+PENDULUM = "m*l**2*func.grad(q)(t)**2/2 + m*g*l*cos(q(t))"
+KEPLER = "m*func.grad(r)(t)**2/2 + m*r(t)**2*func.grad(f)(t)**2/2 + k/r(t)"
 BRANCHES = "if x > 1:\n    y = x**3\nelif x > -1:\n    y = x\nelse:\n    y = exp(x)\ny*a"
 AREA = ["--let", "x=r*cos(t)", "--let", "y=r*sin(t)"]
 
@@ -79,6 +83,14 @@ AREA = ["--let", "x=r*cos(t)", "--let", "y=r*sin(t)"]
         (["f(x)", "--order", "2"], ["func.grad(func.grad(f))(x)"]),
         (["u(x, t) == 0", "--of", "x", "--wrt", "t"],
          ["-func.grad(u, 1)(x, t)/func.grad(u, 0)(x, t)"]),
+        # the equation of motion of a Lagrangian
+        ([PENDULUM, "--euler-lagrange", "q"],
+         ["m*l*(l*func.grad(func.grad(q))(t) + g*sin(q(t)))"]),
+        (["exp(c*t)*(m*q'(t)^2/2 - k*q(t)^2/2)", "--math", "--euler-lagrange", "q"],
+         ["exp(c*t)*(c*m*func.grad(q)(t) + m*func.grad(func.grad(q))(t) + k*q(t))"]),
+        ([KEPLER, "--euler-lagrange", "f", "--format", "latex"],
+         [r"m r\left(t\right) \left(2 f'\left(t\right) r'\left(t\right) + "
+          r"f''\left(t\right) r\left(t\right)\right)"]),
         # real numbers: their signs, and functions of inverse functions
         (["sqrt((x - 1)**2)"], ["sign(x - 1)"]),
         (["-x**2*log(abs(x))"], ["-2*x*log(abs(x)) - x"]),
@@ -105,6 +117,22 @@ AREA = ["--let", "x=r*cos(t)", "--let", "y=r*sin(t)"]
 )  # fmt: skip
 def test_diff(argv: list[str], expected: list[str]) -> None:
     assert lines("diff", *argv) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("m*v**2/2 - k*q**2/2", "q is read otherwise than as q(t) and func.grad(q)(t)"),
+        ("m*func.grad(func.grad(q))(t)**2", "q is read otherwise than as"),
+        ("func.grad(q)(t)**2*q(s)", "the Lagrangian has q of s and of t"),
+        ("k*q(t)**2", "the Lagrangian has no velocity"),
+        ("T = func.grad(q)(t)**2; T - q(t)", "the Lagrangian must be one expression"),
+        ("func.grad(q)(2*t)**2", "the time must be a variable"),
+    ],
+)
+def test_lagrangians_that_are_refused(source: str, said: str) -> None:
+    with pytest.raises(LanguageError, match=re.escape(said)):
+        equation_of_motion(source, "q")
 
 
 @sweep(

@@ -116,6 +116,50 @@ def test_two_digits_of_the_uncertainty(value, error, text):
 
 
 @sweep(
+    ("value", "error", "precision", "text"),
+    [
+        (10.1312, 1.8994, 4, "10.131 ± 1.899"), (9.99, 0.96, 1, "10 ± 1"), (3.689, 0.0316, 1, "3.69 ± 0.03"),
+        (1e-9, 1e-11, 3, "(1.0000 ± 0.0100)e-9"), (2.0, 0.0, 4, "2 ± 0"), (1 / 3, 0.0, 3, "0.333 ± 0"),
+        (1234.5, 0.1, 17, "1234.5000000000000 ± 0.1000000000000"),
+    ],
+    parts=1,
+)  # fmt: skip
+def test_digits_that_are_asked_for_are_those_of_the_uncertainty(value, error, precision, text):
+    assert with_uncertainty(value, error, precision) == text
+
+
+ABC = "--a 1±1 --b 2±2 --c 3±1".split()
+V = ["--v", "1,2,3"]
+RELATED = [  # (arguments, the squared uncertainty, by the law of propagation)
+    (["a + b", *ABC[:4], "--correlation", "a,b=0.5"], 1 + 4 + 2 * 0.5 * 2),
+    (["a + b", *ABC[:4], "--correlation", "b,a=[[1,0.5],[0.5,1]]"], 1 + 4 + 2 * 0.5 * 2),
+    (["a - b", "--a", "1", "--b", "2", "--covariance", "a,b=[[1,1],[1,4]]"], 1 + 4 - 2),
+    (["a + b - c", *ABC, "--correlation", "c,a,b=1,.1,.2;.1,1,.3;.2,.3,1"], 6 + 2 * (0.6 - 0.1 - 0.4)),
+    (["sum(v)", *V, "--covariance", "v=eye(3)*4 + ones(3,3)"], 3 * 5 + 6),
+    (["sum(v)", "--v", "1±1,2±2,3±0.5", "--correlation", "v=0.5*eye(3) + 0.5"], 5.25 + 2 + 0.5 + 1),
+    (["v[0]*w", *V, "--w", "2±1", "--uncertainty", "v=1", "--correlation", "v,w=eye(4)"], 4 + 1),
+]  # fmt: skip
+
+
+@sweep(("argv", "square"), RELATED, parts=1)
+def test_correlations_and_matrices(argv, square):
+    code, out, err = run("eval", *argv, "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["uncertainty"] == pytest.approx(square**0.5, rel=1e-12)
+
+
+def test_a_table_has_correlations_row_by_row(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("a,b,r\n1,2,0.5\n1,2,-0.5\n")
+    shown = ["--no-grad", "all", "--keep-columns", "none", "--precision", "6"]
+    given = ["--uncertainty", "a=1", "--uncertainty", "b=2"]
+    for item, spread in (("a,b=r", [7, 3]), ("a,b=0.5", [7, 7]), ("a,b=[[1,0.5],[0.5,1]]", [7, 7])):
+        out = run("map", "a + b", "t.csv", *given, "--correlation", item, *shown)[1]
+        cells = [float(line.split(",")[1]) ** 2 for line in out.split("\n")[1:-1]]
+        assert cells == pytest.approx(spread, rel=1e-5)
+
+
+@sweep(
     ("text", "shown"),
     [("1+2-3", "0"), ("10+2-3", "9"), ("0.25+0.5-0.75", "0"), ("1,2-1.5+1.5", "[1, 2]")],
     parts=1,
@@ -158,6 +202,18 @@ REFUSED = [
     (["grad", *PENDULUM, "--uncertainty", "Q=1"], "'Q' is not a variable"),
     (["grad", *PENDULUM, "--covariance", "L,T=1"], "larger than these uncertainties allow"),
     (["grad", *PENDULUM, "--covariance", "L=1"], "--covariance wants L,T=VALUE"),
+    (["grad", *PENDULUM, "--correlation", "L,T=1.5"], "a correlation is between -1 and 1, not 1.5"),
+    (["grad", *PENDULUM, "--correlation", "L,T=0.1", "--covariance", "T,L=0"], "L and T are related twice"),
+    (["grad", *PENDULUM, "--covariance", "L,T=eye(3)"], "give a matrix of 2 rows and 2 columns, or one number"),
+    (["grad", *PENDULUM, "--correlation", "L,T=2,0;0,1"], "a correlation of a number with itself is 1"),
+    (["grad", *PENDULUM, "--correlation", "L,T=1,2;2,1"], "the matrix is not positive semidefinite"),
+    (["grad", *PENDULUM, "--correlation", "L,T=1,0.1;0.2,1"], "the matrix is not symmetric"),
+    (["grad", *PENDULUM, "--covariance", "L,T=1,0;0,1"], "L has another uncertainty already"),
+    (["eval", "x+y+z", "--x", "1±1", "--y", "2±1", "--z", "3±1", "--correlation", "x,y=0.9", "--correlation", "y,z=0.9",
+      "--correlation", "x,z=-0.9"], "these correlations are not possible together"),
+    (["eval", "x*y", "--x", "1", "--y", "2", "--correlation", "x,y=0.9"], "x has no uncertainty"),
+    (["eval", "x*y", "--x", "1±1", "--y", "2±1", "--corr", "0.9"], "write --correlation x,y=VALUE"),
+    (["eval", "x*y", "--x", "1±1", "--y", "2±1", "--cov", "0.9"], "write --covariance x,y=VALUE"),
     (["grad", "x*x", "--x", "1", "--budget"], "--budget: no variable has an uncertainty"),
     (["grad", "x*x", "--x", "1", "--uncertainty", "x=-1"], "an uncertainty is not negative"),
     (["grad", "sum(x)", "--x", "1,2", "--uncertainty", "x=1,2,3"], "has shape (3,), and its variable (2,)"),

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +150,7 @@ def test_errors_speak_python(
 def test_a_source_is_a_text() -> None:
     with pytest.raises(TypeError, match="the source must be a str, not Tensor"):
         gradcli.grad(gradcli.tensor(1.0))
-    with pytest.raises(TypeError, match="values are given by name: x=3"):
+    with pytest.raises(TypeError, match=r"values are given by name: x=3"):
         gradcli.grad("x**2", 3)
     with pytest.raises(TypeError, match="differentiates functions"):
         gradcli.grad(abs)
@@ -206,3 +207,87 @@ def test_what_has_another_name_here_is_named(name: str, remedy: str) -> None:
 def test_a_call_without_an_expression_says_where_it_stands() -> None:
     with pytest.raises(TypeError, match=r'comes first: gradcli\.plot\("x\*\*2", …\)'):
         gradcli.plot(x=(0, 6))
+
+
+# What is called with a variable too many.
+TOO_MANY: dict[str, Any] = {
+    "evaluate": lambda: gradcli.evaluate("x**2", x=3, y=4),
+    "grad": lambda: gradcli.grad("x**2", x=3, y=4),
+    "diff": lambda: gradcli.diff("x**2", y=4),
+    "simplify": lambda: gradcli.simplify("x**2", y=4),
+    "taylor": lambda: gradcli.taylor("x**2", y=4),
+    "jacobian": lambda: gradcli.jacobian("x**2", x=3, y=4),
+    "hessian": lambda: gradcli.hessian("x**2", x=3, y=4),
+    "check": lambda: gradcli.check("x**2", x=3, y=4),
+    "graph": lambda: gradcli.graph("x**2", x=3, y=4),
+    "map": lambda: gradcli.map("x**2", {"x": [1, 2]}, y=4),
+    "jvp": lambda: gradcli.jvp("x**2", x=3, y=4, vector=1),
+    "plot": lambda: gradcli.plot("x**2", x=(0, 1), y=4),
+    "minimize": lambda: gradcli.minimize("x**2", x=3, y=4),
+    "root": lambda: gradcli.root("x**2 - 2", x=3, y=4),
+}
+
+
+@pytest.mark.parametrize("verb", TOO_MANY)
+def test_a_value_that_is_no_variable_is_refused(verb: str) -> None:
+    with pytest.raises(gradcli.LanguageError, match=r"^y is not a variable of 'x.*'"):
+        TOO_MANY[verb]()
+
+
+def test_values_of_evaluate_may_be_a_mapping() -> None:
+    assert gradcli.evaluate("source*x", {"source": 3}, x=2).item() == 6
+    with pytest.raises(TypeError, match=r"values are given by name: x=3"):
+        gradcli.evaluate("x**2", 3)
+
+
+def test_all_errors_are_of_one_kind() -> None:
+    named = ("LanguageError", "TableError", "EngineError", "GradientMismatch", "GradientTrouble")
+    for name in named:
+        assert issubclass(getattr(gradcli, name), gradcli.GradcliError)
+    assert issubclass(gradcli.autograd.GradcheckError, gradcli.GradcliError)
+    for source in ("x +", "y", "1/0", "x.sum(3)"):
+        with pytest.raises(gradcli.GradcliError):
+            gradcli.grad(source, x=3)
+
+
+X5 = np.arange(1.0, 6.0)
+
+
+@pytest.mark.parametrize(
+    ("verb", "source"),
+    [
+        ("jacobian", "x[1:]*x[:-1]"),
+        ("jacobian", "x**2"),
+        ("jacobian", "sum(x)"),
+        ("hessian", "sum(x[1:]**2*x[:-1])"),
+        ("hessian", "sum(x)"),
+    ],
+)
+def test_sparse_matrices(verb: str, source: str) -> None:
+    """The same numbers without the zeros, which print and are SciPy's where that is wanted."""
+    pytest.importorskip("scipy")
+    whole = getattr(gradcli, verb)(source, x=X5).numpy()
+    sparse = getattr(gradcli, verb)(source, x=X5, sparse=True)
+    assert sparse.shape == whole.shape
+    for made in (sparse.dense(), np.asarray(sparse), sparse.to_scipy().toarray()):
+        np.testing.assert_array_equal(made, whole)
+    assert repr(sparse).startswith(f"Sparse of shape {whole.shape}, {np.count_nonzero(whole)} elem")
+
+
+def test_a_sparse_matrix_of_several_variables() -> None:
+    found = gradcli.hessian("sum(x**2)*y", x=X5, y=2.0, sparse=True)
+    np.testing.assert_array_equal(found["x"]["y"].dense(), 2 * X5)
+    assert repr(gradcli.jacobian("x", x=np.ones(9), sparse=True)).endswith("  [7, 7]  1\n  …")
+    with pytest.raises(ValueError, match="SciPy holds matrices and vectors"):
+        gradcli.jacobian("outer(x, x)", x=X5, sparse=True).to_scipy()
+
+
+def test_statements_without_effect_are_warned_of_where_the_call_stands() -> None:
+    for verb in (gradcli.evaluate, gradcli.grad):
+        with pytest.warns(UserWarning, match=r"`x\*\*2` has no effect") as found:
+            verb("x**2; x**3", x=2.0)
+        assert found[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gradcli.root("x + y == 3; x*y == 2", x=0.0, y=5.0)
+        gradcli.evaluate("y = x**2; y + 1", x=2.0)

@@ -103,6 +103,11 @@ CASES = [
     ("ops",),
     ("ops", "sin"),
     ("ops", "pi"),
+    ("root", "x*n == t", "examples/data/silver.csv", "--head", "1", "--x", "1"),
+    (
+        *("root", "x*n == t*a", "examples/data/silver.csv", "--head", "1", "--x", "1"),
+        *("--a", "2±0.1", "--uncertainty", "n=dn", "--budget"),
+    ),
     ("map", "2*t", "examples/data/silver.csv", "--head", "2"),
     ("map", "u = 2*t; u, n", "examples/data/silver.csv", "--head", "2"),
     ("map", "t*n", "examples/data/silver.csv", "--head", "2", "--order", "2", "--second", "t,n"),

@@ -17,7 +17,12 @@ TUTORIALS = [
         id=page.stem,
         marks=[pytest.mark.long, *[pytest.mark.needs(NEEDS[n]) for n in [page.stem] if n in NEEDS]],
     )
-    for page in sorted([*(DOCS / "tutorials").glob("*.md"), DOCS / "recipes.md", DOCS / "index.md"])
+    for page in sorted(
+        [
+            *(DOCS / "tutorials").glob("*.md"),
+            *(DOCS / f"{name}.md" for name in ("recipes", "index", "python")),
+        ]
+    )
 ]
 _BLOCK = re.compile(r'^```(?:python title="([^"]+)"|(console))\n(.*?)^```$', re.M | re.S)
 

@@ -17,7 +17,8 @@ from gradcli.engine.system import dtypes
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.math_values import Known
 from gradcli.language.mathematics import read_mathematics
-from gradcli.language.parser import parses
+from gradcli.language.parser import parse, parses
+from gradcli.language.scope_checks import free_names
 from tests import fuzz
 
 SIZES = {"i": 2, "j": 3, "k": 4}
@@ -379,7 +380,7 @@ def failure(text: str, value: np.ndarray, values: Mapping[str, np.ndarray]) -> s
     try:
         found = read_mathematics(text, parses, dict.fromkeys(values, False), known=known)
         written = text if found is None else found.written
-        given = {n: v for n, v in values.items() if n in written}
+        given = {n: v for n, v in values.items() if n in free_names(parse(written))}
         got = np.asarray(evaluate(written, **given).tolist())
     except LanguageError as error:
         return f"{text}: refused: {error.message}"

@@ -41,6 +41,20 @@ def test_readings(text: str, read: str) -> None:
     assert found is not None and parses(found.written)
 
 
+@pytest.mark.parametrize(
+    ("text", "shapes"),
+    [
+        (r"\sum_i (w^T x_i - y_i)^2", {"x": ("n", "m"), "y": ("n",)}),
+        (r"\sum_i \log(1 + e^{-y_i w^T x_i})", {"x": ("n", "m"), "y": ("n",), "w": ("m",)}),
+        (r"\sum_i x_i^T A x_i", {"x": ("n", "m")}),
+        (r"\sum_i w_i x_i + b", {"w": ("n",), "x": ("n",), "b": ()}),
+    ],
+)
+def test_shapes_that_a_text_says(text: str, shapes: dict[str, tuple[str, ...]]) -> None:
+    found = read_mathematics(text, parses, {})
+    assert found is not None and dict(found.shapes) == shapes
+
+
 def shapes(text: str) -> dict[str, Known]:
     """What `A=2,2 n=*3` says: shapes, and after a star a whole number."""
     found = {}

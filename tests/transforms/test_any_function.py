@@ -216,7 +216,7 @@ def test_functions_of_python_s_numbers() -> None:
     assert_gradients(
         spring, expected={"x": lambda x, k: 2 * k * math.sin(x) * math.cos(x)}, x=0.3, k=2.0
     )
-    with pytest.raises(GradientMismatch, match="expected gradient by k"):
+    with pytest.raises(GradientMismatch, match="your gradient by k"):
         assert_gradients(spring, expected={"k": lambda x, k: math.sin(x)}, x=0.3, k=2.0)
     assert_gradients(math.sin, expected=math.cos, x=0.5)
     assert_gradients(np.linalg.norm, expected=lambda x: x / np.linalg.norm(x), x=[3.0, 4.0])
@@ -281,7 +281,7 @@ def test_of_a_long_array_the_worst_elements_are_told() -> None:
         assert_gradients(lambda x: float(np.sum(x**3)), expected=slope, x=x)
     told = str(caught.value).splitlines()
     assert told[1] == "  2 of 60 elements differ; those that do most:"
-    assert told[2].startswith("  x[7]  expected 9  numerical 0.04")
+    assert told[2].startswith("  x[7]  your gradient 9  numerical gradient 0.04")
     assert told[3].startswith("  x[40]") and len(told) == 4
 
 

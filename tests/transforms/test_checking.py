@@ -51,7 +51,7 @@ def test_of_a_long_array_the_worst_elements_are_told() -> None:
         assert_gradients("sum(x**3)", expected=slope, x=x)
     told = str(caught.value).splitlines()
     assert told[1] == "  2 of 5,000 elements differ; those that do most:"
-    assert told[2].startswith("  x[4000]  actual 1.92") and told[2].endswith("expected 7")
+    assert told[2].startswith("  x[4000]  your gradient 7  exact gradient 1.92")
     assert len(told) == 4 and told[3].startswith("  x[77]")
 
 
@@ -306,10 +306,54 @@ def test_assert_gradients_shows_both_arrays() -> None:
     with pytest.raises(GradientMismatch) as caught:
         assert_gradients("sum(x**2)", expected=[2.0, 5.0], x=[1.0, 2.0])
     message = str(caught.value)
-    assert "gradient by x is wrong at x[1]" in message
-    assert "actual  : [2., 4.]" in message
-    assert "expected: [2., 5.]" in message
+    assert "your gradient by x is wrong at x[1]" in message
+    assert "exact gradient: [2., 4.]" in message
+    assert "your gradient : [2., 5.]" in message
     assert caught.value.name == "x"
+    assert [caught.value.given[1], caught.value.right[1]] == [5.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    ("function", "right"),
+    [
+        ("1e6*x[0]**2 + 1e-4*x[1]**2", [2e6, 2e-4]),
+        (lambda x: 1e6 * x[0] ** 2 + 1e-4 * x[1] ** 2, [2e6, 2e-4]),
+        (lambda x: np.dot([1e6, 1e-4], x**2), [2e6, 2e-4]),
+        (lambda x: np.dot([1e6, 1e-4], np.exp(x)), [1e6 * np.e, 1e-4 * np.e]),
+    ],
+)
+def test_a_small_element_beside_a_large_one_is_checked(function: Any, right: list[float]) -> None:
+    """Each by the noise of its own differences, whatever the largest is."""
+    assert_gradients(function, expected=right, x=[1.0, 1.0])
+    for wrong in ([right[0], right[1] * 1.01], [right[0], -right[1]], [right[0], 0.0]):
+        with pytest.raises(GradientMismatch, match=r"by x is wrong at x\[1\]"):
+            assert_gradients(function, expected=wrong, x=[1.0, 1.0])
+
+
+def test_an_element_that_differences_cannot_see_is_said_to_be_unchecked() -> None:
+    def loss(x: Any) -> Any:
+        return 1e13 * np.cos(x[0]) + 0.1 * np.sin(x[1])
+
+    def slope(x: Any) -> Any:
+        return np.array([-1e13 * np.sin(x[0]), 0.1 * np.cos(x[1])])
+
+    with pytest.warns(UserWarning, match=r"^x\[1\]: 0.054 is lost in the rounding of"):
+        assert_gradients(loss, expected=slope, x=[1e-3, 1.0])
+    found = gradcli.check(loss, expected=slope, x=np.array([1e-3, 1.0]))
+    assert found and "x[1]: 0.054 is lost" in repr(found)
+
+
+def test_what_is_expected_has_two_names() -> None:
+    """That of the command line too, unless it is a variable's."""
+    for name in ("expected", "against"):
+        assert gradcli.check("x**2", x=3, **{name: "2*x"}).ok
+        assert not gradcli.check("x**2", x=3, **{name: "3*x"}).ok
+        assert not gradcli.check(lambda x: x**2, x=np.array(3.0), **{name: np.array(7.0)}).ok
+        with pytest.raises(GradientMismatch):
+            assert_gradients("x**2", x=3, **{name: 7.0})
+        assert gradcli.check(f"x*{name}", x=3, wrt="x", **{name: 2.0}).ok
+    with pytest.raises(TypeError, match="expected and against are two names of one option"):
+        gradcli.check("x**2", x=3, expected="2*x", against="2*x")
 
 
 def test_assert_gradients_names_the_culprit() -> None:

@@ -315,7 +315,8 @@ def test_a_probability_beside_0_and_1_has_its_slope(options: str) -> None:
 
     def loss(p: Any) -> Any:
         text = f"F.binary_cross_entropy(p, t{options})"
-        return language.evaluate(text, p=p, t=p.flip(0).detach(), w=p.detach() + 1)
+        weight = {"w": p.detach() + 1} if "weight" in options else {}
+        return language.evaluate(text, weight, p=p, t=p.flip(0).detach())
 
     _, found = gradcli.func.jvp(loss, (p,), (gradcli.ones_like(p),))
     wanted = gradcli.func.jacrev(loss)(p).sum(-1)

@@ -293,6 +293,19 @@ def _interleaved(columns: Sequence[Array]) -> Array:
 
 
 # -- in memory ------------------------------------------------------------------------------------
+class Related(NamedTuple):
+    """How uncertainties depend on each other: covariances of two inputs, row by row; of an input and the
+    residual through its response; and a factor W of the residuals of all rows, inv(cholesky(R)) for their
+    correlations R, or None."""
+
+    inputs: Mapping[tuple[str, str], Array]
+    response: Mapping[str, Array]
+    factor: Array | None
+
+    def __bool__(self) -> bool:
+        return bool(self.inputs or self.response or self.factor is not None)
+
+
 class InMemory:
     """The weighted residuals of all rows.
 
@@ -301,11 +314,18 @@ class InMemory:
     the response are least together (orthogonal distances: Boggs, Byrd and Schnabel, SIAM J. Sci. Stat.
     Comput. 8, 1987). The corrections of a row are no concern of any other, so that they are found for given
     parameters, and what is left is a problem of the parameters alone, with the same minimum and gradient.
+    related: how the uncertainties of a row, or of different rows, depend on each other.
     """
 
     def __init__(
-        self, rows: EquationRows, batch: Batch, deviation: Any, inputs: Mapping[str, Array]
+        self,
+        rows: EquationRows,
+        batch: Batch,
+        deviation: Any,
+        inputs: Mapping[str, Array],
+        related: Related | None = None,
     ) -> None:
+        self.related = related or Related({}, {}, None)
         self.rows, self.batch, self.inputs = rows, dict(batch), dict(inputs)
         self.deviation = 1.0 if deviation is None else deviation
         self.count = len(next(iter(batch.values()))) * len(rows.components)
@@ -326,20 +346,47 @@ class InMemory:
         for _ in range(_CORRECTIONS):
             moved = {n: self.batch[n] + c for n, c in self.corrections.items()}
             r, jac, slopes = self.rows.residuals(x, {**self.batch, **moved}, [*self.inputs])
+            moves_by = self._towards(slopes)
             whole = self.effective(slopes)
             r = r - sum(slopes[n] * c for n, c in self.corrections.items())
-            found = {n: -u * u * slopes[n] * r / whole**2 for n, u in self.inputs.items()}
+            found = {n: -moves_by[n] * r / whole**2 for n in self.inputs}
             moves = [np.abs(found[n] - self.corrections[n]) / u for n, u in self.inputs.items()]
             self.corrections = {n: np.nan_to_num(c, posinf=0, neginf=0) for n, c in found.items()}
             if not any((move > _SETTLED).any() for move in moves):
                 break
-        return r / whole, jac / whole[:, None]
+        r, jac = r / whole, jac / whole[:, None]
+        if (factor := self.related.factor) is not None:
+            r, jac = factor @ r, factor @ jac
+        return r, jac
+
+    def _towards(self, slopes: Mapping[str, Array]) -> dict[str, Array]:
+        """For each input its row of V @ s, with the covariances V and the slopes s of the residual.
+
+        Independent inputs have u**2 * s. In general the corrections d that are least in their own distances
+        d.T @ inv(V) @ d, where the residual becomes 0, are -V @ s * r / (s.T @ V @ s), and the response is
+        one of the numbers, with a slope of its own.
+        """
+        found = {n: u * u * slopes[n] for n, u in self.inputs.items()}
+        for (one, other), covariance in self.related.inputs.items():
+            found[one] = found[one] + covariance * slopes[other]
+            found[other] = found[other] + covariance * slopes[one]
+        return {n: f + self.related.response.get(n, 0.0) for n, f in found.items()}
 
     def effective(self, slopes: Mapping[str, Array]) -> Array:
         """The standard uncertainties of the residuals, those of the inputs by their slopes included."""
+        related = self.related
         squares = [np.square(slopes[n] * u) for n, u in self.inputs.items()]
-        found = np.sqrt(np.square(self.deviation) + sum(squares))
-        return np.broadcast_to(found, (self.count,))
+        squares += [2 * slopes[a] * slopes[b] * c for (a, b), c in related.inputs.items()]
+        squares += [2 * slopes[n] * c for n, c in related.response.items()]
+        square = np.square(self.deviation) + sum(squares)
+        if self.related and not (square > 0).all():
+            raise LanguageError(
+                "the correlations leave a residual without an uncertainty: its weight would be infinite",
+                kind="value",
+                usage=False,
+                hint="make a correlation smaller than 1",
+            )
+        return np.broadcast_to(np.sqrt(square), (self.count,))
 
 
 def in_blocks(batch: Batch, size: int = 1 << 17) -> Iterator[tuple[int, Batch]]:

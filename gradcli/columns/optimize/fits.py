@@ -16,11 +16,13 @@ from gradcli.columns.optimize.equation_rows import (
     InBlocks,
     InMemory,
     PassSums,
+    Related,
     in_blocks,
 )
 from gradcli.columns.optimize.least_squares import Array, Bounds, Fit, limits
 from gradcli.columns.streaming.passes import Runner
 from gradcli.language.located_errors import LanguageError
+from gradcli.operators.primitives import lapack
 from gradcli.tables.parts import Part
 
 FINE = 400  # points of a curve
@@ -41,12 +43,15 @@ def fit_rows(
     limit: int = 5000,
     many: int = 0,
     told: Callable[[int], Any] = bool,
+    correlations: Mapping[tuple[str, ...], Array] | None = None,
 ) -> tuple[Fit, dict[str, Array]]:
     """(the fit of an equation to the rows of `batch`, the share of each source in every variance).
 
     sigma: the standard uncertainties of columns, and of the response as "". Those of columns on the
     response's side alone make its deviation; the others are corrected too. many: starts to try besides.
-    told: is called with 1 whenever residuals are computed. Raises LanguageError.
+    told: is called with 1 whenever residuals are computed. correlations: by two columns those of their
+    uncertainties in a row, one number or one of each row; by one column the matrix of those of all rows.
+    Raises LanguageError.
     """
     count = len(next(iter(batch.values()), ()))
     if not count:
@@ -71,10 +76,23 @@ def fit_rows(
         )
     if own and deviation is not None:
         raise _usage(f"the response has two uncertainties: --sigma, and that of {own[0]}")
+    related = None
+    if correlations:
+        if len(rows.components) > 1 or loss != "linear":
+            raise _usage(
+                "correlated uncertainties go with an equation of one number a row, and without --robust"
+            )
+        if deviation is not None and len(response) == 1:
+            spreads[next(iter(response))] = deviation  # the response is that column: see `sided`
+            _check_is_column(rows, start, batch, next(iter(response)))
+        related, square = sided(rows, start, batch, spreads, response, correlations)
+        if own:
+            deviation = np.sqrt(square)
     if own:
         _, _, slopes = rows.residuals(start, batch, own)
         check_apart(rows, slopes)
-        deviation = np.sqrt(sum(np.square(slopes[n] * spreads[n]) for n in own))
+        if not related:
+            deviation = np.sqrt(sum(np.square(slopes[n] * spreads[n]) for n in own))
     if inputs and deviation is None:
         raise _usage(
             f"{', '.join(inputs)} has an uncertainty, but the response has none",
@@ -99,13 +117,13 @@ def fit_rows(
             raise _usage(
                 f"an uncertainty of {name} is {wrong[0]:.6g}", f"{why}: leave out such rows"
             )
-    data = InMemory(rows, batch, deviation, inputs)
+    data = InMemory(rows, batch, deviation, inputs, related)
     blocks = None
     # Many rows: only the sums J.T @ J and J.T @ r are kept, so that memory is that of a block. These sums
     # lose half of the digits (their condition is the square of the Jacobian's), and corrections of
     # inputs, robust weights and bounds need each row. So blocks are tried where none of these is asked
     # for, and only from a start that is finite in all rows.
-    if count > MANY and not (inputs or many or bounds or loss != "linear"):
+    if count > MANY and not (inputs or many or bounds or related or loss != "linear"):
         blocks = InBlocks(rows, batch, data.deviation)
     if blocks is None or not np.isfinite(blocks.at(start)[0]).all():
         blocks = None
@@ -142,7 +160,76 @@ def fit_rows(
         except ValueError as error:  # of SciPy's, about what is not finite
             raise _failed(str(error)) from error
     found = found._replace(explained=explained(rows, data, found))
-    return found, _shares(rows, data, found, own, spreads)
+    return found, {} if related else _shares(rows, data, found, own, spreads)
+
+
+def _check_is_column(rows: EquationRows, start: Array, batch: Batch, name: str) -> None:
+    """Refuse an uncertainty of log(y), where a correlation is that of y."""
+    slope = rows.residuals(start, batch, [name])[2][name]
+    if not np.allclose(np.abs(slope), 1.0):
+        raise _usage(
+            f"the response is not {name} itself, and a correlation is one of {name}",
+            f"give the uncertainty of {name}, as in --sigma {name}=VALUE",
+        )
+
+
+def sided(
+    rows: EquationRows,
+    start: Array,
+    batch: Batch,
+    spreads: Mapping[str, Array],
+    response: set[str],
+    correlations: Mapping[tuple[str, ...], Array],
+) -> tuple[Related, Array]:
+    """(correlations as the residuals need them, the variance of the response).
+
+    spreads: the uncertainties of columns. response: the columns on its side. Raises LanguageError.
+    """
+    own = [n for n in spreads if n in response]
+    slopes = rows.residuals(start, batch, own)[2] if own else {}
+    square = np.zeros(len(next(iter(batch.values())))) + sum(
+        np.square(slopes[n] * spreads[n]) for n in own
+    )
+    inputs: dict[tuple[str, str], Array] = {}
+    towards: dict[str, Array] = {}
+    factor = None
+    for names, found in correlations.items():
+        for name in names:
+            if name not in spreads:
+                raise _usage(
+                    f"--correlation {','.join(names)}: {name} has no uncertainty",
+                    f"give it, as in --sigma {name}=VALUE",
+                )
+        if len(names) == 1:
+            (name,) = names
+            if own != [name] or len(spreads) > 1:
+                raise _usage(
+                    f"--correlation {name}: rows are correlated in the measured side alone",
+                    "it is one column, and no other has an uncertainty",
+                )
+            factor = _whitening(name, found, np.sign(slopes[name]))
+            continue
+        one, other = names
+        covariance = found * spreads[one] * spreads[other]
+        if one in slopes and other in slopes:
+            square = square + 2 * slopes[one] * slopes[other] * covariance
+        elif one in slopes or other in slopes:
+            data, name = (one, other) if one in slopes else (other, one)
+            towards[name] = towards.get(name, 0.0) + covariance * slopes[data]
+        else:
+            inputs[one, other] = covariance
+    return Related(inputs, towards, factor), square
+
+
+def _whitening(name: str, correlation: Array, signs: Array) -> Array:
+    """inv(L) of the correlations of residuals, L @ L.T, which have the signs of their slopes."""
+    lower, info = lapack.cholesky(correlation * np.outer(signs, signs), False)
+    if info:
+        raise _usage(
+            f"--correlation {name}: the matrix is singular, so that a weight would be infinite",
+            "rows that repeat each other count once: leave out some by --where",
+        )
+    return lapack.inverse(lower)[0]
 
 
 def _by_some(

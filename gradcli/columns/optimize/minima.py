@@ -81,7 +81,7 @@ def minimize(
     constraints: Constraints = (),
     method: str | None = None,
     limit: int | None = None,
-    told: Callable[[int, float, float], None] | None = None,
+    told: Callable[[int, Array, float, float], None] | None = None,
 ) -> Minimum:
     """A minimum near the start.
 
@@ -89,7 +89,7 @@ def minimize(
     Hessian, or its products for many variables; quasi-Newton within bounds; sequential quadratic
     programming under constraints. Where such a one ends at what is no minimum (at a kink, which has no second
     derivatives; beside a bound without a value), others go on; with a method or a limit nothing does. told:
-    called with an iteration's number, value and gradient norm.
+    called with an iteration's number, point, value and gradient norm.
     """
     # LAPACK wakes its threads for matrices of this size, and they wait in a busy loop: beside other work a
     # search of 100 variables took a minute instead of a second.
@@ -104,7 +104,7 @@ def _found(
     constraints: Constraints,
     method: str | None,
     limit: int | None,
-    told: Callable[[int, float, float], None] | None,
+    told: Callable[[int, Array, float, float], None] | None,
 ) -> Minimum:
     free = bool(np.isinf(bounds[0]).all() and np.isinf(bounds[1]).all())
     small = len(start) <= SMALL
@@ -186,7 +186,7 @@ def _newton(problem: Problem, x: Array, path: Path, told: Any) -> tuple[Array, i
         x = x + step
         path.append((x, there, left))
         if told is not None:
-            told(len(path), there, left)
+            told(len(path), x, there, left)
     return x, _STEPS
 
 
@@ -217,7 +217,7 @@ def _others(
     found: Minimum,
     path: Path,
     limit: int,
-    told: Callable[[int, float, float], None] | None,
+    told: Callable[[int, Array, float, float], None] | None,
 ) -> Iterable[tuple[str, tuple[Array, int, bool]]]:
     """(method, (point, iterations, whether it thinks that it is done)) of searches that go on."""
     if problem.costly:
@@ -295,7 +295,7 @@ def _run(
     method: str,
     limit: int,
     path: Path,
-    told: Callable[[int, float, float], None] | None,
+    told: Callable[[int, Array, float, float], None] | None,
     options: Mapping[str, Any] | None = None,
 ) -> tuple[Array, int, bool]:
     """(where a method of SciPy's ends, its iterations, whether it thinks that it is done).
@@ -311,7 +311,7 @@ def _run(
         norm = float(np.linalg.norm(gradient))
         path.append((np.array(x), value, norm))
         if told is not None:
-            told(len(path), value, norm)
+            told(len(path), x, value, norm)
         # At the last digit a trust region shrinks and shrinks without an end of its own. SciPy takes
         # StopIteration from the callback for the end.
         if len(path) - begun > _STILL and value == path[-_STILL][1] and method not in _BOUNDED:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ _Evaluated = Callable[[Mapping[str, Any], int], Results]
 _TURNS = 200
 _EPS = float(np.finfo(float).eps)
 _SHORT = 1e-7  # of a point, a step of Newton's that is smaller is none
+_AGAIN = 1e-12  # how far from a root it may be found again
 _SMALL = 1e-6  # of the difference at the start, that at a root
 _STEEP = 1e-2  # the same, where rounding is all of the difference
 _ROUNDED = 1e-10  # of the sides, what their difference may be at a root
@@ -38,7 +39,8 @@ class RootRows:
     """The rows of a table, as `Rows`: the value of a row is where an equation holds.
 
     program: the equation, or what is to be 0. unknown: the variable that is looked for, whose start is a
-    column of the batch. interval: where it is looked for, in place of a start.
+    column of the batch. interval: where it is looked for, in place of a start. by: the variables by which
+    the root is differentiated: with f = left - right, dx/da = -(∂f/∂a)/(∂f/∂x) (implicit function theorem).
     """
 
     alone: str | None = None
@@ -53,6 +55,7 @@ class RootRows:
         unknown: str,
         start: float | None,
         interval: tuple[float, float] | None = None,
+        by: Sequence[str] = (),
     ) -> None:
         made, words = all_sides(program)
         if len(words) != 1:
@@ -63,6 +66,8 @@ class RootRows:
                 hint="write one equation; without a table root solves several",
             )
         self.unknown, self.start, self.interval = unknown, start, interval
+        self.program, self.loaded, self.by = program, loaded, list(by)
+        self.starts_at_roots = False
         self.turned = 0  # rows whose root has another sign than the start
 
         def of(combined: Callable[[Any, Any], Any]) -> Callable[..., Any]:
@@ -74,6 +79,7 @@ class RootRows:
             return function
 
         self._differences = Rows(of(operator.sub), shared, [unknown])
+        self._slopes = Rows(of(operator.sub), shared, [unknown, *by])
         self._sizes = Rows(of(lambda one, other: one.abs() + other.abs()), shared, ())
 
     def __call__(self, batch: Mapping[str, Any], rows: int) -> Results:
@@ -92,7 +98,30 @@ class RootRows:
         self.alone = self._differences.alone
         if self.interval is None:
             self.turned += int((search.good & (np.sign(found) * np.sign(start) < 0)).sum())
-        return Results({"": np.where(search.good, found, np.nan)}, {}, refused)
+        roots = np.where(search.good, found, np.nan)
+        if self.starts_at_roots:  # what is found again is the same number, also at a double root
+            same = np.abs(roots - start) <= _AGAIN * (1 + np.abs(start))
+            roots = np.where(same, start, roots)
+        gradients = self._gradients(roots, data) if self.by else {}
+        return Results({"": roots}, gradients, refused)
+
+    def _gradients(self, roots: Array, data: Mapping[str, Any]) -> dict[str, Array]:
+        """How the roots move with each of the variables `by`."""
+        slopes = self._slopes({**data, self.unknown: roots}, len(roots)).gradients
+        made = {}
+        for name in self.by:
+            if name in slopes:
+                array = np.asarray(slopes[name], np.float64)
+                along = np.asarray(slopes[self.unknown], np.float64)
+                with np.errstate(all="ignore"):
+                    made[name] = -array / along.reshape(-1, *[1] * (array.ndim - 1))
+        return made
+
+    def near(self, shared: Mapping[str, Any]) -> RootRows:
+        """The same with other variables in the batch, where each row starts at a root."""
+        made = RootRows(self.program, self.loaded, shared, self.unknown, None)
+        made.starts_at_roots = True
+        return made
 
     def _judged(
         self, search: Search, x: Array, data: Mapping[str, Any], rows: int

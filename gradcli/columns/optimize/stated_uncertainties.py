@@ -28,9 +28,15 @@ class Stated(NamedTuple):
             return list(self.formula.columns.values())
         return [] if self.column is None else [self.column]
 
-    def of(self, read: Mapping[int, Array], rows: int, value: Callable[[], Array]) -> Array:
+    def of(
+        self,
+        read: Mapping[int, Array],
+        rows: int,
+        value: Callable[[], Array],
+        signed: bool = False,
+    ) -> Array:
         """The uncertainties of rows, or of their components. read: columns by place. value: what a share
-        is of. Raises LanguageError where one is not above 0."""
+        is of. signed: they are covariances or correlations. Raises LanguageError where one is not above 0."""
         if self.share is not None:
             found = self.share * np.abs(value())
         elif self.formula is not None:
@@ -41,7 +47,7 @@ class Stated(NamedTuple):
             found = read[self.column]
         else:
             found = np.full(rows, self.number)
-        return checked(found)
+        return np.asarray(found, np.float64) if signed else checked(found)
 
 
 def checked(found: Array) -> Array:

@@ -168,6 +168,7 @@ class RowJob:
         ] = {}  # a column's place, an array; None: what its own cells have
         self.spread: set[int] = set()  # the columns of variables whose cells have uncertainties
         self.covariances: dict[tuple[str, str], Any] = {}
+        self.correlated: set[tuple[str, str]] = set()  # pairs whose numbers above are correlations
         self.budget = False
         self.second: list[tuple[str, str]] = []  # pairs of numbers to differentiate by
         self.renamed: dict[str, str] = {}  # what columns are called where they are written
@@ -175,15 +176,14 @@ class RowJob:
         self.indices: list[str] = []  # variables that count elements: k of `b[k]`
         self.hidden: list[str] = []  # differentiated by for the uncertainty alone
         self.items: list[str] = []  # of a tuple that is differentiated, what its items are called
+        self.solved: str | None = None  # the variable whose root the value is
         self._begin()
 
     def _begin(self) -> None:
         self.rows: Any = None  # `Rows`, or who computes what is no value of the expression
         self.paths: dict[str, Path] = {}
         self.further: dict[str, Rows] | None = None  # the columns of further derivatives
-        self.moved: Rows | None = (
-            None  # the values where the inputs are moved by their uncertainties
-        )
+        self.moved: Any = None  # the values where the inputs are moved by their uncertainties
         self.suffixes: list[str] | None = None
         self.counted = Tally()
 
@@ -239,6 +239,10 @@ class RowJob:
         covariances = {
             pair: self._spread(pair[0], e, read, there) for pair, e in self.covariances.items()
         }
+        for pair in self.correlated:
+            one, other = (self._wide(errors[n], n) for n in pair)
+            a, b = uncertainty_law.facing(one, other, covariances[pair])
+            covariances[pair] = covariances[pair] * a * b
         columns = self._computed(results, further, batch, errors, covariances, len(places))
         bad.update({int(places[row]): error for row, error in results.refused.items()})
         if self.detect_anomaly:
@@ -266,6 +270,10 @@ class RowJob:
         if not isinstance(of, int):
             return of
         return read.numbers(of)[there].reshape(-1, *[1] * len(self.shape(name)))
+
+    def _wide(self, error: Any, name: str) -> Any:
+        """An uncertainty with an element for each of its variable's."""
+        return np.broadcast_to(error, (len(error), *self.shape(name)))
 
     def _placed(self, array: Any, places: Any, keep: Any, bad: Mapping[int, Exception]) -> Any:
         """The numbers of the rows that were computed, at the places of these rows among all that are kept."""
@@ -556,8 +564,13 @@ class RowJob:
 
         if self.moved is None:
             fixed = {n: t for n, t in self.shared.items() if n not in errors}
-            self.moved = Rows(self._function(quiet=True), fixed, [])
+            if self.solved is not None:
+                self.moved = self.rows.near(fixed)
+            else:
+                self.moved = Rows(self._function(quiet=True), fixed, [])
         run_moved, held = self.moved, {n: a for n, a in batch.items() if n not in errors}
+        if self.solved is not None:
+            held[self.solved] = values
 
         def run(points: Any, index: Any) -> Any:
             made, start = {n: a if index is None else a[index] for n, a in held.items()}, 0
@@ -596,7 +609,9 @@ class RowJob:
         found: list[Column] = []
         for index in self.keep:
             data = table.arrow(index) if form in ("parquet", "feather") else None
-            if data is None:
+            if data is None and form in ("csv", "tsv"):
+                data = table.passed(index)
+            elif data is None:
                 data = table.data(index)
                 if form in TYPED and not isinstance(data, np.ndarray):
                     data = self._typed(table, index, data, form)
@@ -750,7 +765,11 @@ class RowJob:
 
     def _read(self) -> set[int]:
         """The columns that are read besides those of variables."""
-        found = {*self.keep}
+        return {*self.keep} | self._read_besides()
+
+    def _read_besides(self) -> set[int]:
+        """The same without those that are passed on."""
+        found = set()
         for of in (*self.errors.values(), *self.covariances.values()):
             if isinstance(of, int):
                 found.add(of)
@@ -760,6 +779,11 @@ class RowJob:
         if self.where is not None:
             found.update(self.names.index(heading) for heading in self.where.columns)
         return found
+
+    def names_read(self) -> list[str]:
+        """The names of the columns that are read, for more than to be passed on."""
+        found = {i for columns in self.columns.values() for i in columns} | self._read_besides()
+        return [self.names[i] for i in sorted(found)]
 
     def tally(self) -> Tally:
         """The tally of the rows so far."""

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from gradcli.language.located_errors import LanguageError
+from gradcli.operators.primitives import lapack
 
 _ROUNDING = 1e-9  # of what a covariance may be too large by
+_MOST = 500  # numbers whose matrix is looked at as a whole
 
 
 def flaws(array: Any, signed: bool) -> list[tuple[Any, str]]:
@@ -51,12 +53,12 @@ def squares(
         else:
             # Every pair stands once in `covariances`, and twice in the sum of the law: for i, j and for
             # j, i.
-            a, b = _facing(a, b, covariance)
+            a, b = facing(a, b, covariance)
             found[f"{one},{other}"] = summed(2 * a * b * covariance)
     return found
 
 
-def _facing(one: Any, other: Any, covariance: Any) -> tuple[Any, Any]:
+def facing(one: Any, other: Any, covariance: Any) -> tuple[Any, Any]:
     """Two arrays such that their product has what a covariance belongs to at every place."""
     one, other = np.asarray(one), np.asarray(other)
     # A covariance of vectors of 3 and 3 elements may be (3,), of elements at the same place, or (3, 3),
@@ -126,10 +128,38 @@ def impossible(
     largest = np.max([np.abs(p) for p in parts.values()], axis=0)
     found = -square > _ROUNDING * largest
     for (one, other), covariance in covariances.items():
-        a, b = _facing(errors[one], errors[other], covariance)
+        a, b = facing(errors[one], errors[other], covariance)
         excess = np.abs(covariance) > a * b * (1 + _ROUNDING)
         found = found | excess.reshape(len(excess), -1).any(axis=1)
     return found
+
+
+def check_possible(
+    shapes: Mapping[str, tuple[int, ...]],
+    errors: Mapping[str, Any],
+    covariances: Mapping[tuple[str, str], Any],
+) -> None:
+    """Raise LanguageError where the matrix of one row's covariances has a negative eigenvalue.
+
+    Correlations of 0.9, 0.9 and -0.9 between three numbers are each possible, and together are not.
+    """
+    shapes = {n: s for n, s in shapes.items() if n in errors}
+    flat = np.concatenate([np.broadcast_to(errors[n][0], s).ravel() for n, s in shapes.items()])
+    if len(flat) > _MOST:
+        return
+    spread = np.where(flat > 0, flat, 1.0)
+    matrix = matrices(shapes, covariances)[0]
+    lowest = lapack.eigh(matrix / np.outer(spread, spread) + np.diag(flat > 0))[0].min()
+    if lowest < -_ROUNDING * len(flat):
+        largest = np.abs(matrix / np.outer(spread, spread)).max()
+        if len(flat) < 3 or largest > 1 + _ROUNDING:
+            raise too_strong()
+        raise LanguageError(
+            "these correlations are not possible together: their matrix has the eigenvalue "
+            f"{lowest:.3g}, and none of a correlation matrix is below 0",
+            kind="usage",
+            hint="three numbers cannot have correlations of 0.9, 0.9 and -0.9: make one smaller",
+        )
 
 
 def too_strong() -> LanguageError:

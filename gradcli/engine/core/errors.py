@@ -7,20 +7,32 @@ where an error is raised or handled, so that it costs nothing where all goes wel
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
+from gradcli.engine.system import GradcliError
+
 Shape = Sequence[int]
+# What to do about an error, for who writes a program of tensors; the package attaches it.
+remedy_of: Callable[[EngineError], str | None] | None = None
 
 
-class EngineError(Exception):
+class EngineError(GradcliError):
     """What all errors here have in common.
 
     A class shows itself under the name of the class that PyTorch raises, as in `RuntimeError: grad can
-    be …`; `kind` is the name that it has here.
+    be …`; `kind` is the name that it has here. Its note, which a traceback prints below it, is what to do.
     """
 
     kind = "EngineError"
+    _noted: list[str] | None = None
+
+    @property
+    def __notes__(self) -> list[str]:  # type: ignore[override]
+        if self._noted is None:
+            said = None if remedy_of is None else remedy_of(self)
+            self._noted = [] if said is None else [f"hint: {said}"]
+        return self._noted
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -135,7 +147,28 @@ class NotDifferentiableDtypeError(EngineError, RuntimeError):
 
 
 class TransformInputError(EngineError, ValueError):
-    """A transform was given something to differentiate by that is no tensor."""
+    """A transform was given something to differentiate by, or to map over, that is no tensor."""
+
+
+class TransformVectorError(EngineError, RuntimeError):
+    """Forward mode was given a point or a direction that is no tensor."""
+
+
+class NoNumpyError(EngineError, RuntimeError):
+    """A tensor that requires grad was to become an array of NumPy's, which forgets the graph."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+        )
+
+
+class ReturnedTypeError(EngineError, RuntimeError):
+    """A function to be differentiated returned something that is no tensor."""
+
+
+class LayerInputError(EngineError, TypeError):
+    """A layer was called with an array of NumPy's."""
 
 
 # -- shapes ---------------------------------------------------------------------------------------

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 
 
 def gradients(
-    primitive: Declaration,
+    primitive: Declaration, skips_idle: bool = False
 ) -> tuple[list[str], dict[int, str], dict[str, Any], list[str]] | None:
     """What reads the saved, {operand's position: expression of its gradient}, globals; None if no code suits.
 
-    The last are statements, too, to run after the others: rules of several operands.
+    The last are statements, too, to run after the others: rules of several operands. skips_idle: whether
+    they are not asked for what a pass to some inputs does not need.
     """
     if primitive.returns_list:
         return None
@@ -57,6 +58,10 @@ def gradients(
             args.append(f"({''.join(f'e{i} is not None, ' for i in targets)})")
         if len(targets) > 1:
             joint += [f"e{i} = n._e{primitive.differentiated.index(i)}" for i in targets]
+            if skips_idle:
+                joint += [
+                    f"if e{i} is not None and e{i}._mark is IDLE: e{i} = None" for i in targets
+                ]
             some = " or ".join(f"e{i} is not None" for i in targets)
             names = ", ".join(f"d{i}" for i in targets)
             joint += [f"if {some}: {names} = r{k}({', '.join(args)})"]
@@ -95,7 +100,7 @@ def backward(primitive: Declaration) -> Callable[..., Any]:
 
 def push(primitive: Declaration | None) -> Callable[..., Any]:
     """Generate `push(node, grad, retain)`: see `Node.push`."""
-    made = None if primitive is None or not primitive.flat else gradients(primitive)
+    made = None if primitive is None or not primitive.flat else gradients(primitive, True)
     if made is None:
         return _push_general
     assert primitive is not None

@@ -624,10 +624,9 @@ class Tensor:
     def numpy(self, *, force: bool = False) -> Any:
         """A NumPy array over the same memory; RuntimeError if autograd would lose track (force: allow)."""
         if self.node is not None and not force and modes.is_grad_enabled():
-            raise RuntimeError(
-                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
-                "instead."
-            )
+            from gradcli.engine.core.errors import NoNumpyError
+
+            raise NoNumpyError
         if isinstance(self.array, BatchedArray) or (
             self._tangents_at_work() and modes.transforms.get()
         ):

@@ -698,11 +698,11 @@ def convolved(primitive: Primitive, operands: list[Any], level: BatchLevel) -> A
 
 def convolution_slopes(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """The gradients of a convolution by image and kernel: each entry is a group of channels."""
-    g, x, weight, *how, groups = operands
+    g, x, weight, *how, groups, output_mask = operands
     if x.ndim != weight.ndim or not level.size:
         return None
     merged = [_channels_merged(g, level), _channels_merged(x, level), _first_merged(weight, level)]
-    by_x, by_weight = primitive.in_batch([*merged, *how, level.size * groups])
+    by_x, by_weight = primitive.in_batch([*merged, *how, level.size * groups, output_mask])
     return [_channels_apart(by_x, level), _first_apart(by_weight, level)]
 
 

@@ -6,7 +6,8 @@ import re
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _POWER = r"(?:[eE][-+]?\d+)"
-_SIGN = r"(?:±|\+/?-)"
+# `\pm` is LaTeX's ±.
+_SIGN = r"(?:±|\+/?-|\\pm\b)"
 # Compiled at the first use, to start faster.
 _PAIR = (
     rf"(?P<value>{_NUMBER})\s*{_SIGN}\s*(?P<error>{_NUMBER})\s*(?P<percent>%)?"
@@ -18,7 +19,7 @@ _APART = rf"(?<=[\d.])\s+({_SIGN})\s+(?=[-+.\d])"
 
 def is_marked(text: str) -> bool:
     """Whether a text may contain a number with an uncertainty."""
-    return "±" in text or "+-" in text or "+/-" in text or "(" in text
+    return any(sign in text for sign in ("±", "+-", "+/-", "(", "\\pm"))
 
 
 def split(text: str) -> tuple[str, str] | None:

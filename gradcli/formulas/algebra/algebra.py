@@ -12,7 +12,6 @@ from fractions import Fraction
 from functools import reduce
 from math import gcd
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from gradcli.engine.system.dtypes import boolean
 from gradcli.formulas.algebra.assuming import current
@@ -305,16 +304,13 @@ def _signs(
     return pairs, False
 
 
-# The content of a sum is asked for at every product with it; a sum is remembered as long as it lives.
-_contents: WeakKeyDictionary[Expression, tuple[Number, Expression | None]] = WeakKeyDictionary()
-
-
 def content_of(total: Expression) -> tuple[Number, Expression]:
     """(factor, rest) of a sum: the common rational factor of all coefficients, with a common sign."""
-    known = _contents.get(total)
+    # It is asked for at every product with the sum.
+    known = total.content
     if known is None:
         factor, rest = _content_of(total)
-        known = _contents[total] = factor, None if rest is total else rest
+        known = total.content = factor, None if rest is total else rest
     return known[0], known[1] or total
 
 

@@ -25,6 +25,12 @@ FEWEST = 6  # points at which the value is real
 LARGE = 400  # nodes of an expression that is compared at the fewest points alone
 # (low, high, points): positive, larger, both signs; the last two if few points of the others are real.
 RANGES = ((0.2, 1.9, 6), (1.1, 4.0, 3), (-3.0, 3.0, 7), (-1.2, 1.2, 20), (-12.0, 12.0, 40))
+MOST = sum(n for _, _, n in RANGES[:3])
+# Functions of complex numbers without branches: what is made of them by sums, products and whole powers is
+# the same everywhere if it is around a point. atan(1/x) + atan(x) is not, which jumps at 0.
+SINGLE_VALUED = frozenset(
+    "exp expm1 sin cos tan sinh cosh tanh sigmoid erf erfc special.ndtr".split()
+)
 USED = (Decimal(0), Decimal(1), Decimal(-1))  # values of variables at which branches often join
 
 
@@ -36,14 +42,32 @@ def pi() -> Decimal:
 # Machin's formula: pi is 16*atan(1/5) - 4*atan(1/239), two series that converge fast.
 @cache
 def _machin(digits: int) -> Decimal:
+    whole = 10 ** (digits + 5)  # whole numbers of this part are ten times as fast as decimals
+
+    def atan(n: int) -> int:
+        """atan(1/n)."""
+        power, total, k = whole // n, 0, 1
+        while power:
+            total += power // k if k % 4 == 1 else -(power // k)
+            power, k = power // (n * n), k + 2
+        return total
+
     with localcontext(Context(prec=digits)):
-        return 16 * _atan_series(Decimal(1) / 5) - 4 * _atan_series(Decimal(1) / 239)
+        return Decimal(16 * atan(5) - 4 * atan(239)).scaleb(-digits - 5)
+
+
+@cache
+def _turns(digits: int) -> tuple[Decimal, Decimal, Decimal]:
+    """A quarter of a turn, half of one and a whole one."""
+    with localcontext(Context(prec=digits)):
+        half = +_machin(digits + 20)
+        return half / 2, half, 2 * half
 
 
 def _series(first: Decimal, following: Callable[[Decimal, int], Decimal]) -> Decimal:
     """The sum of a series: each term from the one before and its place."""
     total, term, k, digits = first, first, 0, getcontext().prec
-    while term and abs(term) > abs(total).scaleb(-digits - 5):
+    while term and term.adjusted() >= total.adjusted() - digits - 5:
         k += 1
         term = following(term, k)
         total += term
@@ -62,12 +86,17 @@ def _atan_series(x: Decimal) -> Decimal:
 
 
 def _sin(x: Decimal) -> Decimal:
-    x = x % (2 * pi())
-    return _series(x, lambda t, k: -t * x * x / (2 * k * (2 * k + 1)))
+    quarter, half, turn = _turns(getcontext().prec)
+    x = x % turn
+    # Of an angle below a quarter of a turn the series has a third of the terms.
+    if abs(x) > quarter:
+        x = half.copy_sign(x) - x if abs(x) < turn - quarter else x - turn.copy_sign(x)
+    square = -x * x
+    return _series(x, lambda t, k: t * square / (2 * k * (2 * k + 1)))
 
 
 def _cos(x: Decimal) -> Decimal:
-    return _sin(x + pi() / 2)
+    return _sin(x + _turns(getcontext().prec)[0])
 
 
 def _sinh(x: Decimal) -> Decimal:
@@ -183,9 +212,10 @@ class Check:
         letters = [e for n in nodes if n.op == "product" for e in n.parts[len(n.args) :]]
         self.exponents = {n for n in order(letters, is_leaf) if _is_free(n)}
         self.known: list[tuple[Decimal, dict[Expression, Decimal]]] = []
+        self._left = self._points()
         # Of a large expression six points are enough: two different ones that agree at six would have to be
-        # made so.
-        self.most = FEWEST if len(nodes) > LARGE else sum(n for _, _, n in RANGES[:3])
+        # made so. So they are of what has no branches.
+        self.smooth, self.large = _is_smooth(nodes), len(nodes) > LARGE
 
     def _points(self) -> Iterator[dict[Expression, Decimal]]:
         numbers = Generic(7)
@@ -205,21 +235,22 @@ class Check:
 
     def accepts(self, other: Expression) -> bool:
         """Whether another expression has the same values, at no fewer than six points."""
+        smooth = self.large or (self.smooth and _is_smooth(order([other], is_leaf)))
+        count = FEWEST if smooth else MOST
         with _digits(DIGITS):
-            if not self.known:
-                for values in self._points():
-                    own = evaluated(self.expression, values)
-                    if own is not None:
-                        self.known.append((own, values))
-                    if len(self.known) == self.most:
-                        break
+            for values in self._left if len(self.known) < count else ():
+                own = evaluated(self.expression, values)
+                if own is not None:
+                    self.known.append((own, values))
+                if len(self.known) == count:
+                    break
             return (
                 len(self.known) >= FEWEST
                 and all(
                     # A form may cancel more digits than the decimals have; with twice as many it is seen to
                     # be equal or not.
                     _agree(own, evaluated(other, values)) or self._agrees_finely(other, values)
-                    for own, values in self.known
+                    for own, values in self.known[:count]
                 )
                 and self._keeps_values(other)
             )
@@ -272,6 +303,17 @@ class Check:
                 point = {**generic, leaf: first / (first - second)}
                 if evaluated(edge, dict(point)) == 0:  # not what rounding made of it
                     yield point
+
+
+def _is_smooth(nodes: list[Expression]) -> bool:
+    """Whether it has no branches, see `SINGLE_VALUED`."""
+    for node in nodes:
+        if node.op == "product":
+            if any(isinstance(e, Expression) or e.integer is None for e in node.data[1]):
+                return False
+        elif node.op == "call" and node.data[0] not in SINGLE_VALUED and not is_leaf(node):
+            return False
+    return True
 
 
 def _edges(nodes: list[Expression]) -> set[Expression | str]:

@@ -16,11 +16,12 @@ class Number:
     """A constant: a Fraction if it is exact; a float or complex for inf, nan and complex numbers.
 
     decimal: whether it came from a number with a decimal point, so that it is printed with one. exact:
-    whether it is a Fraction. integer: its value if it is one, else None. negative: whether it is printed with
-    a minus sign. key: equal numbers have the same. (All are asked for much more often than numbers are made.)
+    whether it is a Fraction. integer: its value if it is one, else None; plain: the same, of what came from
+    no decimal. negative: whether it is printed with a minus sign. key: equal numbers have the same. (All are
+    asked for much more often than numbers are made.)
     """
 
-    __slots__ = ("decimal", "exact", "integer", "key", "negative", "value", "whole")
+    __slots__ = ("decimal", "exact", "integer", "key", "negative", "plain", "value", "whole")
 
     def __init__(self, value: Exact, decimal: bool = False) -> None:
         fraction = value if isinstance(value, Fraction) else None
@@ -38,6 +39,7 @@ class Number:
         # As `integer`, and of complex numbers without an imaginary part too.
         self.whole: int | None = self.key[0] if is_whole else None
         self.integer = self.whole if ratio is not None else None
+        self.plain = None if decimal else self.integer
         self.negative = _is_negative(self.value) if ratio is None else ratio[0] < 0
 
     @classmethod
@@ -47,6 +49,8 @@ class Number:
             return value
         if isinstance(value, Fraction):
             return cls(value)
+        if type(value) is int:
+            return _of_int(value)
         plain = value.item() if hasattr(value, "item") else value
         if isinstance(plain, complex):
             return cls.of(plain.real) if plain.imag == 0 else cls(plain)
@@ -68,6 +72,9 @@ class Number:
 
     # -- arithmetic -------------------------------------------------------------------------------
     def __add__(self, other: Number) -> Number:
+        # Most numbers are whole, and Fractions add slowly.
+        if self.plain is not None and other.plain is not None:
+            return _of_int(self.plain + other.plain)
         a, b = _pair(self, other)
         return Number(a + b, self.decimal or other.decimal)
 
@@ -75,10 +82,14 @@ class Number:
         # Most coefficients are 1, and Fractions multiply slowly.
         if self is ONE or other is ONE:
             return other if self is ONE else self
+        if self.plain is not None and other.plain is not None:
+            return _of_int(self.plain * other.plain)
         a, b = _pair(self, other)
         return Number(a * b, self.decimal or other.decimal)
 
     def __neg__(self) -> Number:
+        if self.plain is not None:
+            return _of_int(-self.plain)
         return Number(-self.value, self.decimal)
 
     def __sub__(self, other: Number) -> Number:
@@ -123,6 +134,16 @@ class Number:
 
     def __repr__(self) -> str:
         return f"Number({self.value})"
+
+
+def _of_int(n: int) -> Number:
+    """The number of an integer; small ones are made once."""
+    if not -_KEPT <= n <= _KEPT:
+        return Number(Fraction(n))
+    found = _whole.get(n)
+    if found is None:
+        found = _whole[n] = Number(Fraction(n))
+    return found
 
 
 def _key(value: Any) -> Any:
@@ -193,6 +214,8 @@ def _root(value: Fraction, degree: int) -> Fraction | None:
     return Fraction(*parts)
 
 
-ZERO, ONE, MINUS_ONE = Number(Fraction(0)), Number(Fraction(1)), Number(Fraction(-1))
+_whole: dict[int, Number] = {}
+_KEPT = 1000
+ZERO, ONE, MINUS_ONE = map(_of_int, (0, 1, -1))
 
 __all__ = ["MINUS_ONE", "ONE", "ZERO", "Number", "is_decimal"]

@@ -32,18 +32,23 @@ class Expression:
     """
 
     __slots__ = (
-        *("__weakref__", "args", "data", "op", "parts", "plain", "position", "shape", "weight"),
+        *("__weakref__", "args", "content", "count", "data", "op", "parts", "plain", "position"),
+        *("shape", "weight"),
     )
 
     parts: tuple[Expression, ...]
     plain: bool
     weight: int
+    # Kept once they are known: what `shortest_form.operations` and `algebra.content_of` say.
+    count: int | None
+    content: tuple[Number, Expression | None] | None
     whole = None  # as of a Number: an exponent may be either
 
     def __init__(
         self, op: str, args: tuple[Expression, ...], data: Any, shape: Shape, position: int
     ) -> None:
         self.op, self.args, self.data, self.shape = op, args, data, shape
+        self.count = self.content = None
         # The largest rank of a variable in it (see `differentiate.positions`): the order of printed factors.
         self.position = position
         # Whether it is a polynomial or a quotient of names, without calls.

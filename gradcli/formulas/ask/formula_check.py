@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from gradcli.engine.core.tensor import Tensor, wrap
-from gradcli.formulas.algebra.generic_points import shaken
+from gradcli.formulas.algebra.generic_points import points, shaken
 from gradcli.formulas.ask.composed_derivatives import AskedDerivative, shape_of_value
 from gradcli.formulas.ask.likely_mistakes import likely_mistake
+from gradcli.formulas.ask.likely_repairs import repaired
 from gradcli.formulas.ask.proof import tape_gradients
 from gradcli.language import parse, run
 from gradcli.language.located_errors import LanguageError
@@ -49,19 +51,31 @@ def compare_formula(
     def true_at(program: Program, arrays: Mapping[str, Any], says: bool = False) -> Any:
         return _true(program, arrays, name, others, order, jacobian, says)
 
-    def given_at(arrays: Mapping[str, Any]) -> Any:
+    def given_at(arrays: Mapping[str, Any], formula: Program = formula) -> Any:
         own = {**others, **{n: wrap(np.array(a)) for n, a in arrays.items()}}
         given = formula_at(formula, own, program)
         shape = derivative_shape(program, arrays, name, others, order, jacobian)
         return np.broadcast_to(given.reshape(()), shape) if given.size == 1 else given
 
-    true, given = true_at(program, arrays, says), given_at(arrays)
+    def repair() -> str | None:
+        where = [arrays, *islice(points(arrays, 1), 1)]
+        right = [true_at(program, a) for a in where]
+        return repaired(text, where, right, lambda made, a: given_at(a, parse(made)))
+
+    true = true_at(program, arrays, says)
+    try:
+        given = given_at(arrays)
+    except LanguageError as error:
+        if not error.usage:
+            error.hint = repair() or error.hint
+        raise
     if given.shape != true.shape and not (given.T.shape == true.shape and given.ndim == 2):
         raise LanguageError(
             f"the formula has shape {given.shape}, and the derivative {true.shape}",
             kind="shape",
             source=text,
             span=(0, len(text)),
+            hint=repair(),
             usage=False,
         )
     turned = given.shape != true.shape

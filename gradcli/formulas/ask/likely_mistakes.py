@@ -68,7 +68,8 @@ def _usable(where: Iterator[Arrays], given: Callable[[Arrays], Any]) -> Iterator
     return (a for a in where if np.isfinite(given(a)).all())
 
 
-def _same(a: Any, b: Any) -> bool:
+def same(a: Any, b: Any) -> bool:
+    """Whether two arrays are equal up to rounding."""
     return np.shape(a) == np.shape(b) and bool(np.allclose(a, b, rtol=RTOL, atol=1e-12))
 
 
@@ -79,12 +80,12 @@ def _factor(claimed: list[Any], right: list[Any]) -> float | None:
     if given.shape != true.shape or known.sum() < 2:
         return None
     ratios = given[known] / true[known]
-    same = _same(ratios, np.full_like(ratios, ratios[0])) and _same(given[~known], true[~known])
-    return float(ratios[0]) if same and ratios[0] else None
+    alike = same(ratios, np.full_like(ratios, ratios[0])) and same(given[~known], true[~known])
+    return float(ratios[0]) if alike and ratios[0] else None
 
 
 def _turned(claimed: list[Any], right: list[Any]) -> bool:
-    return all(np.ndim(r) == 2 and _same(c, r.T) for c, r in zip(claimed, right, strict=True))
+    return all(np.ndim(r) == 2 and same(c, r.T) for c, r in zip(claimed, right, strict=True))
 
 
 def _symmetric(
@@ -98,7 +99,7 @@ def _symmetric(
             # x.T@A@x has the derivative (A + A.T)@x; books say 2*A@x, which is right where A is
             # symmetric.
             special = [{**w, n: KINDS[kind].nearest(w[n])} for w in where]
-            if all(_same(given(w), true(program, w)) for w in special):
+            if all(same(given(w), true(program, w)) for w in special):
                 return f"right for {kind} {n} only"
     return None
 
@@ -121,7 +122,7 @@ def _lost_piece(
             text = program.source[:start] + slip + program.source[end:]
             try:
                 wrong = parse(text)
-                if all(_same(c, true(wrong, w)) for c, w in zip(claimed, where, strict=True)):
+                if all(same(c, true(wrong, w)) for c, w in zip(claimed, where, strict=True)):
                     return said
             except REFUSED:
                 continue
@@ -147,4 +148,4 @@ def _pieces(program: Program, name: str) -> Iterator[tuple[int, int, str, bool]]
                 yield start, end, program.source[slice(*span)], kind in ("call", "pow")
 
 
-__all__ = ["likely_mistake"]
+__all__ = ["REFUSED", "likely_mistake", "same"]

@@ -225,9 +225,9 @@ class Claim:
         expected = {n: e for n, e in expected.items() if n != VALUE}
         found = []
         for stage in self.found.lower:
-            values = _values(stage, arrays)
+            values, slopes = _stage(stage, arrays)
             found.append((values, _where_finite(values, expected) if given else expected))
-            expected = _slopes(stage, arrays)
+            expected = slopes
         made = self.run(arrays)
         found.append((made, {**expected, **whole}))
         if given and self.repeats:
@@ -733,18 +733,16 @@ def is_elementwise(found: Derivatives) -> bool:
     return all(np.allclose(seed * plain[n], weighed[n], equal_nan=True) for n in found.by)
 
 
-def _slopes(by: Mapping[str, Expression], arrays: Arrays) -> dict[str, Any]:
-    """The gradient of the sum of each expression by the variable it is filed under."""
-    made: dict[str, Any] = {}
+def _stage(by: Mapping[str, Expression], arrays: Arrays) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(the value of each expression, the gradient of its sum by the variable it is filed under)."""
+    values: dict[str, Any] = {}
+    slopes: dict[str, Any] = {}
     for n, expression in by.items():
         leaves = _leaves(arrays, [n])
-        made |= tape_gradients(_evaluated([expression], leaves)[0], {n: leaves[n]})
-    return made
-
-
-def _values(by: Mapping[str, Expression], arrays: Arrays) -> dict[str, Any]:
-    values = _evaluated(list(by.values()), _leaves(arrays, ()))
-    return {n: _array(v) for n, v in zip(by, values, strict=True)}
+        (value,) = _evaluated([expression], leaves)
+        values[n] = _array(value)
+        slopes |= tape_gradients(value, {n: leaves[n]})
+    return values, slopes
 
 
 def _evaluated(roots: list[Expression], tensors: Mapping[str, Tensor]) -> list[Any]:

@@ -20,7 +20,7 @@ shapes, and NaN is not.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain, combinations, islice, permutations, product
+from itertools import chain, combinations, count, islice, permutations, product
 from math import prod
 from typing import Any, NamedTuple
 
@@ -89,6 +89,7 @@ class Inference:
         self.program, self.arrays, self.declared = program, arrays, declared
         self.free, self.names, self.suits = free, names, suits
         self.square = True
+        self.ranks: Mapping[str, int] = {}  # of free variables, where they are known
         self._tried: dict[tuple[Shape, ...], _Trial | None] = {}
         self._reached: dict[
             tuple[Shape, ...], tuple[int, int]
@@ -144,13 +145,19 @@ class Inference:
         given = {n for n in given_integers(self.program) if 1 < n <= MOST_GIVEN} - {SIZE, *sizes}
         every = [*sorted({SIZE, *sizes}), *sorted(given)]
         for group in (every if len(every) < 4 else [SIZE]), [EVEN]:
-            for ranks in _ranks(self.free, _spelled(self.program))[:MOST_TRIES]:
+            said = {**_spelled(self.program), **self.ranks}
+            for ranks in _ranks(self.free, said)[:MOST_TRIES]:
                 for size in group:
                     found = {n: (size,) * r for n, r in zip(self.free, ranks, strict=True)}
                     if self.trial(found):
                         found = self._added(self._lowered(found), size, any(ranks))
                         return self._loosened(self._reduced(found, size))
         return self._fitted(sorted(sizes))
+
+    def _open(self, shapes: Shapes, rank: int | None = None) -> list[str]:
+        """The variables whose rank nobody said, those that have this one now."""
+        own = (n for n in shapes if n not in self.ranks)
+        return [n for n in own if rank is None or len(shapes[n]) == rank]
 
     # -- vectors ----------------------------------------------------------------------------------
     def _added(self, shapes: Shapes, size: int, beside: bool) -> Shapes:
@@ -161,7 +168,7 @@ class Inference:
         """
         if (result := self.trial(shapes)) is None:
             return shapes
-        scalars = [n for n, s in shapes.items() if not s and (beside or n[:1].isupper())]
+        scalars = [n for n in self._open(shapes, 0) if beside or n[:1].isupper()]
         data = [n for n in scalars if _is_data(n)]
         # Data first: once y is a vector, the b beside it may stay a number.
         for name in [*data, *(n for n in scalars if n not in data)]:
@@ -186,7 +193,7 @@ class Inference:
 
     def _lowered(self, shapes: Shapes) -> Shapes:
         """The shapes with capital letters made scalars where they may multiply: the C of `C*sum(x)`."""
-        for name in [n for n, s in shapes.items() if s and n[:1].isupper()]:
+        for name in [n for n in self._open(shapes) if shapes[n] and n[:1].isupper()]:
             trial = self.trial({**shapes, name: ()})
             if trial and all(
                 _is_elementwise(c)
@@ -200,7 +207,7 @@ class Inference:
         """Scalars as arrays, if an operator reduces them or works along their dimension."""
         for _ in self.free:
             trial = self.trial(shapes)
-            scalars = [n for n, s in shapes.items() if not s]
+            scalars = self._open(shapes, 0)
             asked = list(_asked(trial.calls if trial else [], set(scalars)))
             # All that an operator asks for together, then all but one of them: `dot(a*x, y)` may have a
             # number a.
@@ -293,10 +300,47 @@ def infer(
     suits: a further condition on values of these shapes, ignored if no values satisfy it.
     """
     for suit in (*suits, None) if free else ():
-        found = Inference(program, arrays, declared, free, names, suit).shapes()
+        found = _beside(program, arrays, declared, free, names, suit)
+        found = found or Inference(program, arrays, declared, free, names, suit).shapes()
         if found:
             return found
     return dict.fromkeys(free, ())
+
+
+def _beside(
+    program: Program,
+    arrays: Mapping[str, Any],
+    declared: Mapping[str, Shape],
+    free: Sequence[str],
+    names: Mapping[str, Any],
+    suit: Suits | None,
+) -> Shapes | None:
+    """Shapes of the free variables that fit the known ones, which have several sizes; None if none do.
+
+    Beside a W of 3 x 2 the x of `tanh(W@x)` has two elements: the ties are found as if no size was known.
+    """
+    known = {n: a.shape for n, a in arrays.items() if a.ndim and a.dtype.kind == "f"}
+    known |= {n: s for n, s in declared.items() if s}
+    if len({k for s in known.values() for k in s}) < 2:
+        return None
+    others = {n: a for n, a in arrays.items() if n not in known}
+    search = Inference(
+        program, others, {}, [n for n in free_names(program) if n in known or n in free], names
+    )
+    search.ranks = {n: len(s) for n, s in known.items()}
+    if (tied := search.shapes()) is None:
+        return None
+    sizes: dict[int, int] = {}
+    for n, shape in known.items():
+        for own, size in zip(tied.get(n, shape), shape, strict=True):
+            if sizes.setdefault(own, size) != size:  # tied, and not equal
+                return None
+    new = (k for k in count(SIZE) if k not in {*sizes.values()})
+    found = {
+        n: tuple(sizes[k] if k in sizes else sizes.setdefault(k, next(new)) for k in tied[n])
+        for n in free
+    }
+    return found if Inference(program, arrays, declared, free, names, suit).trial(found) else None
 
 
 def fixed_sizes(

@@ -76,7 +76,7 @@ def _convolution_slopes(lifter: Lifter, made: Call, args: list[Any]) -> list[Exp
     # The gradient of y = conv(x, w) by x is the transposed convolution of g with w. Sizes are lost on the
     # way down: with stride 2, inputs of 7 and 8 give as many outputs. `left` says how many elements the
     # kernel did not reach, and `output_padding` puts them back.
-    stride, padding, dilation, transposed, _, groups = args[3:]
+    stride, padding, dilation, transposed, _, groups = args[3:9]
     n, kernel = len(stride), weight.shape[2:]
     wide, narrow = (g, own) if transposed else (own, g)
     left = tuple(

@@ -46,6 +46,14 @@ def small(n: Rational) -> Rational:
     return n.numerator if n.denominator == 1 else n
 
 
+def ratio(a: Rational, b: Rational) -> Rational:
+    """a/b, an int where it is one."""
+    if type(a) is int and type(b) is int:
+        whole, rest = divmod(a, b)
+        return whole if not rest else Fraction(a, b)
+    return small(Fraction(a) / b)
+
+
 def joined(a: Monomial, b: Monomial) -> Monomial:
     """The product of monomials."""
     if not a or not b:
@@ -111,16 +119,15 @@ def leading(p: Iterable[Monomial]) -> Monomial:
 
 def content(p: Polynomial) -> Rational:
     """The rational number that leaves coprime integers, and a positive leading coefficient."""
-    found = Fraction(
-        gcd(*(c.numerator for c in p.values())), lcm(*(c.denominator for c in p.values()))
-    )
-    return small(-found if p[leading(p)] < 0 else found)
+    above = gcd(*(c.numerator for c in p.values()))
+    found = ratio(above, lcm(*(c.denominator for c in p.values())))
+    return -found if p[leading(p)] < 0 else found
 
 
-def primitive(p: Polynomial) -> Polynomial:
-    """The polynomial over its content."""
-    c = content(p)
-    return p if c == 1 else {m: small(Fraction(v) / c) for m, v in p.items()}
+def primitive(p: Polynomial, own: Rational = 0) -> Polynomial:
+    """The polynomial over its content; own: that, if it is known."""
+    c = own or content(p)
+    return p if c == 1 else {m: ratio(v, c) for m, v in p.items()}
 
 
 def quotient(a: Polynomial, b: Polynomial) -> Polynomial | None:
@@ -129,7 +136,7 @@ def quotient(a: Polynomial, b: Polynomial) -> Polynomial | None:
     if not generators(b) <= set(order):
         return None
     # Exponents may be halves: x + sqrt(x) is divided as a polynomial in sqrt(x).
-    scale = {g: lcm(*(Fraction(dict(m).get(g, 0)).denominator for m in (*a, *b))) for g in order}
+    scale = {g: lcm(*(dict(m).get(g, 0).denominator for m in (*a, *b))) for g in order}
 
     def dense(p: Polynomial) -> dict[tuple[int, ...], Rational]:
         return {tuple(int(dict(m).get(g, 0) * scale[g]) for g in order): c for m, c in p.items()}
@@ -146,9 +153,9 @@ def quotient(a: Polynomial, b: Polynomial) -> Polynomial | None:
         shift = tuple(x - y for x, y in zip(top, first, strict=True))
         if min(shift, default=0) < 0 or len(found) > MOST_TERMS:
             return None
-        c = small(Fraction(rest[top]) / divisor[first])
+        c = ratio(rest[top], divisor[first])
         powers = zip(order, shift, strict=True)
-        found[tuple((g, small(Fraction(e, scale[g]))) for g, e in powers if e)] = c
+        found[tuple((g, ratio(e, scale[g])) for g, e in powers if e)] = c
         budget.pay(len(divisor))
         for m, d in divisor.items():
             key = tuple(x + y for x, y in zip(m, shift, strict=True))
@@ -227,7 +234,7 @@ def _divisors(f: Polynomial) -> Iterator[Polynomial]:
         if len(rows[g]) > 1:
             yield _least(rows[g].values())
     for g in own:
-        if any(Fraction(e).denominator > 1 or e < 0 for e in rows[g]):
+        if any(e.denominator > 1 or e < 0 for e in rows[g]):
             continue
         for step in {1, gcd(*(e.numerator for e in rows[g]))}:
             if max(rows[g]) != 2 * step or not rows[g].keys() <= {0, step, 2 * step}:

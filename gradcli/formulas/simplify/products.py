@@ -32,6 +32,7 @@ from gradcli.formulas.simplify.polynomials import (
     joined,
     minus,
     plus,
+    primitive,
     quotient,
     raised,
     small,
@@ -140,9 +141,9 @@ class Product:
             other = minus(k)
             # A polynomial and its negative are one factor: (x - 1)/(1 - x) is -1. A root keeps its own
             # sign.
-            if other in self.powers and Fraction(e).denominator == 1:
+            if other in self.powers and e.denominator == 1:
                 k, self.number = other, self.number * (-1) ** int(e % 2)
-            elif other in self.powers and Fraction(self.powers[other]).denominator == 1:
+            elif other in self.powers and self.powers[other].denominator == 1:
                 had = self.powers.pop(other)
                 self.number *= (-1) ** int(had % 2)
                 self.powers[k] = had
@@ -349,8 +350,10 @@ def collected(reading: Reading, p: Polynomial) -> Product:
     for g, e in shared.items():
         kind, *rest = entry_of(reading, g)
         found.put(rest[0] if kind == "base" else g, e)
-    down = tuple((g, -e) for g, e in sorted(shared.items()))
-    inner = {joined(m, down): small(Fraction(v) / c) for m, v in p.items()}
+    inner = primitive(p, c)
+    if shared:
+        down = tuple((g, -e) for g, e in sorted(shared.items()))
+        inner = {joined(m, down): v for m, v in inner.items()}
     if len(inner) > 1:
         found.put(frozenset(inner.items()), 1)
     return found

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from fractions import Fraction
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from gradcli.formulas.algebra import algebra as alg
 from gradcli.formulas.algebra.exact_numbers import ONE, Number, is_decimal
@@ -63,18 +62,23 @@ MOST_MADE = {True: 600, False: 50}
 LONG = 3  # letters of a number that is short
 Pairs = list[tuple[Expression, Any]]
 
-_counts: WeakKeyDictionary[Expression, int] = WeakKeyDictionary()
-
 
 def operations(expression: Expression) -> int:
     """How many operators and calls its text has; a function that may overflow counts twice."""
-    found = _counts.get(expression)
+    found = expression.count
     if found is None:
-        for node in order([expression], _counts.__contains__):
-            if node not in _counts:
-                _counts[node] = _count(node)
-        found = _counts[expression]
+        if all(map(_is_counted, expression.parts)):
+            found = expression.count = _count(expression)
+            return found
+        for node in order([expression], _is_counted):
+            if node.count is None:
+                found = node.count = _count(node)
+    assert found is not None  # the expression comes last
     return found
+
+
+def _is_counted(node: Expression) -> bool:
+    return node.count is not None
 
 
 def _count(node: Expression) -> int:
@@ -82,14 +86,27 @@ def _count(node: Expression) -> int:
         return _count_of(node.data)
     if node.op == "sum":
         coefficients, constant = node.data
-        found = sum(_scaled(t, c) for t, c in zip(node.args, coefficients, strict=True))
-        found += _count_of(abs_(constant)) + len(coefficients) - int(constant.whole == 0)
-        return found + int(all(c.negative for c in (*coefficients, constant) if c.whole != 0))
+        found = len(coefficients)
+        one_sign: bool = constant.negative or constant.whole == 0
+        for t, c in zip(node.args, coefficients, strict=True):
+            found += _scaled(t, c)
+            one_sign = one_sign and c.negative
+        if constant.whole != 0:
+            found += _size_of(constant)
+        else:
+            found -= 1
+        return found + one_sign
     if node.op == "product":
         return _scaled(node, node.data[0]) + int(node.data[0].negative)
     # So that tanh(x) is preferred to a quotient of sinh and cosh, which overflows at 711.
     own = 0 if node.op != "call" else 1 + (node.data[0] in GROWING)
-    return sum(_counts[a] for a in node.args) + own
+    return sum(_known(a) for a in node.args) + own
+
+
+def _known(node: Expression) -> int:
+    """The operations of a part, which was counted before."""
+    assert node.count is not None
+    return node.count
 
 
 def abs_(n: Number) -> Number:
@@ -97,8 +114,13 @@ def abs_(n: Number) -> Number:
     return -n if n.negative else n
 
 
+def _size_of(n: Number) -> int:
+    """The operations of its absolute value."""
+    return int(n.exact and n.integer is None and not _printed_decimal(n))
+
+
 def _count_of(n: Number) -> int:
-    return int(n.exact and n.integer is None and not _printed_decimal(n)) + int(n.negative)
+    return _size_of(n) + int(n.negative)
 
 
 def _printed_decimal(n: Number) -> bool:
@@ -108,22 +130,26 @@ def _printed_decimal(n: Number) -> bool:
 def _scaled(term: Expression, c: Number) -> int:
     """The operations of the absolute value of a number times a term's factors."""
     above, below, found = 0, 0, 0
-    if c.exact and not _printed_decimal(c):
+    if (n := c.integer) is not None:
+        above += n not in (1, -1)
+    elif c.exact and not _printed_decimal(c):
         above += int(abs(c.value.numerator) != 1)
         below += int(c.value.denominator != 1)
     else:
         above += 1
-    pairs = zip(term.args, term.data[1], strict=True) if term.op == "product" else [(term, ONE)]
-    for base, e in pairs:
-        found += _counts[base]
+    if term.op != "product":
+        return _known(term) + above + below
+    for base, e in zip(term.args, term.data[1], strict=True):
+        found += _known(base)
         if isinstance(e, Expression):
-            above, found = above + 1, found + _counts[e] + 1
+            above, found = above + 1, found + _known(e) + 1
             continue
-        size = abs_(e)
-        if size.value == HALF:
+        if e.integer is not None:
+            found += e.integer not in (1, -1)
+        elif (size := abs_(e)).value == HALF:
             found += 1
         elif size.whole != 1:
-            found += 1 + _count_of(size)
+            found += 1 + _size_of(size)
         above, below = above + (not e.negative), below + e.negative
     return found + max(above - 1, 0) + below
 
@@ -177,12 +203,17 @@ class Writer:
         self.given, self.decimals, self.growing = given, bool(given), growing
         # A piece is written alike in all readings that replace the same squares, for its key says all else.
         self._by_squares: dict[Any, dict[Any, Expression]] = {}
+        self._groups: dict[Any, dict[Key, tuple[int, Rational] | None]] = {}
+        self._numbers: dict[Rational, Number] = {}
+        self._terms_made: dict[Any, dict[Monomial, Expression]] = {}
         self.seen: set[Any] = set()
         self.begin()
 
     def begin(self) -> None:
         """Begin another way of reading."""
         self.made = self._by_squares.setdefault(self.reading.squares, {})
+        self.grouped = self._groups.setdefault(self.reading.squares, {})
+        self.monomials = self._terms_made.setdefault(self.reading.squares, {})
         self._before = len(self.made)
 
     @property
@@ -198,8 +229,11 @@ class Writer:
 
     def number(self, n: Rational) -> Number:
         """A coefficient: a decimal only beside decimals."""
-        value = Fraction(n)
-        return Number(value, self.decimals and is_decimal(value))
+        found = self._numbers.get(n)
+        if found is None:
+            value = Fraction(n)
+            found = self._numbers[n] = Number(value, self.decimals and is_decimal(value))
+        return found
 
     def product(self, p: Product) -> Expression:
         """The shortest expression of a product."""
@@ -376,16 +410,10 @@ class Writer:
             if factor != 1:
                 number /= factor ** int(e)
                 k = frozenset((m, c * factor) for m, c in k)  # type: ignore[union-attr]
+            if not isinstance(k, int) and e.denominator == 1 and self._is_turned(k, e, number):
+                k, number = minus(k), number * (-1) ** int(e % 2)
             base = self._factor(k)
-            # (x - 1)**2 is (1 - x)**2: without a reason the term that comes first in the program is
-            # positive.
-            if not isinstance(k, int) and e.denominator == 1:  # the sign with fewer operations
-                other = self._factor(minus(k))
-                more = operations(other) - operations(base)
-                first = min(k, key=lambda x: _place(self.reading, x[0]))[1]
-                if more < 0 or (more == 0 and (number < 0 if e % 2 else first < 0)):
-                    base, number = other, number * (-1) ** int(e % 2)
-            elif (
+            if (
                 word_of(self.reading, k) in alg.ODD and number < 0 and e % 2 == 1
             ):  # -sin(a - b) is sin(b - a)
                 (inside,) = entry_of(self.reading, k)[2]
@@ -400,6 +428,15 @@ class Writer:
         ):  # what was whole, and cancelled
             return alg.product(pairs, self.number(number))
         return alg.collected(self.number(number), pairs)
+
+    def _is_turned(self, k: Key, e: Rational, number: Rational) -> bool:
+        """Whether the negative of a sum is written: -2*(x - y) is 2*(y - x), as short without a sign."""
+        signs = {c < 0 for _, c in k}
+        if len(signs) == 1:
+            return signs == {True}
+        # (x - 1)**2 is (1 - x)**2: without a reason the term that comes first in the program is positive.
+        first = min(k, key=lambda x: _place(self.reading, x[0]))[1] if e % 2 == 0 else number
+        return first < 0
 
     def _roots(self, powers: dict[Factor, Rational], pairs: Pairs) -> None:
         """Move roots from `powers` into `pairs`, joined: sqrt(2)*sqrt(u)/sqrt(v) is sqrt(2*u/v).
@@ -550,8 +587,17 @@ class Writer:
         flat = [(self._term(m), self.number(c)) for m, c in ordered]
         # Taking factors out of groups asks for the shortest form of each group, which asks for that of its
         # own.
-        if not 2 < len(p) <= MOST_GROUPED or self.pieces > self.most:
+        if not 2 < len(p) <= MOST_GROUPED:
             return flat
+        # Of a polynomial and its negative, which are both asked for, one is searched.
+        key = frozenset(p.items())
+        opposite = minus(key)
+        if opposite in self.grouped:
+            taken = self.grouped[opposite]
+            return flat if taken is None else self._taken(p, *taken)
+        if self.pieces > self.most:
+            return flat
+        self.grouped[key] = None
         exponents: dict[int, list[Rational]] = {}
         for m in p:
             for g, e in m:
@@ -560,26 +606,35 @@ class Writer:
         best, least = flat, operations(alg.combine(flat))
         # The most frequent generators first: of x*y + x*z + w the x is in two terms of three.
         for g in sorted(often, key=lambda g: -len(exponents[g]))[: 4 if len(p) < 12 else 1]:
-            for e in sorted(set(exponents[g]))[:2]:
-                inside = {m: c for m, c in p.items() if dict(m).get(g, 0) >= e}
-                if not 1 < len(inside) < len(p):
+            for e in sorted(set(exponents[g]))[: 2 if len(p) < 8 else 1]:
+                if not 1 < sum(x >= e for x in exponents[g]) < len(p):
                     continue
-                group = collected(self.reading, inside)
-                found = [(self.product(group), ONE)]
-                rest = {m: c for m, c in p.items() if m not in inside}
-                found.append((self.polynomial(rest), ONE))
+                found = self._taken(p, g, e)
                 count = operations(alg.combine(found))
                 if count + (2 if entry_of(self.reading, g)[0] == "atom" else 1) <= least:
                     best, least = found, count
+                    self.grouped[key] = g, e
         return best
 
+    def _taken(self, p: Polynomial, g: int, e: Rational) -> list[tuple[Expression, Number]]:
+        """The terms that have a generator to this power or a higher one, as a product; and the others."""
+        inside: Polynomial = {}
+        rest: Polynomial = {}
+        for m, c in p.items():
+            (inside if any(k == g and x >= e for k, x in m) else rest)[m] = c
+        whole = self.product(collected(self.reading, inside))
+        return [(whole, ONE), (self.polynomial(rest), ONE)]
+
     def _term(self, m: Monomial) -> Expression:
+        if m in self.monomials:
+            return self.monomials[m]
         powers: dict[Factor, Rational] = {}
         for g, e in m:
             kind, *rest = entry_of(self.reading, g)
             k = rest[0] if kind == "base" else g
             powers[k] = powers.get(k, 0) + e
-        return self.product(Product(self.reading, 1, powers))
+        found = self.monomials[m] = self.product(Product(self.reading, 1, powers))
+        return found
 
 
 def _growth(reading: Reading, k: Factor) -> tuple[Rational, Monomial, Rational, Product] | None:

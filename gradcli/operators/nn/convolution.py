@@ -203,10 +203,17 @@ class _Flat:
         self._in_turns(work, images, kernels.size)
         return made
 
-    def slopes(self, g: Array, w: Array, x: Array | None) -> tuple[Array, Array | None]:
-        """What the input receives, and (where there is x) what the weights do."""
+    def slopes(
+        self, g: Array, w: Array, x: Array | None, of_input: bool = True
+    ) -> tuple[Array | None, Array | None]:
+        """What the input receives (`of_input`), and (where there is x) what the weights do.
+
+        Places that begin no window count as windows whose gradient is zero. Zero times infinity is NaN, so
+        weights that are not finite spoil the input's gradient, and such elements of x make NaN of the
+        weights'. The callers look at both.
+        """
         kernels, channels = w.reshape(len(w), -1).T, w.shape[1]
-        made = np.empty((self.batch, channels, *self.size), g.dtype)
+        made = np.empty((self.batch, channels, *self.size), g.dtype) if of_input else None
         images, runs = self.groups(len(kernels), g.itemsize)
         # Where runs are short, what windows reach over would be most of the work.
         margin = self.reach if self.reach <= runs[0][1] else 0
@@ -233,9 +240,11 @@ class _Flat:
                     some = spread[:, run.start : run.stop]
                     if x is not None:
                         of_weights += run.read() @ some.T
-                    _multiplied(kernels, some, run.matrix)
-                    run.add_to(received, not clears)
-                made[part] = self.inner(received)[:, :count].swapaxes(0, 1)
+                    if made is not None:
+                        _multiplied(kernels, some, run.matrix)
+                        run.add_to(received, not clears)
+                if made is not None:
+                    made[part] = self.inner(received)[:, :count].swapaxes(0, 1)
 
         self._in_turns(work, images, kernels.size)
         if x is None:
@@ -361,8 +370,10 @@ def _forward(x: Array, w: Array, how: Windows, groups: int) -> Array:
 def _input_gradient(g: Array, w: Array, size: Sizes, how: Windows, groups: int) -> Array:
     """What the convolution's input receives: also the transposed convolution of g."""
     flat = _Flat.of(g, how, size, groups)
-    if flat is not None and g.dtype == w.dtype and g.shape[2:] == flat.outputs:
-        return flat.slopes(g, w, None)[0]
+    if flat is not None and g.dtype == w.dtype and g.shape[2:] == flat.outputs and _finite(w):
+        received, _ = flat.slopes(g, w, None)
+        assert received is not None
+        return received
     n, per_in = len(how.kernel), w.shape[1]
     batch, outputs = g.shape[0], g.shape[2:]
     columns = _rows(g, groups) @ w.reshape(groups, w.shape[0] // groups, prod(w.shape[1:]))
@@ -377,6 +388,36 @@ def _weight_gradient(g: Array, x: Array, how: Windows, groups: int) -> Array:
     return made.reshape(g.shape[1], x.shape[1] // groups, *how.kernel)
 
 
+def _finite(w: Array) -> bool:
+    """Whether no weight is infinite or NaN, so that its product with zero is zero."""
+    return bool(np.isfinite(w).all())
+
+
+def _both_gradients(
+    g: Array, x: Array, w: Array, how: Windows, groups: int, wanted: tuple[bool, bool]
+) -> tuple[Array | None, Array | None]:
+    """What the input and the weights of a convolution receive, where wanted."""
+    g_input = g_weight = None
+    of_input, of_weight = wanted
+    flat = _Flat.of(g, how, x.shape[2:], groups)
+    if flat is not None and g.dtype == w.dtype == x.dtype:
+        by_runs = of_input and _finite(w)
+        if by_runs or of_weight:
+            g_input, g_weight = flat.slopes(g, w, x if of_weight else None, by_runs)
+        if g_weight is not None and np.isnan(g_weight).any():
+            g_weight = None  # perhaps of zero times an element of x that is not finite
+    if of_input and g_input is None:
+        g_input = _input_gradient(g, w, x.shape[2:], how, groups)
+    if of_weight and g_weight is None:
+        g_weight = _weight_gradient(g, x, how, groups)
+    return g_input, g_weight
+
+
+def _left_out(like: Array) -> Array:
+    """What stands for a gradient that is not asked for: zeros that take no memory."""
+    return np.broadcast_to(np.zeros((), like.dtype), like.shape)
+
+
 # -- the primitive --------------------------------------------------------------------------------
 def _gradients(
     grad_output: Array,
@@ -388,19 +429,23 @@ def _gradients(
     transposed: bool,
     output_padding: Ints,
     groups: int,
+    output_mask: tuple[bool, bool],
 ) -> tuple[Array, Array]:
     how = Windows(weight.shape[2:], dilation, padding, stride)
-    if transposed:
-        g_input = _forward(grad_output, weight, how, groups)
-        g_input = g_input[(slice(None), slice(None), *map(slice, input.shape[2:]))]
-        return g_input, _weight_gradient(input, grad_output, how, groups)
-    flat = _Flat.of(grad_output, how, input.shape[2:], groups)
-    if flat is not None and grad_output.dtype == weight.dtype == input.dtype:
-        g_input, g_weight = flat.slopes(grad_output, weight, input)
-        assert g_weight is not None
-        return g_input, g_weight
-    g_input = _input_gradient(grad_output, weight, input.shape[2:], how, groups)
-    return g_input, _weight_gradient(grad_output, input, how, groups)
+    g_input: Array | None = None
+    g_weight: Array | None = None
+    if not transposed:
+        g_input, g_weight = _both_gradients(grad_output, input, weight, how, groups, output_mask)
+    else:
+        if output_mask[0]:
+            made = _forward(grad_output, weight, how, groups)
+            g_input = made[(slice(None), slice(None), *map(slice, input.shape[2:]))]
+        if output_mask[1]:
+            g_weight = _weight_gradient(input, grad_output, how, groups)
+    return (
+        _left_out(input) if g_input is None else g_input,
+        _left_out(weight) if g_weight is None else g_weight,
+    )
 
 
 def _double(
@@ -424,13 +469,13 @@ def _double(
         if mask[0]:
             to_grad = convolution(g_input, weight, None, *how)
         if mask[2]:
-            to_weight = convolution_gradients(grad_output, g_input, weight, *how)[1]
+            to_weight = convolution_gradients(grad_output, g_input, weight, *how, (False, True))[1]
     if g_weight is not None:
         if mask[0]:
             part = convolution(input, g_weight, None, *how)
             to_grad = part if to_grad is None else to_grad + part
         if mask[1]:
-            to_input = convolution_gradients(grad_output, input, g_weight, *how)[0]
+            to_input = convolution_gradients(grad_output, input, g_weight, *how, (True, False))[0]
     return to_grad, to_input, to_weight
 
 
@@ -493,9 +538,8 @@ class convolution:
     ) -> tuple[Any, Any, Any]:
         g_input = g_weight = g_bias = None
         if mask[0] or mask[1]:
-            g_input, g_weight = convolution_gradients(
-                g, input, weight, stride, padding, dilation, transposed, output_padding, groups
-            )
+            how = (stride, padding, dilation, transposed, output_padding, groups)
+            g_input, g_weight = convolution_gradients(g, input, weight, *how, mask[:2])
         if mask[2]:
             g_bias = total(g, (0, *range(2, g.ndim)))
         return (g_input if mask[0] else None), (g_weight if mask[1] else None), g_bias

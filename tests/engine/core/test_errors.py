@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pickle
 import re
+import traceback
 from typing import Any
 
+import numpy as np
 import pytest
 
 import gradcli as torch
@@ -92,6 +94,20 @@ ROWS: list[tuple[Any, type[errors.EngineError], type[Exception], dict[str, Any]]
         RuntimeError,
         {},
     ),
+    (
+        lambda: torch.func.jvp(lambda x: x, (np.ones(2),), (torch.ones(2),)),
+        errors.TransformVectorError,
+        RuntimeError,
+        {},
+    ),
+    (lambda: np.dot(X, X), errors.NoNumpyError, RuntimeError, {}),
+    (
+        lambda: torch.func.grad(lambda x: x.item())(torch.ones(())),
+        errors.ReturnedTypeError,
+        RuntimeError,
+        {},
+    ),
+    (lambda: torch.nn.Linear(2, 1)(np.ones(2)), errors.LayerInputError, TypeError, {}),
     (lambda: X[torch.ones(2)], errors.IntegerIndexError, IndexError, {}),
     (
         lambda: torch.nn.functional.embedding(torch.ones(2), torch.ones(2, 2)),
@@ -121,8 +137,21 @@ def test_a_class_with_fields(
 def test_every_remedy_can_be_written() -> None:
     raised = {type(error): error for error in map(_error_of, ROWS)}
     for kind in REMEDIES:
-        for reader in ("program", "command", "python"):
+        for reader in ("program", "command", "python", "tensors"):
             assert "{" not in (remedy(raised[kind], reader) or "")  # type: ignore[arg-type]
+
+
+def test_a_traceback_ends_with_what_to_do() -> None:
+    """The remedy is the error's note; its own words stay PyTorch's, and others may add notes."""
+    with pytest.raises(torch.GradcliError) as raised:
+        torch.func.grad(lambda x: x.sum())(np.ones(3))
+    error = raised.value
+    assert isinstance(error, ValueError) and str(error).endswith("got <class 'numpy.ndarray'>")
+    error.add_note("of somebody's")
+    first, second = error.__notes__
+    assert first.startswith("hint: make a tensor of it: torch.tensor(x)")
+    assert second == "of somebody's"
+    assert "".join(traceback.format_exception(error)).splitlines()[-2:] == [first, second]
 
 
 def _error_of(row: tuple[Any, ...]) -> errors.EngineError:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gradcli
 from gradcli.engine.system import threads
 from gradcli.operators.nn import convolution
 
@@ -59,3 +60,94 @@ def test_borders_that_no_window_needs_are_left_to_the_plain_way() -> None:
         how = convolution.Windows((k, k), (1, 1), (p, p), (1, 1))
         flat = convolution._Flat.of(x, how, (4, 4), 1)
         assert flat is None or p < k
+
+
+# -- elements that are not finite ----------------------------------------------------------------------
+def elements_of_windows(outputs: Any, kernel: Any, how: Any) -> Any:
+    """(offset in its window, window, place on the image) of each element of each window."""
+    stride, padding, dilation = how
+    for offset, output in product(np.ndindex(*kernel), np.ndindex(*outputs)):
+        yield (
+            offset,
+            output,
+            tuple(o * stride + i * dilation - padding for i, o in zip(offset, output, strict=True)),
+        )
+
+
+def sums_over_windows(x: Any, w: Any, g: Any, transposed: bool, groups: int, how: Any) -> Any:
+    """(result, gradients of x and of w), each the sum of its products; what is padded is zero."""
+    image, places = (g, x) if transposed else (x, g)  # windows lie on the image
+    own, per = len(w) // groups, w.shape[1]
+    y, g_x, g_w = np.zeros_like(g), np.zeros_like(x), np.zeros_like(w)
+    for offset, output, place in elements_of_windows(places.shape[2:], w.shape[2:], how):
+        inside = all(0 <= i < m for i, m in zip(place, image.shape[2:], strict=True))
+        for k in range(groups):
+            many, few = slice(k * own, (k + 1) * own), slice(k * per, (k + 1) * per)
+            at, on = (slice(None), many, *output), (slice(None), few, *place)
+            kernel = w[(many, slice(None), *offset)]
+            seen = image[on] if inside else np.zeros((len(x), per))
+            g_w[(many, slice(None), *offset)] += (places[at][:, :, None] * seen[:, None]).sum(0)
+            inward = (seen[:, None] * kernel).sum(2)  # along the convolution
+            if transposed:
+                g_x[at] += inward
+            else:
+                y[at] += inward
+            if inside:
+                outward = (places[at][:, :, None] * kernel).sum(1)
+                (y if transposed else g_x)[on] += outward
+    return y, g_x, g_w
+
+
+def convolved(x: Any, w: Any, g: Any, n: int, transposed: bool, how: Any) -> Any:
+    stride, padding, dilation, groups = how
+    call = getattr(gradcli.nn.functional, f"conv{'_transpose' if transposed else ''}{n}d")
+    own, kernel = (gradcli.tensor(v, requires_grad=True) for v in (x, w))
+    y = call(own, kernel, stride=stride, padding=padding, dilation=dilation, groups=groups)
+    y.backward(gradcli.tensor(g))
+    return y.detach(), own.grad, kernel.grad
+
+
+# dimensions, whether transposed, (stride, padding, dilation, groups)
+NOT_FINITE = [
+    (n, transposed, how)
+    for n in (1, 2, 3)
+    for transposed in (False, True)
+    for how in [(1, 0, 1, 1), (1, 1, 1, 1), (2, 1, 1, 1), (1, 2, 2, 2), (2, 0, 2, 1)]
+]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", NOT_FINITE, ids=str)
+def test_what_is_not_finite_goes_where_the_definition_takes_it(case: Any) -> None:
+    every_place_of(case[0], case[1], case[2], (1, 3, 31)[case[0] - 1])
+
+
+@pytest.mark.parametrize("case", [(1, False, (1, 1, 1, 1)), (1, True, (1, 1, 1, 1))], ids=str)
+def test_an_infinite_weight_and_an_edge_that_is_nan_spoil_no_other_gradient(case: Any) -> None:
+    every_place_of(case[0], case[1], case[2], 9)
+
+
+def every_place_of(n: int, transposed: bool, how: Any, step: int) -> None:
+    """Compare with the sums, one element at a time not finite: every `step`-th of each operand."""
+    random = np.random.default_rng(n)
+    stride, padding, dilation, groups = how
+    size: Any = ((5,), (4, 5), (3, 4, 4))[n - 1]
+    kernel: Any = ((3,), (2, 3), (1, 2, 2))[n - 1]
+    windows = convolution.Windows(kernel, (dilation,) * n, (padding,) * n, (stride,) * n)
+    outputs = windows.outputs(size)  # a transposed convolution goes from these to the image
+    if transposed:
+        size = tuple(
+            (o - 1) * stride - 2 * padding + dilation * (k - 1) + 1
+            for o, k in zip(outputs, kernel, strict=True)
+        )
+    wide, narrow = (2, 2 * groups, *size), (2, 2 * groups, *outputs)
+    shapes = [narrow, wide] if transposed else [wide, narrow]
+    given = [random.standard_normal(s) for s in (shapes[0], (2 * groups, 2, *kernel), shapes[1])]
+    for which, plain in enumerate(given):
+        for k in range(0, plain.size, step):
+            x, w, g = operands = [v.copy() for v in given]
+            operands[which].flat[k] = (np.inf, np.nan, -np.inf)[k % 3]
+            with np.errstate(invalid="ignore"):
+                wanted = sums_over_windows(x, w, g, transposed, groups, how[:3])
+            for own, other in zip(convolved(x, w, g, n, transposed, how), wanted, strict=True):
+                np.testing.assert_allclose(own, other, rtol=1e-10, atol=1e-12)

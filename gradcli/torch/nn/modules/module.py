@@ -77,7 +77,12 @@ class Module:
         backward = backward or _backward_hooks or _backward_pre_hooks
         around = self._forward_pre_hooks or self._forward_hooks or _pre_hooks or _hooks
         if not (around or backward):
-            return self.forward(*args, **kwargs)
+            try:
+                return self.forward(*args, **kwargs)
+            except AttributeError as error:
+                if type(error.obj).__name__ == "ndarray":
+                    _refuse_arrays(self, args, error)
+                raise
         for hook in [*_pre_hooks.values(), *self._forward_pre_hooks.values()]:
             takes = getattr(hook, "with_kwargs", False)
             found = hook.call(self, args, kwargs) if takes else hook(self, args)
@@ -534,6 +539,18 @@ class _Hook:
 
     def __call__(self, *given: Any) -> Any:
         return self.call(*given)
+
+
+def _refuse_arrays(module: Module, given: tuple[Any, ...], error: AttributeError) -> None:
+    """Raise TypeError, in PyTorch's words, for a layer's argument that is an array of NumPy's."""
+    for i, value in enumerate(given):
+        if value is error.obj and module.__module__.startswith("gradcli."):
+            from gradcli.engine.core.errors import LayerInputError
+
+            raise LayerInputError(
+                f"{type(module).__name__.lower()}(): argument 'input' (position {i + 1}) must be Tensor, "
+                "not numpy.ndarray"
+            ) from None
 
 
 def _added(
