@@ -75,7 +75,10 @@ def _diagonal(primitive: Declaration, operands: list[Any], level: BatchLevel) ->
     sizes = [
         np.shape(v) for i, v in enumerate(operands) if v is not None and i in primitive.tensors
     ]
-    if np.broadcast_shapes(*sizes) != shape or any(v.shape != shape for v in inside):
+    if any(v.shape != shape for v in inside):
+        return None
+    # Mostly the others are of that shape, or numbers.
+    if any(s and s != shape for s in sizes) and np.broadcast_shapes(*sizes) != shape:
         return None
 
     def at(pick: Callable[[Any], Any]) -> Any:
