@@ -38,8 +38,10 @@ def picture_form(path: str, option: str) -> str:
     form = ending(path)
     if form is None:
         known = ", ".join(f".{form}" for form in FORMATS)
+        for_latex = path.lower().endswith((".tex", ".tikz", ".pgf"))
         raise usage(
-            f"{option}: the ending of {path} names no format of pictures", hint=f"there are {known}"
+            f"{option}: the ending of {path} names no format of pictures",
+            hint=f"there are {known}" + "; LaTeX takes .pdf, by \\includegraphics" * for_latex,
         )
     if find_spec("matplotlib") is None:
         raise usage(MISSING, kind="import")

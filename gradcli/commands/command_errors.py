@@ -55,6 +55,7 @@ _ALSO = {
     **dict.fromkeys(("tree", "draw", "show", "viz"), "graph"),
     **dict.fromkeys(("curve_fit", "regress", "train"), "fit"),
     **dict.fromkeys(("gradcheck", "test", "verify"), "check"),
+    **dict.fromkeys(("explain", "define", "glossary", "man"), "help"),
 }
 _NEITHER = dict.fromkeys(
     ("integrate", "integral", "int", "limit", "lim"), "there are no integrals and no limits"

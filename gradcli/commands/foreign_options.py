@@ -92,6 +92,8 @@ def _requires_grad(value: str, extra: list[str], declared: Mapping[str, Option])
 # -- formats of other commands ------------------------------------------------------------------------
 _PICTURES = ("svg", "png", "pdf")
 _OF_GRAPHS = (*_PICTURES, "tikz", "html", "mermaid", "dot")
+# How diff writes what a command computes.
+_MATRICES = {"jacobian": ("--jacobian", "Jacobian"), "hessian": ("--order 2", "Hessian")}
 _OF_FORMULAS = ("latex", "python", "numpy", "torch", "jax")
 
 
@@ -115,6 +117,9 @@ def of_formats(name: str, command: Command, source: str, values: Mapping[str, st
         return f"gradcli graph {text}{given} -o FILE.{name} draws the graph"
     if name in _OF_GRAPHS:
         return f"gradcli graph {text}{given} --format {name} draws the graph"
+    if name in _OF_FORMULAS and command.name in _MATRICES:
+        asked, what = _MATRICES[command.name]
+        return f"gradcli diff {text} {asked} --format {name} writes the {what}"
     if name in _OF_FORMULAS:
         return (
             f"gradcli diff {text} --format {name} writes the derivative, "

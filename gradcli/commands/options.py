@@ -85,6 +85,7 @@ ELSEWHERE = {
         ("--maximize", "--maximise", "--max"),
         'a maximum is the minimum of the negative: gradcli minimize "-(EXPR)"',
     ),
+    "--correlation": "write --covariance x,y=VALUE: the correlation times both uncertainties",
     "--check": "the command `gradcli check EXPR` compares with numerical gradients",
     "--order": "higher derivatives: gradcli diff EXPR --order N, or gradcli hessian EXPR",
     "--value": "gradcli eval EXPR prints the value, gradcli grad EXPR --value both",

@@ -9,7 +9,7 @@ from gradcli.commands import output
 from gradcli.commands.array_output import picture_form
 from gradcli.commands.command_errors import usage
 from gradcli.commands.declarations import Option, Options
-from gradcli.commands.terminal import speaks_unicode, width
+from gradcli.commands.terminal import said_width, speaks_unicode, width
 
 if TYPE_CHECKING:
     from gradcli.commands.plots.axes import Axis, Dates
@@ -158,7 +158,7 @@ class Canvas:
             return
         from gradcli.commands.plots import braille
 
-        wide = self.wide or min(width(sys.stdout), 120)
+        wide = self.wide or min(said_width() or width(sys.stdout), 120)
         size = wide, self.high or max(wide // 4, 12)
         if getattr(picture, "alike", False):
             size = self._alike(picture, *size)

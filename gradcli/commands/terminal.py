@@ -91,6 +91,12 @@ def width(stream: Any) -> int:
     return columns if columns > 0 else 80
 
 
+def said_width() -> int:
+    """The columns that COLUMNS says, for pictures in a pipe too; 0 where it says none."""
+    said = os.environ.get("COLUMNS", "")
+    return int(said) if said.isascii() and said.isdigit() else 0
+
+
 def speaks_unicode(stream: Any) -> bool:
     """Whether signs beyond ASCII can be written: as the stream's encoding has it, and the locale.
 

@@ -29,6 +29,14 @@ def shorten(text: str, width: int = SOURCE_WIDTH, ellipsis: str = "…") -> str:
     return f"{text[: fitting(text, half)]}{ellipsis}{text[tail:]}"
 
 
+def ending(text: str, width: int, ellipsis: str = "…") -> str:
+    """Shorten a dotted name in front: `…norm.2.weight` tells layers apart, as `encoder.layers…` does not."""
+    if columns(text) <= width:
+        return text
+    room = max(1, width - len(ellipsis))
+    return ellipsis + text[len(text) - fitting(text[::-1], room) :]
+
+
 def plural(count: int, one: str, many: str | None = None) -> str:
     """Write a count with its noun."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"

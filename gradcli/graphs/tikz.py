@@ -10,6 +10,7 @@ from gradcli.graphs.pictures import Card, Picture
 from gradcli.graphs.styles import DARK, LIGHT
 
 POINTS = 0.75  # a pixel in TeX's big points
+SLIDE = 1.6  # width by height of what a slide has room for
 _ESCAPES = {
     **{c: f"\\{c}" for c in "{}#$%&_"},
     **{"\\": "\\textbackslash{}", "^": "\\^{}", "~": "\\~{}", "<": "\\textless{}"},
@@ -44,6 +45,12 @@ def _lines(picture: Picture) -> Iterator[str]:
     options, found = picture.options, picture.layout()
     colours = DARK if options.theme == "dark" else LIGHT
     yield "% \\usepackage{tikz} \\usepackage[T1]{fontenc} \\usepackage{textcomp}"
+    wide, high = (size * POINTS / 28.45 for size in (found.width, found.height))
+    yield f"% {wide:.1f} cm by {high:.1f} cm; on a slide: " + (
+        "\\resizebox{\\textwidth}{!}{\\input{FILE}}"
+        if wide / high > SLIDE
+        else "\\resizebox{!}{0.8\\textheight}{\\input{FILE}}"
+    )
     yield "\\begin{tikzpicture}[x=0.75bp, y=-0.75bp, font=\\footnotesize]"
     for name, colour in colours.items():
         yield f"  \\definecolor{{gc-{name}}}{{HTML}}{{{colour[1:].upper()}}}"

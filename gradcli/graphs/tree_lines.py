@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from gradcli.engine.system.visible import columns, fitting
 from gradcli.graphs import value_text
-from gradcli.graphs.labels import plural, shorten, title_of
+from gradcli.graphs.labels import ending, plural, shorten, title_of
 from gradcli.graphs.saved_fields import Entry, Freed, SavedTensor
 from gradcli.graphs.styles import UNICODE, Line, Signs, crop, fold, length
 from gradcli.graphs.traversal import Describer, Record, Totals, class_name, totals
@@ -23,6 +23,7 @@ WIDEST_CELL = 36
 ROOMY_LEVELS = 10  # deeper trees have narrower guides
 LEAVES_IN_FOLD = 4
 NARROWEST_SOURCE = 8
+LEAST_NAME = 6  # columns of a dotted name, of which the end is shown
 NO_MODULES = (
     "not by module: no module is known to have made these nodes (in Python: with graphs.watching(model) "
     "around the forward pass)"
@@ -171,6 +172,7 @@ class Drawing:
             opened=names_of(options.open),
             shut=names_of(options.fold),
             collapse=options.collapse is not False,
+            width=self.width,
         )
 
     # -- what a line says --------------------------------------------------------------------------
@@ -391,7 +393,12 @@ class Drawing:
         """Give every column its share of a width."""
         names = ["head", *kinds, "source"]
         shares = [head, *widths, source]
-        for kind, least in GIVING_WAY:
+        order: tuple[tuple[str, int], ...] = GIVING_WAY
+        if (
+            self.describer.probe.of_program
+        ):  # names end in what tells them apart: module and line stay
+            order = (GIVING_WAY[0], GIVING_WAY[1], ("head", 40), *GIVING_WAY[2:])
+        for kind, least in order:
             while sum(n + 2 for n in shares if n) - 2 > width:
                 giving = [k for k, name in enumerate(names) if name == kind and shares[k] > least]
                 if not giving:
@@ -415,13 +422,18 @@ class Drawing:
         return line
 
     def headed(self, line: Line, width: int) -> Line:
-        """Shorten a head: the class of the node gives way, its name and its mark stay."""
+        """Shorten a head: the class of the node gives way, then the beginning of its name; its mark stays."""
         over = length(line) - width
         for k, (text, role) in enumerate(line):
             if over > 0 and role in ("function", "leaf"):
                 keep = max(1, len(text) - over - len(self.signs.ellipsis))
                 if keep < len(text):
                     line = [*line[:k], (text[:keep] + self.signs.ellipsis, role), *line[k + 1 :]]
+        over = length(line) - width
+        for k, (text, role) in enumerate(line):
+            if over > 0 and role in ("variable", "label") and "." in text:
+                short = ending(text, max(LEAST_NAME, len(text) - over), self.signs.ellipsis)
+                line = [*line[:k], (short, role), *line[k + 1 :]]
         return crop(line, width, self.signs.ellipsis)
 
     def piece(self, source: str, room: int) -> str:
@@ -430,7 +442,17 @@ class Drawing:
             return source
         if room < NARROWEST_SOURCE:
             return ""
-        if self.describer.probe.of_program:  # the line and the module come first
+        if (
+            self.describer.probe.of_program
+        ):  # the line comes first, then the end of the module's name
+            place, _, more = source.partition("  ")
+            module = more.partition("  ")[0]
+            left = room - columns(place) - 2
+            if module.replace(".", "").isidentifier() and columns(module) > left:
+                if left < LEAST_NAME or columns(place) + 2 > room:
+                    cut = fitting(place, room - len(self.signs.ellipsis))
+                    return place if columns(place) <= room else place[:cut] + self.signs.ellipsis
+                return f"{place}  {ending(module, left, self.signs.ellipsis)}"
             return source[: fitting(source, room - len(self.signs.ellipsis))] + self.signs.ellipsis
         return shorten(source, room, self.signs.ellipsis)
 

@@ -34,7 +34,8 @@ def drawn() -> str:
     return "".join(f"$ gradcli {line}\n{run(*line.split()).stdout}\n" for line in SHOWN)
 
 
-def test_pictures_on_a_terminal_are_as_they_were() -> None:
+def test_pictures_on_a_terminal_are_as_they_were(monkeypatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)  # which xdist sets in its processes
     assert drawn() == GOLDEN.read_text(encoding="utf-8")
 
 
@@ -325,3 +326,10 @@ def test_the_steps_of_a_descent_are_data():
     assert [step["point"]["x"] for step in steps] == [1, 0.5]
     refused = run("plot", "x**2, x**3", "--x=-2:2", *DESCENT, "1", "--csv")
     assert "hint: choose one: gradcli plot 'x**2' …" in refused.stderr
+
+
+def test_a_plot_in_a_pipe_is_as_wide_as_columns_says(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "50")
+    for argv in (["x**2", "--x=-2:2"], ["x**2 + y**2", "--x=-2:2", "--y=-1:1"]):
+        lines = run("plot", *argv).stdout.splitlines()
+        assert max(map(len, lines)) == 50

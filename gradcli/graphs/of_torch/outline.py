@@ -6,13 +6,15 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from gradcli.graphs import value_text
-from gradcli.graphs.labels import plural
+from gradcli.graphs.labels import ending, plural
 from gradcli.graphs.of_torch.module_view import ModulePart, Modules
-from gradcli.graphs.styles import Line, Signs, length, padded, stripped
+from gradcli.graphs.styles import Line, Signs, crop, fold, length, padded, stripped
 from gradcli.graphs.traversal import Totals
 
 OutlineEntry = tuple[Line, list[Line]]
 HEADINGS = ("module", "class", "nodes", "parameters", "keeps", "grad in", "grad of parameters")
+_SHORTER = {"parameters": "params", "grad of parameters": "of params"}
+_CLASS, _NAME = 6, 16  # columns that classes and names keep in any terminal
 TIMED = ("forward", "backward")  # of the whole run, with --time
 
 
@@ -27,27 +29,40 @@ def outline(
     opened: Iterable[str] = (),
     shut: Collection[str] = (),
     collapse: bool = True,
+    width: int | None = None,
 ) -> list[Line]:
     """Return the lines: modules to a depth (1: the outermost), then nodes outside of all modules.
 
-    opened, shut, collapse: as for `Modules.folded`.
+    opened, shut, collapse: as for `Modules.folded`. width: what the lines have to fit into; numbers stay,
+    guides, headings, classes and the beginnings of names give way.
     """
     parts = modules.rows(opened) if collapse else list(modules.parts.values())
-    rows = list(_rows(modules, parts, signs, depth, only, grads, shut))
     seconds = modules.calls.seconds
     headings = [*HEADINGS[:5], *(TIMED if seconds else ()), *(HEADINGS[5:] if grads else ())]
     columns = len(headings) - 1
-    table: list[OutlineEntry] = [
-        ([(headings[0], "field")], [[(h, "field")] for h in headings[1:]]),
-        *rows,
-    ]
-    widths = [max(length(row[1][k]) for row in table) for k in range(columns)]
-    head = max(length(row[0]) for row in table)
+
+    def made(signs: Signs, headings: list[str]) -> tuple[list[OutlineEntry], int, list[int]]:
+        rows = _rows(modules, parts, signs, depth, only, grads, shut)
+        titles: OutlineEntry = ([(headings[0], "field")], [[(h, "field")] for h in headings[1:]])
+        table = [titles, *rows]
+        widths = [max(length(row[1][k]) for row in table) for k in range(columns)]
+        return table, max(length(row[0]) for row in table), widths
+
+    table, head, widths = made(signs, headings)
+    if width is not None and _total(head, widths) > width:
+        headings = [_SHORTER.get(title, title) for title in headings]
+        table, head, widths = made(signs.compact(), headings)
+        while _total(head, widths) > width and (widths[0] > _CLASS or head > _NAME):
+            if widths[0] > _CLASS:
+                widths[0] -= 1
+            else:
+                head -= 1
     lines = []
     for first, cells in table:
-        line = padded(first, head)
-        for k, (cell, width) in enumerate(zip(cells, widths, strict=True)):
-            line += [("  ", "guide"), *padded(cell, width, right=0 < k < 4 + 2 * bool(seconds))]
+        line = padded(_tail(first, head, signs), head)
+        cells[0] = crop(cells[0], widths[0], signs.ellipsis)
+        for k, (cell, room) in enumerate(zip(cells, widths, strict=True)):
+            line += [("  ", "guide"), *padded(cell, room, right=0 < k < 4 + 2 * bool(seconds))]
         lines.append(stripped(line))
     outside = found.nodes - found.leaves - len(modules.of)
     words = [plural(found.nodes, "node"), plural(len(modules.parts), "module")]
@@ -62,7 +77,19 @@ def outline(
     if seconds:
         forward, backward = seconds.get(-1, (0.0, 0.0))
         words.append(f"{_time(forward)} and {_time(backward)} outside of modules")
-    return [*lines, [], [(f" {signs.dot} ".join(words), "note")]]
+    below: Line = [(f" {signs.dot} ".join(words), "note")]
+    return [*lines, [], *([below] if width is None else fold(below, max(width, _NAME)))]
+
+
+def _total(head: int, widths: list[int]) -> int:
+    return head + sum(width + 2 for width in widths)
+
+
+def _tail(line: Line, width: int, signs: Signs) -> Line:
+    """The name of a module in so many columns: its end stays, which tells it from its neighbours."""
+    over = length(line) - width
+    return [(ending(t, len(t) - over, signs.ellipsis) if r == "label" and over > 0 else t, r)
+            for t, r in line]  # fmt: skip
 
 
 def _rows(

@@ -26,6 +26,9 @@ class LRScheduler:
     """Sets the learning rate of every group at each `step`; a subclass says to what (`get_lr`)."""
 
     optimizer: Optimizer
+    by_last_rate = (
+        False  # whether a rate is found from the one before, and is one of the first rates, too
+    )
     if TYPE_CHECKING:  # `options` keeps the arguments
 
         def __getattr__(self, name: str) -> Any: ...
@@ -36,7 +39,9 @@ class LRScheduler:
             group.setdefault("initial_lr", group["lr"])
         self.base_lrs = [group["initial_lr"] for group in self.optimizer.param_groups]
         self.last_epoch = last_epoch
+        self._is_initial = True
         self.step()
+        self._is_initial = False
 
     def get_lr(self) -> list[float]:
         """The learning rates now, one a group."""
@@ -50,8 +55,24 @@ class LRScheduler:
         return [group["lr"] for group in self.optimizer.param_groups]
 
     def step(self, epoch: int | None = None) -> None:
-        """Count one step and set the learning rates."""
-        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        """Count one step and set the learning rates; epoch: that of this step, from the first rates."""
+        if epoch is None or not self.by_last_rate:
+            self._set(self.last_epoch + 1 if epoch is None else epoch)
+            return
+        # What another scheduler has made of the rates is forgotten: a warm-up ends at 0.97, say.
+        for group, rate in zip(self.optimizer.param_groups, self.base_lrs, strict=True):
+            group["lr"] = rate
+        for k in range(epoch + 1):
+            self._set(k)
+
+    def _first(self) -> None:
+        """Take the first step once more, after other schedulers have changed the rates."""
+        self._is_initial = True
+        self._set(self.last_epoch + 1)
+        self._is_initial = False
+
+    def _set(self, last_epoch: int) -> None:
+        self.last_epoch = last_epoch
         for group, rate in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
             group["lr"] = rate
         self._last_lr = self._rates()
@@ -86,7 +107,7 @@ class MultiplicativeLR(LambdaLR):
     """The rate times a function of the number of steps."""
 
     def get_lr(self) -> list[float]:
-        if self.last_epoch == 0:
+        if self._is_initial:
             return self._rates()
         pairs = zip(self.lr_lambdas, self._rates(), strict=True)
         return [rate * function(self.last_epoch) for function, rate in pairs]
@@ -94,6 +115,8 @@ class MultiplicativeLR(LambdaLR):
 
 class _Scaled(LRScheduler):
     """The rate times a factor that the number of steps decides."""
+
+    by_last_rate = True
 
     def _factor(self) -> Any:
         raise NotImplementedError
@@ -164,6 +187,8 @@ class PolynomialLR(_Scaled):
 @options("T_max, eta_min=0.0")
 class CosineAnnealingLR(LRScheduler):
     """Loshchilov and Hutter (2016): half a cosine from the rate to eta_min in T_max steps."""
+
+    by_last_rate = True
 
     def get_lr(self) -> list[float]:
         k, low, rates = self.last_epoch, self.eta_min, self._rates()
@@ -324,8 +349,11 @@ class SequentialLR(LRScheduler):
             group["lr"] = group["initial_lr"]
         for scheduler in schedulers:
             scheduler.last_epoch -= 1
-        schedulers[0].step()
+        schedulers[0]._first()
         self._last_lr = schedulers[0].get_last_lr()
+
+    def _first(self) -> None:
+        self.step()
 
     def step(self, epoch: int | None = None) -> None:
         self.last_epoch += 1
@@ -347,6 +375,9 @@ class ChainedScheduler(LRScheduler):
             )
         self._schedulers, self.optimizer = schedulers, optimizer or schedulers[0].optimizer
         self._last_lr = self._rates()
+
+    def _first(self) -> None:
+        self.step()
 
     def step(self, epoch: int | None = None) -> None:
         for scheduler in self._schedulers:

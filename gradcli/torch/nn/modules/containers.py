@@ -230,7 +230,7 @@ class ParameterDict(_Named):
 
 
 def _described(name: str, value: Tensor) -> str:
-    kind = f"Parameter containing: [{value.type()} of size {'x'.join(map(str, value.shape))}]"
+    kind = f"Parameter containing: [{value.dtype} of size {'x'.join(map(str, value.shape))}]"
     return f"  {name}: {kind}"
 
 
