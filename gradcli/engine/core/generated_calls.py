@@ -113,7 +113,8 @@ def _once_worth_it(
     """A function that calls `general`, and becomes what `make` gives once that is worth it."""
     waiting = Waiting()
     space: dict[str, Any] = {"__name__": __name__, "__builtins__": builtins}
-    made = FunctionType(_STUB, space, primitive.name)
+    made = FunctionType(_STUB, space)
+    made.__name__ = made.__qualname__ = primitive.name
 
     def start(args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         if waiting:
