@@ -647,6 +647,12 @@ def report(
     elif not found.converged:
         message = f"no minimum after {found.iterations} iterations: these are the last values"
         hint = f"start elsewhere, as in --{next(iter(rows.start))} VALUE; see --max-iterations"
+        if len(found.hardly) > 1:
+            names = ", ".join(labels[k] for k in found.hardly)
+            hint = (
+                f"the data hardly tell {names} apart: hold one fixed, as in "
+                f"--fix {labels[found.hardly[-1]]}={found.values[found.hardly[-1]]:.3g}"
+            )
     if message is not None:
         raise LanguageError(message, kind="value", usage=False, hint=hint)
 

@@ -85,7 +85,6 @@ ELSEWHERE = {
         ("--maximize", "--maximise", "--max"),
         'a maximum is the minimum of the negative: gradcli minimize "-(EXPR)"',
     ),
-    "--correlation": "write --covariance x,y=VALUE: the correlation times both uncertainties",
     "--check": "the command `gradcli check EXPR` compares with numerical gradients",
     "--order": "higher derivatives: gradcli diff EXPR --order N, or gradcli hessian EXPR",
     "--value": "gradcli eval EXPR prints the value, gradcli grad EXPR --value both",
@@ -1050,6 +1049,13 @@ def unbound(program: Program, name: str, declared: Declared, bound: set[str]) ->
     def error(message: str, hint: str) -> Exception:
         return usage(message, hint=hint, source=program.source, span=span, kind="name")
 
+    if name in foreign_names.PREFIXED and (word := foreign_names.unknown_of(name, program.source)):
+        # `np.interp(t, T, r)`: without the prefix it is no function either
+        from gradcli.language.located_errors import did_you_mean
+        from gradcli.language.names import close
+
+        hint = foreign_names.distribution_hint(word, program.source) or did_you_mean(close(word))
+        return error(f"no function is called `{word}`", hint or "gradcli ops lists the functions")
     if f"--{name}" in declared and name not in foreign_names.PREFIXED:
         message = f"no value for {name}, which has the name of an option"
         return error(message, f"set it with --let {name}=VALUE")

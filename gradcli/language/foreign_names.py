@@ -58,6 +58,14 @@ DISTRIBUTIONS = {
         ("the inverse of the normal distribution function", "special.ndtri"),
     ),
 }  # fmt: skip
+# Curves through points, which are expressions here.
+CURVES = frozenset(
+    "interp interp1d Interpolate CubicSpline cubic_spline spline UnivariateSpline".split()
+)
+_BETWEEN = (
+    "between points of columns T and r: i = searchsorted(T, t) - 1; "
+    "lerp(r[i], r[i+1], (t - T[i])/(T[i+1] - T[i])); docs/recipes.md has a spline"
+)
 # Subjects that people look for, by the functions that have to do with them.
 SUBJECTS = {
     "gauss": "randn normal erf nn.functional.gelu nn.functional.gaussian_nll_loss",
@@ -79,6 +87,8 @@ _ATOM = r"[\w.]+(?:\([^()]*(?:\([^()]*\)[^()]*)*\))?"
 def distribution_hint(name: str, source: str) -> str | None:
     """What is to be written for a function of a distribution that a text calls by a name of its own."""
     # --math makes a product of `N(-x)` where nothing is known of N: `N*(-x)`
+    if name in CURVES:
+        return _BETWEEN
     call = rf"(?<![\w.]){re.escape(name)}\s*\*?\s*\("
     if name not in DISTRIBUTIONS or re.search(call, source) is None:
         return None
@@ -86,6 +96,16 @@ def distribution_hint(name: str, source: str) -> str | None:
     written = re.sub(call, f"{here}(", source)
     shown = f"here: {written}" if len(written) <= 100 and "\n" not in written else f"as {here}(x)"
     return f"{what} is {here}, {shown}"
+
+
+def unknown_of(prefix: str, source: str) -> str | None:
+    """The function behind a prefix that neither we nor the table above know: interp of `np.interp(…)`."""
+    found = re.findall(rf"(?<![\w.]){re.escape(prefix)}\.((?:\w+\.)*\w+)\s*\(", source)
+    for path in found:
+        word = path.rpartition(".")[2]
+        if path not in FUNCTIONS and not is_function(word) and known_as(path) is None:
+            return str(word)
+    return None
 
 
 def is_function(name: str) -> bool:

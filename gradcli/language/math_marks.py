@@ -73,6 +73,28 @@ def with_differentials(found: list[Token]) -> list[Token]:
     return parts
 
 
+def with_increments(found: list[Token], own: Container[str]) -> list[Token]:
+    r"""The tokens with the name Delta_x for `\Delta x`, where Δ has no value and stands before letters."""
+    deltas = [i for i, t in enumerate(found) if t.text in ("Delta", "Δ")]
+    after = [found[i + 1] if i + 1 < len(found) else found[i] for i in deltas]
+    if "Delta" in own or "Δ" in own or not all(_is_letter(token) for token in after):
+        return found
+    parts: list[Token] = []
+    for i, token in enumerate(found):
+        if i and i - 1 in deltas:
+            text = f"Delta_{token.text}"
+            parts[-1] = found[i - 1]._replace(kind="name", text=text, end=token.end)
+        else:
+            parts.append(token)
+    return parts
+
+
+def _is_letter(token: Token) -> bool:
+    if token.kind == "command":
+        return is_greek(token.text) and token.text.islower()
+    return token.kind == "name" and len(token.text.partition("_")[0]) == 1 and token.text.islower()
+
+
 def scripts_apart(found: list[Token]) -> list[Token]:
     r"""The tokens with L_cal for `\mathcal{L}` where the text has another L."""
     plain = {t.text for t in found if t.kind == "name" and t.font not in SCRIPTS}

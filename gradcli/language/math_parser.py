@@ -533,8 +533,11 @@ class Parser:
                 return value
 
     def is_sized(self, token: Token) -> bool:
-        r"""Whether a bracket is LaTeX's `\left[`, which is no index."""
-        return self.source[: token.start].rstrip().endswith(("\\left", "\\big", "\\Big", "\\bigl"))
+        r"""Whether a bracket has no index in it: `\left[` and that of `\alpha[x + 1]`, not of `\theta[0]`."""
+        if self.source[: token.start].rstrip().endswith(("\\left", "\\big", "\\Big", "\\bigl")):
+            return True
+        named = self.source[self.tokens[self.at - 1].start] == "\\"
+        return named and self.peek(1).kind != "number" and self.peek(1).text not in (":", "-")
 
     def letters_below(self, token: Token) -> str:
         """The letters of the indices behind `_`, where something else than a name has them."""

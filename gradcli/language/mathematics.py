@@ -128,6 +128,8 @@ def _read_with(
     functions = defined.functions
     indexed = math_marks.with_indices(defined.tokens, functions)
     typed = notation.with_transposes(indexed, own, functions)
+    if not any(map(notation.speaks_of_matrices, typed)):  # where Δ is a matrix, as in x^T Δ x
+        typed = math_marks.with_increments(typed, own)
     said = {*named, *defined.parameters}
     letters = Letters(typed, said, lambda n: _is_matrix(known(n))) if loose else None
     found, vectors = of_matrices(typed, own, letters)

@@ -30,6 +30,7 @@ from gradcli.tables.sniffing import (
     footer_begins,
     sniff,
     tell_footer,
+    tell_total,
 )
 from gradcli.tables.source import ENDINGS, PACKED, STANDARD_INPUT, Opened, kind_by_ending, opened
 from gradcli.tables.table_errors import TableError, other_columns
@@ -319,6 +320,9 @@ def _cut(text: Text, asked: Any, reading: Reading) -> Table:
         tell_footer(lines[end:], end + 1, text.name, reading)
         left_out = next((k for k in range(len(lines), end, -1) if lines[k - 1].strip()), end) - end
         lines = lines[:end]
+    tell_total(
+        next((line for line in reversed(lines) if line.strip()), ""), dialect, text.name, reading
+    )
     if (found := _numbers_only(lines, text.name, dialect)) is not None:
         return found
     dialect.quoted = dialect.quoted or any('"' in line for line in lines)

@@ -187,7 +187,7 @@ class CellTable(Table):
                 except (ValueError, TypeError):
                     shown = f"`{written[row]}`" if isinstance(cell, str) else _kind(cell)
                     words = f"{shown} is not a number"
-                    problems[row] = self.wrong(row, column, words, _advice(cell))
+                    problems[row] = self.wrong(row, column, words, _advice(cell, self.name))
                 except OverflowError:
                     words = "this integer is too large for a float"
                     problems[row] = self.wrong(row, column, words)
@@ -297,9 +297,13 @@ def _kind(cell: Any) -> str:
     return "an object" if isinstance(cell, dict) else repr(cell)
 
 
-def _advice(cell: Any) -> str | None:
+def _advice(cell: Any, file: str) -> str | None:
+    """How a cell that is no number is read. file: in which it is."""
     if isinstance(cell, str) and re.fullmatch(r"[-+]?\d+,\d+", cell):
         return "--decimal , reads a comma as the decimal sign, --thousands , as a mark between thousands"
+    if isinstance(cell, str) and re.fullmatch(r"[-+]?\d{1,3}(?:[.' ]\d{3})+,\d*", cell):
+        mark = next(letter for letter in cell if letter in ".' ")
+        return f'--decimal , --thousands "{mark}" reads it'
     if isinstance(cell, str) and re.fullmatch(r"[-+]?\d{1,3}(?:[,' ]\d{3})+(?:\.\d*)?", cell):
         mark = next(letter for letter in cell if letter in ",' ")
         return f'--thousands "{mark}" reads it'
@@ -312,12 +316,30 @@ def _advice(cell: Any) -> str | None:
     if isinstance(cell, str) and spread.unit_hint(cell):
         return "no units in cells: the column's name may have one, as in `L [m]`"
     if isinstance(cell, str) and _NO_VALUE.fullmatch(cell):
-        return f'--missing-markers "{cell}" says that there is no number, --missing nan or skip what then'
+        return f"--missing-markers '{cell}' says that there is no number, --missing nan or skip what then"
+    for pattern, script, words in _WRITTEN:
+        if isinstance(cell, str) and pattern.fullmatch(cell):
+            return f"sed '{script}' {file} | gradcli …, with - in place of the file, {words}"
     return None
 
 
 _NO_VALUE = re.compile(
-    r"ol|ovld|ovrflw|overload|overflow|over|err(?:or)?|[-*?]+|none|bad|invalid", re.I
+    r"ol|ovld|ovrflw|overload|overflow|over|err(?:or)?|[-*?]+|none|bad|invalid|[<>]=? ?[\d.,]+"
+    r"|#(?:div/0|value|ref|num|null)!|#name\?|#(?:getting_data|spill!|calc!)",
+    re.I,
+)
+# Cells that are numbers to their reader, and what `sed` does that they are to everybody.
+_WRITTEN = (
+    (re.compile(r"[-+]?[\d.,]+ ?%"), "s/%//g", "reads 12 for 12%"),
+    (
+        re.compile(r"[-+]?[$\u20ac\xa3\xa5] ?[\d.,]+|[\d.,]+ ?[$\u20ac\xa3\xa5]"),
+        "s/[$\u20ac\xa3\xa5]//g",
+        "takes the currency out",
+    ),
+    (re.compile(r"\([\d.]+\)"), r"s/(\([0-9.]*\))/-\1/g", "reads (12) as -12"),
+    (re.compile(r"[\d.]+-"), r"s/\([0-9.]*\)-\([,;]\|$\)/-\1\2/g", "reads 12- as -12"),
+    (re.compile(r"[-+]?[\d.]+\*+"), r"s/\*//g", "takes the asterisks out"),
+    (re.compile(r"true|false", re.I), "s/true/1/gI; s/false/0/gI", "reads 1 and 0"),
 )
 
 

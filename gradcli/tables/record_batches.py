@@ -24,6 +24,7 @@ from gradcli.tables.sniffing import (
     sniff,
     tell_footer,
     tell_remark,
+    tell_total,
 )
 from gradcli.tables.source import Opened, kind_of, opened
 from gradcli.tables.table_errors import TableError
@@ -239,6 +240,7 @@ class Stream:
         )  # text of which it is not told yet whether it holds rows, and its first line
         blocks = None if self.reading.how.block is None else Blocks(self.reading.how.block)
         texts = self._lines(file)
+        last = ""
         for number, text in texts:
             if blocks is not None:
                 text = "\n".join(blocks.only(text.split("\n")[:-1])) + "\n"
@@ -257,6 +259,7 @@ class Stream:
                 return
             body, waiting = self._without_end(waiting, dialect)
             if body:
+                last = body
                 made = self._cut(body, dialect, file.name, start)
                 if isinstance(made, PartlyRead) and body is text and start >= dialect.first_row:
                     self._told = made.rows  # where each line is a row
@@ -272,8 +275,11 @@ class Stream:
                 yield self._cut(ended, dialect, file.name, start)
                 return
             body, waiting = self._without_end(waiting, dialect)
+            last = body
             yield self._cut(body, dialect, file.name, start)
             start += body.count("\n")
+        last = last.rstrip().rpartition("\n")[2]
+        tell_total(last, dialect, file.name, self.reading)
         if waiting.strip():
             tell_footer(waiting.split("\n"), start, file.name, self.reading)
 

@@ -26,7 +26,13 @@ _SUM = re.compile(
     r"|std(?:\.? ?dev\.?)?|min|max|count|median|\W+",
     re.I,
 )
-_NUMBER_COMMA = re.compile(r"[-+]?[\d.'\xa0\u202f]*,\d+(?:[eE][-+]?\d+)?")
+# What stands for a missing number: -999, 9999.9, LAS's -999.25, netCDF's and Fortran's largest numbers.
+_FILL = re.compile(
+    r"-?9{3,6}(?:\.(?:0+|9+|25))?|-99(?:\.(?:0+|9+))?|-?(?:1(?:\.0*)?|9\.96921\d*)[eE]\+?[23]\d"
+)
+_BROKEN = re.compile(r"[\W_]*\d[\W\d_]*")
+_FEW_OTHERS = 3  # numbers of a column, which tell what is far from them
+_FAR = 4  # times the largest of them
 
 
 def sniff(
@@ -110,7 +116,7 @@ def _is_plain(dialect: Dialect, rows: Sequence[list[str]]) -> bool:
         ):
             return False
         commas = dialect.separator != "," or dialect.quoted
-        if commas and any("," in c and _NUMBER_COMMA.fullmatch(c) for c in row):
+        if commas and any("," in c and kind(shape(c), ",") == "n" for c in row):
             return False
     # A line of words alone above rows of numbers: units, or the true header below a preamble.
     half = len(kinds) // 2
@@ -201,11 +207,13 @@ def _look(dialect: Dialect, lines: Sequence[str], name: str, reading: Reading) -
         if len(rows) == delimited.CHECKED:
             break
     numeric = []
+    fills: dict[str, list[str]] = {}
     for column in range(dialect.width):
         cells = [r[column] for r in rows if column < len(r)]
         kinds = {kind(shape(cell), dialect.decimal) for cell in cells[:50]} - {"m"}
         if "n" in kinds or "t" in kinds:
             numeric.append(column)
+            _note_fill(dialect, column, cells, fills)
         if kinds != {"t"}:
             continue
         title = dialect.names[column] if dialect.names else str(column + 1)
@@ -213,8 +221,34 @@ def _look(dialect: Dialect, lines: Sequence[str], name: str, reading: Reading) -
         if (clock := _clock(title, there, name, reading)) is not None:
             dialect.clocks[column] = clock
     dialect.numeric = frozenset(numeric)
+    for cell, titles in fills.items():
+        reading.note(
+            name,
+            f"{cell} in {', '.join(titles)} may stand for a missing number: --missing-markers {cell} "
+            "reads it so",
+        )
     tell_remark(lines, 1, dialect, name, reading)
     _tell_blocks(dialect, lines, name, reading)
+
+
+def _note_fill(
+    dialect: Dialect, column: int, cells: Sequence[str], fills: dict[str, list[str]]
+) -> None:
+    """Add a column to those in which a number may stand for none: -999 among 20.5 and 21."""
+    found = {cell for cell in cells if _FILL.fullmatch(cell)} - dialect.markers
+    if not found:
+        return
+    others = [
+        float(c) for c in cells if c not in found and delimited.is_number(c) and c[-1] not in "jJ"
+    ]
+    if len(others) < _FEW_OTHERS:
+        return
+    largest, least = max(map(abs, others)), min(others)
+    for cell in found:
+        number = float(cell)
+        if abs(number) >= _FAR * largest or number < 0 <= least:
+            title = dialect.names[column] if dialect.names else str(column + 1)
+            fills.setdefault(cell, []).append(title)
 
 
 def _clock(title: str, cells: Sequence[str], name: str, reading: Reading) -> Any:
@@ -314,7 +348,11 @@ def _is_below(fields: list[str], dialect: Dialect) -> bool:
         return True
     if len(fields) != dialect.width:
         return not ("n" in kinds or "t" in kinds) or (0 in dialect.numeric and kinds[0] == "w")
-    return not ("n" in kinds or "t" in kinds) and any(kinds[c] == "w" for c in dialect.numeric)
+    if "n" in kinds or "t" in kinds:
+        return False
+    # A cell of digits without letters in a column of numbers, `(1200)` or `12%`, is a broken number.
+    there = [fields[c] for c in dialect.numeric if kinds[c] == "w"]
+    return bool(there) and not any(map(_BROKEN.fullmatch, there))
 
 
 def tell_footer(
@@ -331,6 +369,19 @@ def tell_footer(
         name,
         f"{counted(len(there) + more, 'line')} below the table left out, from line {at} ({shown})",
     )
+
+
+def tell_total(line: str, dialect: Dialect, name: str, reading: Reading) -> None:
+    """Say that the last row may be a sum of the others: `Total,60` below `Mar,30`."""
+    row = delimited.rows_of([line], dialect, "", dialect.first_row)
+    fields = next((f for _, f in row), [""])
+    kinds = [kind(shape(cell), dialect.decimal) for cell in fields]
+    sums = re.search(r"\w", fields[0]) and _SUM.fullmatch(fields[0].rstrip(" :"))
+    if sums and kinds[0] == "w" and "n" in kinds:
+        shown = line.strip() if len(line.strip()) < 40 else line.strip()[:37] + "…"
+        reading.note(
+            name, f"the last row ({shown}) may sum up the others: --skip-footer 1 leaves it out"
+        )
 
 
 class Blocks:
@@ -354,4 +405,13 @@ class Blocks:
         return made
 
 
-__all__ = ["FOOTER", "LETTERS", "Blocks", "clocks_of", "footer_begins", "sniff", "tell_footer"]
+__all__ = [
+    "FOOTER",
+    "LETTERS",
+    "Blocks",
+    "clocks_of",
+    "footer_begins",
+    "sniff",
+    "tell_footer",
+    "tell_total",
+]

@@ -488,9 +488,9 @@ def _decimal_sign(rows: Sequence[str], out: TextLayout, how: How) -> None:
     """What a comma, a point or another mark within a number means, by the rows' cells.
 
     `1.234,5` and `0,5` have decimal commas, `1,234.5` and `1,234,567` marks between thousands. `1,000`
-    alone may be either.
+    alone may be either; so may `1.000`, which beside `0,5` has a mark between thousands.
     """
-    commas = points = unsure = ""
+    commas = points = unsure = dotted = ""
     marks: set[str] = set()
     for cell in dict.fromkeys(cell for row in rows for cell in split(row, out.separator)):
         grouped, places = _GROUPED.fullmatch(cell), _PLACES.fullmatch(cell)
@@ -505,8 +505,14 @@ def _decimal_sign(rows: Sequence[str], out: TextLayout, how: How) -> None:
                 unsure = unsure or cell
             else:
                 commas = cell
+        elif places and len(places[3]) == 3 and places[1].strip("0") and len(places[1]) < 4:
+            dotted = cell
         elif places:
             points = cell
+    if dotted and commas and not points and out.separator != "," and how.thousands in (None, "."):
+        marks.add(".")
+    elif dotted and (commas or not unsure):
+        points = points or dotted
     if how.decimal is None:
         out.decimal = "," if commas and not points else "."
         if unsure and not (commas or points or how.thousands):

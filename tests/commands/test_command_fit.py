@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -602,3 +603,31 @@ def test_which_correlations_are_refused(folder: Path, argv: list[str], words: st
     code, out, err = run("fit", "y == a*x + b", "york.csv", *SIGMAS, *argv)
     assert (code, out) == (2, "")
     assert words in err
+
+
+def test_of_equally_deep_minima_the_nearest_is_taken(folder: Path) -> None:
+    """At times 0, 0.125, … the frequency w + 16*pi is an alias of w."""
+    rows = [f"{k / 8},{2 * math.exp(-k / 32) * math.cos(4 * k / 8)}" for k in range(40)]
+    (folder / "osc.csv").write_text("\n".join(["t,z", *rows]))
+    start = ["--A", "1", "--k", "0.1", "--w", "4.5", "--starts", "40"]
+    found = json.loads(run("fit", "z == A*exp(-k*t)*cos(w*t)", "osc.csv", *start, "--json")[1])
+    assert found["parameters"]["w"]["value"] == pytest.approx(4, rel=1e-9)
+
+
+def test_parameters_that_the_data_hardly_tell_apart_are_named(folder: Path) -> None:
+    rates = [
+        (0.5, 0.018),
+        (1, 0.021),
+        (2, 0.025),
+        (3, 0.0272),
+        (5, 0.0301),
+        (7, 0.0315),
+        (10, 0.0325),
+    ]
+    (folder / "nodes.csv").write_text("T,r\n" + "\n".join(f"{t},{r}" for t, r in rates))
+    curve = "r == b0 + (b1+b2)*(1-exp(-T/tau))/(T/tau) - b2*exp(-T/tau)"
+    start = ["--b0", "0.03", "--b1", "-0.01", "--b2", "0"]
+    code, _, err = run("fit", curve, "nodes.csv", *start, "--tau", "2")
+    assert code == 1
+    assert "hint: the data hardly tell b2, tau apart: hold one fixed, as in --fix tau=1.2" in err
+    assert run("fit", curve, "nodes.csv", *start, "--fix", "tau=1.21")[0] == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import warnings
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from gradcli.tables.reading_options import How, Reading
 from gradcli.tables.record_batches import Stream
 from gradcli.tables.sniffing import sniff
 from gradcli.tables.times import clock_of, nanoseconds
+from tests.commands.running import outcome
 
 
 def read(text: str, told: str = "", how: How | None = None) -> tuple[Dialect, list[str]]:
@@ -338,3 +341,74 @@ def test_one_row_below_a_preamble_of_as_many_cells(tmp_path: Path) -> None:
     assert gradcli.read_table(str(file))["CH1"].tolist() == [1.5]
     file.write_text("a,b\n1,2\n\n3,4\n")  # a blank line alone begins nothing
     assert gradcli.read_table(str(file))["b"].tolist() == [2, 4]
+
+
+# (a text as spreadsheets and loggers write it, a column, its numbers, what is said of it)
+WRITTEN = [
+    ("x;y;z\n1;1.234;0,5\n2;2.345;0,7\n", "y", [1234, 2345], "decimal commas, `.` between thousands"),
+    ("x;y;z\n1;1.234;0,5\n2;2.345;0,7\n", "z", [0.5, 0.7], "decimal commas"),
+    ("x;y;z\n1;1.5;0,5\n2;2.345;0,7\n", "y", [1.5, 2.345], ""),
+    ("x;y\n1;1.234\n2;2.345\n", "y", [1.234, 2.345], ""),
+    ('x,y,z\n1,1.234,"0,5"\n2,2.345,"0,7"\n', "y", [1.234, 2.345], ""),
+    ("an;v\n2001;1 234,5\n2002;13 456,7\n", "v", [1234.5, 13456.7], "`blank` between thousands"),
+    ("t,T\n0,20\n1,-999\n2,21\n3,19\n", "T", [20, -999, 21, 19], "-999 in T may stand for a missing"),
+    ("t,T\n0,20\n1,1e36\n2,21\n3,19\n", "T", [20, 1e36, 21, 19], "--missing-markers 1e36 reads"),
+    ("t,T\n0,-800\n1,-999\n2,-700\n3,900\n", "T", [-800, -999, -700, 900], ""),
+    ("t,T\n0,5000\n1,9999\n2,7000\n3,9000\n", "T", [5000, 9999, 7000, 9000], ""),
+    ("m,v\nJan,1\nFeb,2\nTotal,3\n", "v", [1, 2, 3], "the last row (Total,3) may sum up the others"),
+    ("m,v\nMin,1\nFeb,2\nMar,3\n", "v", [1, 2, 3], ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "column", "numbers", "said"), WRITTEN)
+def test_what_is_easily_misread(
+    text: str, column: str, numbers: list[float], said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "f.csv").write_text(text, "utf-8")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = gradcli.read_table(str(tmp_path / "f.csv"), column)
+    assert found[column].tolist() == numbers
+    words = " ".join(str(one.message) for one in caught)
+    assert said in words if said else not words, words
+
+
+def test_a_row_of_broken_numbers_is_no_footer(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text("item,v,share\na,(1.5),12%\nb,300,3%\nc,(20),85%\n")
+    code, _, err = outcome("map", "v*2", str(tmp_path / "f.csv"), "--bad-rows", "skip")
+    assert code == 0 and "2 bad rows left out; the first: " in err and "below the table" not in err
+
+
+# (a cell, what the hint names); the commands of the hints are typed in the next test
+REMEDIES = {
+    "#DIV/0!": "--missing-markers '#DIV/0!'",
+    "<0.05": "--missing-markers '<0.05'",
+    "12%": "sed 's/%//g'",
+    "$12.50": "sed 's/[$€£¥]//g'",
+    "(12.5)": r"sed 's/(\([0-9.]*\))/-\1/g'",
+    "12.5-": r"sed 's/\([0-9.]*\)-\([,;]\|$\)/-\1\2/g'",
+    "2.5*": r"sed 's/\*//g'",
+    "TRUE": "sed 's/true/1/gI; s/false/0/gI'",
+    "1 234,5": "--decimal , --thousands \" \"",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("cell", REMEDIES)
+def test_a_cell_that_is_no_number_has_a_remedy(cell: str, tmp_path: Path) -> None:
+    path = tmp_path / "f.csv"
+    path.write_text(f"x;y\n1;2\n2;3\n3;{cell}\n", "utf-8")
+    code, _, err = outcome("map", "y*2", str(path), "--separator", ";", "--decimal", ".")
+    assert code == 1 and REMEDIES[cell] in err, err
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("cell", [cell for cell, hint in REMEDIES.items() if "sed" in hint])
+def test_the_remedy_is_a_command_that_reads_it(cell: str, tmp_path: Path) -> None:
+    path = tmp_path / "f.csv"
+    path.write_text(f"x,y\n1,{cell}\n2,3\n", "utf-8")
+    err = outcome("map", "y*2", str(path))[2]
+    script = err.partition("hint: ")[2].partition(" | gradcli")[0].replace("\n", " ")
+    text = subprocess.run(script, shell=True, capture_output=True, text=True, check=True).stdout
+    code, out, _ = outcome("map", "y*2", "-", "--no-grad", "all", stdin=text)
+    number = {"12%": 12, "$12.50": 12.5, "(12.5)": -12.5, "12.5-": -12.5, "2.5*": 2.5, "TRUE": 1}
+    assert code == 0 and float(out.splitlines()[1].split(",")[2]) == 2 * number[cell]

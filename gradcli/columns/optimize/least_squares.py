@@ -25,6 +25,8 @@ At = Callable[[Array], tuple[Array, Array]]  # point -> (residuals, Jacobian)
 
 TOLERANCE = 1e-15  # of every kind, relative: SciPy's methods end where doubles do
 _PASSES = 1e-10  # the same of sums over many rows: what is left is nothing beside standard errors
+_EQUAL = 1e-9  # relative, of sums of squares that are one
+_WEAK = 1e-4  # of the largest singular value, one whose parameters the data hardly tell apart
 _STEP = 1e-3  # of a standard error: a step of Gauss and Newton that is smaller is none
 _EXACT = 1e-10  # of the data: residuals that are smaller are rounding
 _HUGE = 1e100  # in place of a residual that is not finite, so that no method steps there
@@ -81,6 +83,7 @@ class Fit(NamedTuple):
     there. begun: where it began, if that was another start. absolute: whether residuals come in units of
     their uncertainties. search: what other starts came to, where they were asked for. explained: the share
     of the data's variance that the residuals lack, for as many rows and parameters (the adjusted R²).
+    hardly: the parameters that nearly replace each other, so that a search goes on along a valley.
     """
 
     values: Array
@@ -97,6 +100,7 @@ class Fit(NamedTuple):
     absolute: bool = False
     search: Search | None = None
     explained: float | None = None
+    hardly: Sequence[int] = ()
 
     @property
     def probability(self) -> float:
@@ -273,7 +277,9 @@ def _searched(
         ends.append((2 * float(found.cost), found.x))
     costs = [cost for cost, _ in ends]
     least = min(costs, default=float("inf"))
-    best = next((x for cost, x in ends if cost == least), start)
+    # cos(w*t) at evenly spaced times is as good at w + 2π/dt as at w: of equal ends the nearest one counts.
+    equal = [x for cost, x in ends if cost <= least * (1 + _EQUAL)]
+    best = min(equal, key=lambda x: float(np.abs(x - start).sum()), default=start)
     return best, search(costs, least)
 
 
@@ -393,6 +399,7 @@ def _described(
     covariance = np.zeros((p, p))
     undetermined: list[int] = []
     still_of: list[int] = []
+    hardly: list[int] = []
     converged = bool(best.success)
     dof = rows - len(inside)
     chi2 = float(r @ r)
@@ -406,6 +413,7 @@ def _described(
         lengths[~(lengths > 0)] = 1.0
         u, s, vt = lapack.svd(inner / lengths, full_matrices=False)
         null = s <= s[0] * max(inner.shape) * precision
+        hardly = inside[(np.abs(vt[s <= s[0] * _WEAK]) > 0.1).any(0)].tolist()
         loose = (np.abs(vt[null]) > 0.1).any(0) | ~(inner != 0).any(0)
         undetermined = inside[loose].tolist()
         still_of = inside[~(inner != 0).any(0)].tolist()
@@ -429,7 +437,7 @@ def _described(
     count = best.njev or best.nfev
     return Fit(
         best.x, covariance, chi2, dof, int(count), point.evaluations, converged, undetermined,
-        bounded.tolist(), still_of, None, absolute,
+        bounded.tolist(), still_of, None, absolute, hardly=hardly,
     )  # fmt: skip
 
 
