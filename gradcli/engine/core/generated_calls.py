@@ -9,12 +9,9 @@ of several, `n` is the node.
 
 from __future__ import annotations
 
-import builtins
 import operator
 from collections.abc import Callable, Container
 from functools import cache
-from itertools import count
-from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,7 +38,6 @@ if TYPE_CHECKING:
     from gradcli.engine.core.declaration import Declaration
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()  # no argument given
-FEW = 3  # calls without generated code
 _MADE: dict[str, Any] = {}  # primitives of one shape share the work of compiling
 
 
@@ -69,8 +65,7 @@ def call(primitive: Declaration, fallback: Callable[..., Any] | None = None) -> 
     if not straight(primitive):
         return lambda *args, **kwargs: general(args, kwargs)
     if fallback is None:
-        whole = {i: f"o{i}.__class__ is int" for i in primitive.whole}
-        return _once_worth_it(primitive, general, lambda: _straight(primitive, general, whole))
+        return _straight(primitive, general, {i: f"o{i}.__class__ is int" for i in primitive.whole})
     local = _local(primitive)
     spec = [f"{v}=defaults[{n!r}]" if n in primitive.defaults else v for n, v in local.items()]
     at = len(local) - primitive.keyword_only
@@ -86,58 +81,6 @@ def call(primitive: Declaration, fallback: Callable[..., Any] | None = None) -> 
         )
 
     return make(", ".join(local.values()))
-
-
-class Waiting:
-    """Whether a call goes without generated code: the first few do, and all of a program that is traced.
-
-    To compile the code takes as long as some fifty calls without it; and a recorder is not met by it.
-    """
-
-    def __init__(self) -> None:
-        self.calls = count()
-
-    def __bool__(self) -> bool:
-        if modes.unusual:
-            state = modes.local.state
-            if state is not None and state.recorder is not None:
-                return True
-        return next(self.calls) < FEW
-
-
-def _once_worth_it(
-    primitive: Declaration,
-    general: Callable[[tuple[Any, ...], dict[str, Any]], Any],
-    make: Callable[[], Any],
-) -> Callable[..., Any]:
-    """A function that calls `general`, and becomes what `make` gives once that is worth it."""
-    waiting = Waiting()
-    space: dict[str, Any] = {"__name__": __name__, "__builtins__": builtins}
-    made = FunctionType(_STUB, space)
-    made.__name__ = made.__qualname__ = primitive.name
-
-    def start(args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        if waiting:
-            return general(args, named)
-        code = make()
-        space.update(code.__globals__)
-        for later in code.__globals__.values():
-            if later.__class__ is _Later:
-                later.home = space
-        # The stub has no defaults, so another thread may call it while its code is replaced.
-        made.__defaults__, made.__kwdefaults__ = code.__defaults__, code.__kwdefaults__
-        made.__code__ = code.__code__
-        return made(*args, **named)
-
-    space["start"] = start
-    return made
-
-
-def _stub(*args: Any, **named: Any) -> Any:
-    return start(args, named)  # type: ignore[name-defined]  # noqa: F821
-
-
-_STUB = _stub.__code__
 
 
 def _general(primitive: Declaration) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core import basic_primitives, generated_calls, modes
+from gradcli.engine.core import basic_primitives, modes
 from gradcli.engine.core.basic_primitives import factor, is_one, meeting
 from gradcli.engine.core.declaration import Array, Number, Value
 from gradcli.engine.core.primitive import VjpRules
@@ -817,12 +817,13 @@ def _matmul(a: Tensor, b: Tensor) -> Any:
 
 
 def _on_first_use(name: str, primitive: VjpRules, method: Callable[[Primitive], Any]) -> None:
-    """Set an operator's method whose code is generated once it is worth it (`generated_calls.Waiting`)."""
-    waiting = generated_calls.Waiting()
+    """Set an operator's method that generates its code at the second call: one call is cheaper without."""
 
     def first(*args: Any) -> Any:
-        if waiting:
-            return primitive.call_any(args, {}) if all(map(is_operand, args)) else NotImplemented
+        setattr(Tensor, name, again)
+        return primitive.call_any(args, {}) if all(map(is_operand, args)) else NotImplemented
+
+    def again(*args: Any) -> Any:
         compiled = method(primitive)
         setattr(Tensor, name, compiled)
         return compiled(*args)
