@@ -236,6 +236,7 @@ class ExpressionCommand(HelpfulCommand):
                 text = reading.source
             program, names = variables(text, lenient)
         except LanguageError as error:
+            _refuse_headings(text or "", found, self.declaration)
             _also_mathematics(error, text or "", declared)
             _also_columns(error, declared)
             raise
@@ -271,7 +272,11 @@ class ExpressionCommand(HelpfulCommand):
             ]
             return super().read(ctx, [*found.options, *known, "--", *found.positionals])
         if program is not None and "load" not in found.given and ctx.obj is None:
-            _check_names(program, shown, bound, declared)
+            try:
+                _check_names(program, shown, bound, declared)
+            except LanguageError:
+                _refuse_headings(program.source, found, self.declaration)
+                raise
         if program is not None:
             _check_bare(found, program, shown, declared, self.declaration)
         _check_spelling(found, {f"--{name}" for name in shown} | set(declared))
@@ -441,16 +446,7 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
 
     _rename_lambda(text, found)
     bound = dict.fromkeys(found.bound(), False)
-    columns: set[str] = set()
-    tables = found.positionals["file" not in found.given :] if command.operands > 1 else []
-    for table in set(tables) - {"-"}:
-        from gradcli.tables.record_batches import Stream
-        from gradcli.tables.table_errors import TableError
-
-        with suppress(TableError, OSError):  # which the command reports
-            stream = Stream(table.removeprefix("@"), reading=_reading_of(found))
-            columns.update(stream.names)
-            stream.close()
+    columns = {name for _, names in _headings(found, command) for name in names}
     bound |= dict.fromkeys(columns, False)
     equation = "of" in found.given or command.name == "fit"
     # `--x -3:3` is an interval there, and x a number of it.
@@ -526,6 +522,31 @@ def _also_mathematics(error: LanguageError, text: str, declared: Mapping[str, An
 _NO_NAMES = frozenset(
     "yield class lambda async await global nonlocal raise del from as import pass try with".split()
 )
+
+
+def _headings(found: Split, command: Command) -> list[tuple[str, list[str]]]:
+    """The tables of a command line, and the names of their columns; what cannot be read is left out."""
+    from gradcli.tables.record_batches import Stream
+    from gradcli.tables.table_errors import TableError
+
+    tables = found.positionals["file" not in found.given :] if command.operands > 1 else []
+    made = []
+    for table in dict.fromkeys(tables):
+        with suppress(TableError, OSError):  # which the command reports
+            if table != "-":
+                stream = Stream(table.removeprefix("@"), reading=_reading_of(found))
+                stream.close()
+                made.append((stream.name, list(stream.names)))
+    return made
+
+
+def _refuse_headings(text: str, found: Split, command: Command) -> None:
+    """Raise LanguageError where a text that has an error has a column's heading with its unit."""
+    for table, names in _headings(found, command):
+        from gradcli.commands.heading_words import heading_error
+
+        if (error := heading_error(text, table, names, found.bound())) is not None:
+            raise error from None
 
 
 def _also_columns(error: LanguageError, declared: Mapping[str, Any]) -> None:
@@ -627,6 +648,12 @@ def _note_options(found: Split, variables: Iterable[str], declared: Declared) ->
         head = f"--{name.replace('_', '-')}"
         option = declared.get(head)
         if option is not None and option.name in found.given:
+            if "--columns" in declared:
+                note(
+                    f"{head} is an option here; {name} in the expression is the column of that name, or "
+                    f"what --let {name}=VALUE gives"
+                )
+                continue
             note(f"{head} is an option here; the variable {name} is given by --let {name}=VALUE")
 
 
