@@ -260,4 +260,6 @@ def shapes_by_index(
             size[root(shapes[name][k])] = str(number)
     named = {name: tuple(size[root(x)] for x in letters) for name, letters in shapes.items()}
     named = {n: s for n, s in named.items() if n not in DELTAS | EPSILONS}
-    return named | {name: () for name in plain if name.isidentifier() and not names.is_known(name)}
+    # Single letters are variables, those too that are functions elsewhere, as torch.t; e is a number.
+    free = (n for n in plain - {"e"} if len(n) == 1 or (n.isidentifier() and not names.is_known(n)))
+    return named | dict.fromkeys(free, ())

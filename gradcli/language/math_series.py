@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.math_indices import DELTAS, EPSILONS, Axis, Index, subscripts
+from gradcli.language.math_symbols import NUMBERS
 from gradcli.language.math_tree import Binder, Node, nodes
 from gradcli.language.math_values import (
     ATOM,
@@ -378,6 +379,37 @@ def _over(value: Value, below: list[Value], minus: bool) -> Value:
 
 
 # -- sums ------------------------------------------------------------------------------------------
+def check_whole(writer: Writer, body: Node, letters: set[str]) -> None:
+    r"""Ask what the x of `\sum_i (x - x_i)^2` is: one number, or all of what has elements x_i.
+
+    In `\sum_i (x_i - mean(x))` and in norms and products of matrices it is all.
+    """
+    indexed = {
+        n.base
+        for n in nodes(body)
+        if n.kind == "name" and n.base and any(part.text in letters for part in n.parts)
+    }
+    waiting = [body]
+    while waiting:
+        node = waiting.pop()
+        if node.kind in ("norm", "inner", "transpose") or (
+            node.kind == "call" and node.text in NUMBERS
+        ):
+            continue
+        if (
+            node.kind == "name"
+            and not node.parts
+            and node.text in indexed
+            and node.base != "called"
+        ):
+            name = node.text
+            raise writer.asks(
+                f"{name} is a number, or all the {name}_{min(letters)}?", node.token,
+                f"write another letter for the number, mean({name}) for a number of all",
+            )  # fmt: skip
+        waiting += node.parts
+
+
 def series(writer: Writer, node: Node) -> Value:
     """A sum, a product, a maximum or a minimum over indices."""
     node = _merged(writer, node)
@@ -388,6 +420,7 @@ def series(writer: Writer, node: Node) -> Value:
         return Value(f"{node.text}({inner.text})")
     if (counted := _counted(writer, node)) is not None:
         return counted
+    check_whole(writer, node.only, set(binder.names))
     # An index hides one of the same letter outside, until its sum ends.
     outer = dict(writer.scope)
     conditional = [n for n in binder.names if binder.relation and n in outer]

@@ -72,7 +72,7 @@ def of_matrices(
     # Whether `Ax` is one name or the product of a matrix with a vector, the letters do not say; the rest
     # of the text does. A transpose, a determinant, a norm or bold letters mean that it is linear algebra;
     # then capitals are matrices and single letters their vectors.
-    if not any(map(_speaks_of_matrices, found)) and not _is_norm_of_product(found):
+    if not any(map(speaks_of_matrices, found)) and not _is_norm_of_product(found):
         return [part for token in found for part in _letters(token, own, True)], None
     parts = [part for token in found for part in _letters(token, own)]
     bold = {
@@ -138,7 +138,8 @@ def _greek_vector(parts: list[Token], i: int) -> str | None:
     return name if follows and ends else None
 
 
-def _speaks_of_matrices(token: Token) -> bool:
+def speaks_of_matrices(token: Token) -> bool:
+    """Whether a token says that a text is of vectors and matrices."""
     return (
         token.kind == "transpose"
         or token.text in _MATRICES
@@ -401,9 +402,9 @@ class Letters:
         if not {*text} <= said | self.alone | euler or is_greek(text):
             return [token]
         if not {*text} <= said:
-            product = "*".join(text)
+            product = " ".join(text)
             self.remarks.append(
-                f"{text} is {product}; a name of its own needs a value, --{text} VALUE"
+                f"{text} is the product {product}; a name of its own needs a value, --{text} VALUE"
             )
         return _each(token)
 

@@ -173,6 +173,7 @@ class CompiledFunction:
         # Python. Each shape costs a comparison in C, so `whole` limits their number; later shapes get
         # plans for all sizes.
         self._direct: Callable[..., Any] | None = None  # what a call goes to first
+        self._quick: dict[bool, Any] = {}  # calls of plans that are there
         self.plans: dict[Any, CompiledProgram | Untraceable] = {}
         self.matrices: dict[Any, Any] = {}  # of sparse derivatives
         self.__name__ = title
@@ -184,6 +185,10 @@ class CompiledFunction:
         """
         direct = self._direct
         return self._called(*args, **arrays) if direct is None else direct(*args, **arrays)
+
+    def _not_direct(self, *args: Any, **arrays: Any) -> Any:
+        call = self._quick.get(False)
+        return self._called(*args, **arrays) if call is None else call(*args, **arrays)
 
     def _called(self, *args: Any, **arrays: Any) -> Any:
         given, tensors = self._arrays(args, arrays)
@@ -197,6 +202,10 @@ class CompiledFunction:
         any argument is one); None where the value does not depend on the variable. What is wrong with
         a program is a LanguageError with the place in it.
         """
+        call = self._quick.get(True)
+        return self._all_gradients(*args, **arrays) if call is None else call(*args, **arrays)
+
+    def _all_gradients(self, *args: Any, **arrays: Any) -> tuple[Any, dict[str, Any]]:
         given, tensors = self._arrays(args, arrays)
         value, *grads = self._run(given, True)
         names = self._differentiated(given)
@@ -320,7 +329,19 @@ class CompiledFunction:
         found = self.plans.get(key)
         if found is None:
             found = self.plans[key] = self._made(given, gradients)
+        elif gradients not in self._quick:
+            self._quicken(gradients)
         return found
+
+    def _quicken(self, gradients: bool) -> None:
+        """Let calls from the second one on find their plan without this class."""
+        from gradcli.columns.compiler.quick_calls import quick_call
+
+        other = self._all_gradients if gradients else self._called
+        call = quick_call(self.names, self.plans, CompiledProgram, other, gradients)
+        self._quick[gradients] = call
+        if not gradients:
+            self._direct = self._direct or call
 
     def _made(self, given: list[Any], gradients: bool) -> CompiledProgram | Untraceable:
         variables = dict(zip(self.names, given, strict=True))
@@ -343,7 +364,7 @@ class CompiledFunction:
         # A result that is nested has to be put together in Python, so C cannot return it alone.
         elif made.direct is not None and found.spec is None:
             self.whole -= 1
-            other = self._direct or self._called
+            other = self._direct or self._not_direct
             self._direct = made.direct.function(direct_calls.ALONE, other, self.names)
         return made
 

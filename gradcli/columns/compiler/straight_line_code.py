@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.registry.dimensions import OVER_FEW, is_short
+from gradcli.engine.system.cascaded_sums import FEW, add_reduce
 from gradcli.engine.system.generated_builtins import NO_BUILTINS
 from gradcli.transforms.tracing.numpy_program import INFIX, Operation, cast, live, operands
 
@@ -111,7 +112,18 @@ def _call(o: Operation, arguments: list[str], value: Callable[[Any], str]) -> st
     options = "".join([f", {k}={value(v)}" for k, v in o.options])
     if o.kind == "reduce" and is_short(o.args[0].shape, dict(o.options).get("axis")):
         f = OVER_FEW.get(f, f)
+    elif f is add_reduce and _adds_well(o):
+        f = np.add.reduce  # which it would call, without asking at every run
     return f"{value(f)}({', '.join(arguments)}{options})"
+
+
+def _adds_well(o: Operation) -> bool:
+    """Whether a sum is of few numbers, or of all that lie in order: NumPy adds these as `add_reduce` does."""
+    (a, *more), options = o.args, dict(o.options)
+    if more or a.dtype.itemsize == 2:
+        return False
+    whole = options.get("axis") is None and options.get("dtype") is None
+    return a.size <= FEW or (whole and a.contiguous)
 
 
 def _interpreted(

@@ -64,7 +64,8 @@ def _regenerate(tensor: Tensor) -> Any:
 def _in_batches(tensor: Tensor, wanted: Any) -> Any:
     from gradcli.engine.core import batch_levels
 
-    return batch_levels.lift(tensor, wanted)
+    Tensor.in_batches = made = batch_levels.lift
+    return made(tensor, wanted)
 
 
 def _mapped(*args: Any) -> Any:

@@ -395,15 +395,20 @@ _FACTS: dict[Any, Callable[..., Any]] = {
 }
 
 
+_NO_LEVELS: frozenset[BatchLevel] = frozenset()
+
+
 # -- batches of values --------------------------------------------------------------------------------
 def batch_of(value: object) -> frozenset[BatchLevel]:
     """The levels in which a value is batched."""
     found: set[BatchLevel] = set()
     for v in _parts(value):
+        if v.__class__ in _UNBATCHED:
+            continue
         while isinstance(v, BatchedArray):
             found.add(v.level)
             v = v.inner
-    return frozenset(found)
+    return frozenset(found) if found else _NO_LEVELS
 
 
 def _parts(value: object) -> list[Any]:
@@ -436,8 +441,14 @@ _UNBATCHED = frozenset([np.ndarray, np.float64, np.float32, type(None), bool, in
 
 def top(values: Sequence[Any]) -> BatchLevel:
     """The outermost level of some values."""
-    found = [p.level for v in values for p in _parts(v) if isinstance(p, BatchedArray)]
-    return max(found, key=lambda level: level.number)
+    found = [
+        p.level
+        for v in values
+        if v.__class__ not in _UNBATCHED
+        for p in _parts(v)
+        if isinstance(p, BatchedArray)
+    ]
+    return found[0] if len(found) == 1 else max(found, key=lambda level: level.number)
 
 
 def first(array: Any) -> Any:

@@ -33,7 +33,7 @@ from gradcli.engine.core.batched_arrays import (
 )
 from gradcli.engine.core.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.system import short_lines
-from gradcli.engine.system.threads import applied
+from gradcli.engine.system.threads import LARGE, applied
 
 if TYPE_CHECKING:
     from gradcli.engine.core.declaration import Declaration
@@ -75,7 +75,10 @@ def _diagonal(primitive: Declaration, operands: list[Any], level: BatchLevel) ->
     sizes = [
         np.shape(v) for i, v in enumerate(operands) if v is not None and i in primitive.tensors
     ]
-    if np.broadcast_shapes(*sizes) != shape or any(v.shape != shape for v in inside):
+    if any(v.shape != shape for v in inside):
+        return None
+    # Mostly the others are of that shape, or numbers.
+    if any(s and s != shape for s in sizes) and np.broadcast_shapes(*sizes) != shape:
         return None
 
     def at(pick: Callable[[Any], Any]) -> Any:
@@ -177,8 +180,14 @@ def _on_rows(ufunc: np.ufunc | None, a: Array, b: Array) -> Any:
     """A ufunc of arrays with many short rows; None if NumPy's own loop is as fast."""
     if ufunc is None or type(a) is not np.ndarray or type(b) is not np.ndarray:
         return None
-    known = short_lines.way(ufunc, a.shape, b.shape) is not None
-    return applied(ufunc, a, b, least=1) if known else None
+    own = short_lines.way(ufunc, a.shape, b.shape)
+    if own is None:
+        return None
+    if own is short_lines.multiples and a.dtype is b.dtype and a.dtype.char in "fd":
+        out = np.empty((max(len(a), len(b)), max(a.shape[-1], b.shape[-1])), a.dtype)
+        if out.size < LARGE and a.flags.c_contiguous and b.flags.c_contiguous:
+            return own(ufunc, a, b, out)
+    return applied(ufunc, a, b, least=1)
 
 
 def filled(primitive: Declaration, operands: list[Any], level: BatchLevel) -> list[Any] | None:

@@ -14,6 +14,7 @@ whose class has `__operator__` (recorded arrays), so that rules may call primiti
 
 from __future__ import annotations
 
+import functools
 import operator as op
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import FunctionType
@@ -59,6 +60,13 @@ _REQUIRED: Any = object()
 # Classes of arguments that are neither tensors nor run operators themselves.
 _USUAL = frozenset([*_NUMBERS, np.ndarray, np.float64, np.float32, tuple, str, type(None)])
 _OPERANDS = (*ARRAYS, BatchedArray)
+
+
+@functools.cache  # an import takes as long as a small operation
+def _batching() -> Any:
+    from gradcli.engine.core import batching_rules
+
+    return batching_rules
 
 
 class Primitive(Declaration):
@@ -220,9 +228,7 @@ class Primitive(Declaration):
 
     def in_batch(self, operands: list[Any]) -> Any:
         """As `run`, where some operands are batched."""
-        from gradcli.engine.core import batching_rules
-
-        return batching_rules.run(self, operands)
+        return _batching().run(self, operands)
 
     def computed(self, values: list[Any]) -> Any:
         """As `compute`, of tensors."""

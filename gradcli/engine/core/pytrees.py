@@ -17,7 +17,7 @@ class Spec:
     @property
     def leaves(self) -> int:
         """The number of leaves."""
-        return 1 if self.kind is None else sum(c.leaves for c in self.children)
+        return 1 if self.kind is None else sum([c.leaves for c in self.children])
 
     def show(self, indent: int = 0) -> str:
         """The spec as PyTorch prints it."""
@@ -35,7 +35,9 @@ class Spec:
         """A value of this structure with other leaves."""
         if self.kind is None:
             return next(leaves)
-        items = [c.fill(leaves) for c in self.children]
+        items = [next(leaves) if c is _LEAF else c.fill(leaves) for c in self.children]
+        if self.kind is tuple:
+            return tuple(items)
         if isinstance(self.context, list):
             return self.kind(zip(self.context, items, strict=True))
         make = getattr(
@@ -45,6 +47,7 @@ class Spec:
 
 
 _LEAF = Spec(None, None, [])
+_NESTED = (tuple, list, dict)
 
 
 def _items(value: object) -> tuple[Any, list[Any]] | None:
@@ -57,13 +60,16 @@ def _items(value: object) -> tuple[Any, list[Any]] | None:
 
 def flatten(value: object) -> tuple[list[Any], Spec]:
     """(leaves, spec) of nested tuples, lists and dictionaries."""
-    found = _items(value)
-    if found is None:
+    if not isinstance(value, _NESTED):
         return [value], _LEAF
-    context, items = found
+    context, items = _items(value)  # type: ignore[misc]
     leaves: list[Any] = []
     children = []
     for item in items:
+        if not isinstance(item, _NESTED):
+            leaves.append(item)
+            children.append(_LEAF)
+            continue
         more, spec = flatten(item)
         leaves += more
         children.append(spec)
@@ -72,12 +78,12 @@ def flatten(value: object) -> tuple[list[Any], Spec]:
 
 def unflatten(leaves: Iterable[Any], spec: Spec) -> Any:
     """The nested value of a spec and its leaves."""
-    return spec.fill(iter(leaves))
+    return next(iter(leaves)) if spec is _LEAF else spec.fill(iter(leaves))
 
 
 def broadcast(value: object, spec: Spec) -> list[Any] | None:
     """Leaves of `value` for each of `spec`'s: one may stand for a whole subtree. None if it does not fit."""
-    found = _items(value)
+    found = _items(value) if isinstance(value, _NESTED) else None
     if found is None:
         return [value] * spec.leaves
     context, items = found

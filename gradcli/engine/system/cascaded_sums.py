@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _reduce: Any = np.add.reduce  # faster than NumPy's functions and methods
 
-_FEW = 256  # numbers up to which one after the other is as good
+FEW = 256  # numbers up to which one after the other is as good
 _RUN, _RUNS = 64, 16  # rows that are added at a time; runs whose sums are
 _LANES, NARROW = (
     16,
@@ -70,7 +70,7 @@ def add_reduce(
     array: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, out: Any = None
 ) -> Any:
     """The sum along axes (all: None) as `np.add.reduce` gives it; half precision is added in single."""
-    if type(array) is np.ndarray and (array.size > _FEW or array.itemsize == 2):
+    if type(array) is np.ndarray and (array.size > FEW or array.itemsize == 2):
         whole = axis is None and dtype is None and array.itemsize != 2
         if not (whole and array.flags.c_contiguous):  # else in order, which NumPy adds pairwise
             return _large(array, axis, dtype, keepdims, out)
@@ -114,8 +114,8 @@ def _is_plain(array: Array, axis: Any, dtype: DType) -> bool:
         count, last = shape[axis[0]], axis[0] in (ndim - 1, -1)
     else:
         count = math.prod([shape[at] for at in axis])
-        last = count > _FEW and min([at % ndim for at in axis]) == ndim - len(axis)
-    if count <= _FEW:
+        last = count > FEW and min([at % ndim for at in axis]) == ndim - len(axis)
+    if count <= FEW:
         return True
     return last and array.flags.c_contiguous and (dtype is None or count <= _CAST)
 
@@ -164,7 +164,7 @@ def _along_all(array: Any, axes: list[int], dtype: Any) -> Any:
     """The sum along axes of an array that lies in the order of memory: along the longest first."""
     sizes = [array.shape[d] for d in axes]
     outer = sizes[:-1] if dtype is None and axes[-1] == array.ndim - 1 else sizes
-    if math.prod(outer) <= _FEW:
+    if math.prod(outer) <= FEW:
         return _reduce(array, tuple(axes), dtype)
     first = axes[sizes.index(max(sizes))]
     found = _along(array, first, dtype)
@@ -194,7 +194,7 @@ def _converted(array: Array, dtype: DType) -> Any:
 def _of_rows(array: Array, axis: int, dtype: DType, lanes: int) -> Any:
     """The sum along an axis that is not the last: of rows."""
     n = array.shape[axis]
-    if n <= _FEW:
+    if n <= FEW:
         return _reduce(array, axis, dtype)
     if array.size > n * _COLUMNS:
         return _in_pieces(array, axis, dtype, lanes)

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 _PART = 65536  # elements computed at once: they stay in the cache
 _SHORT, _LEAST = 64, 32768  # the longest row, and the smallest result, for which this pays off
 _ROWS, _ELEMENTS = 1 << 11, 1 << 15  # the fewest rows, and elements, computed at once
+_AT_ONCE = (
+    8  # of these runs of rows, whose column stays in the cache: it is searched for zeros first
+)
 
 Shape = tuple[int, ...]
 Way = Callable[[Any, Any, Any, Any], Any]
@@ -35,7 +38,7 @@ def way(ufunc: np.ufunc, a: Shape, b: Shape) -> Way | None:
     columns = max(a[-1], b[-1])
     single = (1, columns), (columns,)
     fits = (a == (rows, 1) and b in single) or (b == (rows, 1) and a in single)
-    return _multiples if fits and rows * columns >= _LEAST and 1 < columns <= _SHORT else None
+    return multiples if fits and rows * columns >= _LEAST and 1 < columns <= _SHORT else None
 
 
 def into(ufunc: np.ufunc, a: Array, b: Array, out: Array) -> Any:
@@ -47,14 +50,15 @@ def into(ufunc: np.ufunc, a: Array, b: Array, out: Array) -> Any:
     return ufunc(a, b, out=out)
 
 
-def _multiples(ufunc: np.ufunc, a: Array, b: Array, out: Array) -> Any:
+def multiples(ufunc: np.ufunc, a: Array, b: Array, out: Array) -> Any:
     """Multiples of a single row, one for each number of a column."""
     column, other = (a, b) if a.shape == (len(out), 1) else (b, a)
     row = other.reshape(1, -1)
     least, step = np.abs(row).min(), max(_ROWS, _ELEMENTS // out.shape[1])
+    known = len(out) <= _AT_ONCE * step and np.abs(column).min() * least > 0
     for k in range(0, len(out), step):
         part = column[k : k + step]
-        if np.abs(part).min() * least > 0:
+        if known or np.abs(part).min() * least > 0:
             np.dot(part, row, out=out[k : k + step])
         else:
             np.multiply(part, row, out=out[k : k + step])

@@ -521,9 +521,10 @@ def broadcast_shapes(shapes: Any) -> Any:
             if known[i] == 1:
                 known[i] = shape[i]
             elif shape[i] not in (1, known[i]):
+                shown = shape if isinstance(given, int) else given
                 raise RuntimeError(
                     f"Attempting to broadcast a dimension of length {shape[i]} at {i}! Mismatching argument "
-                    f"at index {at} had {shape}; but expected shape should be broadcastable to {known}"
+                    f"at index {at} had {shown}; but expected shape should be broadcastable to {known}"
                 )
         total = tuple(known)
     return Size(total)

@@ -9,7 +9,6 @@ import numpy as np
 
 from gradcli.engine.core.declaration import Array, Ints, Value
 from gradcli.engine.core.modes import current, no_grad
-from gradcli.engine.core.promotion import mismatch
 from gradcli.engine.core.tensor import Tensor, wrap_dim
 from gradcli.engine.registry.dimensions import not_differentiable
 from gradcli.engine.registry.factory_arguments import real
@@ -39,6 +38,7 @@ from gradcli.operators.composites.vector_norms import (
     vector_norm,
     vector_norm_p,
 )
+from gradcli.operators.movement.reshaping import broadcast_shape
 from gradcli.operators.primitives.arithmetic import add_scalar, sub
 from gradcli.operators.primitives.reductions import sum_
 
@@ -241,6 +241,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: str) -> Any:
         )
     p = real("cdist", p, "p", 3)
     refuse_if(not p >= 0, "cdist only supports non-negative p values")
+    broadcast_shape((x1.shape[:-2], x2.shape[:-2]))
     rows = (x1.shape[-2], x2.shape[-2])
     large = compute_mode == _MODES[1] or (compute_mode == _MODES[0] and max(rows) > 25)
     if p == 2 and large and x1.numel() and x2.numel():
@@ -254,7 +255,7 @@ def _matrix_distances(x1: Tensor, x2: Tensor) -> Any:
         raise RuntimeError(
             f"expected m1 and m2 to have the same dtype, but got: {first} != {second}"
         )
-    batch = np.broadcast_shapes(tuple(x1.shape[:-2]), tuple(x2.shape[:-2]))
+    batch = broadcast_shape((x1.shape[:-2], x2.shape[:-2]))
     sides = [x1, x2]
     if batch:
         spread = [x.expand((*batch, *x.shape[-2:])).contiguous() for x in sides]
@@ -326,10 +327,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Any:
             f"expected common dtype to be floating point, yet common dtype is {scalar_name(common)}"
         )
     given = [x1, x2]
-    refusal = mismatch([tuple(x1.shape), tuple(x2.shape)])
-    if refusal is not None:
-        raise refusal
-    shape = np.broadcast_shapes(tuple(x1.shape), tuple(x2.shape))
+    shape = broadcast_shape((x1.shape, x2.shape))
     if x1.shape != x2.shape:
         given = [x.expand(shape) for x in given]
     eps = real("cosine_similarity", eps, "eps", 4)

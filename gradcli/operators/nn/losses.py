@@ -35,7 +35,11 @@ from gradcli.engine.registry.schema import Python
 from gradcli.engine.registry.table import Primitive, function, operator, primitive, resolve
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.dtypes import scalar_name
-from gradcli.operators.movement.reshaping import broadcast_tensors
+from gradcli.operators.movement.reshaping import (
+    broadcast_shape,
+    broadcast_shapes,
+    broadcast_tensors,
+)
 from gradcli.operators.nn.activations import NUMBERS, log_sigmoid_p, logsigmoid
 from gradcli.operators.primitives.arithmetic import (
     TWO_BOOLS,
@@ -46,7 +50,8 @@ from gradcli.operators.primitives.arithmetic import (
     sub,
     sub_scalar,
 )
-from gradcli.operators.primitives.elementwise import clamp_min, minimum, sigmoid, xlogy
+from gradcli.operators.primitives.elementwise import sigmoid
+from gradcli.operators.primitives.elementwise_pairs import clamp_min, minimum, xlogy
 from gradcli.operators.primitives.reductions import mean_all
 from gradcli.operators.primitives.softmax import log_softmax_p
 
@@ -671,9 +676,15 @@ class binary_cross_entropy_backward:
         return _weighted(-g * grad_output / at_least(spread, _EPSILON), weight, reduction, self)
 
 
-def _expect_probabilities(array: Array, what: str) -> None:
-    if not ((array >= 0) & (array <= 1)).all():  # nan neither
-        raise RuntimeError(f"all elements of {what} should be between 0 and 1")
+def _expect_probabilities(array: Array, what: str, other: Any) -> None:
+    """Refuse what is no probability; PyTorch names the array of two that has such first."""
+    wrong = ~((array >= 0) & (array <= 1))  # nan is neither
+    if not wrong.any():
+        return
+    if type(other) is np.ndarray and other.shape == array.shape:
+        before = ~((other >= 0) & (other <= 1)).reshape(-1)[: wrong.reshape(-1).argmax()]
+        what = {"input": "target", "target": "input"}[what] if before.any() else what
+    raise RuntimeError(f"all elements of {what} should be between 0 and 1")
 
 
 @_elementwise(
@@ -686,8 +697,8 @@ class binary_cross_entropy_p:
     def forward(
         self: Array, target: Array, weight: Array | None = None, reduction: int = 1
     ) -> Array:
-        check_numbers(_expect_probabilities, self, "input")
-        check_numbers(_expect_probabilities, target, "target")
+        for array, other, what in ((self, target, "input"), (target, self, "target")):
+            check_numbers(_expect_probabilities, array, what, other)
         with np.errstate(divide="ignore"):
             one, other = np.maximum(np.log(self), -100), np.maximum(np.log1p(-self), -100)
         values = (target - 1) * other - target * one
@@ -715,7 +726,7 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None, n
             f"(torch.Size({list(input.shape)})) is deprecated. Please ensure they have the same size."
         )
     if weight is not None:
-        shape = np.broadcast_shapes(tuple(target.shape), tuple(weight.shape))
+        shape = broadcast_shapes(target.shape, weight.shape)
         check_size(input.shape, shape)
         weight = weight.expand(shape).to(input.dtype)
     return binary_cross_entropy_p(input, target, weight, number)
@@ -796,9 +807,15 @@ def binary_cross_entropy_with_logits(
     return out if out.dtype == target.dtype else out.to(target.dtype)
 
 
+def _common(*operands: Any) -> DType:
+    """The dtype in which tensors are computed with."""
+    found: DType = dtypes.result_type((x.array.dtype, min(x.ndim, 1) + 1) for x in operands)
+    return found
+
+
 def _refuse_narrow(kind: DType, *operands: Any) -> None:
     """Refuse to write what comes of operands over numbers of a dtype that has no room for it."""
-    wide = dtypes.result_type((x.array.dtype, min(x.ndim, 1) + 1) for x in operands)
+    wide = _common(*operands)
     if "biufc".index(wide.kind) > max("biufc".index(kind.kind), 2):
         raise uncastable(wide, kind)
 
@@ -821,11 +838,13 @@ class soft_margin_loss_p:
 def soft_margin_loss(input: Tensor, target: Tensor, number: int) -> Any:
     """log(1 + exp(-target * input))."""
     raise_on_grad("soft_margin_loss", target=target)
-    if input.array.dtype.kind in "biu":
-        found = (-target).array.dtype
-        check_cast(found if found.kind in "fc" else dtypes.default.real, input.array.dtype)
-    check_cast(target.array.dtype, input.array.dtype)
-    check_size(input.shape, np.broadcast_shapes(tuple(input.shape), tuple(target.shape)))
+    own = input.array.dtype
+    if own.kind == "b":
+        _ = -input  # refused: PyTorch negates first, and the next operations write over the result
+    check_size(input.shape, broadcast_shape((input.shape, target.shape)))
+    check_cast(_common(input, target), own)
+    if own.kind in "iu":
+        check_cast(dtypes.default.real, own)
     out = soft_margin_loss_p(input, target, number)
     return out if out.dtype == input.dtype else out.to(input.dtype)
 
@@ -995,6 +1014,7 @@ class multilabel_margin_loss_p:
             raise RuntimeError(
                 f"inconsistent target size: {list(target.shape)} for input of size: {list(self.shape)}"
             )
+        implemented("min_all", target, "?bBhilqefd")
         implemented("multilabel_margin_loss_forward_out_frame", self, "fd")
         x, y, is_target = _multilabel_parts(self, target)
         z = _multilabel_margins(x, y, is_target)
@@ -1067,7 +1087,8 @@ def margin_ranking_loss(
             f"input1: torch.Size({list(input1.shape)}), input2: torch.Size({list(input2.shape)}), "
             f"target: torch.Size({list(target.shape)}) "
         )
-    lacking = add_scalar(-target * (input1 - input2), float(margin))
+    difference = input1 - input2
+    lacking = add_scalar(-target * difference, float(margin))
     return reduced(lacking.clamp_min_(0), number)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from gradcli.engine.core.declaration import Array, Ints
+from gradcli.engine.core.modes import users_level
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry.binder import Parser
 from gradcli.engine.registry.derivative_pairs import last, passing
@@ -365,6 +367,14 @@ def embedding_bag(
     padding_idx: int | None,
 ) -> Any:
     """Sums, means or maxima of the rows of a table that bags of indices name."""
+    if weight.array.dtype == np.int64 and input.array.dtype.kind == "f":
+        warnings.warn(
+            "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, "
+            "...)` is deprecated, and should now be `embedding_bag(input, weight, ...)`.",
+            UserWarning,
+            stacklevel=users_level(),
+        )
+        input, weight = weight, input
     check_indices(input.array, "embedding_bag")
     if weight.array.dtype.kind != "f":
         kind = scalar_name(weight)

@@ -38,6 +38,7 @@ from gradcli.engine.registry.table import function, operator, primitive
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.cascaded_sums import add_reduce
 from gradcli.engine.system.dtypes import scalar_name
+from gradcli.operators.movement.reshaping import broadcast_shape
 from gradcli.operators.primitives import lapack
 from gradcli.operators.primitives.lapack import raise_on_failure
 
@@ -308,7 +309,7 @@ class triangular_solve_p:
         implemented("triangular_solve_cpu", A, "fdFD")
         a = A.mT if transpose else A
         solution = lapack.solve_triangular(a, self, upper=upper != transpose, unit=unitriangular)
-        batch = np.broadcast_shapes(A.shape[:-2], self.shape[:-2])
+        batch = broadcast_shape((A.shape[:-2], self.shape[:-2]))
         clone = np.broadcast_to(A, (*batch, *A.shape[-2:])).copy()
         return lapack.by_columns(solution), lapack.by_columns(clone)
 

@@ -21,6 +21,7 @@ from gradcli.engine.core.declaration import Array
 from gradcli.engine.registry.rule_helpers import refuse_if
 from gradcli.engine.system.array_memory import laid_out
 from gradcli.engine.system.cascaded_sums import add_reduce
+from gradcli.operators.movement.reshaping import broadcast_shape
 
 _BLOCK = 48
 _FEW = 64  # numbers up to which calls of NumPy cost more than elimination in Python
@@ -332,7 +333,7 @@ def solve_lu(
         return adjoint(turned)
     n = lu.shape[-1]
     order = permutation(pivots, n)
-    batch = np.broadcast_shapes(lu.shape[:-2], b.shape[:-2])
+    batch = broadcast_shape((b.shape[:-2], lu.shape[:-2]))
     b = np.broadcast_to(b, (*batch, *b.shape[-2:]))
     order = np.broadcast_to(order, (*batch, n))[..., None]
     if not adjoint_:
@@ -354,11 +355,11 @@ def solve_triangular(
     """Solve A X = B (left) or X A = B, reading one triangle of A; division by zero gives infinities."""
     if not left:
         return solve_triangular(a.mT, b.mT, upper=not upper, unit=unit).mT
+    batch = broadcast_shape((b.shape[:-2], a.shape[:-2]))
     triangle = np.triu(a, int(unit)) if upper else np.tril(a, -int(unit))
     if unit:
         triangle = triangle + np.eye(a.shape[-1], dtype=a.dtype)
     if 0 in a.shape or 0 in b.shape:
-        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
         return np.zeros((*batch, *b.shape[-2:]), b.dtype)
     if is_finite(triangle, b):
         try:
@@ -370,7 +371,7 @@ def solve_triangular(
 
 def _substitute(a: Array, b: Array, upper: bool) -> Array:
     n = a.shape[-1]
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    batch = broadcast_shape((b.shape[:-2], a.shape[:-2]))
     x = np.broadcast_to(b, (*batch, *b.shape[-2:])).copy()
     with np.errstate(all="ignore"):
         for i in reversed(range(n)) if upper else range(n):
