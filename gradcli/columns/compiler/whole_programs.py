@@ -45,12 +45,12 @@ from gradcli.transforms.tracing.numpy_program import (
 )
 
 LARGEST = 1 << 15  # elements of an array at most
-_WORK = 200_000  # elements of all arrays together: from there on a second thread pays
+_WORK = 1 << 20  # elements of all arrays together: from there on a second thread pays
 _NODES = 20_000  # operations at most
 _MULTIPLIED = 1 << 15  # multiplications of a product of matrices at most: beyond, BLAS is faster
 _ONE_BY_ONE = 256  # terms that are added one after the other at most
 _WRITTEN = 64  # numbers of a constant that are written into the text at most
-_ROOM = 1 << 19  # bytes of arrays between the loops: what the second-level cache has room for
+_ROOM = 1 << 20  # bytes of arrays between the loops: what the second-level cache has room for
 _TOGETHER = 60  # statements of a loop at most
 _LINES = 200  # statements of a function at most
 _NAME = re.compile(r"\b[a-z]\d+\b")
