@@ -15,12 +15,14 @@ import torch.utils.data
 sys.path.insert(0, str(Path(__file__).parent))
 from module_cases import (
     CASES,
+    GRAPHS,
     HOOKS,
     OPTIMIZERS,
     SCHEDULES,
     answer,
     batches,
     hooked,
+    nodes,
     rates,
     trained,
 )
@@ -28,6 +30,7 @@ from module_cases import (
 found = {
     "torch": torch.__version__.partition("+")[0],
     "modules": {f"{m} <- {i}": answer(torch, m, i) for m, i in CASES},
+    "nodes": {f"{m} <- {i}": nodes(torch, m, i) for m, i in GRAPHS},
     "optimizers": {o: trained(torch, o) for o in OPTIMIZERS},
     "schedules": {s: rates(torch, s) for s in SCHEDULES},
     "batches": batches(torch),

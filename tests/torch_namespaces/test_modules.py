@@ -18,12 +18,14 @@ from gradcli import nn
 from gradcli.engine.system import background_code, c_compiler, element_loops
 from tests.golden.module_cases import (
     CASES,
+    GRAPHS,
     HOOKS,
     OPTIMIZERS,
     SCHEDULES,
     answer,
     batches,
     hooked,
+    nodes,
     rates,
     trained,
 )
@@ -56,6 +58,12 @@ def test_a_module_is_pytorchs(module: str, inputs: str) -> None:
 @sweep("program", HOOKS, parts=1)
 def test_hooks_are_given_what_pytorchs_are(program: str) -> None:
     assert hooked(torch, program) == RECORDED["hooks"][program]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("module", "inputs"), GRAPHS, ids=[m for m, _ in GRAPHS])
+def test_a_module_records_pytorchs_nodes(module: str, inputs: str) -> None:
+    assert nodes(torch, module, inputs) == RECORDED["nodes"][f"{module} <- {inputs}"]
 
 
 def test_a_compiled_module_is_a_module() -> None:
