@@ -17,11 +17,13 @@ from module_cases import (
     CASES,
     HOOKS,
     OPTIMIZERS,
+    REGISTRATIONS,
     SCHEDULES,
     answer,
     batches,
     hooked,
     rates,
+    registered,
     trained,
 )
 
@@ -32,5 +34,6 @@ found = {
     "schedules": {s: rates(torch, s) for s in SCHEDULES},
     "batches": batches(torch),
     "hooks": {program: hooked(torch, program) for program in HOOKS},
+    "registrations": [registered(torch, start, change) for start, change in REGISTRATIONS],
 }
 Path(__file__).with_name("modules.json").write_text(json.dumps(found))
