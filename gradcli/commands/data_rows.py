@@ -86,11 +86,20 @@ class DataRows:
             self.names = [*self.names, SET]
         self._read: Tables | None = None
         self.where = None if where is None else self._condition(where)
+        if where is not None:
+            self.note_functions([where])
 
     @property
     def is_one_table(self) -> bool:
         """Whether rows are those of one table as it is."""
         return not self.sets and self.by is None
+
+    def note_functions(self, texts: Iterable[str]) -> None:
+        """Say that a function of all rows is called with the number of one."""
+        from gradcli.commands.heading_words import columns_by_word, note_functions
+
+        own = columns_by_word(self.own)
+        note_functions(texts, self.table, own, [n for n in self.request.names if n not in own])
 
     # -- names -----------------------------------------------------------------------------------
     def column(self, name: str) -> int | None:

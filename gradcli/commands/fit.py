@@ -191,7 +191,8 @@ class Asked:
 
     def __init__(self, request: Request, data: DataRows, options: Options) -> None:
         from gradcli.columns.optimize.equation_rows import EquationRows
-        from gradcli.commands.map import bound_columns
+        from gradcli.commands.heading_words import note_functions
+        from gradcli.commands.map import bound_columns, refuse_headings
         from gradcli.language.equations import sides
         from gradcli.language.index_names import index_names
         from gradcli.language.scope_checks import free_names
@@ -199,6 +200,7 @@ class Asked:
         sides(request.program)  # refuses what is no equation, before a word about its parameters
         self.request, self.data, self.table = request, data, data.table
         self.names = data.names
+        refuse_headings(request, self.table, data.own)
         free = free_names(request.program)
         opened = request.open_variables
         bound = bound_columns(self.table, data.own, options.columns)
@@ -232,12 +234,22 @@ class Asked:
         start = {n: values[n].detach().array if n in values else 1.0 for n in parameters}
         picked = index_names(request.program)
         self.indices = [n for n in picked if n in self.columns and n not in self.vectors]
+        own = {
+            n: [self.names[k] for k in c] for n, c in self.columns.items() if n not in self.vectors
+        }
+        others = [*self.vectors, *(n for n in start if getattr(start[n], "shape", ()))]
+        note_functions([request.source], self.table, own, others)
         self._spread_over_sets(start, picked)
         constant = {n: start.pop(n) for n in still}
         if guessed := [n for n in start if n not in values]:
             self._note_start(guessed)
         if not start:
-            raise usage("there is no parameter to fit", hint="every name is a column, or fixed")
+            name = next((n for n in ("a", "b", "c") if n not in free), "a")
+            raise usage(
+                "there is no parameter to fit: every name is a column, or fixed",
+                hint=f"write a name for what is looked for, as in {request.source.strip()} + {name}",
+            )
+        self._note_readings(start)
         self.rows: EquationRows = EquationRows(request.source, request.loaded, start, constant)
         self.rows.native = request.native
         texts = named(options.bounds, "--bounds", 1, start)
@@ -269,10 +281,22 @@ class Asked:
         ]
         start = "starts" if len(names) == 1 else "start"
         output.note(f"{', '.join(said)} {start} at 1; to start elsewhere, add --{names[0]} VALUE")
+
+    def _note_readings(self, start: Mapping[str, Any]) -> None:
+        """Say which names are parameters though a column is called so, and that only one column is used."""
+        for name in start:
+            if name in self.names:
+                output.note(
+                    f"{name} is a parameter, as it is given a start, and not the column of that name"
+                )
         used = {column for several in self.columns.values() for column in several}
         unused = [column for k, column in enumerate(self.names) if k not in used]
         if len(self.columns) == 1 and unused:
-            output.note(f"no other column is used: {', '.join(unused[:8])}")
+            only = self.names[next(iter(used))]
+            output.note(
+                f"{only} is the only column in the equation, so that a constant is fitted; "
+                f"there are also {', '.join(unused[:8])}"
+            )
 
     def _sigma(self, items: Iterable[str]) -> dict[str | None, Stated]:
         """--sigma by column; None is the response."""

@@ -463,16 +463,14 @@ class Parser:
             self.at += 1 if texts[0] == "+" else 3
             return Node("power", token, how, (base, Node("raw", token, "+")))
         is_euler = base.text == "e" and "e" not in self.own
-        if (
-            base.kind == "name"
-            and not is_euler
-            and (mark := raised_mark(self.tokens[self.at - 1 :]))
-        ):
-            said, inside = base.text or "x", "".join(t.text for t in mark)
+        mark = raised_mark(self.tokens[self.at - 1 :])
+        if base.kind == "name" and not is_euler and mark is not None and mark.braced:
+            said, inside = base.text or "x", mark.text
+            raised = inside if len(mark.inside) == 1 else f"{{{inside}}}"
             raise self.asks(
                 f"the ({inside}) of {said} is a power, or says which {said} it is?", token,
-                f"write {said}^{inside if len(mark) == 1 else f'{{{inside}}}'} for the power, "
-                f"{said}_{inside if len(mark) == 1 else f'{{{inside}}}'} for one of many",
+                f"write {said}^{raised} for the power, "
+                f"{said}_{inside if len(mark.inside) == 1 else 1} for one of many",
             )  # fmt: skip
         exponent = self.exponent()
         if base.kind == "norm" and len(base.parts) == 1:  # ‖x‖^2_1
@@ -849,6 +847,10 @@ class Parser:
         if token.font in SCRIPTS and token.text == "N" and self.next.text == "(":
             hint = r"write \exp(-(x-\mu)^2 / (2\sigma^2)) / \sqrt{2\pi\sigma^2}"
             raise self.error("the normal distribution's density is not read", token, hint)
+        if token.text == "Σ" and self.vectors is None and not {"Σ", "Sigma"} & self.own:
+            hint = "write ∑_i x_i for the sum of all x_i; Σ of a variable needs a value, --Σ VALUE"
+            if self.loose and self.next.text != "_" and self.begins_operand():
+                raise self.asks("Σ is a sum, or a variable?", token, hint)
         by_d = token.text in ("d", "∂") and "d" not in self.own
         if by_d:
             from gradcli.language import math_notations

@@ -20,7 +20,7 @@ from gradcli.language.math_parser import Parser
 from gradcli.language.math_tree import Node, nodes
 from gradcli.language.math_values import Known
 from gradcli.language.math_writer import Writer
-from gradcli.language.notation import Letters, is_matrix, of_matrices
+from gradcli.language.notation import Letters, Token, is_matrix, of_matrices
 
 Shapes = Callable[[str], Known | None]
 
@@ -75,6 +75,21 @@ def read_mathematics(
     if "".join(found.written.split()) == "".join(source.split()) and not found.remarks:
         return None
     return found
+
+
+def name_as_read(text: str) -> str | None:
+    r"""The name that mathematics has for `\theta`, `W^{[1]}`, `\hat{y}` or `x_{1}`; None of other texts."""
+    marked = math_marks.with_accents(notation.tokens(text))
+    found = math_marks.with_indices(notation.in_one_font(marked), frozenset())
+    texts = [token.text for token in found if token.text not in ("{", "}")]
+    if not texts or found[0].kind not in ("name", "command"):
+        return None
+    name = texts[0].removeprefix("var")
+    if len(texts) == 3 and texts[1] == "_":
+        name = f"{name}_{texts[2]}"
+    elif len(texts) != 1:
+        return None
+    return name if name.isidentifier() else None
 
 
 def written(source: str, bound: Mapping[str, bool], elementwise: bool) -> str:
@@ -132,6 +147,8 @@ def _read_with(
         typed = math_marks.with_increments(typed, own)
     said = {*named, *defined.parameters}
     letters = Letters(typed, said, lambda n: _is_matrix(known(n))) if loose else None
+    if not equation:
+        own |= _assigned(typed)
     found, vectors = of_matrices(typed, own, letters)
     parser = Parser(
         source, found, bound, own, vectors, equation=equation, loose=loose, functions=functions
@@ -198,6 +215,16 @@ def _read_with(
     own_letters = letters.remarks if letters is not None else []
     remarks = tuple(dict.fromkeys([*own_letters, *parser.remarks, *writer.remarks]))
     return Mathematics(text, remarks, by, operator, shapes)
+
+
+def _assigned(found: list[Token]) -> set[str]:
+    """The names before `=` at the beginning of statements, as they are read: a_1 of `a^{[1]} =`."""
+    starts = [0, *(i + 1 for i, t in enumerate(found) if t.text in (";", "\n"))]
+    return {
+        found[i].text
+        for i in starts
+        if i + 1 < len(found) and found[i].kind == "name" and found[i + 1].text == "="
+    }
 
 
 def _besides_vectors(

@@ -254,7 +254,7 @@ def test_json() -> None:
         (["x*y", "--wrt", "z[0]"], "'z' is not a variable of the expression"),
         (["u = x; u = u*u; u", "--wrt", "u"], "u is assigned more than once"),
         (["f(x)*x", "--x", "2", "--at"], "f is not known, and has no value"),
-        (["f(x)", "--x", "1,2"], "an unknown function is one of numbers"),
+        (["f(x)", "--x", "1,2"], "an unknown function takes no arrays"),
         (["f(x)", "--format", "python"], "f is not known: a program cannot call it"),
         (["y = x\nwhile y < 100:\n    y = y*2\ny"], "which way the program goes depends"),
         (["sinn(x)"], "did you mean `sin` or `sign`?"),

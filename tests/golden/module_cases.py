@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import warnings
+from collections import Counter
 from typing import Any
 
 X = "randn(4, 3, 8)"
@@ -185,6 +186,46 @@ def answer(torch: Any, module: str, inputs: str) -> dict[str, Any]:
         total.backward()
     found["grads"] = {name: plain(p.grad) for name, p in made.named_parameters()}
     return found
+
+
+_STATE = "randn(1, 3, 5)"
+# Calls whose graphs are recorded: all inputs require grad, but for the targets of losses.
+GRAPHS = [
+    *CASES,
+    ("LSTM(8, 5, batch_first=True)", "randn(3, 4, 8)"),
+    ("LSTM(8, 5, batch_first=True, bidirectional=True)", "randn(3, 4, 8)"),
+    ("LSTM(8, 5)", f"randn(4, 3, 8), ({_STATE}, {_STATE})"),
+    ("LSTM(8, 5, dtype=torch.float64)", "randn(4, 3, 8).double()"),
+    ("LSTM(8, 5, proj_size=4)", "randn(4, 3, 8), (randn(1, 3, 4), randn(1, 3, 5))"),
+    ("GRU(8, 5)", f"randn(4, 3, 8), {_STATE}"),
+    ("RNN(8, 5, batch_first=True)", f"randn(3, 4, 8), {_STATE}"),
+    ("MultiheadAttention(8, 2, batch_first=True)", "*[randn(3, 5, 8)] * 3"),
+]
+
+
+def _flat(value: Any) -> list[Any]:
+    return [p for v in value for p in _flat(v)] if isinstance(value, tuple | list) else [value]
+
+
+def nodes(torch: Any, module: str, inputs: str) -> dict[str, int]:
+    """How many nodes of each name a module's outputs depend on."""
+    names = {name: getattr(torch, name) for name in ("randn", "rand", "tensor")} | {"torch": torch}
+    torch.manual_seed(3)
+    made = eval(f"torch.nn.{module}", names)  # our own cases, in a script of the tests
+    given = eval(f"({inputs},)", names)
+    for value in _flat(given[:1] if "Loss" in module else given):
+        if value.is_floating_point():
+            value.requires_grad_()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = _flat(made(*given))
+    waiting, seen = [getattr(v, "grad_fn", None) for v in found], {}
+    while waiting:
+        node = waiting.pop()
+        if node is not None and id(node) not in seen:
+            seen[id(node)] = node
+            waiting += [other for other, _ in node.next_functions]
+    return dict(sorted(Counter(node.name() for node in seen.values()).items()))
 
 
 def trained(torch: Any, optimizer: str) -> list[Any]:

@@ -18,6 +18,7 @@ from gradcli import nn
 from gradcli.engine.system import background_code, c_compiler, element_loops
 from tests.golden.module_cases import (
     CASES,
+    GRAPHS,
     HOOKS,
     OPTIMIZERS,
     REGISTRATIONS,
@@ -25,6 +26,7 @@ from tests.golden.module_cases import (
     answer,
     batches,
     hooked,
+    nodes,
     rates,
     registered,
     trained,
@@ -60,19 +62,22 @@ def test_hooks_are_given_what_pytorchs_are(program: str) -> None:
     assert hooked(torch, program) == RECORDED["hooks"][program]
 
 
+REGISTERED = json.loads((Path(__file__).parents[1] / "golden" / "registrations.json").read_text())[
+    "answers"
+]
 NUMBERED = [(k, *r) for k, r in enumerate(REGISTRATIONS)]
 
 
 @pytest.mark.long
 @sweep(("number", "start", "change"), NUMBERED, parts=2)
 def test_all_that_is_replaced_keeps_its_place(number: int, start: str, change: str) -> None:
-    assert registered(torch, start, change) == RECORDED["registrations"][number]
+    assert registered(torch, start, change) == REGISTERED[number]
 
 
 @sweep(("number", "start", "change"), NUMBERED[::7], parts=1)
 def test_what_is_replaced_keeps_its_place(number: int, start: str, change: str) -> None:
     """The order of parameters, buffers, state and children, and the errors of each way to register."""
-    assert registered(torch, start, change) == RECORDED["registrations"][number]
+    assert registered(torch, start, change) == REGISTERED[number]
 
 
 def test_a_layer_replaced_runs_in_its_place() -> None:
@@ -80,6 +85,12 @@ def test_a_layer_replaced_runs_in_its_place() -> None:
     net[0] = nn.Linear(2, 2)
     x = torch.ones(1, 2)
     assert torch.equal(net(x), net[2](torch.tanh(net[0](x))))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("module", "inputs"), GRAPHS, ids=[m for m, _ in GRAPHS])
+def test_a_module_records_pytorchs_nodes(module: str, inputs: str) -> None:
+    assert nodes(torch, module, inputs) == RECORDED["nodes"][f"{module} <- {inputs}"]
 
 
 def test_a_compiled_module_is_a_module() -> None:
