@@ -1,6 +1,7 @@
 """Record torch.nn's modules, torch.optim's steps and schedules, and the order of batches.
 
-python tests/golden/record_modules.py writes modules.json and registrations.json, with the version of torch (2.13.0, CPU).
+python tests/golden/record_modules.py writes modules.json and registrations.json, with the version of torch
+(2.13.0, CPU).
 """
 
 from __future__ import annotations
