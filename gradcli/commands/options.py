@@ -458,7 +458,8 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
     derives = command.name == "diff" and not {"of", "operator", "along"} & found.given.keys()
     once = len(wrt) < 2 and "order" not in found.given
     by = (next(iter(wrt), "") if once else "") if derives else None
-    read = read_mathematics(text, parses, bound, equation, known, by, named)
+    moving = [found.given["euler_lagrange"]] if "euler_lagrange" in found.given else []
+    read = read_mathematics(text, parses, bound, equation, known, by, named, moving)
     inside = read is not None and not wrt <= {*read.differentiated}
     if read is not None and read.differentiated and (inside or "order" in found.given):
         read = read_mathematics(text, parses, bound, equation, known, named=named)
@@ -512,8 +513,8 @@ def _names_as_read(text: str, found: Split) -> None:
 
     found.bindings = [(renamed(name), value) for name, value in found.bindings]
     found.options = [option(typed) for typed in found.options]
-    if "of" in found.given:
-        found.given["of"] = renamed(found.given["of"])
+    for key in found.given.keys() & {"of", "euler_lagrange"}:
+        found.given[key] = renamed(found.given[key])
 
 
 # What mathematics has and programs have not: LaTeX, a raised sign, the bars of a norm.

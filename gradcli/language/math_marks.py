@@ -2,6 +2,7 @@ r"""What makes a letter another name, over it or raised beside it: `\hat{y}`, `\
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Container
 from typing import NamedTuple
 
@@ -9,7 +10,39 @@ from gradcli.language.math_symbols import ACCENTS, FONTS, SCRIPTS
 from gradcli.language.notation import Token, is_greek
 
 _SERIES = frozenset(("sum", "prod"))
+_COMBINING = {"\u0302": "hat", "\u0303": "tilde", "\u0307": "dot", "\u0308": "ddot"}
 _UPRIGHT = frozenset("mathrm text textrm operatorname".split())
+
+
+def with_combined(found: list[Token]) -> list[Token]:
+    """The tokens with the name x_dot for ẋ, of one character or of two, as θ̇ has; mẋ is m x_dot.
+
+    The umlauts of a language (ä, ö, ü) are letters.
+    """
+    parts: list[Token] = []
+    for token in found:
+        before = parts[-1] if parts else None
+        if token.text in _COMBINING and before is not None and before.kind == "name":
+            parts[-1:] = _marked(before, len(before.text) - 1, token.text, token.end)
+            continue
+        parts.append(token)
+        for place, letter in enumerate(token.text) if token.kind == "name" else ():
+            apart = unicodedata.normalize("NFD", letter)
+            if len(apart) == 2 and apart[1] in _COMBINING and ord(letter) > 0xFF:
+                text = token.text[:place] + apart[0] + token.text[place + 1 :]
+                parts[-1:] = _marked(token._replace(text=text), place, apart[1], token.end)
+                break
+    return parts
+
+
+def _marked(token: Token, place: int, mark: str, end: int) -> list[Token]:
+    """A name as what stands before one of its letters, and this letter with its mark and index."""
+    before, letter, after = token.text[:place], token.text[place], token.text[place + 1 :]
+    start = token.start + place
+    name = token._replace(text=f"{letter}_{_COMBINING[mark]}{after}", start=start, end=end)
+    if not before:
+        return [name]
+    return [token._replace(text=before, end=start), name._replace(blank=False)]
 
 
 def with_accents(found: list[Token]) -> list[Token]:

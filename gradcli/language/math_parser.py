@@ -562,26 +562,24 @@ class Parser:
 
     def check_transpose(self, value: Node) -> None:
         """Refuse the prime of `y' + y`, which is no product of matrices."""
-        after, before = self.peek(1), self.tokens[self.at - 2] if self.at > 1 else None
+        after, before = self.peek(1), self.tokens[self.at - 2].text if self.at > 1 else ""
         # A prime is a derivative for some and a transpose for others. `x'A x` and `(A x)'` are products
-        # of matrices, so there it is a transpose. `y' + y` alone could be either, and is asked.
+        # of matrices, and x x' an outer product, so there it is a transpose. `½ m v'²` and `y' + y` could
+        # be either, and are asked.
         multiplied = after.kind in ("name", "number", "command") or after.text in (
             "(",
             "*",
             "@",
             "·",
         )
-        alone = before is None or (
-            before.kind == "sign" and before.text not in (")", "'", "*", "@", "·", "]")
-        )
         matrix = any(is_matrix(t.text) for t in self.tokens[max(self.at - 1, 0) : self.at])
-        if not matrix and value.kind == "name" and not multiplied and alone:
-            if self.next.text == "ᵀ" or value.text in self.bound:
-                return
-            hint = (
-                f"write {value.text}'(t) for a derivative, and transposed vectors only in products"
-            )
-            raise self.error(f"{value.text}' is a derivative, or transposed?", hint=hint)
+        if value.kind != "name" or self.next.text == "ᵀ" or matrix or multiplied:
+            return
+        if before in ("@", value.text) or value.text in self.bound:  # see Writer.transpose
+            return
+        name = value.text
+        hint = f"write {name}'(t) or \\dot {name} for a derivative, {name}^T for the transposed"
+        raise self.error(f"{name}' is a derivative, or transposed?", hint=hint)
 
     def closing(self) -> int:
         """Read a bracket with all that is in it, as the language has it. Where it ends."""

@@ -600,6 +600,11 @@ class Writer:
 
     def transpose(self, node: Node) -> Value:
         inner = self.value(node.only)
+        known = self.known(inner.text) if node.only.kind == "name" else None
+        if known is not None and not known.shape and node.token.text == "'":
+            name = inner.text
+            raise self.asks(f"{name}' is a derivative, or transposed? {name} is a number", node.token,
+                            f"write {name}'(t) or \\dot {name} for a derivative")  # fmt: skip
         if inner.rank == 2:
             return Value(f"{inner.at(ATOM)}.T", ATOM, 2, False, inner.axes, inner.sizes[::-1])
         return inner._replace(rank=1, row=not inner.row)

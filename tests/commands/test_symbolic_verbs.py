@@ -88,6 +88,11 @@ AREA = ["--let", "x=r*cos(t)", "--let", "y=r*sin(t)"]
          ["m*l*(l*func.grad(func.grad(q))(t) + g*sin(q(t)))"]),
         (["exp(c*t)*(m*q'(t)^2/2 - k*q(t)^2/2)", "--math", "--euler-lagrange", "q"],
          ["exp(c*t)*(c*m*func.grad(q)(t) + m*func.grad(func.grad(q))(t) + k*q(t))"]),
+        (["L = ½ m l² θ̇² + m g l cos θ", "--math", "--euler-lagrange", "θ"],
+         ["m*l*(l*func.grad(func.grad(θ))(t) + g*sin(θ(t)))"]),
+        ([r"\frac12 m(\dot x_1^2 + \dot x_2^2) - \frac12 k (x_1 - x_2)^2", "--math",
+          "--euler-lagrange", "x_1"],
+         ["m*func.grad(func.grad(x_1))(t) + (x_1(t) - x_2(t))*k"]),
         ([KEPLER, "--euler-lagrange", "f", "--format", "latex"],
          [r"m r\left(t\right) \left(2 f'\left(t\right) r'\left(t\right) + "
           r"f''\left(t\right) r\left(t\right)\right)"]),
