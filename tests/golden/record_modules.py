@@ -1,6 +1,7 @@
 """Record torch.nn's modules, torch.optim's steps and schedules, and the order of batches.
 
-python tests/golden/record_modules.py writes modules.json, with the version of torch (2.13.0, CPU).
+python tests/golden/record_modules.py writes modules.json and registrations.json, with the version of torch
+(2.13.0, CPU).
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from module_cases import (
     GRAPHS,
     HOOKS,
     OPTIMIZERS,
+    REGISTRATIONS,
     SCHEDULES,
     answer,
     batches,
     hooked,
     nodes,
     rates,
+    registered,
     trained,
 )
 
@@ -37,3 +40,10 @@ found = {
     "hooks": {program: hooked(torch, program) for program in HOOKS},
 }
 Path(__file__).with_name("modules.json").write_text(json.dumps(found))
+registrations = {
+    "torch": found["torch"],
+    "answers": [registered(torch, start, change) for start, change in REGISTRATIONS],
+}
+Path(__file__).with_name("registrations.json").write_text(
+    json.dumps(registrations, indent=0) + "\n"
+)
