@@ -97,11 +97,12 @@ class FormulaQuestion:
         """The formula, proved if that is asked. Raises NoExpression, BadAssumption and LanguageError."""
         from gradcli.formulas.algebra.expressions import begin
         from gradcli.formulas.ask.proof import Unproved, proved
-        from gradcli.formulas.derive.assumptions import read
 
         begin(self._key())
         where, way = self.where, self._way()
         if self.assume:
+            from gradcli.formulas.derive.assumptions import read
+
             way["find"] = read(self.assume, where.arrays, where.given).around(way["find"])
         how = {"verify": self.verify, **way, "form": self.format, "cse": self.cse or None}
         how |= {"given": where.is_given, "lettered": bool(where.guessed)}
@@ -262,7 +263,7 @@ def format_of(request: Request, options: Any) -> str:
 @contextmanager
 def located(request: Request, hint: str | None = None) -> Iterator[None]:
     """Where a formula is looked for: errors get their place in the text; hint: what to do without one."""
-    from gradcli.formulas.derive.assumptions import BadAssumption
+    from gradcli.formulas.algebra.assuming import BadAssumption
     from gradcli.formulas.lift.lifting import NoExpression
 
     try:
@@ -275,11 +276,11 @@ def located(request: Request, hint: str | None = None) -> Iterator[None]:
 
 def squared(texts: Sequence[str], request: Asker, where: Point) -> Point:
     """The point with square matrices where they are assumed and nobody gave a shape."""
+    if not texts:
+        return where
     from gradcli.formulas.derive.assumptions import squares
     from gradcli.formulas.derive.shape_inference import SIZE
 
-    if not texts:
-        return where
     shapes = {n: a.shape for n, a in where.arrays.items() if n not in where.given}
     guesses = {n: where.guessed.get(n, shapes[n]) for n in squares(texts) if n in shapes}
     wanted = {n: (*s, SIZE)[:1] * 2 for n, s in guesses.items() if n in where.guessed or not s}

@@ -197,6 +197,7 @@ class RowQuestion:
         self.request, self.names = request, stream.names
         self.table_name = stream.name
         bound = bound_columns(self.table_name, self.names, options.columns)
+        refuse_headings(request, self.table_name, self.names)
         self.columns = {name: found.columns for name, found in bound.items()}
         self.bound = list(bound)
         vectors = {name for name, found in bound.items() if found.is_matrix}
@@ -221,6 +222,7 @@ class RowQuestion:
                 self._say(name, "the value that is given, and not")
             elif name in CONSTANTS and name not in free:
                 self._say(name, "the constant, and not")
+        self._note_functions(vectors, options.where)
         indices = [n for n in index_names(request.program) if n in self.columns]
         row_names = [n for n in free if n in self.columns and n not in indices]
         wanted = row_names if request.wrt is None else request.wrt
@@ -246,6 +248,17 @@ class RowQuestion:
         self.job.indices = indices
         if stream.first is not None:
             self.job.look(stream.first)
+
+    def _note_functions(self, vectors: set[str], where: str | None) -> None:
+        """Say that a function of all rows is called with the number of one: `max(x)`."""
+        from gradcli.commands.heading_words import columns_by_word, note_functions
+
+        own = columns_by_word(self.names)
+        own = {n: c for n, c in own.items() if n not in vectors and n not in self.shared}
+        own |= {n: [self.names[i] for i in c] for n, c in self.columns.items() if n not in vectors}
+        others = [*vectors, *(n for n, array in self.shared.items() if array.shape)]
+        texts = [self.request.source, *([] if where is None else [where])]
+        note_functions(texts, self.table_name, own, others)
 
     def _differentiable(self, name: str) -> None:
         """LanguageError for a shared variable of integers."""
@@ -567,6 +580,16 @@ def heading(table: str, names: Sequence[str], name: str) -> str | None:
         if error.wrong is None:  # not for want of such a column
             raise
         return None
+
+
+def refuse_headings(request: Request, table: str, names: Sequence[str]) -> None:
+    """Raise LanguageError where the expression has a column's heading with its unit: `energy/keV`."""
+    if all(map(str.isidentifier, names)):
+        return
+    from gradcli.commands.heading_words import heading_error
+
+    if (error := heading_error(request.source, table, names, request.names)) is not None:
+        raise error
 
 
 def bound_columns(table: str, names: Sequence[str], items: Iterable[str]) -> dict[str, Selection]:

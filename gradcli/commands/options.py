@@ -74,6 +74,10 @@ MEANT = {
         ("--cov", "--covar", "--covariances"),
         ("--covariance", "write --covariance x,y=VALUE, or --correlation x,y=VALUE"),
     ),
+    **dict.fromkeys(
+        ("--poisson", "--counts", "--counting"),
+        ("--sigma", "write --sigma poisson, the square root of the counts"),
+    ),
     "--answer": ("--against", "write --against FORMULA"),
     "--steps": ("--show-steps", "write --show-steps"),
     "--optimizer": ("--method", "write --method NAME; gradcli minimize --help-all has the names"),
@@ -236,6 +240,7 @@ class ExpressionCommand(HelpfulCommand):
                 text = reading.source
             program, names = variables(text, lenient)
         except LanguageError as error:
+            _refuse_headings(text or "", found, self.declaration)
             _also_mathematics(error, text or "", declared)
             _also_columns(error, declared)
             raise
@@ -271,7 +276,11 @@ class ExpressionCommand(HelpfulCommand):
             ]
             return super().read(ctx, [*found.options, *known, "--", *found.positionals])
         if program is not None and "load" not in found.given and ctx.obj is None:
-            _check_names(program, shown, bound, declared)
+            try:
+                _check_names(program, shown, bound, declared)
+            except LanguageError:
+                _refuse_headings(program.source, found, self.declaration)
+                raise
         if program is not None:
             _check_bare(found, program, shown, declared, self.declaration)
         _check_spelling(found, {f"--{name}" for name in shown} | set(declared))
@@ -294,6 +303,7 @@ class ExpressionCommand(HelpfulCommand):
         out = super().read(ctx, [*found.options, "--", *positionals])
         ctx.params["request"] = _request(self, ctx, found, program, names, shown)
         ctx.params["request"].ln = "math" in found.given and _LN.search(typed or "") is not None
+        ctx.params["request"].math = "math" in found.given
         _note_options(found, ctx.params["request"].open_variables, declared)
         if reading is not None:
             _take_reading(ctx.params["request"], reading)
@@ -439,18 +449,9 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
     from gradcli.language.mathematics import read_mathematics
     from gradcli.language.parser import parses
 
-    _rename_lambda(text, found)
+    _names_as_read(text, found)
     bound = dict.fromkeys(found.bound(), False)
-    columns: set[str] = set()
-    tables = found.positionals["file" not in found.given :] if command.operands > 1 else []
-    for table in set(tables) - {"-"}:
-        from gradcli.tables.record_batches import Stream
-        from gradcli.tables.table_errors import TableError
-
-        with suppress(TableError, OSError):  # which the command reports
-            stream = Stream(table.removeprefix("@"), reading=_reading_of(found))
-            columns.update(stream.names)
-            stream.close()
+    columns = {name for _, names in _headings(found, command) for name in names}
     bound |= dict.fromkeys(columns, False)
     equation = "of" in found.given or command.name == "fit"
     # `--x -3:3` is an interval there, and x a number of it.
@@ -462,7 +463,8 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
     derives = command.name == "diff" and not {"of", "operator", "along"} & found.given.keys()
     once = len(wrt) < 2 and "order" not in found.given
     by = (next(iter(wrt), "") if once else "") if derives else None
-    read = read_mathematics(text, parses, bound, equation, known, by, named)
+    moving = [found.given["euler_lagrange"]] if "euler_lagrange" in found.given else []
+    read = read_mathematics(text, parses, bound, equation, known, by, named, moving)
     inside = read is not None and not wrt <= {*read.differentiated}
     if read is not None and read.differentiated and (inside or "order" in found.given):
         read = read_mathematics(text, parses, bound, equation, known, named=named)
@@ -491,41 +493,86 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
     return read.written
 
 
-def _rename_lambda(text: str, found: Split) -> None:
-    r"""Options for lambda and lambda_1 are those of lam and lam_1, as `\lambda` and `\lambda_1` are read."""
+def _names_as_read(text: str, found: Split) -> None:
+    r"""The names of options as the text's are read: `--wrt '\theta'` is --wrt theta, `W^{[1]}` is W_1.
+
+    lambda, a word of the language, is lam where the text has `\lambda`.
+    """
+    from gradcli.language.mathematics import name_as_read
 
     def renamed(name: str) -> str:
-        typed = re.search(rf"(?<![\w\\]){re.escape(name)}\b", text)
-        return name if typed else re.sub(r"^lambda(?=_|$)", "lam", name)
+        read = name_as_read(name) or name
+        if "\\lambda" not in text or re.search(rf"(?<![\w\\]){re.escape(read)}\b", text):
+            return read
+        return re.sub(r"^lambda(?=_|$)", "lam", read)
 
-    if "\\lambda" not in text:
-        return
+    def option(typed: str) -> str:
+        head, _, rest = typed.partition("=")
+        if head == "--wrt":
+            names = re.split(r"[,\s]+(?![^{]*\})", rest)
+            return f"{head}={','.join(map(renamed, names))}"
+        if head in ("--let", "--shape"):
+            name, equals, value = rest.partition("=")
+            return f"{head}={renamed(name)}{equals}{value}"
+        return typed
+
     found.bindings = [(renamed(name), value) for name, value in found.bindings]
-    found.options = [
-        re.sub(r"(?<=^--(?:wrt|let)=)\w+|(?<=^--shape=)\w+", lambda m: renamed(m[0]), option)
-        for option in found.options
-    ]
-    if "of" in found.given:
-        found.given["of"] = renamed(found.given["of"])
+    found.options = [option(typed) for typed in found.options]
+    for key in found.given.keys() & {"of", "euler_lagrange"}:
+        found.given[key] = renamed(found.given[key])
+
+
+# What mathematics has and programs have not: LaTeX, a raised sign, the bars of a norm.
+_OF_MATHEMATICS = re.compile(r"\\[A-Za-z]|\^|\|\||[⁰¹²³⁴⁵⁶⁷⁸⁹ᵀ∑∏∂∇‖·]")
 
 
 def _also_mathematics(error: LanguageError, text: str, declared: Mapping[str, Any]) -> None:
-    """Add to an error about `x^2` or `2x` that --math reads it, where that is so."""
-    if "--math" not in declared or error.span is None or error.hint is None:
+    """Add to an error about `x^2`, `2x` or LaTeX that --math reads it, where that is so."""
+    if "--math" not in declared or error.span is None or error.kind != "syntax":
         return
-    if error.kind != "syntax" or not error.hint.startswith("here it is written"):
+    rewritten = (error.hint or "").startswith("here it is written")
+    if not rewritten and not _OF_MATHEMATICS.search(text):
         return
     from gradcli.language.mathematics import read_mathematics
     from gradcli.language.parser import parses
+    from gradcli.language.tokens import shortened
 
     with suppress(LanguageError):
-        if read_mathematics(text, parses, {}, False) is not None:
-            error.hint += "; --math reads it as it is"
+        read = read_mathematics(text, parses, {}, False)
+        if read is not None and rewritten:
+            error.hint = f"{error.hint}; --math reads it as it is"
+        elif read is not None:
+            error.hint = f"add --math, which reads it as {shortened(read.written)}"
 
 
 _NO_NAMES = frozenset(
     "yield class lambda async await global nonlocal raise del from as import pass try with".split()
 )
+
+
+def _headings(found: Split, command: Command) -> list[tuple[str, list[str]]]:
+    """The tables of a command line, and the names of their columns; what cannot be read is left out."""
+    from gradcli.tables.record_batches import Stream
+    from gradcli.tables.table_errors import TableError
+
+    tables = found.positionals["file" not in found.given :] if command.operands > 1 else []
+    made = []
+    for table in dict.fromkeys(tables):
+        with suppress(TableError, OSError):  # which the command reports
+            if table != "-":
+                stream = Stream(table.removeprefix("@"), reading=_reading_of(found))
+                stream.close()
+                made.append((stream.name, list(stream.names)))
+    return made
+
+
+def _refuse_headings(text: str, found: Split, command: Command) -> None:
+    """Raise LanguageError where a text that has an error has a column's heading with its unit."""
+    for table, names in _headings(found, command):
+        from gradcli.commands.heading_words import heading_error
+
+        if (error := heading_error(text, table, names, found.bound())) is not None:
+            raise error from None
 
 
 def _also_columns(error: LanguageError, declared: Mapping[str, Any]) -> None:
@@ -627,6 +674,12 @@ def _note_options(found: Split, variables: Iterable[str], declared: Declared) ->
         head = f"--{name.replace('_', '-')}"
         option = declared.get(head)
         if option is not None and option.name in found.given:
+            if "--columns" in declared:
+                note(
+                    f"{head} is an option here; {name} in the expression is the column of that name, or "
+                    f"what --let {name}=VALUE gives"
+                )
+                continue
             note(f"{head} is an option here; the variable {name} is given by --let {name}=VALUE")
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
 from gradcli.commands.data_rows import SET, DataRows
+from gradcli.commands.map import refuse_headings
 from gradcli.commands.plots.curves import limits
 from gradcli.commands.plots.pictures import Curves, Line
 
@@ -34,6 +35,7 @@ class Points:
     ) -> None:
         self.data = DataRows(request, tables, options.where, options.by, loaded)
         self.request, self.options = request, options
+        refuse_headings(request, self.data.table, self.data.own)
         self.curve: str | None = None
         self.name, self.label = "", ""
         self.x: Any = None
@@ -59,6 +61,7 @@ class Points:
                 hint=f"its columns are: {', '.join(data.own)}",
             )
         self.curve, self.label = right, left
+        data.note_functions([left])
         self._take([left], names[0])
         return names[0]
 
@@ -86,6 +89,7 @@ class Points:
                 f"no column of {data.table} is in the expression",
                 hint=f"its columns are: {', '.join(data.own)}",
             )
+        data.note_functions(texts)
         self._take(texts, self._over(texts))
 
     def _over(self, texts: Sequence[str]) -> str | None:
@@ -156,7 +160,9 @@ class Points:
         data = self.data
         formulas = [data.formula(text, "") for text in texts]
         places = [i for one in formulas for i in one.columns.values()]
-        stated = None if self.options.sigma is None else data.stated(self.options.sigma)
+        first = texts[0].strip() if texts else ""
+        of = first if formulas and first in formulas[0].columns else None
+        stated = None if self.options.sigma is None else data.stated(self.options.sigma, of=of)
         places += [] if stated is None else stated.places
         cells = data.read([*places, *self._also(over)])
         read = data.numbers(cells)

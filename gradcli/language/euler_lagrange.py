@@ -19,6 +19,7 @@ Places = list[tuple[int, int]]
 
 def equation_of_motion(source: str, name: str) -> str:
     """The program whose value is 0 along a motion. name: the coordinate. Raises LanguageError."""
+    source = re.sub(r"^\s*[^\W\d]\w*\s*=(?!=)", "", source)  # L = …
     program = parse(source)
     start, end = program.value_span or (0, 0)
     if (
@@ -61,7 +62,10 @@ def _uses(program: Program, name: str) -> tuple[Places, Places, set[str]]:
             times |= {source[slice(*program.span(arg))] for arg in given}
     reads = sum(kind == "name" and word == name for kind, word, _, _ in rows)
     if reads != len(places) + len(speeds):
-        hint = "the equation of motion is known of Lagrangians of coordinates and velocities"
+        hint = (
+            f"write the coordinate as {name}(t), its velocity as func.grad({name})(t); with --math "
+            f"{name} and {name}' are read so"
+        )
         raise _error(source, f"--euler-lagrange {name}: {name} is read otherwise than as {name}(t) "
                      f"and func.grad({name})(t)", hint)  # fmt: skip
     if not all(re.fullmatch(r"[A-Za-z_]\w*", t) for t in times):

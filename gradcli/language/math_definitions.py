@@ -3,7 +3,6 @@ r"""What stands before `=` and gives what follows a name: `f(x) = x^2`, `J(\thet
 from __future__ import annotations
 
 from collections.abc import Container
-from itertools import pairwise
 from typing import NamedTuple
 
 from gradcli.language.math_symbols import BARE, SCRIPTS, SHY
@@ -77,8 +76,11 @@ def _letter(found: list[Token], at: int) -> str | None:
 
 
 def definitions(found: list[Token]) -> Definitions:
-    """The definitions of a text, `f(x) = x^2; f(3)` and `f(x) = x^2, f(3)`: in a text that calls f behind
-    the comma this comma ends the definition."""
+    """The definitions of a text, those first that are called before they are made.
+
+    `f(x) = x^2, f(3)`: in a text that calls f behind the comma this comma ends the definition.
+    `J(t) = h(t)^2, h(t) = 2t`, as slides have it: h is defined first.
+    """
     functions: set[str] = set()
     parameters: set[str] = set()
     tokens = list(found)
@@ -88,11 +90,37 @@ def definitions(found: list[Token]) -> Definitions:
             functions.add(one.name)
             parameters.update(one.parameters)
             for k in _commas(tokens, one.sign + 1):
-                if _calls(tokens[k + 1 :], one.name):
+                behind = definition(tokens, k + 1)
+                if behind is not None or calls(tokens[k + 1 :], one.name):
                     tokens[k] = tokens[k]._replace(text=";")
                     break
         start = tokens[i].text in _ENDS
-    return Definitions(tokens, frozenset(functions), frozenset(parameters))
+    return Definitions(_called_first(tokens), frozenset(functions), frozenset(parameters))
+
+
+def _called_first(found: list[Token]) -> list[Token]:
+    """The tokens with those definitions in front whose function an earlier statement calls."""
+    statements: list[list[Token]] = [[]]
+    for token in found:
+        statements[-1].append(token)
+        if token.text in _ENDS:
+            statements.append([])
+    first: list[list[Token]] = []
+    for k, statement in enumerate(statements):
+        one = definition(statement, 0)
+        if one is not None and any(calls(before, one.name) for before in statements[:k]):
+            first.append(statement)
+    if not first:
+        return found
+    rest = [statement for statement in statements if statement not in first]
+    joined: list[Token] = []
+    for statement in (*first, *rest):
+        ended = statement[-1:] if [t.text for t in statement[-1:]] in ([e] for e in _ENDS) else []
+        body = statement[: len(statement) - len(ended)]
+        if body:
+            semicolon = Token("sign", ";", False, body[-1].end, body[-1].end)
+            joined += [*body, *(ended or [semicolon])]
+    return joined[:-1]
 
 
 def _commas(found: list[Token], at: int) -> list[int]:
@@ -108,11 +136,18 @@ def _commas(found: list[Token], at: int) -> list[int]:
     return places
 
 
-def _calls(found: list[Token], name: str) -> bool:
-    """Whether `f(` or `f'` is among tokens."""
-    return any(
-        token.text == name and after.text in ("(", "'", "**") for token, after in pairwise(found)
-    )
+def calls(found: list[Token], name: str) -> bool:
+    """Whether `f(` or `f'` is among tokens, also as `f_\\theta(`."""
+    letter, _, index = name.partition("_")
+    for k, token in enumerate(found):
+        if token.text not in (name, letter):
+            continue
+        after = [t.text for t in found[k + 1 : k + 5] if t.text not in ("{", "}")]
+        if token.text == letter and index and token.text != name:
+            after = after[2:] if after[:2] == ["_", index] else []
+        if after[:1] and after[0] in ("(", "'", "**"):
+            return True
+    return False
 
 
 def end_of_statement(found: list[Token], at: int) -> int:

@@ -19,7 +19,8 @@ DELTAS = frozenset(("delta", "δ"))
 EPSILONS = frozenset(("epsilon", "varepsilon", "ε", "ϵ"))
 # Below a line these say what a thing is, and are no two indices.
 _WORDS = frozenset(
-    "in out max min eff ref tot kin pot ext int rms abs rel id is on if el mol ms".split()
+    """in out max min eff ref tot kin pot ext int rms abs rel id is on if el mol ms hat dot ddot bar cal
+    vec""".split()
 )
 
 

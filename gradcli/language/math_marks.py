@@ -2,13 +2,47 @@ r"""What makes a letter another name, over it or raised beside it: `\hat{y}`, `\
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Container
+from typing import NamedTuple
 
 from gradcli.language.math_symbols import ACCENTS, FONTS, SCRIPTS
 from gradcli.language.notation import Token, is_greek
 
 _SERIES = frozenset(("sum", "prod"))
+_COMBINING = {"\u0302": "hat", "\u0303": "tilde", "\u0307": "dot", "\u0308": "ddot"}
 _UPRIGHT = frozenset("mathrm text textrm operatorname".split())
+
+
+def with_combined(found: list[Token]) -> list[Token]:
+    """The tokens with the name x_dot for ẋ, of one character or of two, as θ̇ has; mẋ is m x_dot.
+
+    The umlauts of a language (ä, ö, ü) are letters.
+    """
+    parts: list[Token] = []
+    for token in found:
+        before = parts[-1] if parts else None
+        if token.text in _COMBINING and before is not None and before.kind == "name":
+            parts[-1:] = _marked(before, len(before.text) - 1, token.text, token.end)
+            continue
+        parts.append(token)
+        for place, letter in enumerate(token.text) if token.kind == "name" else ():
+            apart = unicodedata.normalize("NFD", letter)
+            if len(apart) == 2 and apart[1] in _COMBINING and ord(letter) > 0xFF:
+                text = token.text[:place] + apart[0] + token.text[place + 1 :]
+                parts[-1:] = _marked(token._replace(text=text), place, apart[1], token.end)
+                break
+    return parts
+
+
+def _marked(token: Token, place: int, mark: str, end: int) -> list[Token]:
+    """A name as what stands before one of its letters, and this letter with its mark and index."""
+    before, letter, after = token.text[:place], token.text[place], token.text[place + 1 :]
+    start = token.start + place
+    name = token._replace(text=f"{letter}_{_COMBINING[mark]}{after}", start=start, end=end)
+    if not before:
+        return [name]
+    return [token._replace(text=before, end=start), name._replace(blank=False)]
 
 
 def with_accents(found: list[Token]) -> list[Token]:
@@ -104,10 +138,29 @@ def scripts_apart(found: list[Token]) -> list[Token]:
     ]
 
 
-def with_indices(found: list[Token], functions: Container[str]) -> list[Token]:
-    r"""The tokens with the index i for `x^{(i)}` where a sum is over i, and f'' for `f^{(2)}(x)`.
+class Mark(NamedTuple):
+    r"""What stands raised in brackets: the i of `x^{(i)}` and of `x^(i)`, the l-1 of `a^{[l-1]}`.
 
-    `x^{(i)}` is the i-th of many in texts on statistics; elsewhere the parser asks.
+    inside: its tokens. bracket: the one that opens. braced: whether braces are around it. size: the number
+    of tokens from the `^` on.
+    """
+
+    inside: list[Token]
+    bracket: str
+    braced: bool
+    size: int
+
+    @property
+    def text(self) -> str:
+        """As it was typed."""
+        return "".join(token.text for token in self.inside)
+
+
+def with_indices(found: list[Token], functions: Container[str]) -> list[Token]:
+    r"""The tokens with names for letters that are marked.
+
+    `x^{(i)}` and `x^(i)` are x_i where a sum is over i; `a^{[2]}`, of a layer, is a_2; `f^{(2)}(x)`
+    is f''(x). The parser asks what another `^{(i)}` is.
     """
     texts = [t.text for t in found]
     bound = bound_letters(texts)
@@ -116,47 +169,60 @@ def with_indices(found: list[Token], functions: Container[str]) -> list[Token]:
     while i < len(found):
         mark = raised_mark(found[i:])
         before = parts[-1] if parts else None
-        if not mark or before is None or before.kind not in ("name", "command"):
+        if mark is None or before is None or before.kind not in ("name", "command"):
             parts.append(found[i])
             i += 1
             continue
-        size = len(mark) + 5  # with ^, two brackets and two braces
-        order = int(mark[0].text) if len(mark) == 1 and mark[0].kind == "number" else 0
-        called = texts[i + size : i + size + 1] == ["("]
+        end = found[i + mark.size - 1].end
+        first, alone = mark.inside[0], len(mark.inside) == 1
+        order = int(first.text) if alone and first.kind == "number" else 0
+        called = texts[i + mark.size : i + mark.size + 1] == ["("]
+        is_free = "_" not in before.text and not _is_below(parts)
         if (
             called
             and 0 < order < 9
             and (before.text in functions or before.text in ("f", "g", "h"))
         ):
-            prime = Token("sign", "'", False, found[i].start, found[i + size - 1].end)
-            parts += [prime] * order
-        elif mark[0].text in bound and "_" not in before.text and not _is_below(parts):
-            parts += [
-                found[i]._replace(kind="sign", text="_"),
-                found[i + 1],
-                *mark,
-                found[i + size - 1],
-            ]
+            parts += [Token("sign", "'", False, found[i].start, end)] * order
+        elif is_free and alone and (mark.bracket == "[" or first.text in bound):
+            stem = "lam" if before.text == "lambda" else before.text.removeprefix("var")
+            parts[-1] = before._replace(kind="name", text=f"{stem}_{first.text}", end=end)
+        elif is_free and mark.braced and mark.bracket == "(" and first.text in bound:
+            parts.append(found[i]._replace(kind="sign", text="_"))
+            parts += [found[i + 1], *mark.inside, found[i + mark.size - 1]]
         else:
-            parts += found[i : i + size]
-        i += size
+            parts += found[i : i + mark.size]
+        i += mark.size
     return parts
 
 
-def raised_mark(found: list[Token]) -> list[Token]:
-    r"""The tokens between the brackets of `^{(i)}` and `^{(l-1)}`, a letter or a whole number and what is
-    added to it; [] where these tokens begin with something else. `^{\left(n\right)}` is a power."""
-    if [t.text for t in found[:3]] != ["**", "{", "("] or found[2].start != found[1].end:
-        return []
-    end = next((k for k, t in enumerate(found) if t.text == ")"), 0)
-    inside = found[3:end]
-    if [t.text for t in found[end : end + 2]] != [")", "}"] or len(inside) not in (1, 3):
-        return []
+def raised_mark(found: list[Token]) -> Mark | None:
+    r"""The mark that these tokens begin with: a letter or a whole number, and what is added to it.
+
+    None where they begin with something else. `^{\left(n\right)}` is a power.
+    """
+    texts = [t.text for t in found[:3]]
+    braced = texts[1:2] == ["{"]
+    bracket = (texts[2:3] if braced else texts[1:2]) or [""]
+    at = 1 + braced
+    if texts[:1] != ["**"] or bracket[0] not in ("(", "["):
+        return None
+    if found[at].start != found[at - 1].end:
+        return None
+    closer = {"(": ")", "[": "]"}[bracket[0]]
+    end = next((k for k, t in enumerate(found) if t.text == closer), 0)
+    inside = found[at + 1 : end]
+    if len(inside) not in (1, 3) or (
+        braced and [t.text for t in found[end + 1 : end + 2]] != ["}"]
+    ):
+        return None
     first, *more = inside
     is_letter = first.kind == "name" and len(first.text) == 1
     is_number = first.kind == "number" and first.text.isdigit()
     is_shifted = bool(more) and more[0].text in ("+", "-") and more[1].kind == "number"
-    return inside if (is_letter and (is_shifted or not more)) or (is_number and not more) else []
+    if not ((is_letter and (is_shifted or not more)) or (is_number and not more)):
+        return None
+    return Mark(inside, bracket[0], braced, end + 1 + braced)
 
 
 def bound_letters(texts: list[str]) -> set[str]:

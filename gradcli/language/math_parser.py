@@ -463,16 +463,14 @@ class Parser:
             self.at += 1 if texts[0] == "+" else 3
             return Node("power", token, how, (base, Node("raw", token, "+")))
         is_euler = base.text == "e" and "e" not in self.own
-        if (
-            base.kind == "name"
-            and not is_euler
-            and (mark := raised_mark(self.tokens[self.at - 1 :]))
-        ):
-            said, inside = base.text or "x", "".join(t.text for t in mark)
+        mark = raised_mark(self.tokens[self.at - 1 :])
+        if base.kind == "name" and not is_euler and mark is not None and mark.braced:
+            said, inside = base.text or "x", mark.text
+            raised = inside if len(mark.inside) == 1 else f"{{{inside}}}"
             raise self.asks(
                 f"the ({inside}) of {said} is a power, or says which {said} it is?", token,
-                f"write {said}^{inside if len(mark) == 1 else f'{{{inside}}}'} for the power, "
-                f"{said}_{inside if len(mark) == 1 else f'{{{inside}}}'} for one of many",
+                f"write {said}^{raised} for the power, "
+                f"{said}_{inside if len(mark.inside) == 1 else 1} for one of many",
             )  # fmt: skip
         exponent = self.exponent()
         if base.kind == "norm" and len(base.parts) == 1:  # ‖x‖^2_1
@@ -564,26 +562,24 @@ class Parser:
 
     def check_transpose(self, value: Node) -> None:
         """Refuse the prime of `y' + y`, which is no product of matrices."""
-        after, before = self.peek(1), self.tokens[self.at - 2] if self.at > 1 else None
+        after, before = self.peek(1), self.tokens[self.at - 2].text if self.at > 1 else ""
         # A prime is a derivative for some and a transpose for others. `x'A x` and `(A x)'` are products
-        # of matrices, so there it is a transpose. `y' + y` alone could be either, and is asked.
+        # of matrices, and x x' an outer product, so there it is a transpose. `½ m v'²` and `y' + y` could
+        # be either, and are asked.
         multiplied = after.kind in ("name", "number", "command") or after.text in (
             "(",
             "*",
             "@",
             "·",
         )
-        alone = before is None or (
-            before.kind == "sign" and before.text not in (")", "'", "*", "@", "·", "]")
-        )
         matrix = any(is_matrix(t.text) for t in self.tokens[max(self.at - 1, 0) : self.at])
-        if not matrix and value.kind == "name" and not multiplied and alone:
-            if self.next.text == "ᵀ" or value.text in self.bound:
-                return
-            hint = (
-                f"write {value.text}'(t) for a derivative, and transposed vectors only in products"
-            )
-            raise self.error(f"{value.text}' is a derivative, or transposed?", hint=hint)
+        if value.kind != "name" or self.next.text == "ᵀ" or matrix or multiplied:
+            return
+        if before in ("@", value.text) or value.text in self.bound:  # see Writer.transpose
+            return
+        name = value.text
+        hint = f"write {name}'(t) or \\dot {name} for a derivative, {name}^T for the transposed"
+        raise self.error(f"{name}' is a derivative, or transposed?", hint=hint)
 
     def closing(self) -> int:
         """Read a bracket with all that is in it, as the language has it. Where it ends."""
@@ -849,6 +845,10 @@ class Parser:
         if token.font in SCRIPTS and token.text == "N" and self.next.text == "(":
             hint = r"write \exp(-(x-\mu)^2 / (2\sigma^2)) / \sqrt{2\pi\sigma^2}"
             raise self.error("the normal distribution's density is not read", token, hint)
+        if token.text == "Σ" and self.vectors is None and not {"Σ", "Sigma"} & self.own:
+            hint = "write ∑_i x_i for the sum of all x_i; Σ of a variable needs a value, --Σ VALUE"
+            if self.loose and self.next.text != "_" and self.begins_operand():
+                raise self.asks("Σ is a sum, or a variable?", token, hint)
         by_d = token.text in ("d", "∂") and "d" not in self.own
         if by_d:
             from gradcli.language import math_notations

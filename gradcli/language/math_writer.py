@@ -75,6 +75,7 @@ class Writer:
         self.by = ""  # the variable of a text that is only differentiated, once
         self.remarks: list[str] = []
         self.numbers: set[str] = set()  # the names that are numbers, whatever stands around them
+        self.assigned: dict[str, Value] = {}  # what the text gives a name, if that is no number
         self.matrices: set[str] = set()  # the names of which an element with one index is a row
         self.beside_rows: set[str] = set()  # the vectors that multiply such rows
 
@@ -112,7 +113,10 @@ class Writer:
             self.own.add(node.text)
             return f"{node.text} = lambda {node.base}: {self.whole(node.only).text}"
         if node.kind == "assign":
-            return f"{node.text} = {self.whole(node.only).text}"
+            value = self.whole(node.only)
+            if value.rank and not value.axes:
+                self.assigned[node.text] = value._replace(text=node.text, level=ATOM)
+            return f"{node.text} = {value.text}"
         if node.kind == "return":
             return f"return {self.whole(node.only).text}"
         return self.whole(node).text
@@ -195,6 +199,8 @@ class Writer:
 
     def sized(self, name: str) -> Value:
         """A name with its shape."""
+        if name in self.assigned:
+            return self.assigned[name]
         if (value := self.known(name)) is not None:
             rank = len(value.shape)
             return Value(name, ATOM, rank, False, (), tuple(map(str, value.shape)))
@@ -594,6 +600,11 @@ class Writer:
 
     def transpose(self, node: Node) -> Value:
         inner = self.value(node.only)
+        known = self.known(inner.text) if node.only.kind == "name" else None
+        if known is not None and not known.shape and node.token.text == "'":
+            name = inner.text
+            raise self.asks(f"{name}' is a derivative, or transposed? {name} is a number", node.token,
+                            f"write {name}'(t) or \\dot {name} for a derivative")  # fmt: skip
         if inner.rank == 2:
             return Value(f"{inner.at(ATOM)}.T", ATOM, 2, False, inner.axes, inner.sizes[::-1])
         return inner._replace(rank=1, row=not inner.row)

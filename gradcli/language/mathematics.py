@@ -11,16 +11,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from gradcli.language import math_marks, notation
+from gradcli.language import math_marks, math_motion, notation
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.math_definitions import definitions
 from gradcli.language.math_parser import Parser
 from gradcli.language.math_tree import Node, nodes
 from gradcli.language.math_values import Known
 from gradcli.language.math_writer import Writer
-from gradcli.language.notation import Letters, is_matrix, of_matrices
+from gradcli.language.notation import (
+    Letters,
+    Token,
+    is_derivative,
+    is_matrix,
+    of_matrices,
+)
 
 Shapes = Callable[[str], Known | None]
 
@@ -53,17 +59,18 @@ def read_mathematics(
     known: Shapes = nothing_known,
     by: str | None = None,
     named: Collection[str] = (),
+    coordinates: Collection[str] = (),
 ) -> Mathematics | None:
     """A text of mathematics in the language; None if it stands there as the language has it.
 
     bound: the names that have a value, and whether it can be called. equation: whether `=` is none of an
     assignment. known: the shape of a name's value. by: of a text that is differentiated, by what, "" if
     that is not said, so that d/dx before all of it says so. named: names that are variables, though nothing
-    is known of their values. Raises LanguageError with the place of what
-    cannot be read.
+    is known of their values. coordinates: those of a Lagrangian, which are functions of t. Raises
+    LanguageError with the place of what cannot be read.
     """
     try:
-        found = _read(source, bound, known, by, named, equation=equation)
+        found = _read(source, bound, known, by, named, equation=equation, coordinates=coordinates)
     except LanguageError as error:
         if error.kind == "syntax" and re.search(r"[^\W_]", source) and parses(source):
             return None  # a program, as a line of a session may be
@@ -75,6 +82,21 @@ def read_mathematics(
     if "".join(found.written.split()) == "".join(source.split()) and not found.remarks:
         return None
     return found
+
+
+def name_as_read(text: str) -> str | None:
+    r"""The name that mathematics has for `\theta`, `W^{[1]}`, `\hat{y}` or `x_{1}`; None of other texts."""
+    marked = math_marks.with_accents(math_marks.with_combined(notation.tokens(text)))
+    found = math_marks.with_indices(notation.in_one_font(marked), frozenset())
+    texts = [token.text for token in found if token.text not in ("{", "}")]
+    if not texts or found[0].kind not in ("name", "command"):
+        return None
+    name = texts[0].removeprefix("var")
+    if len(texts) == 3 and texts[1] == "_":
+        name = f"{name}_{texts[2]}"
+    elif len(texts) != 1:
+        return None
+    return name if name.isidentifier() else None
 
 
 def written(source: str, bound: Mapping[str, bool], elementwise: bool) -> str:
@@ -93,7 +115,7 @@ def _read(
     known: Shapes,
     wrt: str | None,
     named: Collection[str],
-    **options: bool,
+    **options: Any,
 ) -> Mathematics:
     """The text in the language, with `||` as the ends of a norm, as two bars, or as "or"."""
     errors = []
@@ -118,20 +140,27 @@ def _read_with(
     equation: bool = False,
     loose: bool = True,
     elementwise: bool = True,
+    coordinates: Collection[str] = (),
 ) -> Mathematics:
     assigned = re.findall(r"(?:^|[;\n])\s*(\w+)\s*=(?!=)", source) * (not equation)
     own = {*bound, *assigned}
-    marked = math_marks.with_accents(notation.tokens(source))
+    marked = math_marks.with_accents(math_marks.with_combined(notation.tokens(source)))
     marked = math_marks.with_differentials(notation.in_one_font(marked))
     marked = math_marks.scripts_apart(marked)
     defined = definitions(notation.with_bars(marked, double, source))
     functions = defined.functions
     indexed = math_marks.with_indices(defined.tokens, functions)
+    if coordinates:
+        indexed = math_motion.of_coordinates(indexed, coordinates)
+    else:
+        indexed = math_motion.with_names(indexed, lambda t, i: is_derivative(t, i, functions))
     typed = notation.with_transposes(indexed, own, functions)
     if not any(map(notation.speaks_of_matrices, typed)):  # where Δ is a matrix, as in x^T Δ x
         typed = math_marks.with_increments(typed, own)
     said = {*named, *defined.parameters}
     letters = Letters(typed, said, lambda n: _is_matrix(known(n))) if loose else None
+    if not equation:
+        own |= _assigned(typed)
     found, vectors = of_matrices(typed, own, letters)
     parser = Parser(
         source, found, bound, own, vectors, equation=equation, loose=loose, functions=functions
@@ -198,6 +227,16 @@ def _read_with(
     own_letters = letters.remarks if letters is not None else []
     remarks = tuple(dict.fromkeys([*own_letters, *parser.remarks, *writer.remarks]))
     return Mathematics(text, remarks, by, operator, shapes)
+
+
+def _assigned(found: list[Token]) -> set[str]:
+    """The names before `=` at the beginning of statements, as they are read: a_1 of `a^{[1]} =`."""
+    starts = [0, *(i + 1 for i, t in enumerate(found) if t.text in (";", "\n"))]
+    return {
+        found[i].text
+        for i in starts
+        if i + 1 < len(found) and found[i].kind == "name" and found[i + 1].text == "="
+    }
 
 
 def _besides_vectors(

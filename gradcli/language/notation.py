@@ -402,9 +402,9 @@ class Letters:
         if not {*text} <= said | self.alone | euler or is_greek(text):
             return [token]
         if not {*text} <= said:
-            product = "*".join(text)
+            product = " ".join(text)
             self.remarks.append(
-                f"{text} is {product}; a name of its own needs a value, --{text} VALUE"
+                f"{text} is the product {product}; a name of its own needs a value, --{text} VALUE"
             )
         return _each(token)
 

@@ -342,6 +342,8 @@ def _signature_hint(program: Program, row: int, visible: Mapping[str, Any]) -> s
     found = known.qualified(name.removeprefix("torch."))
     if found is None:
         found = known.qualified(name.rpartition(".")[2])
+    if name.rpartition(".")[2] == "gradient":
+        return "a distance goes by name, coordinates in a tuple: gradient(y, spacing=0.5), (y, spacing=(x,))"
     return f"its signature is `{found.signature}`" if isinstance(found, Function) else None
 
 

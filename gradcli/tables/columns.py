@@ -81,7 +81,7 @@ def column(
         if names[place] != match[1]:
             tell(f"{word} is the column {names[place]!r} of {name}, by its place")
         return place
-    close = [heading for heading in names if _without_unit(heading, names) == word]
+    close = [heading for heading in names if unit_of(heading, names)[0] == word]
     if tell is None or not close:
         raise _no_column(name, names, word, close)
     if len(close) > 1:
@@ -93,16 +93,29 @@ def column(
     return names.index(close[0])
 
 
-def _without_unit(heading: str, names: Sequence[str]) -> str | None:
-    """The name in front of a heading's unit. What is the name of a column, or an index, is none."""
+def unit_of(heading: str, names: Sequence[str]) -> tuple[str, str]:
+    """The name in front of a heading's unit, and the unit; "" for both where there is none.
+
+    What is the name of a column, or an index, is no unit.
+    """
     match = _UNIT.fullmatch(heading)
     unit = next(filter(None, match.groups()[1:])) if match else ""
-    return None if match is None or unit in names or _PLACES.fullmatch(unit) else match[1]
+    if match is None or unit in names or _PLACES.fullmatch(unit):
+        return "", ""
+    return match[1], unit
 
 
 def _check_single(name: str, names: Sequence[str], word: str) -> None:
     if (count := names.count(word)) > 1:
-        raise TableError(f"{name}: {count} columns are called {word!r}", hint="rename one of them")
+        other = [
+            n if n not in names[:k] else f"{n}_{names[:k].count(n) + 1}"
+            for k, n in enumerate(names)
+        ]
+        given = ",".join(quoted(n) if "," in n else n for n in other)
+        raise TableError(
+            f"{name}: {count} columns are called {word!r}",
+            hint=f"--names gives all columns names, as in --names {given}",
+        )
 
 
 def places(width: int) -> list[str]:

@@ -6,8 +6,9 @@ is below 2**57, the integer nearest to v is within h of it, and at most one mult
 has the shortest digits, with zeros behind them; if none is, the nearest integer has (R. Giulietti, "The
 Schubfach way to render doubles", 2020).
 
-The product is made of pieces of 26 bits, whose products are exact, and known to 2**-20. What hangs on less,
-as at a tie, is left to Python's `repr`; so are powers of two, whose neighbours are not equally far.
+Of the product the upper 26 bits of both factors make an integer, exactly, and the rest is known to 2**-20.
+What hangs on less, as at a tie, is left to Python's `repr`; so are powers of two, whose neighbours are not
+equally far.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ _TENS = np.array([10**k for k in range(18)], _I)
 
 
 class Scales:
-    """For each exponent of a double 2**e * 10**k as the sum a + b + c, where a and b have 26 bits; and k.
+    """For each exponent of a double 2**e * 10**k as the sum a + b, where a has 26 bits; and k.
 
     digits: of the binary fraction, with the one before the point. They are made as exponents are met.
     """
 
     def __init__(self, digits: int) -> None:
         self.digits = digits
-        self.a, self.b, self.c = np.ones((3, 2048))
+        self.a, self.b = np.ones((2, 2048))
         self.k = np.zeros(2048, _I)
         self.first, self.end = 1023, 1023
 
@@ -62,11 +63,9 @@ class Scales:
         whole = (over << max(e + 64, 0)) // (under << max(-e - 64, 0))  # times 2**64
         shift = whole.bit_length() - 26
         a = whole >> shift << shift
-        b = (whole - a) >> (shift - 26) << (shift - 26)
         field = e + 1023
         self.k[field] = k
-        parts = (a, b, whole - a - b)
-        self.a[field], self.b[field], self.c[field] = (float(p) * 2.0**-64 for p in parts)
+        self.a[field], self.b[field] = (float(part) * 2.0**-64 for part in (a, whole - a))
 
 
 def _is_above_one(e: int, k: int) -> bool:
@@ -80,26 +79,19 @@ def _scales(digits: int) -> Scales:
     return Scales(digits)
 
 
-def _of_doubles(bits: Array, field: Array) -> tuple[Array, Array, Array]:
+def _of_doubles(bits: Array, field: Array, scales: Scales) -> tuple[Array, Array, Array]:
     """Seventeen digits as an integer, the exponent of the first, and whether they are not sure.
 
     field: the exponents in the bits.
     """
-    scales = _scales(53)
-    scales.reach(int(field.min()), int(field.max()))
     fraction = bits & _FRACTION
     uneven = fraction == 0
     fraction |= _ONE
     high = (fraction & _UPPER).view(np.float64)
     f = fraction.view(np.float64)
     low = f - high
-    a, b = scales.a.take(field, mode="wrap"), scales.b.take(field, mode="wrap")
-    rest = scales.c.take(field, mode="wrap")
+    a, rest = scales.a.take(field, mode="wrap"), scales.b.take(field, mode="wrap")
     rest *= f
-    np.multiply(low, b, out=f)
-    rest += f
-    b *= high
-    rest += b
     low *= a
     rest += low
     high *= a  # an integer
@@ -111,10 +103,8 @@ def _of_doubles(bits: Array, field: Array) -> tuple[Array, Array, Array]:
     return _shorter(nearest, rest, a, uneven, 16, scales.k.take(field, mode="wrap"))
 
 
-def _of_singles(bits: Array, field: Array) -> tuple[Array, Array, Array]:
+def _of_singles(bits: Array, field: Array, scales: Scales) -> tuple[Array, Array, Array]:
     """The same of floats of 32 bits, which are doubles here: of nine digits, and zeros."""
-    scales = _scales(24)
-    scales.reach(int(field.min()), int(field.max()))
     fraction = bits & _FRACTION
     uneven = fraction == 0
     fraction |= _ONE
@@ -219,8 +209,6 @@ _NEXT = _words(lambda e: _lowest(7, 0, 255 if e > 0 else 0))  # where the second
 _MOVED = [_words(partial(_moved, n)) for n in (1, 9)]
 _KEPT = [_words(partial(_kept, n)) for n in (1, 9)]
 _POINT = [_words(partial(_point, n)) for n in (1, 9)]
-_BEGIN = np.array([6 + min(e, 0) for e in _PLACES], _I)  # where a text without sign begins
-_MORE = np.array([1 + max(-e, 0) for e in _PLACES], _I)  # letters besides digits
 _ZEROS = _U(0x3030303030303030)
 # Eight digits in a word are two of four, these two of two, these two digits: the divisor, a factor and bits
 # that divide by it, those of the quotients that are wanted, and how far the rests are from them.
@@ -255,9 +243,13 @@ def _spelt(numbers: Array, room: int) -> Spelt:
     bits = wide.view(_I)
     field = bits >> 52
     field &= 2047
-    digits, place, unsure = (_of_singles if single else _of_doubles)(bits, field)
-    unsure |= ((field - (897 if single else 1)).view(_U)) > (253 if single else _LAST - 1)
-    if not wide.all():
+    least, most = int(field.min()), int(field.max())
+    scales = _scales(24 if single else 53)
+    scales.reach(least, most)
+    digits, place, unsure = (_of_singles if single else _of_doubles)(bits, field, scales)
+    normal = (897, 1150) if single else (1, _LAST)
+    if least < normal[0] or most > normal[1]:
+        unsure |= (field < normal[0]) | (field > normal[1])
         zero = wide == 0
         digits[zero] = place[zero] = 0
         unsure &= ~zero
@@ -268,7 +260,8 @@ def _spelt(numbers: Array, room: int) -> Spelt:
         power = place + _LEAST
         place[far] = -_LEAST
     rows, size = _rows(digits.view(_U), place, 1 + -(-room // ROW))
-    begin = _BEGIN.take(place)
+    begin = np.minimum(place, -_LEAST)  # a text without sign begins at 6, or is longer at its begin
+    begin += 6 + _LEAST
     minus = bits.view(_U) >> _U(63)
     minus = minus.view(_I)
     begin -= minus
@@ -318,7 +311,8 @@ def _rows(digits: Array, place: Array, more: int) -> tuple[Array, Array]:
     rows[:count, 1], rows[:count, 2] = halves
     whole = place + (1 + _LEAST)  # digits before the point
     is_whole = size == whole
-    size += _MORE.take(place)
+    size += 1 - _LEAST
+    size -= np.minimum(place, -_LEAST)  # zeros before the digits, and the point
     size -= is_whole
     np.maximum(size, whole, out=size)
     return rows, size

@@ -10,9 +10,10 @@ import pytest
 
 import gradcli
 from gradcli import language
+from gradcli.formulas.algebra.assuming import BadAssumption
 from gradcli.formulas.algebra.generic_points import sample
 from gradcli.formulas.ask.proof import Unproved, proved
-from gradcli.formulas.derive.assumptions import KINDS, BadAssumption, read
+from gradcli.formulas.derive.assumptions import KINDS, read
 from gradcli.formulas.derive.differentiate import differentiate
 from tests.commands import running
 from tests.sweep import sweep

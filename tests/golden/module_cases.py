@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import warnings
+from collections import Counter
 from typing import Any
 
 X = "randn(4, 3, 8)"
@@ -186,6 +188,46 @@ def answer(torch: Any, module: str, inputs: str) -> dict[str, Any]:
     return found
 
 
+_STATE = "randn(1, 3, 5)"
+# Calls whose graphs are recorded: all inputs require grad, but for the targets of losses.
+GRAPHS = [
+    *CASES,
+    ("LSTM(8, 5, batch_first=True)", "randn(3, 4, 8)"),
+    ("LSTM(8, 5, batch_first=True, bidirectional=True)", "randn(3, 4, 8)"),
+    ("LSTM(8, 5)", f"randn(4, 3, 8), ({_STATE}, {_STATE})"),
+    ("LSTM(8, 5, dtype=torch.float64)", "randn(4, 3, 8).double()"),
+    ("LSTM(8, 5, proj_size=4)", "randn(4, 3, 8), (randn(1, 3, 4), randn(1, 3, 5))"),
+    ("GRU(8, 5)", f"randn(4, 3, 8), {_STATE}"),
+    ("RNN(8, 5, batch_first=True)", f"randn(3, 4, 8), {_STATE}"),
+    ("MultiheadAttention(8, 2, batch_first=True)", "*[randn(3, 5, 8)] * 3"),
+]
+
+
+def _flat(value: Any) -> list[Any]:
+    return [p for v in value for p in _flat(v)] if isinstance(value, tuple | list) else [value]
+
+
+def nodes(torch: Any, module: str, inputs: str) -> dict[str, int]:
+    """How many nodes of each name a module's outputs depend on."""
+    names = {name: getattr(torch, name) for name in ("randn", "rand", "tensor")} | {"torch": torch}
+    torch.manual_seed(3)
+    made = eval(f"torch.nn.{module}", names)  # our own cases, in a script of the tests
+    given = eval(f"({inputs},)", names)
+    for value in _flat(given[:1] if "Loss" in module else given):
+        if value.is_floating_point():
+            value.requires_grad_()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = _flat(made(*given))
+    waiting, seen = [getattr(v, "grad_fn", None) for v in found], {}
+    while waiting:
+        node = waiting.pop()
+        if node is not None and id(node) not in seen:
+            seen[id(node)] = node
+            waiting += [other for other, _ in node.next_functions]
+    return dict(sorted(Counter(node.name() for node in seen.values()).items()))
+
+
 def trained(torch: Any, optimizer: str) -> list[Any]:
     """The parameters after six steps on a small problem."""
     torch.manual_seed(5)
@@ -300,3 +342,146 @@ def hooked(torch: Any, program: str) -> list[str]:
         except Exception as error:  # which is part of the answer
             lines.append(f"{type(error).__name__}: {error}".partition("<function")[0])
     return lines
+
+
+# How a name `b` of a module that has `a` and `c` beside it stands before, and what is done to it. What is
+# replaced keeps its place; what changes its kind goes to the end of the other's.
+BEFORE = {
+    "a parameter": "m.b = P()",
+    "no parameter": "m.register_parameter('b', None)",
+    "a buffer": "m.register_buffer('b', T())",
+    "a buffer that is not saved": "m.register_buffer('b', T(), persistent=False)",
+    "no buffer": "m.register_buffer('b', None)",
+    "a module": "m.b = L()",
+    "no module": "m.add_module('b', None)",
+    "an attribute": "m.b = 3",
+    "of the class": "type(m).b = 3",
+    "nothing": "pass",
+}
+ACTIONS = [
+    "m.b = P()", "m.b = T()", "m.b = L()", "m.b = None", "m.b = 4", "m.b = nn.Buffer(T())",
+    "m.b = nn.Buffer(T(), persistent=False)", "m.register_parameter('b', P())",
+    "m.register_parameter('b', None)", "m.register_parameter('b', T())", "m.register_buffer('b', T())",
+    "m.register_buffer('b', T(), persistent=False)", "m.register_buffer('b', None)",
+    "m.register_buffer('b', P())", "m.register_buffer('b', 3)", "m.add_module('b', L())",
+    "m.add_module('b', None)", "m.register_module('b', nn.Sequential(L()))", "m.add_module('b', T())",
+    "del m.b", "del m.b; m.b = P()", "del m.b; m.b = L()", "del m.b; m.b = T()",
+    "m.requires_grad_(False); m.b = P(); m.b = P()",
+    "m.load_state_dict({n: T() for n in m.state_dict()}, assign=True)",
+]  # fmt: skip
+FIVE = "l = nn.ModuleList([nn.Linear(1, k) for k in range(1, 6)])"
+SEQUENCE = (
+    "l = nn.Sequential(nn.Linear(1, 3), nn.Tanh(), nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 1))"
+)
+NAMED = "l = nn.Sequential(OrderedDict(x=nn.Linear(1, 3), y=nn.Tanh(), z=nn.Linear(3, 1)))"
+DICT = "l = nn.ModuleDict({'x': nn.Linear(1, 3), 'y': nn.Tanh(), 'z': nn.Linear(3, 1)})"
+PARAMETERS = "l = nn.ParameterList([P(k) for k in range(1, 5)])"
+PARAMETER_DICT = "l = nn.ParameterDict({'z': P(1), 'x': T(2), 'y': P(3)})"
+MADE = "nn.Linear(7, 7)"
+# Programs on a container `l`: made by the first text, changed by the second.
+CONTAINERS = [
+    *[
+        (start, change)
+        for start in (FIVE, SEQUENCE, NAMED)
+        for change in (
+            f"l[0] = {MADE}", f"l[-1] = {MADE}", f"l[2] = {MADE}", f"l[5] = {MADE}", f"l[-6] = {MADE}",
+            "l[1] = None", "l[1] = 3", "l['0']", "del l[0]", "del l[-1]", "del l[1:3]", "del l[::2]",
+            "del l[7]",
+            f"l.append({MADE})", "l.append(3)", f"l.insert(1, {MADE})", f"l.insert(0, {MADE})",
+            f"l.insert(5, {MADE})", f"l.insert(-1, {MADE})", f"l.insert(9, {MADE})",
+            f"l.extend([{MADE}, nn.Tanh()])", "l.extend(3)", "say(l.pop(1))", "say(l.pop(-1))",
+            "say(l.pop(slice(0, 2)))", f"del l[1]; l.append({MADE}); l[0] = nn.Tanh()",
+            f"l = l + nn.Sequential({MADE})", f"l = l + [{MADE}]", f"l += nn.Sequential({MADE})",
+            f"l += [{MADE}]",
+            "l = l * 2", "l = 2 * l", "l *= 2", "l = l * 0", "l = l * 1.5", "l = l[1:]", "l = l[::-1]",
+            f"k = l[1:]; k[0] = {MADE}; say(k)", f"l.add_module('2', {MADE})", f"setattr(l, '0', {MADE})",
+            f"l.add_module('x', {MADE})", f"l.x = {MADE}", f"delattr(l, '0'); l.append({MADE})",
+            "l[0].weight = P(5); l[0].weight = P(6)", "l[0].bias = None", "del l[0].bias; l[0].bias = P(2)",
+            "say([n for n in dir(l) if n.isdigit()])", "say(len(l), l[0] is [*l][0])",
+        )
+        if (start, change) != (NAMED, "l *= 2")  # where PyTorch looks for a module '0'
+    ],
+    *[
+        (DICT, change)
+        for change in (
+            f"l['x'] = {MADE}", f"l['y'] = {MADE}", f"l['w'] = {MADE}",
+            f"l.update({{'y': {MADE}, 'a': {MADE}}})",
+            f"l.update([('y', {MADE})])", "l.update([('y',)])", "l.update([3])", "l.update(3)",
+            "l['keys'] = 3",
+            f"l['keys'] = {MADE}", f"l['a.b'] = {MADE}", f"l[''] = {MADE}", f"l[3] = {MADE}", "del l['x']",
+            f"del l['x']; l['x'] = {MADE}", "say(l.pop('y'))", "l.pop('q')", "l.clear()", "l['q']",
+            "'y' in l and say(1)",
+            f"l.x = {MADE}", "l.x = None", "l.x = 3", "say([*l], [*l.keys()], len(l))", "l.get('x')",
+            "l.update(nn.ModuleDict({'y': nn.ReLU()}))", "l(3)",
+        )
+    ],
+    *[
+        (PARAMETERS, change)
+        for change in (
+            "l[0] = P(9)", "l[1] = T(9)", "l[-1] = P(9)", "l[1] = 3", "l[7] = P(1)", "l.append(P(9))",
+            "l.append(T(9))",
+            "l.append('word')", "l += [P(8), T(9)]", "l.extend(T(3))", "l.extend(3)", "l = l[1:]",
+            "l = l[::-1]",
+            "say(len(l), [p.shape[0] for p in l])", "l.insert(0, P(9))", "l.pop()", "del l[0]", "l(3)",
+            "l + [P(1)]",
+            "setattr(l, '0', P(9))", "l.x = P(9); say(len(l))", "say([n for n in dir(l) if n.isdigit()])",
+        )
+    ],
+    *[
+        (PARAMETER_DICT, change)
+        for change in (
+            "l['x'] = P(9)", "l['y'] = T(9)", "l['w'] = P(9)", "l['x'] = 3", "l['w'] = 'word'", "del l['x']",
+            "del l['x']; l['x'] = P(9)", "say(l.pop('x'))", "l.popitem()", "l.clear()",
+            "say([*l], [*reversed(l)], len(l))",
+            "l.setdefault('x', P(9)); l.setdefault('v', T(9))", "say(l.get('x'), l.get('q'), l.get('q', 4))",
+            "l = l.copy()", "l = l.fromkeys(['a', 'b'], P(2))",
+            "l = l | nn.ParameterDict({'x': P(9), 'a': P(8)})",
+            "l |= nn.ParameterDict({'x': P(9), 'a': P(8)})", "l.update({'y': P(9), 'b': P(8), 'a': P(7)})",
+            "l.update(OrderedDict(b=P(8), a=P(7)))", "l.update([('b', P(8)), ('a', P(7))])", "l.update([3])",
+            "l.update([(3,)])", "l.update(3)", "l(3)", "l.q = P(9)",
+        )
+    ],
+]  # fmt: skip
+REGISTRATIONS = [
+    *[(f"m.a = P(); m.d = L(); m.register_buffer('e', T()); {before}; m.c = P(); m.f = L(); "
+       "m.register_buffer('g', T())", action) for before in BEFORE.values() for action in ACTIONS],
+    *CONTAINERS,
+]  # fmt: skip
+
+
+def registered(torch: Any, start: str, change: str) -> list[Any]:
+    """The names and shapes of all that a module holds, in order, after a change; or its error."""
+    from collections import OrderedDict
+    from itertools import count
+
+    nn = torch.nn
+    sizes = count(1)
+
+    def tensor(size: int | None = None) -> Any:
+        return torch.zeros(size or next(sizes))
+
+    lines: list[str] = []
+    names: dict[str, Any] = {
+        "nn": nn,
+        "m": type("M", (nn.Module,), {})(),
+        "T": tensor,
+        "P": lambda size=None: nn.Parameter(tensor(size)),
+        "L": lambda: nn.Linear(1, next(sizes)),
+        "OrderedDict": OrderedDict,
+        "say": lambda *values: lines.append(" ".join(map(str, values))),
+    }
+    exec(start, names)
+    try:
+        exec(change, names)
+    except Exception as error:  # which is part of the answer
+        told = re.sub(
+            r"\b(torch|gradcli)\.[\w.]*\.(?=[A-Z])", "", str(error)
+        )  # where a class lives
+        lines.append(f"{type(error).__name__}: {told}")
+    module = names.get("l", names["m"])
+    held = (module.named_parameters(), module.named_buffers(), module.state_dict().items())
+    lines += [" ".join(f"{name}:{'x'.join(map(str, t.shape))}" for name, t in of) for of in held]
+    lines.append(
+        " ".join(f"{name}:{type(child).__name__}" for name, child in module.named_children())
+    )
+    return [*lines, repr(module)] if "l" in names else lines

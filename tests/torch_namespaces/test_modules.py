@@ -18,13 +18,17 @@ from gradcli import nn
 from gradcli.engine.system import background_code, c_compiler, element_loops
 from tests.golden.module_cases import (
     CASES,
+    GRAPHS,
     HOOKS,
     OPTIMIZERS,
+    REGISTRATIONS,
     SCHEDULES,
     answer,
     batches,
     hooked,
+    nodes,
     rates,
+    registered,
     trained,
 )
 from tests.sweep import sweep
@@ -56,6 +60,37 @@ def test_a_module_is_pytorchs(module: str, inputs: str) -> None:
 @sweep("program", HOOKS, parts=1)
 def test_hooks_are_given_what_pytorchs_are(program: str) -> None:
     assert hooked(torch, program) == RECORDED["hooks"][program]
+
+
+REGISTERED = json.loads((Path(__file__).parents[1] / "golden" / "registrations.json").read_text())[
+    "answers"
+]
+NUMBERED = [(k, *r) for k, r in enumerate(REGISTRATIONS)]
+
+
+@pytest.mark.long
+@sweep(("number", "start", "change"), NUMBERED, parts=2)
+def test_all_that_is_replaced_keeps_its_place(number: int, start: str, change: str) -> None:
+    assert registered(torch, start, change) == REGISTERED[number]
+
+
+@sweep(("number", "start", "change"), NUMBERED[::7], parts=1)
+def test_what_is_replaced_keeps_its_place(number: int, start: str, change: str) -> None:
+    """The order of parameters, buffers, state and children, and the errors of each way to register."""
+    assert registered(torch, start, change) == REGISTERED[number]
+
+
+def test_a_layer_replaced_runs_in_its_place() -> None:
+    net = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))
+    net[0] = nn.Linear(2, 2)
+    x = torch.ones(1, 2)
+    assert torch.equal(net(x), net[2](torch.tanh(net[0](x))))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("module", "inputs"), GRAPHS, ids=[m for m, _ in GRAPHS])
+def test_a_module_records_pytorchs_nodes(module: str, inputs: str) -> None:
+    assert nodes(torch, module, inputs) == RECORDED["nodes"][f"{module} <- {inputs}"]
 
 
 def test_a_compiled_module_is_a_module() -> None:
@@ -137,6 +172,22 @@ def test_a_loop_in_c_has_the_bits_of_tensors(
     assert bool(loops) == by_elements
     monkeypatch.setattr("gradcli.torch.optim.optimizer.are_bare", lambda tensors: False)
     assert in_c == trained(torch, optimizer)
+
+
+@pytest.mark.parametrize("in_c", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_parameters_that_share_memory_are_moved_one_after_the_other(
+    in_c: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if in_c:
+        native(monkeypatch, [])
+    whole = nn.Parameter(torch.ones(4))
+    part = nn.Parameter(whole.detach()[:2])
+    optimizer = torch.optim.SGD([whole, part], lr=0.1, momentum=0.5)
+    for _ in range(3):
+        whole.grad, part.grad = torch.ones(4), torch.ones(2)
+        optimizer.step()
+    wanted = [0.15, 0.15, 0.575, 0.575]  # of torch 2.13
+    assert whole.tolist() == pytest.approx(wanted, abs=1e-6)
 
 
 def test_numpy_goes_on_where_no_compiler_is(monkeypatch: pytest.MonkeyPatch) -> None:

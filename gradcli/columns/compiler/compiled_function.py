@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -56,20 +57,19 @@ class CompiledProgram:
         self.direct = self._as_one(outputs, inputs) if native and whole else None
         if smallest is None:
             smallest = executor.SMALLEST_IN_C if native else executor.SMALLEST
-        if self.direct is not None:
-            run: Callable[..., Any] = self.direct.checked()
+        run: Callable[..., Any] | None = None if self.direct is None else self.direct.checked()
+        if run is None and any(o.size >= smallest for o in live(outputs)):
+            with contextlib.suppress(executor.Scattered):
+                run = self.executor = executor.make(
+                    *(outputs, inputs),
+                    threads=threads,
+                    smallest=smallest,
+                    sparing=sparing,
+                    native=native,
+                )
         # For small arrays the calls cost more than the numbers: one line after the other, without blocks or
         # threads.
-        elif any(o.size >= smallest for o in live(outputs)):
-            self.executor = executor.make(
-                *(outputs, inputs),
-                threads=threads,
-                smallest=smallest,
-                sparing=sparing,
-                native=native,
-            )
-            run = self.executor
-        else:
+        if run is None:
             run = _owned(program(outputs, inputs), outputs)
         missing = [g is None for g in trace.gradients.values()]
         self.run = _with_gaps(run, missing) if any(missing) else run

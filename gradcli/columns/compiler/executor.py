@@ -53,6 +53,8 @@ _CACHE = 1 << 20  # bytes of all arrays of a block: what a core's second-level c
 _MULTIPLIED = 1 << 16  # elements in a block of large products
 # Elements in a block of C, which keeps to its chunks: enough for a call, few enough to share out.
 _IN_C = 1 << 15
+_CALLS = 4  # of NumPy's that take as long as a step
+_SAVED = 20_000  # elements on which C saves as much as a call takes
 SMALLEST = 32768  # elements from which on an array is worth cutting
 # In C there is no call of NumPy's to pay for in each block: a function of C is worth its call from here on.
 SMALLEST_IN_C = 512
@@ -292,6 +294,10 @@ def _value(a: Any, values: dict[int, Any]) -> Any:
     return a
 
 
+class Scattered(Exception):
+    """A program on small arrays would be as many calls as it has operations: see `Executor.is_scattered`."""
+
+
 class Executor:
     """Computes outputs from inputs by a schedule.
 
@@ -321,6 +327,8 @@ class Executor:
             for s in self.schedule.steps
         ]
         if library is not None:
+            if self.is_scattered():
+                raise Scattered
             library.build()
         self.constants = {o.index: o.args[0] for o in self.schedule.order if o.kind == "constant"}
         kept = {*self.constants, *[o.index for o in self.outputs]}
@@ -329,6 +337,18 @@ class Executor:
         todo = _together_where_small(self.steps, kept) if native else self.steps
         self._todo = list(zip(todo, _dying(todo, kept), strict=True))
         self.smallest, self.native = smallest, native
+
+    def is_scattered(self) -> bool:
+        """Whether a line of NumPy for each operation is faster: of arrays that are not worth cutting.
+
+        A step takes the time of some calls of NumPy's; programs that move elements have many. Differences of
+        neighbours, say, x[1:] - x[:-1], do not go into one function with what reads them elsewhere.
+        """
+        order = [o for o in self.schedule.order if o.function is not None]
+        if any(o.size >= SMALLEST for o in order):
+            return False
+        more = len(self.steps) * _CALLS - len(order)  # calls that C costs
+        return more * _SAVED > sum(o.size for o in order)
 
     def foreign(self) -> list[str]:
         """What of a program that is to run as C has no C form: names of NumPy's calls, and why.
@@ -424,4 +444,4 @@ def warn_of(error: c_compiler.NoCompiler) -> None:
     warnings.warn(f"native: {error}; blocks of NumPy run instead", stacklevel=2)
 
 
-__all__ = ["Executor", "RegionStep", "WholeStep", "cores", "make", "warn_of"]
+__all__ = ["Executor", "RegionStep", "Scattered", "WholeStep", "cores", "make", "warn_of"]

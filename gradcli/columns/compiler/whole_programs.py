@@ -45,12 +45,12 @@ from gradcli.transforms.tracing.numpy_program import (
 )
 
 LARGEST = 1 << 15  # elements of an array at most
-_WORK = 200_000  # elements of all arrays together: from there on a second thread pays
+_WORK = 1 << 20  # elements of all arrays together: from there on a second thread pays
 _NODES = 20_000  # operations at most
 _MULTIPLIED = 1 << 15  # multiplications of a product of matrices at most: beyond, BLAS is faster
 _ONE_BY_ONE = 256  # terms that are added one after the other at most
 _WRITTEN = 64  # numbers of a constant that are written into the text at most
-_ROOM = 1 << 19  # bytes of arrays between the loops: what the second-level cache has room for
+_ROOM = 1 << 20  # bytes of arrays between the loops: what the second-level cache has room for
 _TOGETHER = 60  # statements of a loop at most
 _LINES = 200  # statements of a function at most
 _NAME = re.compile(r"\b[a-z]\d+\b")
@@ -624,7 +624,8 @@ class WholeProgram:
         body = [
             self._loop_text(b, k) if isinstance(b, _Loop) else b for k, b in enumerate(self._blocks)
         ]
-        outside, size = [], 0
+        outside: list[str] = []
+        body, copies, room = self._placed(body, copies)
         for b in self._buffers:
             if b.place == "constant":
                 if b.size > _WRITTEN:
@@ -635,12 +636,9 @@ class WholeProgram:
                 outside.append(f"static const {b.type} {b.name}[] = {{{values}}};")
             elif b.external is not None:
                 heads[b.name] = f"{b.type} *restrict {b.name} = out[{b.external}];"
-            elif b.kept:
-                lanes = VECTOR // BYTES[b.type] if b.padded else 1
-                count = -(-b.size // lanes) * lanes
-                size += count * BYTES[b.type]
-                outside.append(f"static {b.type} {b.name}[{count}] __attribute__((aligned(64)));")
-        if size > _ROOM:
+        for name, (kind, count) in room.items():
+            outside.append(f"static {kind} {name}[{count}] __attribute__((aligned(64)));")
+        if sum(BYTES[kind] * count for kind, count in room.values()) > _ROOM:
             raise NoForm("larger arrays")
         for key, name in self._tables.items():
             heads[name] = f"const int *restrict {name} = known[{len(self.known)}];"
@@ -648,6 +646,40 @@ class WholeProgram:
         outside.append(self._functions.source())
         text = "\n".join([*outside, *_functions([*body, *copies], heads)])
         return native_prelude.before(text) + text
+
+    def _placed(
+        self, body: list[str], copies: list[str]
+    ) -> tuple[list[str], list[str], dict[str, tuple[str, int]]]:
+        """The texts, and (type, elements) of the arrays between their loops, by name.
+
+        An array takes the memory of one of its type that no later text names.
+        """
+        texts = [*body, *copies]
+        begins: dict[str, int] = {}
+        ends: dict[str, int] = {}
+        for at, text in enumerate(texts):
+            for name in _NAME.findall(text):
+                begins.setdefault(name, at)
+                ends[name] = at
+        local = [b for b in self._buffers if b.place == "local" and b.kept and b.external is None]
+        room: dict[str, tuple[str, int]] = {}
+        taken: dict[str, str] = {}  # the name of the memory of an array
+        free_from: dict[str, int] = {}  # the text from which on memory is free
+        for b in sorted(local, key=lambda b: begins.get(b.name, -1)):
+            lanes = VECTOR // BYTES[b.type] if b.padded else 1
+            count = -(-b.size // lanes) * lanes
+            begin = begins.get(b.name, -1)
+            spare = [n for n, (kind, _) in room.items() if kind == b.type and free_from[n] <= begin]
+            # As long as this one, or else the longest.
+            name = max(spare, key=lambda n: (room[n][1] == count, room[n][1]), default=b.name)
+            taken[b.name] = name
+            room[name] = b.type, max(count, room.get(name, ("", 0))[1])
+            free_from[name] = ends.get(b.name, len(texts)) + 1
+
+        def moved(some: list[str]) -> list[str]:
+            return [_NAME.sub(lambda found: taken.get(found[0], found[0]), text) for text in some]
+
+        return moved(body), moved(copies), room
 
     def _loop_text(self, loop: _Loop, at: int) -> str:
         shape = loop.shape

@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from gradcli.formulas.algebra.expressions import Expression
 
 
+class BadAssumption(ValueError):
+    """An unknown assumption, or one that a value contradicts; `hint` says what to do about it."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
 class Assuming(NamedTuple):
     """The facts, and how formulas are wanted.
 
@@ -62,4 +70,4 @@ def supposing(**facts: Any) -> Iterator[None]:
         current.reset(token)
 
 
-__all__ = ["Assuming", "current", "supposing"]
+__all__ = ["Assuming", "BadAssumption", "current", "supposing"]

@@ -79,6 +79,10 @@ FLOATS: Mapping[str, Callable[..., Any]] = {
 }
 
 
+# Functions that do not grow as exp does.
+SLOW = frozenset("abs sign log log1p sin cos tan asin acos atan asinh acosh atanh sinc".split())
+
+
 def _sinc(x: Decimal) -> Decimal:
     angle = pi() * x
     return FUNCTIONS["sin"](angle) / angle if angle else Decimal(1)
@@ -106,6 +110,13 @@ def _is_pi(node: Expression) -> bool:
     return node.op == "name" and node.data == "pi" and node.position == -1
 
 
+def _grows(node: Expression) -> bool:
+    """Whether it grows or falls as exp does."""
+    if node.op == "call":
+        return node.data[0] not in SLOW
+    return node.op == "product" and any(isinstance(e, Expression) for e in node.data[1])
+
+
 # How digits are judged. Every form is run in doubles over a grid: each variable alone, and all together, at
 # nine magnitudes and with both signs. Where two forms agree nothing was lost. Where they differ, decimals
 # of growing precision say which is right, but only at the worst eight groups of points, for decimals are
@@ -122,6 +133,7 @@ class Digits:
         self.expression, self.leaves, self.signs = expression, leaves, signs
         self.opened = [n for n in order([expression]) if is_leaf(n) and not _is_free(n)]
         self._exact: dict[int, Decimal | None] = {}
+        self.grows = any(map(_grows, order([expression])))
 
     @cached_property
     def known(self) -> dict[Expression, Any]:
@@ -209,7 +221,7 @@ class Digits:
         point = {leaf: Decimal(float(self.known[leaf][k])) for leaf in self.leaves}
         before: Decimal | None = None
         # 1 + exp(-300) needs 131 digits to differ from 1: fifty would agree with eighty on a wrong value.
-        far = any(FAR < abs(v) < FAR**3 for v in point.values())
+        far = self.grows and any(FAR < abs(v) < FAR**3 for v in point.values())
         for digits in FAR_DIGITS if far else DIGITS:
             with _context(digits):
                 values = dict(point)

@@ -30,12 +30,15 @@ class Unknown:
         self.name = name
 
     def __call__(self, *args: Any) -> Any:
+        if any(np.ndim(v.array if isinstance(v, Tensor) else v) for v in args):
+            raise TypeError(
+                f"{self.name} is not defined, and an unknown function takes no arrays: "
+                f"define it first, as in {self.name} = lambda x: 2*x; … (with --math {self.name}(x) = 2x; …)"
+            )
         return _primitive(self.name, (), len(args))(*map(_number, args))
 
 
 def _number(value: Any) -> Any:
-    if np.ndim(value if not isinstance(value, Tensor) else value.array):
-        raise TypeError("an unknown function is one of numbers: give the array's elements to it")
     return value if isinstance(value, Tensor) else wrap(np.asarray(float(value)))
 
 

@@ -21,7 +21,7 @@ from gradcli.formulas.algebra.array_algebra import (
     multiplied,
     transposed,
 )
-from gradcli.formulas.algebra.assuming import supposing
+from gradcli.formulas.algebra.assuming import BadAssumption, supposing
 from gradcli.formulas.algebra.exact_numbers import ONE, ZERO, Number
 from gradcli.formulas.algebra.expressions import (
     Expression,
@@ -102,14 +102,6 @@ KINDS: dict[str, Kind] = {
     "integer": _of_elements(lambda x: x == np.round(x), lambda x: np.round(3 * x)),
 }
 _SIGNS = {"positive": 1, "negative": -1}
-
-
-class BadAssumption(ValueError):
-    """An unknown assumption, or one that a value contradicts; `hint` says what to do about it."""
-
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.hint = hint
 
 
 # -- reading them -----------------------------------------------------------------------------------
@@ -417,4 +409,4 @@ _TESTS: dict[str, Callable[[int, int], bool]] = {
     word: getattr(operator, word) for word in ("gt", "ge", "ne", "lt", "le", "eq")
 }
 _OF_SIGN = frozenset(("abs", "relu", "sign", "sgn", "maximum"))
-__all__ = ["KINDS", "Assumptions", "BadAssumption", "read", "squares"]
+__all__ = ["KINDS", "Assumptions", "read", "squares"]

@@ -32,7 +32,6 @@ from gradcli.formulas.algebra.expressions import (
 from gradcli.formulas.algebra.expressions import order as order_of
 from gradcli.formulas.algebra.generic_points import as_exact_as
 from gradcli.formulas.algebra.rewriting import rewrite
-from gradcli.formulas.derive.number_slopes import NumberSlopes
 from gradcli.formulas.derive.sound_sizes import are_square, asks_for_rank, singular, singular_said
 from gradcli.formulas.lift.formulas import exact_constants
 from gradcli.formulas.lift.lifting import Lifter, NoExpression
@@ -169,50 +168,61 @@ def differentiate(
     Raises NoExpression, located in the program.
     """
     with reading(program, variables, wrt) as (arrays, wanted):
-        first = first_order(
-            Run(program, arrays, wanted, follow, names or {}, nan_guards, order > 1)
-        )
-        by, raw, lower, places = first.by, first.raw, [], positions(program)
-
-        def traced(e: Expression, u: Expression) -> Expression:
-            operands = [node for node in order_of([e]) if node.op == "name"]
-            given = {node.data: np.float64(1) for node in operands}
-            return slope(e, given, u.data, {n.data: n.position for n in operands})[0]
-
-        def again(e: Expression, n: str, more: bool) -> tuple[Expression, Expression]:
-            found = slopes[n].of(e) if n in slopes else None
-            if found is not None:
-                return found, slopes[n].variable
-            return slope(e, arrays, n, places, nan_guards, more, follow)
-
-        slopes = {
-            n: NumberSlopes(name(n, (), places.get(n, -1)), traced)
-            for n, e in raw.items()
-            if first.real and not arrays[n].shape
-        }
-        with supposing(real=first.real):
-            for left in reversed(range(1, order)):
-                lower.append(by)
-                more = left > 1
-                made = {n: again(steady(e), n, more) for n, e in raw.items() if _is_small(e)}
-                raw = {n: e for n, (e, _) in made.items()}
-                # Of many orders the last alone is searched for its shortest form. Those before it stay as
-                # they were recorded: sums whose like terms are collected, with the tape's digits.
-                if order >= MANY:
-                    rest = {n: again(e, n, more) for n, e in by.items() if n not in made}
-                    by = {n: canonicalise(*found, more) for n, found in rest.items()}
-                    by |= raw if more else {n: canonicalise(*found) for n, found in made.items()}
-                    continue
-                by = {n: canonicalise(*again(e, n, more)) for n, e in by.items()}
-                # Beside the short form, the derivative is taken of the gradient as it was recorded: where
-                # shortening has lost digits, that one is printed.
-                lost = [n for n, e in raw.items() if not keeps_digits(by[n], e)]
-                by |= {n: canonicalise(*made[n]) for n in lost}
+        asked = Run(program, arrays, wanted, follow, names or {}, nan_guards, order > 1)
+        first = first_order(asked)
+        by, lower = (first.by, []) if order == 1 else _further(first, asked, order)
         value = rewrite(first.value, released)
         found = Derivatives(program, arrays, value, by, first.shape, first.branched, lower)
         found.named, found.sized = None if lower else first.named, first.sized
         found.real = first.real
         return found
+
+
+def _further(
+    first: Derivatives, asked: Run, order: int
+) -> tuple[dict[str, Expression], list[dict[str, Expression]]]:
+    """(the derivatives of an order above the first, those of all lower orders)."""
+    from gradcli.formulas.derive.number_slopes import NumberSlopes
+
+    program, arrays, _, follow, _, nan_guards, _ = asked
+    by, raw, places = first.by, first.raw, positions(program)
+    lower: list[dict[str, Expression]] = []
+
+    def traced(e: Expression, u: Expression) -> Expression:
+        operands = [node for node in order_of([e]) if node.op == "name"]
+        given = {node.data: np.float64(1) for node in operands}
+        return slope(e, given, u.data, {n.data: n.position for n in operands})[0]
+
+    def again(e: Expression, n: str, more: bool) -> tuple[Expression, Expression]:
+        found = slopes[n].of(e) if n in slopes else None
+        if found is not None:
+            return found, slopes[n].variable
+        return slope(e, arrays, n, places, nan_guards, more, follow)
+
+    slopes = {
+        n: NumberSlopes(name(n, (), places.get(n, -1)), traced)
+        for n in raw
+        if first.real and not arrays[n].shape
+    }
+    with supposing(real=first.real):
+        for left in reversed(range(1, order)):
+            lower.append(by)
+            more = left > 1
+            made = {n: again(steady(e), n, more) for n, e in raw.items() if _is_small(e)}
+            raw = {n: e for n, (e, _) in made.items()}
+            # Of many orders the last alone is searched for its shortest form. Those before it stay as they
+            # were recorded: sums whose like terms are collected, with the tape's digits.
+            if order >= MANY:
+                rest = {n: again(e, n, more) for n, e in by.items() if n not in made}
+                by = {n: canonicalise(*found, more) for n, found in rest.items()}
+                by |= raw if more else {n: canonicalise(*found) for n, found in made.items()}
+                continue
+            by = {n: canonicalise(*again(e, n, more)) for n, e in by.items()}
+            # Beside the short form, the derivative is taken of the gradient as it was recorded: where
+            # shortening has lost digits, that one is printed.
+            lost = [n for n, e in raw.items() if not keeps_digits(by[n], e)]
+            by |= {n: canonicalise(*made[n]) for n in lost}
+    return by, lower
 
 
 def _is_small(expression: Expression) -> bool:

@@ -31,7 +31,7 @@ from gradcli.engine.system.array_memory import afresh
 from gradcli.engine.system.cascaded_sums import add_reduce
 from gradcli.engine.system.dtypes import scalar_name
 from gradcli.operators.primitives.arithmetic import div_true, mul_scalar
-from gradcli.operators.primitives.elementwise import clamp
+from gradcli.operators.primitives.elementwise_pairs import clamp
 from gradcli.operators.primitives.reductions import sum_, sum_backward
 
 # -- without NaN ----------------------------------------------------------------------------------

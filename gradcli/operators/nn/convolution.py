@@ -431,6 +431,9 @@ def _gradients(
     groups: int,
     output_mask: tuple[bool, bool],
 ) -> tuple[Array, Array]:
+    if not all(isinstance(a, np.ndarray) for a in (grad_output, input, weight)):
+        # A trace that went on would keep all windows of images that are constant.
+        raise TypeError("the gradients of a convolution are one call of a trace")
     how = Windows(weight.shape[2:], dilation, padding, stride)
     g_input: Array | None = None
     g_weight: Array | None = None

@@ -50,7 +50,8 @@ from gradcli.operators.primitives.arithmetic import (
     sub,
     sub_scalar,
 )
-from gradcli.operators.primitives.elementwise import clamp_min, minimum, sigmoid, xlogy
+from gradcli.operators.primitives.elementwise import sigmoid
+from gradcli.operators.primitives.elementwise_pairs import clamp_min, minimum, xlogy
 from gradcli.operators.primitives.reductions import mean_all
 from gradcli.operators.primitives.softmax import log_softmax_p
 

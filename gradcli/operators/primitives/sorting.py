@@ -27,7 +27,7 @@ from gradcli.engine.system.array_memory import Numberless, afresh, in_its_order
 from gradcli.engine.system.cascaded_sums import add_reduce
 from gradcli.operators.movement.inplace_writes import squeeze_dim_p, transpose_p, unsqueeze_p
 from gradcli.operators.primitives.arithmetic import mul_scalar
-from gradcli.operators.primitives.elementwise import lerp
+from gradcli.operators.primitives.elementwise_pairs import lerp
 from gradcli.operators.primitives.extrema import selected_backward, shared_evenly
 
 FAMILY = "statistics"

@@ -30,7 +30,8 @@ from gradcli.engine.registry.table import function, operator, primitive
 from gradcli.engine.system.array_memory import afresh
 from gradcli.operators.primitives import accurate_slopes
 from gradcli.operators.primitives.arithmetic import add_scalar, mul_scalar
-from gradcli.operators.primitives.elementwise import ANY, log_rows, sgn, unary
+from gradcli.operators.primitives.elementwise import ANY, sgn, unary
+from gradcli.operators.primitives.elementwise_pairs import log_rows
 
 FAMILY = "special"  # as `ops` calls it
 

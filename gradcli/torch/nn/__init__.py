@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from gradcli.torch.nn import functional, parameter
-from gradcli.torch.nn.parameter import Parameter, UninitializedParameter
+from gradcli.torch.nn.parameter import Buffer, Parameter, UninitializedParameter
 
 # Where the classes are. Nothing of it is imported before it is asked for.
 _HOMES = ("module", "containers", "plain_layers", "layers", "recurrent", "attention")
@@ -34,4 +34,4 @@ def __dir__() -> list[str]:
     return sorted(names)
 
 
-__all__ = ["Parameter", "UninitializedParameter", "functional", "parameter"]
+__all__ = ["Buffer", "Parameter", "UninitializedParameter", "functional", "parameter"]

@@ -60,8 +60,28 @@ class UninitializedParameter(Parameter):
 UninitializedParameter.__module__ = "torch.nn.parameter"
 
 
+class _Buffers(type):
+    """Makes `isinstance(t, Buffer)` a question of the tensor's mark, as a Buffer is a plain tensor."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False)
+
+
+class Buffer(metaclass=_Buffers):
+    """A tensor that becomes a module's buffer where it is assigned to one."""
+
+    def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
+        data = wrap(np.zeros(0, dtypes.default.real)) if data is None else data
+        made = data.detach().requires_grad_(data.requires_grad)
+        made.persistent, made._is_buffer = persistent, True
+        return made
+
+
+Buffer.__module__ = "torch.nn.parameter"
+
+
 def _rebuild(array: Any, requires_grad: bool) -> Parameter:
     return Parameter(wrap(array), requires_grad)
 
 
-__all__ = ["Parameter", "UninitializedParameter"]
+__all__ = ["Buffer", "Parameter", "UninitializedParameter"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import shutil
 import warnings
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.columns.compiler import whole_programs
+from gradcli.columns.compiler import trace_numpy, whole_programs
 from tests.fuzz import native
 from tests.sweep import sweep
 
@@ -136,3 +137,73 @@ def test_no_more_than_eight_shapes_are_compiled_apart() -> None:
         values = [f(x=np.arange(float(n))) for n in range(1, 12)]
     assert values == [1.09375 * sum(k * k for k in range(n)) for n in range(1, 12)]
     assert repr(f).count("one C function") == 8
+
+
+def heat(x: Any, steps: int = 5) -> Any:
+    for _ in range(steps):
+        inner = x[1:-1] + 0.1 * (x[2:] - 2 * x[1:-1] + x[:-2])
+        x = gradcli.cat([x[:1], inner, x[-1:]])
+    return (x**2).sum()
+
+
+def turned(x: Any) -> Any:
+    for k in range(1, 5):
+        x = x * x.roll(k) + x.flip(0) * gradcli.sin(x)
+    return x.mean()
+
+
+def folded(x: Any) -> Any:
+    a, b = x[::2], x[1::2]
+    for _ in range(3):
+        a, b = gradcli.tanh(a + 0.5 * b), gradcli.cat([b[1:], a[:1]]) - a
+    return (a * b).sum()
+
+
+def chosen(x: Any) -> Any:
+    for k in range(4):
+        x = gradcli.where(x > 0.1 * k, x, x.roll(1)) + x.reshape(-1, 2).sum(1).repeat(2) / 9
+    return (x**2).sum()
+
+
+@pytest.mark.long
+@compiles
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("size", [8, 512, 514, 2000])
+@pytest.mark.parametrize("program", [heat, turned, folded, chosen], ids=lambda f: f.__name__)
+def test_arrays_between_loops_share_memory(program: Any, size: int, dtype: Any) -> None:
+    f = gradcli.compile(lambda x: program(x), native=True)
+    for seed in (0, 1, 2):  # nothing is left of the call before
+        x = np.random.default_rng(seed).standard_normal(size).astype(dtype)
+        value, grads = f.value_and_grad(x)
+        tensor = gradcli.tensor(x, requires_grad=True)
+        wanted = program(tensor)
+        wanted.backward()
+        close = {"rtol": 1e4 * np.finfo(dtype).eps, "atol": 1e4 * np.finfo(dtype).eps}
+        np.testing.assert_allclose(value, wanted.item(), **close)
+        np.testing.assert_allclose(grads["x"], tensor.grad.numpy(), **close)
+    if program is not chosen:
+        assert "one C function" in repr(f)
+
+
+def test_memory_is_shared_where_lives_do_not_meet() -> None:
+    """Twice as many steps of one kind need no more arrays between them."""
+    sizes = []
+    for steps in (4, 8):
+        trace = trace_numpy(lambda x, n=steps: heat(x, n), {"x": np.ones(64)}, backward=False)
+        text = whole_programs.WholeProgram(trace.outputs, list(trace.inputs.values())).text
+        sizes.append(sum(map(int, re.findall(r"static double \w+\[(\d+)\]", text))))
+    assert sizes[0] == sizes[1] > 0
+
+
+@pytest.mark.long
+@compiles
+def test_small_arrays_whose_elements_move_are_not_many_calls_of_c() -> None:
+    f = gradcli.compile(lambda x: heat(x), native=True)
+    x = np.random.default_rng(0).standard_normal(25_000)
+    value, grads = f.value_and_grad(x)
+    lines = repr(f).splitlines()
+    assert "straight line" in lines[1]
+    assert lines[-1].strip() == "not as C: larger arrays"
+    wanted, slopes = gradcli.compile(lambda x: heat(x)).value_and_grad(x)
+    assert value == wanted
+    assert np.array_equal(grads["x"], slopes["x"])

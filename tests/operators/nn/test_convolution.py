@@ -151,3 +151,39 @@ def every_place_of(n: int, transposed: bool, how: Any, step: int) -> None:
                 wanted = sums_over_windows(x, w, g, transposed, groups, how[:3])
             for own, other in zip(convolved(x, w, g, n, transposed, how), wanted, strict=True):
                 np.testing.assert_allclose(own, other, rtol=1e-10, atol=1e-12)
+
+
+def test_a_compiled_program_has_the_tapes_bits_and_leaves_out_the_images_gradient() -> None:
+    g = np.random.default_rng(0)
+    x, w = g.standard_normal((2, 2, 5, 5)), g.standard_normal((3, 2, 3, 3))
+
+    def loss(w: Any) -> Any:
+        return gradcli.nn.functional.conv2d(gradcli.tensor(x), w, padding=1).tanh().sum()
+
+    f = gradcli.compile(loss)
+    _, grads = f.value_and_grad(w)
+    kernel = gradcli.tensor(w, requires_grad=True)
+    loss(kernel).backward()
+    assert np.array_equal(grads["w"], kernel.grad.numpy())
+
+
+@pytest.mark.parametrize(
+    ("wanted", "computed"),
+    [("w", (False, True)), ("x", (True, False)), ("xw", (True, True))],
+)
+@pytest.mark.parametrize("create", [False, True], ids=["plain", "recorded"])
+def test_a_gradient_that_nobody_asks_for_is_not_computed(
+    wanted: str, computed: Any, create: bool, monkeypatch: Any
+) -> None:
+    asked: list[Any] = []
+    own = convolution._both_gradients
+    monkeypatch.setattr(
+        convolution, "_both_gradients", lambda *given: asked.append(given[-1]) or own(*given)
+    )
+    leaves = {
+        "x": gradcli.ones(1, 1, 3, 3, requires_grad=True),
+        "w": gradcli.ones(1, 1, 2, 2, requires_grad=True),
+    }
+    y = gradcli.nn.functional.conv2d(leaves["x"], leaves["w"]).sum()
+    gradcli.autograd.grad(y, [leaves[name] for name in wanted], create_graph=create)
+    assert asked == [computed]

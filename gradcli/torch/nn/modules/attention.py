@@ -97,7 +97,9 @@ class MultiheadAttention(Module):
         """(the result, the weights of attention or None)."""
         turned = self.batch_first and query.ndim == 3
         if turned:
-            query, key, value = (x.transpose(1, 0) for x in (query, key, value))
+            # One tensor stays one: attention of a sequence to itself is one product.
+            made = {id(x): x.transpose(1, 0) for x in (query, key, value)}
+            query, key, value = (made[id(x)] for x in (query, key, value))
         found, weights = functional.multi_head_attention_forward(
             query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight,
             self.in_proj_bias, self.bias_k, self.bias_v, self.add_zero_attn, self.dropout,

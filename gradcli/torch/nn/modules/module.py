@@ -11,14 +11,15 @@ from typing import Any, NamedTuple, Self
 from gradcli.engine.core.hooks import Hooks, RemovableHandle, add
 from gradcli.engine.core.modes import no_grad, users_level
 from gradcli.engine.core.tensor import Tensor
-from gradcli.torch.nn.parameter import Parameter, UninitializedParameter
+from gradcli.torch.nn.parameter import Buffer, Parameter, UninitializedParameter
 
 # Hooks of all modules, as PyTorch's register_module_forward_hook keeps them.
 _pre_hooks: Hooks = {}
 _hooks: Hooks = {}
 _backward_hooks: Hooks = {}
 _backward_pre_hooks: Hooks = {}
-_registration_hooks: Hooks = {}  # and its register_module_parameter_registration_hook
+# and its register_module_parameter_registration_hook, by the kind that is registered
+_registration_hooks: dict[str, Hooks] = {"parameter": {}, "buffer": {}, "module": {}}
 _KINDS = ("_parameters", "_buffers", "_modules")
 
 
@@ -133,90 +134,106 @@ class Module:
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        kinds = {"_parameters": Parameter, "_modules": Module}
-        for kind, class_ in kinds.items():
-            if isinstance(value, class_):
-                if not self._ready:
-                    what = "parameters" if class_ is Parameter else "module"
-                    raise AttributeError(f"cannot assign {what} before Module.__init__() call")
-                if kind == "_parameters":
-                    value = _registered(self, name, value)
-                self._forget(name)
-                self.__dict__[kind][name] = value
-                return
-        for kind in _KINDS if self._ready else ():
-            if name not in self.__dict__[kind]:
-                continue
-            wanted: Any = kinds.get(kind, Tensor)
-            if value is not None and not isinstance(value, wanted):
-                named = {"_parameters": "torch.nn.Parameter", "_modules": "torch.nn.Module"}
-                what = {"_parameters": "parameter", "_modules": "child module"}.get(kind, "buffer")
-                of = named.get(kind, "torch.Tensor")
-                raise TypeError(
-                    f"cannot assign '{_type_of(value)}' as {what} '{name}' ({of} or None expected)"
-                    if kind != "_buffers"
-                    else f"cannot assign '{_type_of(value)}' object to buffer '{name}' "
-                    "(torch.Tensor or None required)"
+        """Register a Parameter, Module or Buffer; what it replaces in its own kind gives it its place."""
+        if not self._ready:
+            if isinstance(value, Parameter | Module):
+                what = "parameters" if isinstance(value, Parameter) else "module"
+                raise AttributeError(f"cannot assign {what} before Module.__init__() call")
+            object.__setattr__(self, name, value)
+        elif isinstance(value, Parameter):
+            self._forget(name, but="_parameters")
+            self.register_parameter(name, value)
+        elif name in self._parameters:
+            if value is not None:
+                raise _wrong_kind(
+                    value, "as parameter", name, "torch.nn.Parameter or None expected"
                 )
-            self.__dict__[kind][name] = value
-            return
-        object.__setattr__(self, name, value)
+            self.register_parameter(name, None)
+        elif isinstance(value, Module):
+            self._forget(name, but="_modules")
+            self._modules[name] = _registered("module", self, name, value)
+        elif name in self._modules:
+            if value is not None:
+                raise _wrong_kind(
+                    value, "as child module", name, "torch.nn.Module or None expected"
+                )
+            self._modules[name] = _registered("module", self, name, None)
+        elif isinstance(value, Buffer) or name in self._buffers:
+            if value is not None and not isinstance(value, Tensor):
+                wanted = "torch.nn.Buffer, torch.Tensor or None expected"
+                raise _wrong_kind(value, "as buffer", name, wanted)
+            stays = name not in self._non_persistent_buffers_set
+            stays = value.persistent if isinstance(value, Buffer) else stays
+            # a class of the user's may have a register_buffer without the third parameter
+            self.register_buffer(name, value, *(() if stays else (False,)))
+        else:
+            object.__setattr__(self, name, value)
 
-    def _forget(self, name: str) -> None:
+    def _forget(self, name: str, but: str) -> None:
+        """Drop what has a name, unless it is of this kind, where it keeps its place until replaced."""
         self.__dict__.pop(name, None)
         for kind in _KINDS:
-            self.__dict__[kind].pop(name, None)
+            if kind != but:
+                self.__dict__[kind].pop(name, None)
         self._non_persistent_buffers_set.discard(name)
 
     def __delattr__(self, name: str) -> None:
-        if any(name in self.__dict__[kind] for kind in _KINDS):
-            self._forget(name)
-        else:
-            object.__delattr__(self, name)
+        for kind in ("_parameters", "_buffers", "_modules"):
+            if name in self.__dict__[kind]:
+                del self.__dict__[kind][name]
+                if kind == "_buffers":
+                    self._non_persistent_buffers_set.discard(name)
+                return
+        object.__delattr__(self, name)
 
     def __dir__(self) -> list[str]:
         names = itertools.chain.from_iterable(self.__dict__[kind] for kind in _KINDS)
         return sorted({*super().__dir__(), *names})
 
-    def _named(self, kind: str, name: str, taken: bool = True) -> None:
-        """Refuse a name that cannot be used."""
+    def _refuse_name(self, kind: str, name: str) -> None:
+        """Raise for a name that a parameter, buffer or module cannot have, or that something else has."""
+        if not self._ready:
+            raise AttributeError(f"cannot assign {kind} before Module.__init__() call")
         if not isinstance(name, str):
-            raise TypeError(f"{kind} name should be a string. Got {type(name).__name__}")
+            raise TypeError(f"{kind} name should be a string. Got {_type_of(name)}")
+        said = f", got: {name}" if kind == "module" else ""
+        wrong = None
         if "." in name:
-            raise KeyError(f'{kind} name can\'t contain "."')
-        if name == "":
-            raise KeyError(f'{kind} name can\'t be empty string ""')
-        if taken and hasattr(self, name) and not any(name in self.__dict__[k] for k in _KINDS):
-            raise KeyError(f"attribute '{name}' already exists")
+            wrong = f'{kind} name can\'t contain "."{said}'
+        elif name == "":
+            wrong = f'{kind} name can\'t be empty string ""'
+        elif hasattr(self, name) and name not in self.__dict__[f"_{kind}s"]:
+            wrong = f"attribute '{name}' already exists"
+        if wrong is not None:
+            raise KeyError(wrong)
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Add a parameter, or None in the place of one."""
-        self._named("parameter", name)
+        self._refuse_name("parameter", name)
         if param is not None and not isinstance(param, Parameter):
-            raise TypeError(
-                f"cannot assign '{_type_of(param)}' object to parameter '{name}' "
-                "(torch.nn.Parameter or None required)"
-            )
-        self._parameters[name] = _registered(self, name, param)
+            wanted = "torch.nn.Parameter or None required"
+            raise _wrong_kind(param, "object to parameter", name, wanted)
+        if param is not None:
+            param = _registered("parameter", self, name, param)
+        self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a tensor that belongs to the module's state and is not learned."""
-        self._named("buffer", name)
+        self._refuse_name("buffer", name)
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(
-                f"cannot assign '{_type_of(tensor)}' object to buffer '{name}' "
-                "(torch Tensor or None required)"
-            )
-        self._buffers[name] = tensor
-        if not persistent:
+            raise _wrong_kind(tensor, "object to buffer", name, "torch Tensor or None required")
+        self._buffers[name] = _registered("buffer", self, name, tensor)
+        if persistent:
+            self._non_persistent_buffers_set.discard(name)
+        else:
             self._non_persistent_buffers_set.add(name)
 
     def add_module(self, name: str, module: Module | None) -> None:
         """Add a module under a name."""
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{_type_of(module)} is not a Module subclass")
-        self._named("module", name)
-        self._modules[name] = module
+        self._refuse_name("module", name)
+        self._modules[name] = _registered("module", self, name, module)
 
     register_module = add_module
 
@@ -517,8 +534,15 @@ class Module:
         self.__dict__.update(state)
 
 
+def _wrong_kind(value: Any, role: str, name: str, wanted: str) -> TypeError:
+    """PyTorch's words for a value that cannot stand in the place of a parameter, buffer or module."""
+    return TypeError(f"cannot assign '{_type_of(value)}' {role} '{name}' ({wanted})")
+
+
 def _type_of(value: Any) -> str:
     """How PyTorch names a type in these messages."""
+    if isinstance(value, Tensor):
+        return str(value.type())
     kind = type(value)
     return f"{'' if kind.__module__ == 'builtins' else kind.__module__ + '.'}{kind.__name__}"
 
@@ -594,14 +618,24 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, name, parameter)` where a module gets a parameter; what it returns replaces it."""
-    return add(_registration_hooks, hook)
+    return add(_registration_hooks["parameter"], hook)
 
 
-def _registered(module: Module, name: str, parameter: Any) -> Any:
-    for hook in _registration_hooks.values():
-        found = hook(module, name, parameter)
-        parameter = parameter if found is None else found
-    return parameter
+def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, name, buffer)` where a module gets a buffer; what it returns replaces it."""
+    return add(_registration_hooks["buffer"], hook)
+
+
+def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, name, submodule)` where a module gets one; what it returns replaces it."""
+    return add(_registration_hooks["module"], hook)
+
+
+def _registered(kind: str, module: Module, name: str, value: Any) -> Any:
+    for hook in _registration_hooks[kind].values():
+        found = hook(module, name, value)
+        value = value if found is None else found
+    return value
 
 
 def zero_grads(parameters: Any, set_to_none: bool) -> None:

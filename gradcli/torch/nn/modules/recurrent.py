@@ -32,16 +32,16 @@ def _rnn_relu(x: Any, state: State, h: Any) -> State:
 
 
 def _lstm(x: Any, state: State, h: Any) -> State:
-    i, f, g, o = (x + h).chunk(4, -1)
+    i, f, g, o = (x + h).unsafe_chunk(4, -1)
     c = f.sigmoid() * state[1] + i.sigmoid() * g.tanh()
     return o.sigmoid() * c.tanh(), c
 
 
 def _gru(x: Any, state: State, h: Any) -> State:
-    (xr, xz, xn), (hr, hz, hn) = x.chunk(3, -1), h.chunk(3, -1)
+    (xr, xz, xn), (hr, hz, hn) = x.unsafe_chunk(3, -1), h.unsafe_chunk(3, -1)
     z = (xz + hz).sigmoid()
     n = (xn + (xr + hr).sigmoid() * hn).tanh()
-    return ((1 - z) * n + z * state[0],)
+    return ((state[0] - n) * z + n,)
 
 
 # {mode: (gates, what the state consists of, step)}
@@ -86,11 +86,16 @@ class RNNBase(Module):
         given = bound(self, _ARGUMENTS, args, kwargs)
         for name, value in {"mode": mode, **given}.items():
             setattr(self, name, value)
+        if self.proj_size and mode != "LSTM":
+            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         for name in ("hidden_size", "num_layers"):
             if given[name] <= 0:
                 raise ValueError(f"{name} must be greater than zero")
-        if self.proj_size and mode != "LSTM":
-            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+        if self.proj_size < 0:
+            words = "proj_size should be a positive integer or zero to disable projections"
+            raise ValueError(words)
+        if self.proj_size >= self.hidden_size:
+            raise ValueError("proj_size has to be smaller than hidden_size")
         self.dropout, sides = float(self.dropout), len(self._ends())
         gates, out = _MODES[mode][0] * self.hidden_size, self.proj_size or self.hidden_size
         for layer in range(self.num_layers):
@@ -142,7 +147,8 @@ class RNNBase(Module):
         if alone:
             stacked, x = tuple(s.squeeze(1) for s in stacked), x.squeeze(1)
         elif self.batch_first:
-            x = x.transpose(0, 1)
+            # PyTorch writes over the outputs' sizes where it runs step by step anyway.
+            x = x.transpose(0, 1) if self.mode == "LSTM" else x.transpose_(0, 1)
         return x, stacked if len(stacked) > 1 else stacked[0]
 
     def _packed(self, input: PackedSequence, hx: Any) -> Any:
@@ -161,6 +167,10 @@ class RNNBase(Module):
     def _layers(self, x: Any, states: State, sizes: list[int] | None = None) -> tuple[Any, State]:
         """(the outputs of the last layer, the last states). sizes: of the batch at each step, if packed."""
         ends, last = self._ends(), []
+        if self._is_single(x, states, sizes):
+            x = x.contiguous()
+        else:
+            states = tuple(s.unbind(0) for s in states)
         for layer in range(self.num_layers):
             outputs = []
             for k, end in enumerate(ends):
@@ -190,13 +200,18 @@ class RNNBase(Module):
                 raise RuntimeError(f"Expected {name} size {wanted}, got {list(h.shape)}")
         return given
 
+    def _is_single(self, x: Tensor, states: State, sizes: list[int] | None) -> bool:
+        """Whether a layer is one operation."""
+        plain = self.mode == "LSTM" and not self.proj_size and sizes is None
+        return plain and _is_single(x, *states)
+
     def _run(
         self, x: Tensor, first: State, end: str, backwards: bool, sizes: list[int] | None
     ) -> tuple[Any, State]:
         """One layer in one direction; a sequence that is over, or has not begun, keeps its state."""
         get = self._parameters.get
         w_hh, b_hh, w_hr = (get(f"{name}{end}") for name in ("weight_hh", "bias_hh", "weight_hr"))
-        if self.mode == "LSTM" and w_hr is None and sizes is None and _is_single(x, *first):
+        if self._is_single(x, first, sizes):
             w_ih, b_ih = get(f"weight_ih{end}"), get(f"bias_ih{end}")
             outputs, *last, _ = lstm_layer(x, w_ih, w_hh, b_ih, b_hh, *first, backwards)
             return outputs, tuple(last)
