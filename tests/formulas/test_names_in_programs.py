@@ -11,6 +11,7 @@ import pytest
 
 import gradcli
 from gradcli import GradcliError, language
+from gradcli.engine.system import dtypes
 from gradcli.formulas.derive.differentiate import differentiate
 from gradcli.formulas.print import printed_programs
 from gradcli.formulas.print.c_code import TAKEN
@@ -33,7 +34,8 @@ ELEMENTS = np.array([0.3, -0.2, 0.5])
 def _ran(code: str, form: str, arrays: dict[str, Any]) -> tuple[Any, Any]:
     """What a caller gets, by his own Python where he has what the code imports."""
     if form in ("jax", "c"):
-        return printed_programs.run(code, form, arrays.values())
+        with dtypes.as_default(dtypes.float64):  # of numbers without a dtype, as in a proof
+            return printed_programs.run(code, form, arrays.values())
     space: dict[str, Any] = modules(form, code) if form == "torch" else {}
     lines = [line for line in code.splitlines() if form != "torch" or line[:7] != "import "]
     exec("\n".join(lines), space)
