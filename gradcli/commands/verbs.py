@@ -159,7 +159,11 @@ class VerbRequest:
     def leaves(self) -> dict[str, Tensor]:
         """The variables to differentiate by, as leaves. Raises LanguageError if there are none."""
         if not self.wanted:
-            what = "every variable has an integer dtype" if self.tensors else "it has no variables"
+            what = "it has no variables"
+            if self.tensors:
+                n = next(iter(self.tensors))
+                what = f"every variable has an integer dtype: pass {n}.double(), or an array's "
+                what += f"{n}.astype(float)"
             raise LanguageError("nothing to differentiate with respect to", kind="usage", hint=what)
         return {n: self.tensors[n].requires_grad_() for n in self.wanted if n in self.tensors}
 
