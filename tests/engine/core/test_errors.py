@@ -100,7 +100,7 @@ ROWS: list[tuple[Any, type[errors.EngineError], type[Exception], dict[str, Any]]
         RuntimeError,
         {},
     ),
-    (lambda: np.dot(X, X), errors.NoNumpyError, RuntimeError, {}),
+    (lambda: np.dot(X, X), errors.NoNumpyError, RuntimeError, {"function": "dot"}),
     (
         lambda: torch.func.grad(lambda x: x.item())(torch.ones(())),
         errors.ReturnedTypeError,
