@@ -347,8 +347,8 @@ def diff(*args: Any, **kwargs: Any) -> Any:
     euler_lagrange: the coordinate q of a Lagrangian of q(t) and func.grad(q)(t); what is returned is 0
     along a motion. order: the second of several variables, or of a vector, is the Hessian, by "x.y" for
     each pair; "n" gives a formula in n. jacobian: the Jacobian, as a matrix. assume: "B symmetric", what
-    holds of variables. form (or format): "text", "latex" or a whole function as "python", "numpy", "torch", "jax" or
-    "c". verify: compare what is returned with what `grad` gives. What holds for the shapes given alone
+    holds of variables. form (or format): "text", "latex" or a whole function as "python", "numpy", "torch",
+    "jax" or "c". verify: compare what is returned with what `grad` gives. What holds for the shapes given alone
     comes with a warning. Returns a str, or with several variables a dict of them (for a function always
     one str). Raises LanguageError.
     """
