@@ -433,7 +433,9 @@ def _read(
 
     given = by_name(source, values, variables)
     texts = {n: v for n, v in given.items() if isinstance(v, str)}
-    read_there = {n for text in (source, *texts.values()) for n in parse(text).free_variables()}
+    own = parse(source).free_variables()
+    put_in = [text for name, text in texts.items() if name in own]
+    read_there = {*own, *(n for text in put_in for n in parse(text).free_variables())}
     for name in texts:
         if name not in read_there:
             raise no_variable(name, sorted(read_there), source)

@@ -244,7 +244,8 @@ class Subject:
         NumPy's `x.std()` divides by n, a tensor's by n - 1; and `math.exp(x[0])` is a number, of which
         the graph knows nothing.
         """
-        modes.local.left = left = []
+        left: list[str] = []
+        modes.local.left = left
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
