@@ -348,8 +348,8 @@ def diff(*args: Any, **kwargs: Any) -> Any:
     along a motion. order: the second of several variables, or of a vector, is the Hessian, by "x.y" for
     each pair; "n" gives a formula in n. jacobian: the Jacobian, as a matrix. assume: "B symmetric", what
     holds of variables. form (or format): "text", "latex" or a whole function as "python", "numpy", "torch",
-    "jax" or "c". verify: compare what is returned with what `grad` gives. What holds for the shapes given alone
-    comes with a warning. Returns a str, or with several variables a dict of them (for a function always
+    "jax" or "c". verify: compare what is returned with what `grad` gives. What holds for the shapes given
+    alone comes with a warning. Returns a str, or with several variables a dict of them (for a function always
     one str). Raises LanguageError.
     """
     if args and isinstance(args[0], str):

@@ -59,7 +59,7 @@ def _products() -> tuple[Any, ...]:
 
 
 # -- refusals, in PyTorch's words -----------------------------------------------------------------
-def _dotted(a: Array, b: Array) -> str:
+def _times(a: Array, b: Array) -> str:
     return f"({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})"
 
 
@@ -301,7 +301,7 @@ class mv:
 
     self = lambda g, vec: _ger(g, conj(vec))
     vec = lambda g, self: (
-        _times(_t(conj(self)), g) if isinstance(g, ARRAYS) else mv(_t(conj(self)), g)
+        _dotted(_t(conj(self)), g) if isinstance(g, ARRAYS) else mv(_t(conj(self)), g)
     )
 
 
