@@ -81,7 +81,7 @@ def read_table(
 
     from gradcli.language.option_values import table_error
     from gradcli.tables import Reader
-    from gradcli.tables.columns import own, select
+    from gradcli.tables.columns import column, own, select
 
     known = {*How._fields, "skip_footer", "no_header"} - {"footer"}
     for name in options:
@@ -97,6 +97,8 @@ def read_table(
             wanted = select(path, table.names, columns, reader.tell, table.width).columns
         else:
             wanted = [k for k in own(names, table.width) if _is_numeric(table, k)]
+            for k in wanted:  # of two of one name, one would be lost
+                column(path, names, names[k])
         return reader.columns(tables, names, wanted)
     except TableError as error:
         raise table_error(error) from None
@@ -119,6 +121,8 @@ def every_column(path: str) -> dict[str, Any]:
         names = tables[0].names or [str(k) for k in range(1, tables[0].width + 1)]
         found: dict[str, Any] = {}
         for k, name in enumerate(names):
+            if names.count(name) > 1:  # it tells none of them
+                continue
             if _is_numeric(tables[0], k):
                 found |= reader.columns(tables, names, [k])
             else:

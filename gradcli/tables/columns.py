@@ -107,7 +107,15 @@ def unit_of(heading: str, names: Sequence[str]) -> tuple[str, str]:
 
 def _check_single(name: str, names: Sequence[str], word: str) -> None:
     if (count := names.count(word)) > 1:
-        raise TableError(f"{name}: {count} columns are called {word!r}", hint="rename one of them")
+        other = [
+            n if n not in names[:k] else f"{n}_{names[:k].count(n) + 1}"
+            for k, n in enumerate(names)
+        ]
+        given = ",".join(quoted(n) if "," in n else n for n in other)
+        raise TableError(
+            f"{name}: {count} columns are called {word!r}",
+            hint=f"--names gives all columns names, as in --names {given}",
+        )
 
 
 def places(width: int) -> list[str]:

@@ -412,3 +412,13 @@ def test_the_remedy_is_a_command_that_reads_it(cell: str, tmp_path: Path) -> Non
     code, out, _ = outcome("map", "y*2", "-", "--no-grad", "all", stdin=text)
     number = {"12%": 12, "$12.50": 12.5, "(12.5)": -12.5, "12.5-": -12.5, "2.5*": 2.5, "TRUE": 1}
     assert code == 0 and float(out.splitlines()[1].split(",")[2]) == 2 * number[cell]
+
+
+def test_of_two_columns_of_one_name_none_is_lost(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text("x,y,y\n1,2,3\n2,3,4\n")
+    path = str(tmp_path / "f.csv")
+    with pytest.raises(gradcli.LanguageError, match="2 columns are called 'y'"):
+        gradcli.read_table(path)
+    assert gradcli.read_table(path, "x")["x"].tolist() == [1, 2]
+    assert "--names x,y,y_2" in outcome("map", "2*y", path)[2]
+    assert gradcli.read_table(path, names=("x", "y", "y_2"))["y_2"].tolist() == [3, 4]

@@ -174,6 +174,22 @@ def test_a_loop_in_c_has_the_bits_of_tensors(
     assert in_c == trained(torch, optimizer)
 
 
+@pytest.mark.parametrize("in_c", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_parameters_that_share_memory_are_moved_one_after_the_other(
+    in_c: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if in_c:
+        native(monkeypatch, [])
+    whole = nn.Parameter(torch.ones(4))
+    part = nn.Parameter(whole.detach()[:2])
+    optimizer = torch.optim.SGD([whole, part], lr=0.1, momentum=0.5)
+    for _ in range(3):
+        whole.grad, part.grad = torch.ones(4), torch.ones(2)
+        optimizer.step()
+    wanted = [0.15, 0.15, 0.575, 0.575]  # of torch 2.13
+    assert whole.tolist() == pytest.approx(wanted, abs=1e-6)
+
+
 def test_numpy_goes_on_where_no_compiler_is(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = trained(torch, "Adam(p)")
     loops: list[Any] = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from gradcli.engine.core import modes
 from gradcli.engine.core.views import bump
 from gradcli.engine.system import background_code
+from gradcli.engine.system.array_memory import address
 from gradcli.engine.system.element_loops import Recorder, loop
 
 SIZE = 65536  # elements: fewer make more calls, more leave the processor's second cache
@@ -189,6 +191,12 @@ def are_bare(tensors: list[Any]) -> bool:
         if not (array.flags.c_contiguous and array.flags.writeable):
             return False
     return not any(np.may_share_memory(first, tensor.array) for tensor in tensors[1:])
+
+
+def are_apart(parameters: list[Any]) -> bool:
+    """Whether no two parameters, each in order, share memory."""
+    spans = sorted((address(p.array), p.array.nbytes) for p in parameters)
+    return all(a + size <= b for (a, size), (b, _) in pairwise(spans))
 
 
 def is_small(parameter: Any) -> bool:

@@ -18,6 +18,7 @@ from gradcli.engine.registry.table import resolve
 from gradcli.torch.nn.modules.arguments import constructed
 from gradcli.torch.nn.modules.module import zero_grads
 from gradcli.torch.optim.blocks import (
+    are_apart,
     are_bare,
     are_numbers,
     blocks,
@@ -174,8 +175,10 @@ class Optimizer:
         if in_one_loop(update, rows):
             return
         small = [row for row in rows if is_small(row[0])]
+        if not are_apart([row[0] for row in rows]):
+            small = []  # one after the other, as what was written first is read again
         for row in rows:
-            if not is_small(row[0]):
+            if not (small and is_small(row[0])):
                 for some in blocks(row):
                     update(some)
         for some in gathered(small) if small else ():
