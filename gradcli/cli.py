@@ -147,7 +147,7 @@ def _show_version(ctx: click.Context, param: click.Parameter, wanted: bool) -> N
 @click.group(
     cls=Program,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog='\b\nExample: gradcli grad "2*dot(x,x)" --x 0,1,2,3\n'
+    epilog='Example: gradcli grad "2*dot(x,x)" --x 0,1,2,3\n\n'
     "gradcli FILE.py [ARGS]... runs a program written for PyTorch, without PyTorch.",
 )
 @click.option(
