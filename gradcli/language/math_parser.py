@@ -596,6 +596,10 @@ class Parser:
         token = self.next
         if token.kind == "number" and token.font in ("mathbf", "boldsymbol", "bm"):
             return Node("ones", self.take(), token.text)
+        if token.kind == "number" and "{,}" in token.text:
+            whole = token.text.replace("{,}", "")
+            hint = f"write {whole}, or {token.text.replace('{,}', '.')} with a point"
+            raise self.asks(f"{token.text} is {whole}, or has three decimals?", token, hint)
         if token.kind in ("number", "string") or token.text in ("True", "False", "None"):
             return Node("number" if token.kind == "number" else "raw", self.take(), token.text)
         if token.kind == "name" and token.text in KEYWORDS and token.text != "if":
@@ -901,6 +905,7 @@ class Parser:
             self.take()
             primes += 1
         if primes:
+            name = name if name in self.own else _PRINTED.get(name, name)
             return Node("prime", token, name, tuple(self.arguments()), str(primes))
         if name in ("if", "IF") and self.next.text == "(":
             return Node("call", token, "where", tuple(self.arguments()))

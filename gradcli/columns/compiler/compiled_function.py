@@ -66,6 +66,7 @@ class CompiledProgram:
                     smallest=smallest,
                     sparing=sparing,
                     native=native,
+                    choosy=True,
                 )
         # For small arrays the calls cost more than the numbers: one line after the other, without blocks or
         # threads.
