@@ -90,6 +90,8 @@ ELSEWHERE = {
         'a maximum is the minimum of the negative: gradcli minimize "-(EXPR)"',
     ),
     "--check": "the command `gradcli check EXPR` compares with numerical gradients",
+    "--second": "a mixed derivative: gradcli diff EXPR --wrt x,y --order 2; in a table gradcli map EXPR "
+    "FILE --second x,y",
     "--order": "higher derivatives: gradcli diff EXPR --order N, or gradcli hessian EXPR",
     "--value": "gradcli eval EXPR prints the value, gradcli grad EXPR --value both",
     "--repeat": "write --passes N --retain-graph",
