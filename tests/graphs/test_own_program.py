@@ -106,6 +106,10 @@ for _ in range(2):
     loss.backward()
     opt.step()
 """
+UNDER_NO_GRAD = CUT.replace(
+    "        return self.b(self.a(x).detach())\n",
+    "        with torch.no_grad():\n            h = self.a(x)\n        return self.b(h)\n",
+)
 DEAD = """\
 import torch
 from torch import nn
@@ -162,6 +166,7 @@ def test_with_pytorch_it_is_the_same(tmp_path: Path) -> None:
         (CUT, [], r"! net\.py:10  2 parameters without a gradient \(a\.weight, a\.bias\): detach\(\)"),
         (CUT, ["--by", "module"], r"Net +Net +2 +76 +.*\n.*\n\n.* 67 of 76 parameters are not reached\n"),
         (CUT, [], r"! net\.py:8  2 parameters without a gradient \(unused\.weight, unused\.bias\)"),
+        (UNDER_NO_GRAD, [], r"net\.py:11  2 parameters without a gradient \(a\.weight, a\.bias\): runs"),
         (DEAD, [], r"! net\.py:7  100% of the units of a relu are 0 for the whole batch"),
         (NET, ["--diagnose"], r"nothing wrong was found"),
         (NET, ["--norms"], r"enc\.0\.weight +\(8, 4\)"),
