@@ -225,7 +225,8 @@ y.sum().backward()
         (PRINTS, ["3", "-h"], 3, "__main__ ['3', '-h'] Tanh()\n", ""),
         (FAILS, [], 1, "", "RuntimeError: shape '[7]' is invalid for input of size 3\n"),
         ("from torch.distributions import Normal\n", [], 1, "", "gradcli: note: gradcli, in PyTorch's "
-         "place, has no torch.distributions; write the log density as a formula, and draw by torch.randn or torch.rand\n"),
+         "place, has no torch.distributions; write the log density as a formula, and draw by torch.randn "
+         "or torch.rand\n"),
         ("import torch\ntorch.float8_e4m3fn\n", [], 1, "", "has no torch.float8_e4m3fn; the program needs"),
         (ANOMALY, [], 1, "", "caused the error:\n  File \"net.py\", line 4, in <module>\n    y = torch.sqrt"),
     ],
