@@ -152,7 +152,7 @@ def test_a_source_is_a_text() -> None:
         gradcli.grad(gradcli.tensor(1.0))
     with pytest.raises(TypeError, match=r"values are given by name: x=3"):
         gradcli.grad("x**2", 3)
-    with pytest.raises(TypeError, match="differentiates functions"):
+    with pytest.raises(TypeError, match=r"goes to gradcli.func.grad\(f\)"):
         gradcli.grad(abs)
     rows = gradcli.jacobian("[x*y, x]", x=1.0, y=2.0)
     assert [rows[name].tolist() for name in "xy"] == [[2.0, 1.0], [1.0, 0.0]]
