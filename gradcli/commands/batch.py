@@ -20,7 +20,7 @@ from contextlib import ExitStack, suppress
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from gradcli.commands import COMMANDS, output
-from gradcli.commands.command_errors import quoted, usage
+from gradcli.commands.command_errors import programs_of_python, python_program, quoted, usage
 from gradcli.commands.declarations import Argument, Option, Options, declaration, declare
 from gradcli.commands.terminal import echo
 from gradcli.engine.system import interrupts, process
@@ -106,6 +106,9 @@ def command(ctx: click.Context, options: Options) -> None:
 
 def _lines(path: str, as_json: bool) -> list[Line]:
     """The lines that are to run. Raises LanguageError for a file that cannot be read."""
+    if python_program(path):
+        hint = programs_of_python([path])
+        raise usage(f"{path} is a program, not command lines", hint=hint, kind="file")
     try:
         if path == "-":
             text = sys.stdin.buffer.read().decode()
@@ -299,9 +302,20 @@ def _as_json(answer: Answer) -> None:
     found: dict[str, Any] = {"line": answer.line.number, "command": answer.line.text}
     found |= {"code": answer.code, "answer": _read(answer.out)}
     if answer.code:
-        said = _read(answer.err)
-        found["error"] = said["error"] if isinstance(said, dict) and "error" in said else said
+        found["error"] = _error(answer.err)
     output.write_json(found)
+
+
+def _error(text: str) -> dict[str, Any]:
+    """The error of a line as the object that `--json` prints, also where the command printed words."""
+    said = _read(text)
+    for part in said if isinstance(said, list) else [said]:
+        if isinstance(part, dict) and "error" in part:
+            return dict(part["error"])
+    words = text.strip().removeprefix("gradcli: ").removeprefix("error: ")
+    message, _, hint = words.partition("\nhint: ")
+    found: dict[str, Any] = {"type": "usage", "message": message, "span": None}
+    return {**found, "hint": hint or None, "source": None, "notes": []}
 
 
 def _read(text: str) -> Any:

@@ -78,6 +78,10 @@ MEANT = {
         ("--poisson", "--counts", "--counting"),
         ("--sigma", "write --sigma poisson, the square root of the counts"),
     ),
+    **dict.fromkeys(
+        ("--constraint", "--constraints", "--subject-to", "--st"),
+        ("--subject", "write --subject RELATION, as in --subject 'x + y == 1'"),
+    ),
     "--answer": ("--against", "write --against FORMULA"),
     "--steps": ("--show-steps", "write --show-steps"),
     "--optimizer": ("--method", "write --method NAME; gradcli minimize --help-all has the names"),
@@ -535,6 +539,7 @@ def _also_mathematics(error: LanguageError, text: str, declared: Mapping[str, An
     rewritten = (error.hint or "").startswith("here it is written")
     if not rewritten and not _OF_MATHEMATICS.search(text):
         return
+    from gradcli.language import foreign_names
     from gradcli.language.mathematics import read_mathematics
     from gradcli.language.parser import parses
     from gradcli.language.tokens import shortened
@@ -542,6 +547,8 @@ def _also_mathematics(error: LanguageError, text: str, declared: Mapping[str, An
     with suppress(LanguageError):
         read = read_mathematics(text, parses, {}, False)
         if read is not None and rewritten:
+            if foreign_names.with_distributions(text) != text:
+                return  # which --math refuses, too
             error.hint = f"{error.hint}; --math reads it as it is"
         elif read is not None:
             error.hint = f"add --math, which reads it as {shortened(read.written)}"
@@ -882,7 +889,8 @@ def _of_another(option: str) -> str | None:
     ]
     if option[:2] != "--" or not found:
         return None
-    return f"{option} is an option of gradcli {', '.join(found)}"
+    json = "; JSON is --json" if option == "--format" else ""
+    return f"{option} is an option of gradcli {', '.join(found)}{json}"
 
 
 def _no_variable(

@@ -85,6 +85,14 @@ SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n",
 _ATOM = r"[\w.]+(?:\([^()]*(?:\([^()]*\)[^()]*)*\))?"
 
 
+def with_distributions(text: str, own: Container[str] = ()) -> str:
+    """A text whose calls of distributions, `N(d1)`, are written as here: they would be the next error."""
+    for name, (_, here) in DISTRIBUTIONS.items():
+        if name not in own:
+            text = re.sub(rf"(?<![\w.]){re.escape(name)}\(", f"{here}(", text)
+    return text
+
+
 def distribution_hint(name: str, source: str) -> str | None:
     """What is to be written for a function of a distribution that a text calls by a name of its own."""
     # --math makes a product of `N(-x)` where nothing is known of N: `N*(-x)`

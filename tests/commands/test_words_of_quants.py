@@ -58,6 +58,10 @@ SAID = [
     ("map --help", 0, "--head N"),
     ("grad S**3*K --S 2 --K 1 --order 2", 0, "S.grad2 = 12\nK.grad2 = 0"),
     ("grad S**3*K --S 2 --K 1 --order 3 --plain", 0, "S.grad\t6\nK.grad\t0"),
+    ("eval S*N(d)-K^2 --S 1", 2, "here it is written S*special.ndtr(d) - K**2\n"),
+    ("map -`x.grad`/x q.csv", 2, "| gradcli map '-g/value' -"),
+    ("map func.grad(x)*x q.csv", 1, "hint: a function is no number"),
+    ("minimize x --x 1 --constraint x>=0", 2, "write --subject RELATION"),
     ("diff x*y --wrt x --foo z", 2, "--foo is neither an option nor a variable of the expression (variables: x, y)"),
     ("diff x*y --wrt x --let foo=z", 2, "foo is not a variable of the expression"),
     ("diff x*y --wrt x --second x,y", 2, "a mixed derivative: gradcli diff EXPR --wrt x,y --order 2"),
@@ -92,6 +96,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_said(line: str, code: int, piece: str) -> None:
     found = outcome(*line.split())
     assert found[0] == code and piece in found[1] + found[2], found
+
+
+def test_a_sum_over_coupons_has_its_way() -> None:
+    found = outcome("map", "sum(x*k for k in range(1, x))", "q.csv", "--no-grad", "all")
+    assert "sum(where(k <= n, TERM, 0))" in found[2]
+    program = "k = arange(1, 9); sum(where(k <= x, k, 0))"
+    found = outcome("map", program, "q.csv", "--no-grad", "all", "--keep-columns", "x")
+    assert found[1] == "x,value\n1,1\n2,3\n"
 
 
 def test_a_date_with_blanks_is_arithmetic() -> None:
