@@ -292,12 +292,8 @@ def test_pytorchs_place_is_left_as_it_was(without_torch) -> None:
     assert sys.modules["torch"] is None
 
 
-LACKING = {
-    "contrast",
-    "factors_of_ratings",
-    "policy_gradient",
-    "transformer",
-}  # bfloat16, SparseAdam, distributions, nn.Transformer
+# SparseAdam, distributions, nn.Transformer
+LACKING = {"factors_of_ratings", "policy_gradient", "transformer"}
 PLANTED = sorted(p for p in PROGRAMS.glob("*y/*.py") if p.stem not in LACKING)
 
 
