@@ -101,7 +101,8 @@ def of_matrices(
     for i, token in enumerate(parts):
         # Three signs of a vector: it stands behind a transpose or a matrix (A x), it is transposed itself
         # (x^T y), or it stands before a transposed one that ends a product, as u in `u v^T`.
-        before, after = parts[i - 1] if i else token, parts[i + 1 : i + 3]
+        k = i - 1 - (i > 1 and parts[i - 1].text == "@")  # A x, and A@x
+        before, after = parts[k] if i else token, parts[i + 1 : i + 3]
         if token.kind == "transpose" and not any(is_matrix(t.text) for t in inside):
             vectors |= {t.text for t in inside if t.kind == "name"}
         if (greek := _greek_vector(parts, i)) is not None:
@@ -109,7 +110,7 @@ def of_matrices(
         if token.text == "diag" and [t.text for t in parts[i + 1 : i + 4 : 2]] == ["(", ")"]:
             vectors |= {t.text for t in parts[i + 2 : i + 3] if not is_matrix(t.text)}
         if token.kind == "name" and (token.kind, token.text) != ("name", "percent"):
-            base = _base(parts, i - 1)
+            base = _base(parts, k)
             # (A^T A + I)^{-1} b; the (x^T A x) of `(x^T A x) b` is a number, and ends in a vector.
             base -= base > 0 and parts[base].text == ")"
             if before.kind == "transpose" or is_matrix(parts[base].text):
@@ -158,6 +159,7 @@ def _greek_vector(parts: list[Token], i: int) -> str | None:
     after = parts[end] if end < len(parts) else None
     if after is not None and after.kind == "transpose":
         return name
+    i -= i > 1 and parts[i - 1].text == "@"
     before = parts[i - 1] if i else token
     follows = before.kind == "transpose" or is_matrix(parts[_base(parts, i - 1)].text if i else "")
     ends = after is None or after.text in _ENDS or after.text in ("‖", "|", "]", "\n")
