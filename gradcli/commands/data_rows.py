@@ -28,6 +28,8 @@ SET = "set"  # the variable that has the number of a row's data set
 _SHOWN = 6  # data sets that a note lists
 _PERCENT = re.compile(r"\s*([-+.\deE]+)\s*%\s*")
 
+_ROOTS = ("sqrt", "√", "root", "counting", "counts", "poissonian")
+
 WHERE = Option("--where EXPR", "Take only rows where EXPR, of columns, is true.")
 BY = Option("--by COLUMN", "Rows with one value of COLUMN are a data set; `set` is its number.")
 MORE = Argument("[TABLE]...", name="more", complete="files", many=True)
@@ -116,8 +118,8 @@ class DataRows:
                 raise
             return None
 
-    def formula(self, text: str, option: str) -> RowFormula:
-        """An expression of columns. Raises LanguageError."""
+    def formula(self, text: str, option: str, named: Mapping[str, int] | None = None) -> RowFormula:
+        """An expression of columns. named: the places of variables besides. Raises LanguageError."""
         from gradcli.columns.streaming.row_formulas import RowFormula
         from gradcli.language import parse
         from gradcli.language.located_errors import did_you_mean, suggest
@@ -125,9 +127,10 @@ class DataRows:
 
         program = parse(text)
         known = set(free_names(program)) - set(program.free_variables())
+        named = named or {}
         places = {}
         for name in free_names(program):
-            if (place := self.column(name)) is not None:
+            if (place := named.get(name, self.column(name))) is not None:
                 places[name] = place
             elif name not in known and name not in self.loaded:
                 before = f"{option}: " if option else ""
@@ -150,28 +153,58 @@ class DataRows:
         order = self.request.tables.how.date_order
         return Condition(text, self.table, self.names, heading, given=self.loaded, order=order)
 
-    def stated(self, text: str, option: str = "--sigma") -> Stated:
-        """An uncertainty: a number, a column, `3%`, or a formula of columns."""
+    def stated(
+        self,
+        text: str,
+        option: str = "--sigma",
+        of: str | None = None,
+        named: Mapping[str, int] | None = None,
+        counted: str = "draw the counts themselves, as in gradcli plot COLUMN FILE --sigma poisson",
+    ) -> Stated:
+        """An uncertainty: a number, a column, `3%`, `poisson`, or a formula of columns.
+
+        of: the column that it belongs to, None where it belongs to something computed. named: the places
+        of variables that are no headings. counted: what to do where `poisson` is of something computed.
+        """
         from gradcli.columns.optimize.stated_uncertainties import Stated
 
-        if (place := self.column(text.strip())) is not None:
-            return Stated(column=place)
+        named = named or {}
+        text = text.strip()
+        if (place := named.get(text, self.column(text))) is not None:
+            return Stated(column=place, name=of)
+        if text.lower() == "poisson" and option == "--sigma":
+            if of is None:
+                raise usage(
+                    "--sigma poisson is the square root of counts, and what is measured is no column alone",
+                    hint=counted,
+                )
+            return Stated(counts=True, name=of)
         try:
             if match := _PERCENT.fullmatch(text):
-                return Stated(share=float(match[1]) / 100)
-            return Stated(number=float(text))
+                return Stated(share=float(match[1]) / 100, name=of)
+            return Stated(number=float(text), name=of)
         except ValueError:
             pass
         from gradcli.language.parser import parses
+        from gradcli.language.translations import hint as translated
 
-        if text.strip().isidentifier() or not parses(text):
+        own = dict.fromkeys([*self.names, *named], False)
+        if self.request.math:
+            text = _mathematics(text, own)
+        if text.isidentifier() or not parses(text):
+            column = of or next((n for n in self.names if n.isidentifier()), "y")
+            hint = (
+                f"its columns are {', '.join(self.names)}; a formula of them is one too, as in "
+                f"{option} '0.03*{column}'"
+            )
+            if option == "--sigma" and text.lower() in _ROOTS:
+                hint = f"write --sigma 'sqrt({column})', or for counts --sigma poisson"
             raise usage(
                 f"{option}: {text!r} is neither a column of {self.table} nor a number",
-                hint=f"its columns are {', '.join(self.names)}; a formula of them is one too, as in "
-                f"{option} '0.03*{next((n for n in self.names if n.isidentifier()), 'y')}'",
+                hint=translated(text, parses, own) or hint,
                 kind="name",
             )
-        return Stated(formula=self.formula(text, option))
+        return Stated(formula=self.formula(text, option, named), name=of)
 
     # -- numbers ---------------------------------------------------------------------------------
     def read(self, wanted: Iterable[int], tells: bool = True) -> dict[int, Cells]:
@@ -324,6 +357,19 @@ def dates_of(reading: Reading, heading: str) -> Dates | None:
     from gradcli.tables.times import UNITS
 
     return Dates(reading.origins[heading][0], UNITS[clock.unit], clock.is_date)
+
+
+def _mathematics(text: str, names: Mapping[str, bool]) -> str:
+    """A formula under --math in the language; one that cannot be read is as it was, and refused later."""
+    from gradcli.language.located_errors import LanguageError
+    from gradcli.language.mathematics import read_mathematics
+    from gradcli.language.parser import parses
+
+    try:
+        found = read_mathematics(text, parses, names)
+    except LanguageError:
+        return text
+    return text if found is None else found.written
 
 
 def several(table: str, more: Sequence[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -24,6 +25,13 @@ from gradcli.commands.declarations import (
     declare,
 )
 from gradcli.commands.large_columns import RowsTable, large, runner
+from gradcli.commands.measured_side import (
+    measured_column,
+    refuse_unread_side,
+    side_texts,
+    sigma_texts,
+    start_option,
+)
 from gradcli.commands.pictures import AXES, PLOT, PLOTTED, Canvas, View
 from gradcli.commands.progress import Bar
 from gradcli.commands.question import Answer, write
@@ -40,6 +48,7 @@ if TYPE_CHECKING:
     from gradcli.commands.correlations import Relation
     from gradcli.commands.plots.pictures import Curves
     from gradcli.engine.system.process import AnyContext
+    from gradcli.language.program import Program
 
 BOUNDS = Option(
     "--bounds x=LOW:HIGH", "Keep a variable between bounds; one may be left out.", many=True
@@ -57,7 +66,7 @@ BOUNDS = Option(
     BOUNDS,
     Option(
         "--sigma [x=]EXPR",
-        "Uncertainty of the measured side, or of x: a column, 0.1, 3%, 0.03*y.",
+        "Uncertainty of the measured side, or of x: a column, 0.1, 3%, sqrt(y), poisson (of counts).",
         many=True,
     ),
     *RELATED,
@@ -68,7 +77,7 @@ BOUNDS = Option(
     ),
     Option(
         "--columns 'x=x1,x2'",
-        "Columns to use for a variable; several columns make a vector.",
+        "Rename columns: x1 is the variable x; several make a vector.",
         many=True,
     ),
     Option("--starts N", "Fit from N starts, and take the best minimum.", least=1, most=100_000),
@@ -174,6 +183,11 @@ def _no_column_hint(names: list[str]) -> str:
     return f"its columns are {', '.join(names)}"
 
 
+def _not_used(columns: list[str]) -> str:
+    names = ", ".join(f"`{name}`" for name in columns[:8])
+    return f"the column {names} is not used" if len(columns) == 1 else f"not used: {names}"
+
+
 def bounds_of(name: str, text: str) -> tuple[float, float]:
     """`LOW:HIGH`, either of which may be left out."""
     low, colon, high = text.partition(":")
@@ -219,6 +233,8 @@ class Asked:
                 f"no variable of the equation is a column of {self.table}",
                 hint=_no_column_hint(self.names),
             )
+        still_open = [n for n in opened if n not in self.columns and n not in fixed]
+        self._refuse_unread(request.program, still_open, options)
         parameters = [n for n in free if n in request.names or n in opened]
         parameters = [n for n in parameters if n not in self.columns and n not in request.loaded]
         files = files_of(request)
@@ -241,6 +257,8 @@ class Asked:
         note_functions([request.source], self.table, own, others)
         self._spread_over_sets(start, picked)
         constant = {n: start.pop(n) for n in still}
+        self.measured = measured_column(request.program, self.columns)
+        sigmas = sigma_texts(options.sigma, start, request.texts, self.measured)
         if guessed := [n for n in start if n not in values]:
             self._note_start(guessed)
         if not start:
@@ -254,7 +272,7 @@ class Asked:
         self.rows.native = request.native
         texts = named(options.bounds, "--bounds", 1, start)
         self.bounds = {name: bounds_of(name, text) for name, text in texts.items()}
-        self.sigma = self._sigma(options.sigma)
+        self.sigma = self._sigma(sigmas)
         self.spreads: dict[str, Any] = {}
         self._relate(options)
 
@@ -280,7 +298,8 @@ class Asked:
             for n in names
         ]
         start = "starts" if len(names) == 1 else "start"
-        output.note(f"{', '.join(said)} {start} at 1; to start elsewhere, add --{names[0]} VALUE")
+        option = start_option(names[0])
+        output.note(f"{', '.join(said)} {start} at 1; to start elsewhere, add {option}")
 
     def _note_readings(self, start: Mapping[str, Any]) -> None:
         """Say which names are parameters though a column is called so, and that only one column is used."""
@@ -295,32 +314,43 @@ class Asked:
             only = self.names[next(iter(used))]
             output.note(
                 f"{only} is the only column in the equation, so that a constant is fitted; "
-                f"there are also {', '.join(unused[:8])}"
+                + _not_used(unused)
             )
 
-    def _sigma(self, items: Iterable[str]) -> dict[str | None, Stated]:
+    def _refuse_unread(self, program: Program, opened: list[str], options: Options) -> None:
+        """Refuse an equation whose left side is no column, while a column is not used."""
+        used = {self.names[k] for several in self.columns.values() for k in several}
+        used.update(re.findall(r"[^\W\d]\w*", " ".join(options.sigma)))
+        unused = [n for n in self.data.own if n not in used]
+        bounded = {item.partition("=")[0].strip() for item in options.bounds}
+        opened = [n for n in opened if n not in bounded]
+        refuse_unread_side(program, self.columns, opened, self.table, self.names, unused)
+
+    def _sigma(self, items: Iterable[tuple[str | None, str]]) -> dict[str | None, Stated]:
         """--sigma by column; None is the response."""
         found: dict[str | None, Stated] = {}
-        for item in items:
-            left, equals, text = item.partition("=")
-            is_named = bool(equals) and left.strip().isidentifier() and text[:1] != "="
-            name = left.strip() if is_named else None
-            text = text.strip() if is_named else item.strip()
-            if name is None and "sigma" in self.rows.start:
-                raise usage(
-                    "sigma is a parameter, but --sigma means the uncertainty of the data",
-                    hint="write --let sigma=START, and --sigma y=COLUMN",
-                )
+        left = side_texts(self.request.program)[0]
+        inside = next((n for n in self._single if re.search(rf"\b{n}\b", left)), "COLUMN")
+        counted = f"say which column has the counts: --sigma {inside}=poisson"
+        for name, text in items:
             if name is not None and name not in self.columns:
                 raise usage(
                     f"--sigma: {name!r} is not a column of the equation",
                     hint=f"there are {', '.join(self.columns)}",
                     kind="name",
                 )
-            if name in found:
-                raise usage(f"--sigma: {name or 'the response'} has two uncertainties")
-            found[name] = self.data.stated(text)
+            found[name] = self.data.stated(
+                text,
+                of=self.measured if name is None else name,
+                named=self._single,
+                counted=counted,
+            )
         return found
+
+    @property
+    def _single(self) -> dict[str, int]:
+        """The columns of the variables that are one each, which --columns may have renamed."""
+        return {n: c[0] for n, c in self.columns.items() if len(c) == 1}
 
     def _relate(self, options: Options) -> None:
         """Take in what is said of correlated uncertainties: of two columns, or of all rows of one."""
@@ -334,7 +364,7 @@ class Asked:
                 hint="shares of what is correlated are not told apart",
             )
         self.between = {
-            one: self.data.stated(one.text, one.option)
+            one: self.data.stated(one.text, one.option, named=self._single)
             for one in self.relations
             if len(one.names) == 2
         }
@@ -667,10 +697,11 @@ def report(
             message = (
                 f"at these values no residual depends on {names}: this is a plateau, not a fit"
             )
-            hint = f"start elsewhere, as in --{next(iter(rows.start))} VALUE"
+            hint = f"start elsewhere, as in {start_option(next(iter(rows.start)))}"
     elif not found.converged:
         message = f"no minimum after {found.iterations} iterations: these are the last values"
-        hint = f"start elsewhere, as in --{next(iter(rows.start))} VALUE; see --max-iterations"
+        start = start_option(next(iter(rows.start)))
+        hint = f"start elsewhere, as in {start}; see --max-iterations"
         if len(found.hardly) > 1:
             names = ", ".join(labels[k] for k in found.hardly)
             hint = (

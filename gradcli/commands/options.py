@@ -74,6 +74,10 @@ MEANT = {
         ("--cov", "--covar", "--covariances"),
         ("--covariance", "write --covariance x,y=VALUE, or --correlation x,y=VALUE"),
     ),
+    **dict.fromkeys(
+        ("--poisson", "--counts", "--counting"),
+        ("--sigma", "write --sigma poisson, the square root of the counts"),
+    ),
     "--answer": ("--against", "write --against FORMULA"),
     "--steps": ("--show-steps", "write --show-steps"),
     "--optimizer": ("--method", "write --method NAME; gradcli minimize --help-all has the names"),
@@ -299,6 +303,7 @@ class ExpressionCommand(HelpfulCommand):
         out = super().read(ctx, [*found.options, "--", *positionals])
         ctx.params["request"] = _request(self, ctx, found, program, names, shown)
         ctx.params["request"].ln = "math" in found.given and _LN.search(typed or "") is not None
+        ctx.params["request"].math = "math" in found.given
         _note_options(found, ctx.params["request"].open_variables, declared)
         if reading is not None:
             _take_reading(ctx.params["request"], reading)

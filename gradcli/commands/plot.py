@@ -57,7 +57,7 @@ _DASHES = ((1, 0), (3, 3), (1, 3), (5, 2))
     Option("--over COLUMN", "The column that those of a table are drawn over; else the first."),
     WHERE,
     BY,
-    Option("--sigma EXPR", "Error bars of a table's points: a column, 0.1, 3%, 0.03*y."),
+    Option("--sigma EXPR", "Error bars of a table's points: a column, 0.1, 3%, sqrt(y), poisson."),
     Option("--hist", "Draw how often values of a table's columns occur."),
     Option("--bins N", "Blocks of --hist.", least=1, most=10_000),
     Option("--csv", "Print the points, or the steps of --descend, as a table.", section=OUTPUTS),

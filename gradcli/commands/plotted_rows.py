@@ -160,7 +160,9 @@ class Points:
         data = self.data
         formulas = [data.formula(text, "") for text in texts]
         places = [i for one in formulas for i in one.columns.values()]
-        stated = None if self.options.sigma is None else data.stated(self.options.sigma)
+        first = texts[0].strip() if texts else ""
+        of = first if formulas and first in formulas[0].columns else None
+        stated = None if self.options.sigma is None else data.stated(self.options.sigma, of=of)
         places += [] if stated is None else stated.places
         cells = data.read([*places, *self._also(over)])
         read = data.numbers(cells)

@@ -60,6 +60,7 @@ class Request:
     style: Style
     missing = "error"
     native = False
+    math = False  # whether --math was given
     ln = False  # whether the text has `ln`, as LaTeX is to have it, too
     wrt: list[str] | None = None
     manual_seed: int | None = None

@@ -86,7 +86,7 @@ SAID = [
     (["Q == a*sqrt(R)", "p.csv"], 2, "", "no variable of the equation is a column of p.csv"),
     (["T == a*L", "p.csv", "--sigma", "nn"], 2, "", "'nn' is neither a column of p.csv nor a number"),
     (["T == a*L", "p.csv", "--sigma", "q=1"], 2, "", "'q' is not a column of the equation"),
-    (["T == sigma*L", "p.csv", "--sigma", "1"], 2, "", "sigma is a parameter, but --sigma means"),
+    (["T == sigma*L", "p.csv", "--sigma", "1"], 2, "", "starts the parameter; the uncertainty of the data is --sigma T=1"),
     (["T == a*L", "p.csv", "--plot", "x.bmp"], 2, "", "the ending of x.bmp names no format of pictures"),
     (["T == a*L", "p.csv", "-o", "-"], 2, "", "the parameters go to standard output already"),
     (["T == a*L", "p.csv", "--by-rows", "--robust", "huber"], 2, "", "--robust cannot be used with --by-rows: by rows only sums"),
@@ -108,6 +108,49 @@ def test_what_is_said(argv: list[str], code: int, begins: str, piece: str) -> No
     found = run("fit", *argv)
     assert found[0] == code, found
     assert found[1].startswith(begins)
+    assert piece in " ".join(found[2].split())
+
+
+COUNTS = "t,counts\n0,1050\n1,905\n2,824\n3,741\n4,670\n5,606\n6,549\n7,497\n8,449\n9,407\n"
+N = "N == N_0*exp(-t/tau) + B"
+STARTS = "--N_0 1000 --B 10 --tau 5"
+# (the equation, options, what standard output begins with, a piece of standard error)
+OF_COUNTS = [
+    ("N == N_0*exp(-t/tau)", "", "", "did you mean --columns N=counts? A parameter gets a start: --N 1"),
+    ("log(N) == a - t/tau", "", "", "did you mean --columns N=counts?"),
+    ("sigma == a - t/tau", "", "", "a start: --let sigma=1"),
+    ("count == a - t/tau", "", "", "did you mean counts, as in --columns count=counts?"),
+    ("N == N_0*exp(-t/tau)", "--N 5 --bounds N_0=1:2", "N = ", "the data do not determine"),
+    ("a == t*counts", "", "a = ", ""),
+    ("counts == a", "", "a = ", "the column `t` is not used"),
+    (N, f"--columns N=counts {STARTS} --sigma poisson", "N_0 = 910 ± 120\n", ""),
+    (N, f"--columns N=counts {STARTS} --sigma poisson --by-rows", "N_0 = 910 ± 120\n", ""),
+    (N, f"--columns N=counts {STARTS} --sigma sqrt(N)", "N_0 = 910 ± 120\n", ""),
+    (N, f"--columns N=counts {STARTS} --sigma sqrt(N) --by-rows", "N_0 = 910 ± 120\n", ""),
+    (N, f"--columns N=counts {STARTS} --sigma √counts --math", "N_0 = 910 ± 120\n", ""),
+    (N, f"--columns N=counts {STARTS} --sigma √counts", "", "here it is written sqrt(counts)"),
+    (N, f"--columns N=counts {STARTS} --sigma sqrt", "", "'sqrt(N)', or for counts --sigma poisson"),
+    (N, f"--columns N=counts {STARTS} --poisson", "", "write --sigma poisson"),
+    (N, f"--columns N=counts {STARTS} --sigma 1 --sigma 2", "", "--sigma is given twice: 1 and 2"),
+    (N, f"--columns N=counts {STARTS} --sigma N=1 --sigma N=2", "", "--sigma N= is given twice: 1 and 2"),
+    ("log(counts) == a - t/tau", "--sigma poisson", "", "--sigma counts=poisson"),
+    ("log(counts) == a - t/tau", "--sigma counts=poisson --tau 5", "a = 6.930 ± 0.020\n", ""),
+    ("counts == a*t", "--sigma counts-407", "", "set a floor, as in --sigma 'sqrt(counts + 1)'"),
+    ("counts == a - t*sigma", "--sigma sqrt(counts) --sigma 0.3", "", "write --let sigma=0.3 --sigma 'counts=sqrt(counts)'"),
+    ("counts == a - t*sigma", "--sigma sqrt(counts) --let sigma=3", "a = ", ""),
+    ("counts == sigma*t", "--sigma counts=sqrt(counts)", "sigma = ", "add --let sigma=VALUE"),
+    ("counts == a - t*sigma", "--sigma sqrt(counts)", "", "--let sigma=START --sigma 'counts=sqrt(counts)'"),
+]  # fmt: skip
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("equation", "options", "begins", "piece"), OF_COUNTS)
+def test_what_is_counted(
+    equation: str, options: str, begins: str, piece: str, folder: Path
+) -> None:
+    (folder / "decay.csv").write_text(COUNTS)
+    found = run("fit", equation, "decay.csv", *options.split())
+    assert found[1].startswith(begins) if begins else "chi2" not in found[1], found
     assert piece in " ".join(found[2].split())
 
 

@@ -14,12 +14,18 @@ Array = Any
 
 
 class Stated(NamedTuple):
-    """One of four. column: its place. share: of the absolute value that it belongs to, as 0.03 for 3%."""
+    """One of five. column: its place. share: of the absolute value that it belongs to, as 0.03 for 3%.
+    counts: whether it is the square root of that value, which is a Poisson count's standard deviation.
+
+    name: the column that it belongs to, for what an error says.
+    """
 
     number: float | None = None
     column: int | None = None
     formula: RowFormula | None = None
     share: float | None = None
+    counts: bool = False
+    name: str | None = None
 
     @property
     def places(self) -> list[int]:
@@ -39,6 +45,9 @@ class Stated(NamedTuple):
         is of. signed: they are covariances or correlations. Raises LanguageError where one is not above 0."""
         if self.share is not None:
             found = self.share * np.abs(value())
+        elif self.counts:
+            counted = np.asarray(value(), np.float64)
+            found = np.sqrt(np.where(counted < 0, np.nan, counted))
         elif self.formula is not None:
             named = {n: read[i] for n, i in self.formula.columns.items()}
             parts = list(self.formula.values(named, rows).values())
@@ -47,11 +56,14 @@ class Stated(NamedTuple):
             found = read[self.column]
         else:
             found = np.full(rows, self.number)
-        return np.asarray(found, np.float64) if signed else checked(found)
+        return np.asarray(found, np.float64) if signed else checked(found, self.name or "y")
 
 
-def checked(found: Array) -> Array:
-    """The uncertainties, all of which are above 0. Raises LanguageError with the first row that is not."""
+def checked(found: Array, name: str = "y") -> Array:
+    """The uncertainties, all of which are above 0. Raises LanguageError with the first row that is not.
+
+    name: the column that they belong to.
+    """
     flat = np.asarray(found).reshape(len(found), -1)
     wrong = np.flatnonzero(~(flat > 0).all(1))
     if len(wrong):
@@ -61,7 +73,7 @@ def checked(found: Array) -> Array:
             f"an uncertainty is {bad:g} in row {wrong[0] + 1}: a weight would be "
             + ("infinite" if bad == 0 else "none"),
             kind="usage",
-            hint="leave out such rows by --where, or set a floor, as in --sigma 'sqrt(y + 1)'",
+            hint=f"leave out such rows by --where, or set a floor, as in --sigma 'sqrt({name} + 1)'",
         )
     return found
 
