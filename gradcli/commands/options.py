@@ -1050,6 +1050,7 @@ def _uncertainties(
             pair = split_uncertainty(text)
         except LanguageError as error:
             error.message = f"{options[name].rstrip('=')}: {error.message}"
+            error.hint = spread.with_option(error.hint, options[name])
             raise
         if pair is None:
             if spread.is_asymmetric(text):
