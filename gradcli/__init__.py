@@ -71,6 +71,7 @@ _HOME = {
     "LanguageError": "gradcli.language.located_errors",
     "TableError": "gradcli.tables.table_errors",
     "EngineError": "gradcli.engine.core.errors",
+    "bfloat16": "gradcli.engine.system.dtypes",
     **dict.fromkeys(["GradientMismatch", "GradientTrouble"], "gradcli.transforms.assertions"),
 }
 # PyTorch's namespaces, which stand in the folder `torch`: `gradcli.linalg` is `gradcli.torch.linalg`.
@@ -170,7 +171,7 @@ def _table(name: str) -> Any:
     table = _complete()
     found = table.resolve(name)
     if found is None:
-        said = f"; {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+        said = f"; {_ELSEWHERE[name]}" if name in _ELSEWHERE else torch_namespaces.absent(name)
         raise AttributeError(f"module 'gradcli' has no attribute {name!r}{said}")
     return found.call if isinstance(found, table.Function) else found
 

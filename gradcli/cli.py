@@ -122,7 +122,7 @@ class Program(click.Group):
             shells.register()
             return shell_complete(self, extra, prog_name, COMPLETION_VARIABLE, instruction)
         try:
-            with self.make_context(prog_name, arguments, **extra) as ctx:
+            with self.make_context(prog_name, [*arguments], **extra) as ctx:
                 return process.shown(
                     lambda: self.invoke(ctx),
                     lambda error: _show(error, arguments, ctx.meta),
@@ -147,7 +147,8 @@ def _show_version(ctx: click.Context, param: click.Parameter, wanted: bool) -> N
 @click.group(
     cls=Program,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog='Example: gradcli grad "2*dot(x,x)" --x 0,1,2,3',
+    epilog='Example: gradcli grad "2*dot(x,x)" --x 0,1,2,3\n\n'
+    "gradcli FILE.py [ARGS]... runs a program written for PyTorch, without PyTorch.",
 )
 @click.option(
     "--version",

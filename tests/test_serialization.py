@@ -142,3 +142,23 @@ def test_a_file_is_whole_or_what_it_was(tmp_path: Path) -> None:
         gradcli.save(1, tmp_path / "nowhere" / "model.pt")
     with pytest.raises(AttributeError, match="expected 'f' to be string, path, or a file-like"):
         gradcli.save(1, 3)
+
+
+def test_numbers_of_bfloat16_become_float32_with_a_warning() -> None:
+    """The storage of PyTorch's `tensor([1.5, -0.3340])` in bfloat16: the upper halves of its float32."""
+    value = gradcli.tensor([1.5, -0.333984375])
+    source = saved(value)
+    made = io.BytesIO()
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(made, "w") as new:
+        for entry in old.namelist():
+            data = old.read(entry).replace(b"torch\nFloatStorage", b"torch\nBFloat16Storage")
+            if entry.endswith("data/0"):
+                data = (np.frombuffer(data, np.uint32) >> 16).astype(np.uint16).tobytes()
+            new.writestr(entry, data)
+    with pytest.warns(UserWarning, match="those of the file become torch.float32"):
+        assert gradcli.equal(gradcli.load(made), value)
+
+
+def test_a_whole_model_is_told_of_its_state() -> None:
+    with pytest.raises(TypeError, match=r"not Linear: .* give its state_dict\(\)"):
+        saved(gradcli.nn.Linear(1, 1))

@@ -20,7 +20,7 @@ from contextlib import ExitStack, suppress
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from gradcli.commands import COMMANDS, output
-from gradcli.commands.command_errors import quoted, usage
+from gradcli.commands.command_errors import programs_of_python, python_program, quoted, usage
 from gradcli.commands.declarations import Argument, Option, Options, declaration, declare
 from gradcli.commands.terminal import echo
 from gradcli.engine.system import interrupts, process
@@ -106,6 +106,9 @@ def command(ctx: click.Context, options: Options) -> None:
 
 def _lines(path: str, as_json: bool) -> list[Line]:
     """The lines that are to run. Raises LanguageError for a file that cannot be read."""
+    if python_program(path):
+        hint = programs_of_python([path])
+        raise usage(f"{path} is a program, not command lines", hint=hint, kind="file")
     try:
         if path == "-":
             text = sys.stdin.buffer.read().decode()

@@ -134,7 +134,7 @@ def show(error: Exception, arguments: list[str], meta: Mapping[str, Any]) -> int
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         echo(error.format_message(), sys.stderr)
         return error.exit_code
-    report = as_report(error)
+    report = _of_python(as_report(error), arguments)
     if "gradcli.typed" in meta:
         from gradcli.language.typed_text import as_typed
 
@@ -145,6 +145,55 @@ def show(error: Exception, arguments: list[str], meta: Mapping[str, Any]) -> int
         text = to_text(report, meta.get("gradcli.color", "auto"))
     echo(text, sys.stderr)
     return 2 if report.usage else 1
+
+
+# What only a program of Python's has: a class, or PyTorch's own module.
+_PYTHON = re.compile(rb"^\s*(?:class\s+\w+\s*[(:]|import\s+torch\b|from\s+torch\b)", re.M)
+# The words of errors that say: this is no program of this language.
+_MISREAD = re.compile("is a file, not an|is not part of this language|gradcli's module 'torch")
+
+
+def python_program(word: str) -> bool:
+    """Whether a word is the name of a file with a program of Python's."""
+    if not word.endswith(".py"):
+        return False
+    try:
+        with open(word, "rb") as stream:
+            return _PYTHON.search(stream.read(LONGEST_SOURCE)) is not None
+    except OSError:
+        return False
+
+
+def programs_of_python(words: Iterable[str]) -> str:
+    """The hint of who gave a program of Python's where a program of this language is wanted."""
+    word = quoted(next(iter(words)))
+    return f"gradcli {word} runs it, gradcli graph --torch {word} --diagnose looks into it"
+
+
+def _of_python(report: LanguageError, arguments: list[str]) -> LanguageError:
+    """An error about a program of Python's, or one of its options, with the commands that take it."""
+    before = ["", *arguments]
+    files = [
+        word
+        for word, previous in zip(arguments, before, strict=False)
+        if previous not in ("--torch", "--load") and python_program(word)
+    ]
+    if not files:
+        return report
+    option = arguments[0] if arguments else ""
+    if report.message == f"no such option {option}":
+        if option in options_of_graph():
+            report.hint = f"write gradcli graph --torch {quoted(files[0])} {option}"
+    elif "--torch" not in arguments and (
+        report.kind == "syntax" or _MISREAD.search(report.message)
+    ):
+        report.hint = programs_of_python(files)
+    return report
+
+
+def options_of_graph() -> set[str]:
+    """The options of `graph` that look into a program as it runs."""
+    return {"--detect-anomaly", "--diagnose", "--norms", "--grads", "--saved", "--values", "--time"}
 
 
 def to_json(report: LanguageError) -> str:

@@ -36,7 +36,13 @@ from gradcli.commands.pictures import AXES, PLOT, PLOTTED, Canvas, View
 from gradcli.commands.progress import Bar
 from gradcli.commands.question import Answer, write
 from gradcli.commands.request import Request
-from gradcli.commands.request_evaluation import files_of, read_value, read_variable, set_up
+from gradcli.commands.request_evaluation import (
+    files_of,
+    held_data,
+    read_value,
+    read_variable,
+    set_up,
+)
 from gradcli.commands.typeset_results import FORMATS
 from gradcli.commands.uncertainty import named, to_plain, with_uncertainty
 from gradcli.engine.system.visible import visible
@@ -243,6 +249,7 @@ class Asked:
         still = [n for n in parameters if n in fixed or n in request.no_grad]
         if request.wrt is not None:
             still += [n for n in parameters if n not in request.wrt and n not in still]
+        still += held_data(request, [n for n in parameters if n not in still])
         if unknown := next((n for n in still if n not in values), None):
             raise usage(
                 f"no value for {unknown}, which is held constant", hint=f"add --{unknown} VALUE"

@@ -186,6 +186,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     wants_gradients = shown["grads"] or options.diagnose
     if norms or sort is not None:
         _check_norms(norms, chosen, folder)
+    if options.diagnose and chosen not in ("tree", "json"):
+        raise usage("--diagnose is text or JSON", hint=_WITHOUT_PICTURE)
     if options.time or options.open or options.fold:
         shown["by"] = "module"
     if options.torch is not None:
@@ -249,17 +251,18 @@ def _end(steps: int | None, at: str | None) -> Any:
     return End(steps or 0, (file, int(line)))
 
 
+_WITHOUT_PICTURE = "leave out -o and --format, or write --json"
+
+
 def _check_norms(norms: bool, form: str, folder: str | None) -> None:
     if not norms:
         raise usage("--sort is for --norms")
     if form not in ("tree", "json") or folder is not None:
-        raise usage("--norms is a table: text or JSON", hint="leave out the format, or --json")
+        raise usage("--norms is a table: text or JSON", hint=_WITHOUT_PICTURE)
 
 
 def _write_diagnosis(graph: Graph, form: str, path: str | None, style: Style) -> None:
     found = graph.diagnosis()
-    if form not in ("tree", "json"):
-        raise usage("--diagnose is text or JSON", hint="leave out the format, or --json")
     if form == "json":
         text = output.object_text({"diagnosis": [one.to_json() for one in found.findings]})
         output.write_file(path or "-", f"{text}\n")

@@ -24,7 +24,7 @@ from gradcli.commands.fit import BOUNDS, bounds_of
 from gradcli.commands.pictures import PLOT, PLOTTED, Canvas
 from gradcli.commands.question import MINIMUM, Answer, Question, write
 from gradcli.commands.request import Request
-from gradcli.commands.request_evaluation import cannot_require_grad, read_variables
+from gradcli.commands.request_evaluation import cannot_require_grad, held_data, read_variables
 from gradcli.commands.step_table import Step, columns, heading, line, to_json, to_text
 from gradcli.commands.uncertainty import named
 from gradcli.language.located_errors import LanguageError
@@ -72,10 +72,12 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
 
     The gradients and Hessians are exact, not finite differences. The eigenvalues of the Hessian tell
     whether the point is a minimum, a saddle point or flat; the exit code is 1 if it is not a minimum.
-    What has an uncertainty (--a 2±0.1) stays, and gives point and value one.
+    What has an uncertainty (--a 2±0.1) stays, and gives point and value one. What a file has
+    (--A @A.csv) is data and stays, too; --wrt says otherwise.
     """
     import numpy as np
 
+    from gradcli.columns.optimize.evidence import RUNS_AWAY
     from gradcli.columns.optimize.least_squares import limits
     from gradcli.columns.optimize.minima import minimize
 
@@ -123,10 +125,14 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         words = f"no minimum after {found.iterations} iterations: this is the last point"
         if found.kind.startswith("not known"):
             words = f"whether this is a minimum is {found.kind}"
+        elif found.kind == RUNS_AWAY:
+            words = found.kind
         elif found.kind != "no minimum":
             words = f"this is not a minimum ({found.kind.removeprefix('no minimum: ')})"
         hint = "start elsewhere; if there is no minimum, set --bounds; or try another --method"
-        if found.kind == "no minimum":
+        if found.kind == RUNS_AWAY:
+            hint = "set --bounds, or a constraint, as in --subject 'x >= 0'"
+        if found.kind in ("no minimum", RUNS_AWAY):
             hint += f"; {_other_extrema(request, space)}"
         raise LanguageError(words, kind="value", usage=False, hint=hint)
 
@@ -174,6 +180,7 @@ def space_of(ctx: AnyContext, request: Request) -> Space:
     """The variables to move, from where the command line has them; the others stay."""
     from gradcli.columns.optimize.spaces import Space
 
+    request.no_grad = [*request.no_grad, *held_data(request, request.names)]
     variables, integers = read_variables(ctx, request)
     for name in integers:
         raise cannot_require_grad(request, name, variables[name])

@@ -82,6 +82,10 @@ MEANT = {
         ("--digits", "--decimals", "--significant-digits"),
         ("--precision", "write --precision N"),
     ),
+    **dict.fromkeys(
+        ("--constraint", "--constraints", "--subject-to", "--st"),
+        ("--subject", "write --subject RELATION, as in --subject 'x + y == 1'"),
+    ),
     "--answer": ("--against", "write --against FORMULA"),
     "--steps": ("--show-steps", "write --show-steps"),
     "--optimizer": ("--method", "write --method NAME; gradcli minimize --help-all has the names"),
@@ -97,6 +101,8 @@ ELSEWHERE = {
         ("--digits", "--decimals"), "gradcli eval, grad and fit round by --precision N"
     ),
     "--check": "the command `gradcli check EXPR` compares with numerical gradients",
+    "--second": "a mixed derivative: gradcli diff EXPR --wrt x,y --order 2; in a table gradcli map EXPR "
+    "FILE --second x,y",
     "--order": "higher derivatives: gradcli diff EXPR --order N, or gradcli hessian EXPR",
     "--value": "gradcli eval EXPR prints the value, gradcli grad EXPR --value both",
     "--repeat": "write --passes N --retain-graph",
@@ -554,6 +560,7 @@ def _also_mathematics(error: LanguageError, text: str, declared: Mapping[str, An
     rewritten = (error.hint or "").startswith("here it is written")
     if not rewritten and not _OF_MATHEMATICS.search(text):
         return
+    from gradcli.language import foreign_names
     from gradcli.language.mathematics import read_mathematics
     from gradcli.language.parser import parses
     from gradcli.language.tokens import shortened
@@ -561,6 +568,8 @@ def _also_mathematics(error: LanguageError, text: str, declared: Mapping[str, An
     with suppress(LanguageError):
         read = read_mathematics(text, parses, {}, False)
         if read is not None and rewritten:
+            if foreign_names.with_distributions(text) != text:
+                return  # which --math refuses, too
             error.hint = f"{error.hint}; --math reads it as it is"
         elif read is not None:
             error.hint = f"add --math, which reads it as {shortened(read.written)}"

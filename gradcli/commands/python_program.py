@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import threading
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+from gradcli.commands.command_errors import options_of_graph, quoted
+from gradcli.commands.output import note
 
 
 def run(path: str, arguments: list[str]) -> int:
@@ -15,9 +20,10 @@ def run(path: str, arguments: list[str]) -> int:
     from gradcli.commands.torch_program import as_main, read_program, run_program
 
     full, source = read_program(path, "")
+    _note_options(path, arguments, source)
     end = stand_in()
     try:
-        with as_main(full, arguments, path) as module:
+        with as_main(full, arguments, path) as module, _nan_noted(path):
             _, code = run_program(source, full, path, module, nullcontext())
             for thread in threading.enumerate():  # as Python waits for them
                 if thread is not threading.current_thread() and not thread.daemon:
@@ -25,3 +31,40 @@ def run(path: str, arguments: list[str]) -> int:
     finally:
         end()
     return code
+
+
+def _note_options(path: str, arguments: list[str], source: bytes) -> None:
+    """Say that an option of `graph --torch` went to the program, unless the program speaks of it."""
+    for word in arguments:
+        if word in options_of_graph() and word.encode() not in source:
+            command = f"gradcli graph --torch {quoted(path)} {word}"
+            note(f"{word} is given to the program; {command} looks into the program")
+
+
+@contextmanager
+def _nan_noted(path: str) -> Iterator[None]:
+    """Say at the end, once, that a backward pass began at a loss that is NaN, and what finds the cause.
+
+    Only the loss is looked at, a number: the gradients of a large model would take time at every step.
+    """
+    from gradcli.engine.core.tensor import Tensor
+
+    plain: Any = Tensor.backward
+    count, first = 0, 0
+
+    def backward(self: Any, *args: Any, **kwargs: Any) -> Any:
+        nonlocal count, first
+        count += 1
+        if not first and self.array.ndim == 0 and self.array != self.array:
+            first = count
+        return plain(self, *args, **kwargs)
+
+    kept: Any = Tensor
+    kept.backward = backward
+    try:
+        yield
+    finally:
+        kept.backward = plain
+        if first:
+            command = f"gradcli graph --torch {quoted(path)} --detect-anomaly"
+            note(f"backward pass {first:,} began at a loss that is nan; {command} finds the cause")

@@ -303,6 +303,24 @@ def files_of(request: Request) -> Reader | None:
     return request.files
 
 
+def held_data(request: Request, names: Iterable[str]) -> list[str]:
+    """Those of the names that a search holds because a file has their values: a file has data, and a
+    number is a start. None are held with --wrt, and where a file has the values of all. Says which.
+    """
+    from gradcli.commands.output import note
+    from gradcli.language.option_values import file_reference
+
+    free = [n for n in names if n not in request.no_grad]
+    held = [n for n in free if file_reference(request.texts.get(n, "")) is not None]
+    if request.wrt is not None or not held or len(held) == len(free):
+        return []
+    is_, it = ("is", "it") if len(held) == 1 else ("are", "them")
+    note(
+        f"{', '.join(held)} {is_} read from a file, and held; --wrt {','.join(free)} varies {it} too"
+    )
+    return held
+
+
 def read_variable(request: Request, name: str, files: Reader | None) -> Any:
     """The tensor that the command line gives a variable, without a graph of its own."""
     if name in request.tensors:

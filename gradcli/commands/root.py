@@ -73,7 +73,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
 
     An expression that is not an equation is to be 0: `x**2 - 2`. Give as many equations as there are unknown
     numbers, separated by `;`. An equation of vectors counts once for each element. --let "f=[…]" gives an
-    expression a name. What has an uncertainty (--a 2±0.1) stays, and gives the root one. With a TABLE the
+    expression a name. What has an uncertainty (--a 2±0.1) stays, and gives the root one. What a file has
+    (--A @A.csv) is data and stays, too; --wrt says otherwise. With a TABLE the
     equation is solved for one number in every row: --x 0.2 is where all rows start, --x 0:5 where they look.
     """
     if options.table is not None:
@@ -82,7 +83,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         solve(ctx, request, options)
         return
     _refuse_options_of_tables(ctx, request, options)
-    from gradcli.columns.optimize.roots import all_roots, root
+    from gradcli.columns.optimize.roots import all_roots, is_alone, root
     from gradcli.columns.optimize.spaces import Compiled
 
     canvas = None if options.plot is None else Canvas(options.plot, request.style, "--plot")
@@ -105,6 +106,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             _say_what_to_hold(request, read, error)
             raise
         roots, residual, converged = [found.x], found.residual, found.converged
+        if converged and not is_alone(system, found.x, space.flat()):
+            output.note("this root is not the only one: the sides are equal all around it")
     else:
         import numpy as np
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.commands.command_errors import DEBUG_VARIABLE, usage
 from gradcli.commands.output import note
+from gradcli.engine.registry import torch_namespaces
 from gradcli.engine.system import interrupts
 from gradcli.graphs.of_torch.early_end import Stopped
 from gradcli.graphs.of_torch.own_nodes import OwnProgramProbe
@@ -322,7 +323,9 @@ def run_program(
     except Exception as error:  # the user's program may end in any way
         _print_traceback(error)
         if (lacking := _lacking(error)) is not None:
-            note(f"gradcli, in PyTorch's place, has {lacking}; the program needs PyTorch")
+            name = lacking.removeprefix("no torch.")
+            instead = torch_namespaces.ABSENT.get(name, "the program needs PyTorch")
+            note(f"gradcli, in PyTorch's place, has {lacking}; {instead}")
         return _words(error, full, path), 1
     return None, 0
 

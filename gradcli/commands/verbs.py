@@ -159,7 +159,11 @@ class VerbRequest:
     def leaves(self) -> dict[str, Tensor]:
         """The variables to differentiate by, as leaves. Raises LanguageError if there are none."""
         if not self.wanted:
-            what = "every variable has an integer dtype" if self.tensors else "it has no variables"
+            what = "it has no variables"
+            if self.tensors:
+                n = next(iter(self.tensors))
+                what = f"every variable has an integer dtype: pass {n}.double(), or an array's "
+                what += f"{n}.astype(float)"
             raise LanguageError("nothing to differentiate with respect to", kind="usage", hint=what)
         return {n: self.tensors[n].requires_grad_() for n in self.wanted if n in self.tensors}
 
@@ -415,7 +419,9 @@ def _read(
 
     given = by_name(source, values, variables)
     texts = {n: v for n, v in given.items() if isinstance(v, str)}
-    read_there = {n for text in (source, *texts.values()) for n in parse(text).free_variables()}
+    own = parse(source).free_variables()
+    put_in = [text for name, text in texts.items() if name in own]
+    read_there = {*own, *(n for text in put_in for n in parse(text).free_variables())}
     for name in texts:
         if name not in read_there:
             raise no_variable(name, sorted(read_there), source)

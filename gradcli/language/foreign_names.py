@@ -30,6 +30,7 @@ FUNCTIONS = {
     "fabs": "abs({0})",
     "factorial": "exp(lgamma({a}+1))", "fact": "exp(lgamma({a}+1))", "gamma": "exp(lgamma({0}))",
     "Gamma": "exp(lgamma({0}))", "lnGamma": "lgamma({0})", "gammaln": "lgamma({0})",
+    "loggamma": "lgamma({0})",
     "ceiling": "ceil({0})", "rint": "round({0})", "signum": "sign({0})",
     "logistic": "sigmoid({0})", "expit": "sigmoid({0})", "sigm": "sigmoid({0})", "swish": "silu({0})",
     "radians": "deg2rad({0})", "degrees": "rad2deg({0})", "conjugate": "conj({0})",
@@ -82,6 +83,14 @@ CONSTANTS = {
 }
 SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n", strict=True))
 _ATOM = r"[\w.]+(?:\([^()]*(?:\([^()]*\)[^()]*)*\))?"
+
+
+def with_distributions(text: str, own: Container[str] = ()) -> str:
+    """A text whose calls of distributions, `N(d1)`, are written as here: they would be the next error."""
+    for name, (_, here) in DISTRIBUTIONS.items():
+        if name not in own:
+            text = re.sub(rf"(?<![\w.]){re.escape(name)}\(", f"{here}(", text)
+    return text
 
 
 def distribution_hint(name: str, source: str) -> str | None:

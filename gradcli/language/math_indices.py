@@ -58,7 +58,8 @@ def subscripts(node: Node) -> tuple[Index, ...]:
             if len(word) > 1 and not is_greek(word):
                 if index.offset or not (word.isascii() and word.isalpha() and len(word) <= 4):
                     return ()
-                if word in _WORDS:
+                # u_{xx} is a derivative, or a component: a name either way.
+                if word in _WORDS or not word.strip("xyzt"):
                     return ()
                 found += [Index(letter) for letter in word]
             else:

@@ -2,6 +2,7 @@ r"""What makes a letter another name, over it or raised beside it: `\hat{y}`, `\
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Container
 from typing import NamedTuple
@@ -10,6 +11,8 @@ from gradcli.language.math_symbols import ACCENTS, FONTS, SCRIPTS
 from gradcli.language.notation import Token, is_greek
 
 _SERIES = frozenset(("sum", "prod"))
+_ELEMENT = re.compile(r"[A-Za-zα-ωΑ-Ω]_(?:\d+|[A-Za-z])")
+_PRODUCT = re.compile(rf"{_ELEMENT.pattern}(?:{_ELEMENT.pattern})+")
 _COMBINING = {"\u0302": "hat", "\u0303": "tilde", "\u0307": "dot", "\u0308": "ddot"}
 _UPRIGHT = frozenset("mathrm text textrm operatorname".split())
 
@@ -43,6 +46,21 @@ def _marked(token: Token, place: int, mark: str, end: int) -> list[Token]:
     if not before:
         return [name]
     return [token._replace(text=before, end=start), name._replace(blank=False)]
+
+
+def with_products(found: list[Token], own: Container[str]) -> list[Token]:
+    r"""The tokens with x_i y_i for `x_iy_i` and m_1 m_2 for `m_1m_2`: in LaTeX an index is one character."""
+    parts: list[Token] = []
+    for token in found:
+        if token.kind == "name" and token.text not in own and _PRODUCT.fullmatch(token.text):
+            starts = [match.start() for match in _ELEMENT.finditer(token.text)]
+            for at, end in zip(starts, [*starts[1:], len(token.text)], strict=True):
+                place, until = token.start + at, token.start + end
+                part = token._replace(text=token.text[at:end], start=place, end=until)
+                parts.append(part if at == 0 else part._replace(blank=False))
+        else:
+            parts.append(token)
+    return parts
 
 
 def with_accents(found: list[Token]) -> list[Token]:
@@ -126,7 +144,7 @@ def with_increments(found: list[Token], own: Container[str]) -> list[Token]:
 def _is_letter(token: Token) -> bool:
     if token.kind == "command":
         return is_greek(token.text) and token.text.islower()
-    return token.kind == "name" and len(token.text.partition("_")[0]) == 1 and token.text.islower()
+    return token.kind == "name" and len(token.text.partition("_")[0]) == 1
 
 
 def scripts_apart(found: list[Token]) -> list[Token]:

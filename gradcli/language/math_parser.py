@@ -596,6 +596,10 @@ class Parser:
         token = self.next
         if token.kind == "number" and token.font in ("mathbf", "boldsymbol", "bm"):
             return Node("ones", self.take(), token.text)
+        if token.kind == "number" and "{,}" in token.text:
+            whole = token.text.replace("{,}", "")
+            hint = f"write {whole}, or {token.text.replace('{,}', '.')} with a point"
+            raise self.asks(f"{token.text} is {whole}, or has three decimals?", token, hint)
         if token.kind in ("number", "string") or token.text in ("True", "False", "None"):
             return Node("number" if token.kind == "number" else "raw", self.take(), token.text)
         if token.kind == "name" and token.text in KEYWORDS and token.text != "if":
@@ -901,6 +905,7 @@ class Parser:
             self.take()
             primes += 1
         if primes:
+            name = name if name in self.own else _PRINTED.get(name, name)
             return Node("prime", token, name, tuple(self.arguments()), str(primes))
         if name in ("if", "IF") and self.next.text == "(":
             return Node("call", token, "where", tuple(self.arguments()))
@@ -1145,6 +1150,10 @@ class Parser:
                 power = self.exponent()
         if self.next.text == "(":
             arguments = self.arguments()
+        elif self.is_braced_bracket():  # \\max{\left(x, y\right)}
+            self.take()
+            arguments = self.arguments()
+            self.expect("}")
         else:
             if not (self.begins_operand() or self.next.text in ("-", "+")):
                 raise self.error(f"the argument of `{name}` is missing", token, f"as in {name} x")
@@ -1161,10 +1170,23 @@ class Parser:
         text = _PRINTED.get(name, name)
         if text == "sigmoid" != name:
             self.remarks.append(f"{name} is the sigmoid")
+        if name == "sinc":
+            self.remarks.append("sinc(x) is sin(pi x)/(pi x); of the other write sin(x)/x")
         if text == "special.ndtr" != name:
             self.remarks.append(f"{name} is special.ndtr, the normal distribution's")
         call = Node("call", token, text + "." * each, (*arguments, *base), "base" * bool(base))
         return call if power is None else Node("power", raised, "⊙", (call, power))
+
+    def is_braced_bracket(self) -> bool:
+        """Whether a brace follows with nothing in it but brackets."""
+        if self.next.text != "{" or self.peek(1).text != "(":
+            return False
+        depth = 0
+        for k, token in enumerate(self.tokens[self.at + 1 :]):
+            depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
+            if depth == 0:
+                return self.peek(k + 2).text == "}"
+        return False
 
     def bare_argument(self) -> Node:
         """`2x` of `sin 2x cos x`: all that stands close together, up to a function, a bracket or a sign."""

@@ -25,6 +25,7 @@ SIGNS = {
     **dict.fromkeys(("langle", "⟨", "〈"), "⟨"), **dict.fromkeys(("rangle", "⟩", "〉"), "⟩"),
     "infty": "∞", "degree": "°", "to": "→", "\\%": "percent", "colon": ":",
     **dict.fromkeys(("rightarrow", "Rightarrow", "longrightarrow", "Longrightarrow"), "→"),
+    **dict.fromkeys(("coloneqq", "triangleq", "equiv", "≡", "≔"), "="),
     "in": "∈", "pm": "±", "mp": "±", "exponentialE": "e",
 }  # fmt: skip
 WORDS = frozenset(("T", "and", "or", "not", "∞", "percent"))  # of these, those that are names

@@ -144,7 +144,8 @@ def _read_with(
 ) -> Mathematics:
     assigned = re.findall(r"(?:^|[;\n])\s*(\w+)\s*=(?!=)", source) * (not equation)
     own = {*bound, *assigned}
-    marked = math_marks.with_accents(math_marks.with_combined(notation.tokens(source)))
+    marked = math_marks.with_products(notation.tokens(source), own)
+    marked = math_marks.with_accents(math_marks.with_combined(marked))
     marked = math_marks.with_differentials(notation.in_one_font(marked))
     marked = math_marks.scripts_apart(marked)
     defined = definitions(notation.with_bars(marked, double, source))

@@ -34,6 +34,11 @@ _TOKEN = (
 )
 
 
+# What LaTeX has around a formula, and names it by: it says nothing of it.
+_WRAPPERS = re.compile(
+    r"\\\[|\\\]|\\\(|\\\)|\\(?:begin|end)\{(?:equation|align|gather|multline|displaymath|math)\*?\}"
+    r"|\\(?:label|tag)\{[^{}]*\}"
+)
 _SIZES = r"\\(?:(?:left|right)\.|left|right|[bB]igg?[lrm]?|middle)\s*"
 
 
@@ -54,8 +59,12 @@ def tokens(source: str) -> list[Token]:
     # Places have to stay those of the text as it was typed, for carets: what is left out at the front is
     # replaced by as many blanks.
     text = re.sub(r"^(\s*)(\$+)([^$]+)(\$+)\s*$", _without_dollars, source.rstrip())
-    if text.endswith("."):
-        text = re.sub(r"\s*\\right\s*\.\s*$", "", text)
+    text = _WRAPPERS.sub(lambda match: " " * len(match[0]), text)
+    if "\\begin{align" in source and "matrix" not in source and "cases" not in source:
+        text = text.replace("&", " ").replace("\\\\", " ;")
+    text = text.rstrip()
+    if text.endswith((".", ",")):
+        text = re.sub(r"(?:\\right\s*\.|[,.])$", "", text).rstrip()
     return _unbraced([_token(match) for match in re.finditer(_TOKEN, text)])
 
 
@@ -237,7 +246,9 @@ def _token(match: re.Match[str]) -> Token:
     kind = str(match.lastgroup)
     text = SIGNS.get(match[kind], match[kind]) if kind != "name" else match[kind]
     if kind == "number":
-        text = text.replace("\\,", "").replace("{,}", ".")
+        text = text.replace("\\,", "")
+        if not re.search(r"\{,\}\d{3}$", text):  # 1{,}000 is asked by the parser
+            text = text.replace("{,}", ".")
     elif text != match[kind]:  # another way to write it
         kind = "command" if text.isalpha() else "sign"
         kind = "name" if text in WORDS else kind

@@ -49,15 +49,19 @@ def read(
 ) -> FormulaReading:
     """A program with expressions put in for variables, an equation as a difference, a list as a vector.
 
-    values: texts by variable, of which those that read variables are put in. wrt: variables, names that
+    values: texts by variable, of which those that read variables are put in where the program has the
+    name. wrt: variables, names that
     the program assigns, elements and slices. of: the variable that an equation gives. along: the texts of a
     direction. motion: the coordinate whose equation of motion it is, of a Lagrangian. Raises LanguageError.
     """
     # The order of the steps matters. The last list becomes a vector while the text is still the user's;
     # then expressions are put in for variables; an equation becomes a difference; a name that is to be a
     # variable loses its assignment. What is left free are the variables.
-    put_in = substitutions(values)
-    text = substituted(as_vector(TypedText.whole(source)), put_in)
+    text = as_vector(TypedText.whole(source))
+    # A name that the text does not read is a slip, as of an option: who asked for it is to be told.
+    reads = free_names(parse(text)) if values else ()
+    put_in = substitutions({name: value for name, value in values.items() if name in reads})
+    text = substituted(text, put_in)
     if motion is not None:
         from gradcli.language.euler_lagrange import equation_of_motion
 

@@ -34,6 +34,15 @@ _PYTHON_SAYS: tuple[tuple[str, str], ...] = (
         "a list is no vector: write `tensor([1., 2.])` of numbers, `stack([x, y])` of expressions",
     ),
     (
+        r"unsupported operand type\(s\) for .*'function'",
+        "a function is no number: func.grad takes a function and gives one, func.grad(f)(x); the derivative "
+        "by a variable is NAME.grad, which grad and map print",
+    ),
+    (
+        r"^only integer tensors of a single element",
+        "where data says how many: k = arange(1, 61); sum(where(k <= n, TERM, 0)), with no n above 60",
+    ),
+    (
         r"'module' object is not callable",
         "that is a module, and its functions are called: `gradcli ops WORD` finds them",
     ),

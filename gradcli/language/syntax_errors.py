@@ -270,6 +270,11 @@ def _unknown(source: str, text: str, start: int) -> LanguageError:
         return error
     if character in _UNKNOWN:
         message, hint = _UNKNOWN[character]
+        if character == "`" and ".grad`" in source[start:]:
+            hint = (
+                "what map writes is computed with by a second one: gradcli map EXPR FILE --as g=y.grad "
+                "| gradcli map '-g/value' -"
+            )
         return _error(source, (start, start + 1), message, hint)
     if character == ".":
         return _error(source, (start, start + 1), "a name is missing after `.`")

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from gradcli.language.foreign_names import bare
+from gradcli.language.foreign_names import bare, with_distributions
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.mathematics import written
 
@@ -63,6 +63,9 @@ def hint(
         or not parses(text)
     ):
         return None
+    assigned = re.findall(r"([^\W\d]\w*)\s*(?:\([\w\s,]*\))?\s*=(?!=)", text)
+    better = with_distributions(text, {*bound, *assigned})
+    text = better if parses(better) else text
     pairs = zip(source.splitlines(), text.splitlines(), strict=True)
     return f"here it is written {next(new for old, new in pairs if new != old).strip()}"
 

@@ -12,9 +12,10 @@ from gradcli.engine.core.modes import no_grad, users_level
 
 
 class autocast(ContextDecorator):
-    """Does nothing, as PyTorch where there is no such device; on the CPU it is refused unless disabled.
+    """Does nothing, as PyTorch where there is no such device; it says so in a warning unless disabled.
 
-    There PyTorch would compute products in bfloat16 or float16.
+    On the CPU PyTorch would compute products in bfloat16 or float16. Here all is computed in the dtypes that
+    the tensors have, which is more exact.
     """
 
     def __init__(
@@ -25,10 +26,13 @@ class autocast(ContextDecorator):
         cache_enabled: bool | None = None,
     ) -> None:
         if device_type == "cpu" and enabled:
-            raise RuntimeError(
-                "autocast('cpu') computes in bfloat16 or float16, which is not done here: write "
-                "autocast('cpu', enabled=False)"
+            name = "torch.bfloat16" if dtype is None else str(dtype)
+            warnings.warn(
+                f"In CPU autocast, but gradcli does not compute in {name}: it computes in the tensors' "
+                "own dtypes. Disabling autocast.",
+                stacklevel=users_level(),
             )
+            return
         if enabled:
             warnings.warn(
                 "CUDA is not available or torch_xla is imported. Disabling autocast.",

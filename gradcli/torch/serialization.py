@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import pickletools
 import sys
+import warnings
 import zipfile
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
@@ -23,6 +24,7 @@ import numpy as np
 
 import gradcli.engine.system.budget as budget
 from gradcli.engine.core.device import device, used
+from gradcli.engine.core.modes import users_level
 from gradcli.engine.core.size import Size
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry import table
@@ -114,6 +116,8 @@ class _Writer:
         if put is None:
             kind = type(value).__name__
             hint = "; give .item() of it" if isinstance(value, np.generic) else ""
+            if hasattr(value, "state_dict"):
+                hint = "; give its state_dict(), and load_state_dict() what load gives"
             raise TypeError(
                 f"gradcli.save takes {_PLAIN}, not {kind}: no code is run on loading{hint}"
             )
@@ -276,6 +280,7 @@ class _Reader:
         self.stack: list[Any] = []
         self.marks: list[int] = []
         self.memo: dict[int, Any] = {}
+        self.warned = False
 
     def read(self) -> Any:
         program = self.archive.read(f"{self.folder}data.pkl")
@@ -350,17 +355,29 @@ class _Reader:
             raise RuntimeError(_CUDA)
         if key not in self.storages:
             data = bytearray(self.archive.read(f"{self.folder}data/{key}"))
-            numbers = np.frombuffer(data, dtype, len(data) // dtype.itemsize)
+            stored = np.dtype(np.uint16) if kind is _BFLOAT16 else dtype
+            numbers = np.frombuffer(data, stored, len(data) // stored.itemsize)
             with suppress(KeyError):
                 if self.archive.read(f"{self.folder}byteorder").decode() != sys.byteorder:
                     numbers.byteswap(inplace=True)
-            self.storages[key] = numbers
+            self.storages[key] = self.widened(numbers) if kind is _BFLOAT16 else numbers
         found = self.storages[key]
         if found.dtype != dtype or found.size < size:
             raise _Refused(
                 f"Unsupported storage {key}: it has {found.size} numbers of {found.dtype}"
             )
         return _Storage(found)
+
+    def widened(self, bits: Any) -> Any:
+        """Numbers of bfloat16, the upper halves of float32, as float32, which holds them exactly."""
+        if not self.warned:
+            self.warned = True
+            warnings.warn(
+                "gradcli has no tensors of torch.bfloat16: those of the file become torch.float32, with "
+                "the same values",
+                stacklevel=users_level(),
+            )
+        return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
 class _Refused(ValueError):
@@ -428,6 +445,7 @@ def _made(kind: Callable[..., Any], *allowed: type) -> _Named:
     return _Named(lambda *values: kind(*(_only(value, *allowed) for value in values)))
 
 
+_BFLOAT16 = _Named(_none, np.dtype(np.float32))
 _ALLOWED: Mapping[tuple[str, str], Any] = {
     ("torch._utils", "_rebuild_tensor_v2"): _Named(_tensor),
     ("torch._utils", "_rebuild_parameter"): _Named(_parameter),
@@ -437,6 +455,8 @@ _ALLOWED: Mapping[tuple[str, str], Any] = {
     ("torch", "device"): _made(device, str, int),
     **{(module, "complex"): _made(complex, float) for module in ("__builtin__", "builtins")},
     **{("torch", storage): _Named(_none, np.dtype(name)) for name, storage in _STORAGES.items()},
+    ("torch", "BFloat16Storage"): _BFLOAT16,
+    ("torch", "bfloat16"): dtypes.bfloat16,
     **{("torch", name): dtype for name, dtype in dtypes.NAMES.items()},
 }
 _VALUES = frozenset(
@@ -453,8 +473,12 @@ _CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 
 def _meaning(module: str, word: str) -> Any:
     if (module, word) not in _ALLOWED:
+        whole = (
+            "; save model.state_dict() in PyTorch, for a file of a whole model needs its classes"
+        )
         raise _Refused(
             f"Unsupported global: GLOBAL {module}.{word} was not an allowed global by default"
+            f"{whole if word[:1].isupper() else ''}"
         )
     return _ALLOWED[module, word]
 

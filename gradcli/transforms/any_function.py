@@ -10,6 +10,7 @@ import copy
 import functools
 import inspect
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -150,7 +151,7 @@ class Subject:
 
     arrays: by leaf, in double precision. tops: the names of variables. source: the text of a function in
     gradcli's language, or None. own: the libraries that it is differentiated by; none where it takes
-    NumPy's arrays, or numbers.
+    NumPy's arrays, or numbers, alone. guessed: whether it is NumPy's, and `own` only runs it as well.
     """
 
     def __init__(
@@ -178,7 +179,10 @@ class Subject:
         self.numbers = {  # these are no variables of the function, and stay what they are
             n for n, v in every if n not in self.names and isinstance(v, (int, float, complex))
         }
+        self.guessed = False
         self.own, self.reads = self._libraries(own_gradient)
+        if self.reads is NUMPY and not self.own and self._runs_on_tensors():
+            self.own, self.guessed = [GRADCLI], True
 
     def _chosen(self, wrt: Any) -> list[str]:
         if wrt is None:
@@ -192,7 +196,9 @@ class Subject:
                     raise TypeError(f"no value for the variable {n!r}")
                 found += under
         if not found:
-            raise TypeError("no variables to differentiate with respect to")
+            whole = [n for n, a in self.arrays.items() if a.dtype.kind in "iu"]
+            remedy = f": {whole[0]} has integers, pass {whole[0]}.astype(float)" if whole else ""
+            raise TypeError(f"no variables to differentiate with respect to{remedy}")
         return found
 
     # -- which library --------------------------------------------------------------------------------
@@ -231,6 +237,26 @@ class Subject:
         if not able:
             raise next(tried[lib] for lib in (*evident, NUMPY) if lib in tried)
         return [lib for lib in able if lib in DIFFERENTIATING], able[0]
+
+    def _runs_on_tensors(self) -> bool:
+        """Whether NumPy's function gives the same value of tensors, and nothing leaves their graph.
+
+        NumPy's `x.std()` divides by n, a tensor's by n - 1; and `math.exp(x[0])` is a number, of which
+        the graph knows nothing.
+        """
+        left: list[str] = []
+        modes.local.left = left
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                self._try(GRADCLI)
+                start = [self.arrays[n] for n in self.names]
+                one, two = (self.total(library)(*start) for library in (NUMPY, GRADCLI))
+        except Exception:  # a function may refuse what is not its own in any way
+            return False
+        finally:
+            modes.local.left = None
+        return not left and bool(np.isclose(one, two, 1e-12, 0, equal_nan=True))
 
     def _try(self, library: Library) -> None:
         """Run the function once. Raises NoLibrary where its value is none of the library's."""

@@ -37,6 +37,7 @@ SOME = 50  # elements are in it
 SHRINK = 16.0  # the first step is made smaller by this until the extrapolation converges
 SHRINKS = 8
 WIDER = (256.0, 16.0)  # times the first step: for a slope that is lost in noise
+COARSE = 1e-4  # the relative doubt of an element from which on it is told
 FARTHEST = 20.0  # times the noise of a difference: what is less certain is so for other reasons
 CLOSE = 3  # steps that small numbers get besides, relative to them
 CONVERGED = 1e-8  # relative to the slope
@@ -85,12 +86,14 @@ class Checked:
     numerical side was found. triangular: whether the function reads one triangle of a symmetric matrix,
     and the gradient is, as PyTorch has it, that of symmetric changes. unbounded: from where on a
     numerical slope is none. seen: how many elements were looked at one by one. wrong: which are. unseen:
-    which are lost in the noise of the differences, so that nothing is known of them.
+    which are lost in the noise of the differences, so that nothing is known of them. coarse: to what part
+    of itself each element that agrees for that noise alone was compared, where that is coarse; else 0.
     """
 
     __slots__ = (
         "analytical",
         "by_series",
+        "coarse",
         "error",
         "index",
         "kinks",
@@ -142,6 +145,7 @@ class Checked:
             smooth[kink.index] = 0
         self.wrong, self.ok = wrong, not wrong.any()
         self.unseen = _unseen(analytical, difference, most - doubt, doubt) & ~wrong
+        self.coarse = _coarse(analytical, difference, most - doubt, doubt) * ~(wrong | self.unseen)
         self.index, self.error = worst(smooth if self.ok else np.where(wrong, relative, -1.0))
 
     @property
@@ -160,6 +164,13 @@ def _unseen(analytical: Any, difference: Any, most: Any, doubt: Any) -> Any:
     size = np.abs(analytical)
     small = (size < doubt / 2) & (size > ROUNDED * doubt)
     return np.asarray((difference > most) & small)
+
+
+def _coarse(analytical: Any, difference: Any, most: Any, doubt: Any) -> Any:
+    """The doubt of elements that agree for it alone, relative to them, where it is above COARSE."""
+    size = np.abs(analytical)
+    part = np.where(size > ROUNDED * doubt, doubt / np.where(size == 0, 1.0, size), 0.0)
+    return np.where((difference > most) & (part > COARSE), part, 0.0)
 
 
 def _symmetric(matrix: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`--math` on the formulas of papers and textbooks: their values are NumPy's and SciPy's."""
+"""`--math` on formulas that others wrote: their values are those of NumPy, SciPy and SymPy."""
 
 from __future__ import annotations
 
@@ -14,12 +14,24 @@ from tests.sweep import sweep
 
 pytestmark = pytest.mark.long
 
-ROWS = json.loads((Path(__file__).parents[1] / "golden" / "papers.json").read_text("utf-8"))["rows"]
+GOLDEN = Path(__file__).parents[1] / "golden"
+PAPERS, SYMPYS = (
+    json.loads((GOLDEN / name).read_text("utf-8"))["rows"]
+    for name in ("papers.json", "sympys_latex.json")
+)
 
 
-@sweep(("text", "values", "wanted"), ROWS, parts=4)
+@sweep(("text", "values", "wanted"), PAPERS, parts=4)
 def test_values(text: str, values: dict[str, str], wanted: Any) -> None:
     options = [f"--{name}={value}" for name, value in values.items()]
     found = np.array(json.loads(run("eval", "--math", "--json", text, *options).stdout)["value"])
     assert found.shape == np.shape(wanted)
     assert np.allclose(found.astype(float), wanted, rtol=2e-6, atol=1e-7)
+
+
+@sweep(("text", "values", "wanted"), SYMPYS, parts=4)
+def test_what_sympy_prints(text: str, values: dict[str, float], wanted: float) -> None:
+    options = [f"--{name}={value}" for name, value in values.items()]
+    result = run("eval", "--math", "--json", "--dtype=float64", text, *options)
+    found = json.loads(result.stdout)["value"]
+    assert found == pytest.approx(wanted, rel=1e-9, abs=1e-12)

@@ -58,6 +58,26 @@ SAID = [
     ("map --help", 0, "--head N"),
     ("grad S**3*K --S 2 --K 1 --order 2", 0, "S.grad2 = 12\nK.grad2 = 0"),
     ("grad S**3*K --S 2 --K 1 --order 3 --plain", 0, "S.grad\t6\nK.grad\t0"),
+    ("eval S*N(d)-K^2 --S 1", 2, "here it is written S*special.ndtr(d) - K**2\n"),
+    ("map -`x.grad`/x q.csv", 2, "| gradcli map '-g/value' -"),
+    ("map func.grad(x)*x q.csv", 1, "hint: a function is no number"),
+    ("minimize x --x 1 --constraint x>=0", 2, "write --subject RELATION"),
+    ("diff x*y --wrt x --foo z", 2, "--foo is neither an option nor a variable of the expression (variables: x, y)"),
+    ("diff x*y --wrt x --let foo=z", 2, "foo is not a variable of the expression"),
+    ("diff x*y --wrt x --second x,y", 2, "a mixed derivative: gradcli diff EXPR --wrt x,y --order 2"),
+    ("diff s=x*y;s*2 --s z", 2, "--s is neither an option nor a variable of the expression"),
+    ("simplify x*y --foo z", 2, "--foo is neither an option nor a variable"),
+    ("taylor x*y --x 1 --let foo=z", 2, "foo is not a variable"),
+    ("minimize (w-A[0,0])**2 --w 0 --A @m.csv", 0, "note: A is read from a file, and held; --wrt w,A varies it too"),
+    ("root w+A[0,0] --w 0 --A @m.csv", 0, "w = -1"),
+    ("fit y==a*x*A[0,1] f.csv --A @m.csv", 0, "A is read from a file, and held"),
+    ("minimize w --w 1", 1, "error: no minimum: the value falls without end\nhint: set --bounds"),
+    ("root relu(x)==0 --x 3", 0, "note: this root is not the only one: the sides are equal all around it"),
+    ("root x**2==0 --x 3", 0, "residual"),
+    ("root exp(x)==1 --x 3", 0, "residual"),
+    ("root relu(u-x)==0 q.csv --u 9 --keep-columns x", 0, "the root is not the only one: the sides are equal all around 1"),
+    ("root relu(u-x)==0 q.csv --u 9 --keep-columns x", 0, "x,u\n1,nan\n2,nan\n"),
+    ("root exp(u)==x q.csv --u 9 --keep-columns none --where x<2", 0, "e-1"),
 ]  # fmt: skip
 
 
@@ -68,12 +88,22 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "x,yield,day,lambda\n1,0.02,2025-01-02,3\n2,0.03,2024-12-31,4\n"
     )
     (tmp_path / "q.txt").write_text("x**2")
+    (tmp_path / "m.csv").write_text("a,b\n1,2\n3,4\n")
+    (tmp_path / "f.csv").write_text("x,y\n1,2\n2,4\n3,7\n")
 
 
 @pytest.mark.parametrize(("line", "code", "piece"), SAID, ids=[line for line, *_ in SAID])
 def test_what_is_said(line: str, code: int, piece: str) -> None:
     found = outcome(*line.split())
     assert found[0] == code and piece in found[1] + found[2], found
+
+
+def test_a_sum_over_coupons_has_its_way() -> None:
+    found = outcome("map", "sum(x*k for k in range(1, x))", "q.csv", "--no-grad", "all")
+    assert "sum(where(k <= n, TERM, 0))" in found[2]
+    program = "k = arange(1, 9); sum(where(k <= x, k, 0))"
+    found = outcome("map", program, "q.csv", "--no-grad", "all", "--keep-columns", "x")
+    assert found[1] == "x,value\n1,1\n2,3\n"
 
 
 def test_a_date_with_blanks_is_arithmetic() -> None:

@@ -106,6 +106,10 @@ for _ in range(2):
     loss.backward()
     opt.step()
 """
+UNDER_NO_GRAD = CUT.replace(
+    "        return self.b(self.a(x).detach())\n",
+    "        with torch.no_grad():\n            h = self.a(x)\n        return self.b(h)\n",
+)
 DEAD = """\
 import torch
 from torch import nn
@@ -162,6 +166,7 @@ def test_with_pytorch_it_is_the_same(tmp_path: Path) -> None:
         (CUT, [], r"! net\.py:10  2 parameters without a gradient \(a\.weight, a\.bias\): detach\(\)"),
         (CUT, ["--by", "module"], r"Net +Net +2 +76 +.*\n.*\n\n.* 67 of 76 parameters are not reached\n"),
         (CUT, [], r"! net\.py:8  2 parameters without a gradient \(unused\.weight, unused\.bias\)"),
+        (UNDER_NO_GRAD, [], r"net\.py:11  2 parameters without a gradient \(a\.weight, a\.bias\): runs"),
         (DEAD, [], r"! net\.py:7  100% of the units of a relu are 0 for the whole batch"),
         (NET, ["--diagnose"], r"nothing wrong was found"),
         (NET, ["--norms"], r"enc\.0\.weight +\(8, 4\)"),
@@ -220,8 +225,9 @@ y.sum().backward()
         (PRINTS, ["3", "-h"], 3, "__main__ ['3', '-h'] Tanh()\n", ""),
         (FAILS, [], 1, "", "RuntimeError: shape '[7]' is invalid for input of size 3\n"),
         ("from torch.distributions import Normal\n", [], 1, "", "gradcli: note: gradcli, in PyTorch's "
-         "place, has no torch.distributions; the program needs PyTorch\n"),
-        ("import torch\ntorch.bfloat16\n", [], 1, "", "has no torch.bfloat16; the program needs"),
+         "place, has no torch.distributions; write the log density as a formula, and draw by torch.randn "
+         "or torch.rand\n"),
+        ("import torch\ntorch.float8_e4m3fn\n", [], 1, "", "has no torch.float8_e4m3fn; the program needs"),
         (ANOMALY, [], 1, "", "caused the error:\n  File \"net.py\", line 4, in <module>\n    y = torch.sqrt"),
     ],
 )  # fmt: skip

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
+import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import gradcli as torch
 from gradcli import nn
+from gradcli.engine.registry import torch_namespaces
 from gradcli.func import functional_call, stack_module_state
 from gradcli.nn.utils import rnn
 
@@ -58,10 +62,81 @@ def test_a_scaler_leaves_out_a_step_that_overflowed() -> None:
 def test_mixed_precision_says_what_is_not_done() -> None:
     with pytest.warns(UserWarning, match="Disabling autocast"), torch.autocast("cuda"):
         assert torch.ones(2).dtype is torch.float32
-    with pytest.raises(RuntimeError, match=r"write autocast\('cpu', enabled=False\)"):
-        torch.autocast("cpu")
-    with torch.autocast("cpu", enabled=False):
+    with pytest.warns(UserWarning, match="does not compute in torch.bfloat16"):
+        torch.autocast("cpu", dtype=torch.bfloat16)
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=False):
         pass
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["zeros(2, dtype=torch.bfloat16)", "ones(2).to(torch.bfloat16)", "nn.Linear(1, 1).bfloat16()"],
+)
+def test_bfloat16_can_be_named_and_no_tensor_has_it(call: str) -> None:
+    assert repr(torch.bfloat16) == "torch.bfloat16" and torch.ones(2).dtype != torch.bfloat16
+    with pytest.raises(TypeError, match=r"no tensors of torch\.bfloat16, .* use torch\.float32"):
+        eval(f"torch.{call}", {"torch": torch})
+
+
+@pytest.mark.parametrize("name", torch_namespaces.ABSENT)
+def test_what_is_not_here_says_what_to_use(name: str) -> None:
+    parent, _, own = f"torch.{name}".rpartition(".")
+    with pytest.raises(AttributeError, match=f"gradcli does not have torch.{name}: "):
+        getattr(eval(parent, {"torch": torch}), own)
+
+
+def test_the_guide_names_all_that_is_not_here() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "python.md").read_text()
+    assert all(f"`{name}`" in guide for name in torch_namespaces.ABSENT)
+
+
+def scheduled(make: str) -> Any:
+    p = [torch.nn.Parameter(torch.ones(2))]
+    optimizer = torch.optim.SGD(p, 0.1)
+    names = vars(torch.optim.lr_scheduler)
+    return optimizer, eval(make, {**names, "o": optimizer})
+
+
+# As PyTorch 2.13 prints it after a step.
+STATES = {
+    "StepLR(o, 2)": "{'step_size': 2, 'gamma': 0.1, 'base_lrs': [0.1], 'last_epoch': 1, "
+    "'_step_count': 2, '_is_initial': False, '_get_lr_called_within_step': False, '_last_lr': [0.1]}",
+    "LambdaLR(o, lambda k: 1)": "{'base_lrs': [0.1], 'last_epoch': 1, '_step_count': 2, "
+    "'_is_initial': False, '_get_lr_called_within_step': False, '_last_lr': [0.1], 'lr_lambdas': [None]}",
+    "ChainedScheduler([StepLR(o, 2)])": "{'_last_lr': [0.1], '_schedulers': [{'step_size': 2, 'gamma': 0.1, "
+    "'base_lrs': [0.1], 'last_epoch': 1, '_step_count': 2, '_is_initial': False, "
+    "'_get_lr_called_within_step': False, '_last_lr': [0.1]}]}",
+}
+
+
+@pytest.mark.parametrize("make", STATES)
+def test_a_schedule_s_state_is_pytorchs_and_can_be_saved(make: str) -> None:
+    optimizer, schedule = scheduled(make)
+    optimizer.step()
+    schedule.step()
+    file = io.BytesIO()
+    torch.save(schedule.state_dict(), file)
+    file.seek(0)
+    read = torch.load(file)
+    assert read == eval(STATES[make])
+    other = scheduled(make)[1]
+    other.load_state_dict(read)
+    assert other.state_dict() == read
+
+
+def test_a_schedule_that_steps_first_is_told() -> None:
+    optimizer, schedule = scheduled("StepLR(o, 2)")
+    with pytest.warns(UserWarning, match=r"Detected call of `lr_scheduler.step\(\)` before"):
+        schedule.step()
+    optimizer, schedule = scheduled("StepLR(o, 2)")
+    optimizer.step()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        schedule.step()
+
+
+def test_a_total_norm_has_no_graph() -> None:
+    assert torch.nn.utils.get_total_norm([torch.ones(2, requires_grad=True)]).grad_fn is None
 
 
 @pytest.mark.parametrize(("call", "answer"), ANSWERS)

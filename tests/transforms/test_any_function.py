@@ -358,3 +358,46 @@ def test_gradcli_in_pytorchs_place_is_no_second_library(monkeypatch: pytest.Monk
 def test_a_misspelt_name_is_not_taken_by_position() -> None:
     with pytest.raises(TypeError, match="has no parameter 'bb'"):
         assert_gradients(lambda a, b: (a * b).sum(), a=gradcli.tensor([1.0]), bb=2.0)
+
+
+def _unequal(x: Any) -> Any:
+    """A function of NumPy's with a component that differences lose beside the others."""
+    return 1e6 * x[0] ** 2 + 3e5 * x[0] * x[1] + np.sin(x[2]) * 1e-3 + x[1] ** 4
+
+
+def _slope_of_unequal(x: Any) -> Any:
+    return np.array([2e6 * x[0] + 3e5 * x[1], 3e5 * x[0] + 4 * x[1] ** 3, np.cos(x[2]) * 1e-3])
+
+
+@pytest.mark.parametrize("x", [[1, 2, 0.3], np.array([1.0, 2.0, 0.3])])
+def test_what_runs_on_tensors_too_has_the_exact_gradient(x: Any) -> None:
+    assert_gradients(_unequal, expected=_slope_of_unequal, x=x)
+    with pytest.raises(GradientMismatch, match=r"wrong at x\[2\][^$]*exact gradient"):
+        assert_gradients(_unequal, expected=lambda x: _slope_of_unequal(x) * [1, 1, 1.001], x=x)
+
+
+@pytest.mark.parametrize(
+    "sine", [lambda v: math.sin(v), lambda v: math.sin(v.item()), lambda v: math.sin(float(v))]
+)
+def test_a_number_that_leaves_the_graph_is_compared_to_what_differences_see(sine: Any) -> None:
+    def function(x: Any) -> Any:
+        return 1e6 * x[0] ** 2 + 3e5 * x[0] * x[1] + sine(x[2]) * 1e-3 + x[1] ** 4
+
+    with pytest.warns(UserWarning, match=r"x\[2\]: 0.00096 was compared to 0.\d% only"):
+        assert_gradients(
+            function,
+            expected=lambda x: _slope_of_unequal(x) * [1, 1, 1.001],
+            x=np.array([1.0, 2.0, 0.3]),
+        )
+
+
+def test_numpys_own_meaning_of_a_method_is_kept() -> None:
+    def slope(x: Any) -> Any:  # of NumPy's std, which divides by n; a tensor's divides by n - 1
+        return (x - x.mean()) / x.std() / 3
+
+    assert_gradients(lambda x: x.std(), expected=slope, x=[1, 2, 4.0])
+
+
+def test_integers_of_arrays_are_refused_with_a_remedy() -> None:
+    with pytest.raises(TypeError, match=r"x has integers, pass x.astype\(float\)"):
+        assert_gradients(lambda x: (x**2).sum(), expected=lambda x: 2 * x, x=np.arange(3))

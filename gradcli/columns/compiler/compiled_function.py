@@ -15,7 +15,7 @@ from gradcli.engine.core import pytrees
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry import table
 from gradcli.engine.system import c_compiler, direct_calls, dtypes
-from gradcli.language.located_errors import OPERATION_ERRORS
+from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
 from gradcli.transforms.batched_passes import Sparse
 from gradcli.transforms.tracing.numpy_program import Operation, live
 from gradcli.transforms.tracing.numpy_tracer import NumpyTracer, Untraceable, trace_numpy
@@ -66,6 +66,7 @@ class CompiledProgram:
                     smallest=smallest,
                     sparing=sparing,
                     native=native,
+                    choosy=True,
                 )
         # For small arrays the calls cost more than the numbers: one line after the other, without blocks or
         # threads.
@@ -175,6 +176,9 @@ class CompiledFunction:
         self._direct: Callable[..., Any] | None = None  # what a call goes to first
         self._quick: dict[bool, Any] = {}  # calls of plans that are there
         self.plans: dict[Any, CompiledProgram | Untraceable] = {}
+        self._indices: set[Any] = (
+            set()
+        )  # signatures whose integers the program cannot take as floats
         self.matrices: dict[Any, Any] = {}  # of sparse derivatives
         self.__name__ = title
 
@@ -198,22 +202,66 @@ class CompiledFunction:
     def value_and_grad(self, *args: Any, **arrays: Any) -> tuple[Any, dict[str, Any]]:
         """(the value, the gradients by name); the value must have one element.
 
-        Gradients are of the variables in `wrt` that are floating or complex, as arrays (tensors, if
-        any argument is one); None where the value does not depend on the variable. What is wrong with
-        a program is a LanguageError with the place in it.
+        Gradients are of the variables in `wrt`, as arrays (tensors, if any argument is one); None where
+        the value does not depend on the variable. Integers are floats, as in `gradcli.grad`; tensors
+        of them, and what the program can only take as integers (indices), have no gradient. What is
+        wrong with a program is a LanguageError with the place in it.
         """
         call = self._quick.get(True)
         return self._all_gradients(*args, **arrays) if call is None else call(*args, **arrays)
 
     def _all_gradients(self, *args: Any, **arrays: Any) -> tuple[Any, dict[str, Any]]:
         given, tensors = self._arrays(args, arrays)
-        value, *grads = self._run(given, True)
+        given, (value, *grads) = self._of_floats(given, arrays)
         names = self._differentiated(given)
         if not tensors:
             return value, dict(zip(names, grads, strict=True))
         return wrap(value), {
             n: None if g is None else wrap(g) for n, g in zip(names, grads, strict=True)
         }
+
+    def _of_floats(
+        self, given: list[Any], values: dict[str, Any]
+    ) -> tuple[list[Any], tuple[Any, ...]]:
+        """(the arrays, the value and the gradients) with integers as floats, as `gradcli.grad` has them.
+
+        Integers that the program takes for nothing else, such as indices, stay what they are; so do
+        tensors. values: what was given, by name. Raises LanguageError where nothing is left to
+        differentiate by.
+        """
+        whole = [
+            k
+            for k, (n, a) in enumerate(zip(self.names, given, strict=True))
+            if n in self.wrt and a.dtype.kind in "iu" and not isinstance(values[n], Tensor)
+        ]
+        key = self._signature(given, True) if whole else None
+        if whole and key not in self._indices:
+            kinds = {a.dtype.char for a in given}
+            real = np.dtype(np.float64 if kinds & {"d", "D"} else dtypes.default.real)
+            number = real if "f" in kinds else np.dtype(np.float64)  # as a float of Python's
+            floats = [
+                a.astype(real if a.shape else number) if k in whole else a
+                for k, a in enumerate(given)
+            ]
+            try:
+                return floats, self._run(floats, True)
+            except (LanguageError, *OPERATION_ERRORS):
+                if not self._differentiated(given):
+                    raise
+                found = self._run(given, True)  # whose error is the one to see
+                self._indices.add(key)
+                return given, found
+        if self.wrt and given and not self._differentiated(given):
+            name, array = next(
+                (n, a) for n, a in zip(self.names, given, strict=True) if n in self.wrt
+            )
+            remedy = "double()" if isinstance(values[name], Tensor) else "astype(float)"
+            raise LanguageError(
+                "nothing to differentiate with respect to",
+                kind="type",
+                hint=f"{name} has dtype {array.dtype.name}: pass {name}.{remedy}",
+            )
+        return given, self._run(given, True)
 
     def sparse_hessian(self, *args: Any, **arrays: Any) -> Any:
         """The second derivatives without the zeros: a `Sparse` with `shape`, `indices` and `values`.

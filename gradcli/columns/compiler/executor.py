@@ -303,7 +303,7 @@ class Executor:
 
     block: elements of the largest array in a block (default: from the sizes of the caches). smallest:
     the least number of elements of an array that is cut. sparing: recompute instead of keeping. native: run
-    what has a C form in C. Raises c_compiler.NoCompiler.
+    what has a C form in C. choosy: raise Scattered where that does not pay. Raises c_compiler.NoCompiler.
     """
 
     def __init__(
@@ -316,6 +316,7 @@ class Executor:
         threads: int | None = None,
         sparing: bool = False,
         native: bool = False,
+        choosy: bool = False,
     ) -> None:
         self.outputs, self.inputs = list(outputs), list(inputs)
         self.threads = threads or cores()
@@ -327,7 +328,7 @@ class Executor:
             for s in self.schedule.steps
         ]
         if library is not None:
-            if self.is_scattered():
+            if choosy and self.is_scattered():
                 raise Scattered
             library.build()
         self.constants = {o.index: o.args[0] for o in self.schedule.order if o.kind == "constant"}

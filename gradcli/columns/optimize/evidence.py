@@ -38,6 +38,7 @@ _SAMPLES = 8  # directions of a cone for each of its dimensions
 
 FALLS = "no minimum: it still falls in some direction"
 FLAT = "flat: the Hessian is singular"
+RUNS_AWAY = "no minimum: the value falls without end"
 AT_KINK = "not known: at a kink, where no value around it is lower"
 BY_VALUES = "minimum by values alone: none around it is lower"
 Bounds = tuple[Array, Array]
@@ -493,6 +494,7 @@ __all__ = [
     "BY_VALUES",
     "FALLS",
     "GRADIENT",
+    "RUNS_AWAY",
     "SMALL",
     "Problem",
     "Stationary",

@@ -12,6 +12,7 @@ import numpy as np
 from gradcli.columns.optimize.evidence import (
     FALLS,
     GRADIENT,
+    RUNS_AWAY,
     SMALL,
     Bounds,
     Constraints,
@@ -37,6 +38,7 @@ _STILL = 50  # iterations in which a value that does not change will not
 _INSIDE = 1e-3  # of the way to a bound without a value: where the next search ends
 _SHRINKS = 6  # times
 _FEW = 20  # variables up to which a search without derivatives ends
+_AWAY, _DEEP = 1e9, 1e12  # of the start: a point, and a fall of the value, that have no end
 _LARGEST = 1e12  # radius of a step
 _TRUST = {"gtol": GRADIENT, "max_trust_radius": _LARGEST}
 _ALMOST = 1e-6  # the gradient from which on Newton's own steps end a search of many variables
@@ -94,7 +96,25 @@ def minimize(
     # LAPACK wakes its threads for matrices of this size, and they wait in a busy loop: beside other work a
     # search of 100 variables took a minute instead of a second.
     with small_products() if len(start) >= WOKEN else nullcontext():
-        return _found(objective, start, bounds, constraints, method, limit, told)
+        found = _found(objective, start, bounds, constraints, method, limit, told)
+    if _runs_away(objective, start, found):
+        return found._replace(kind=RUNS_AWAY, converged=False)
+    return found
+
+
+def _runs_away(objective: Compiled, start: Array, found: Minimum) -> bool:
+    """Whether what was found is only as far as the search came of a value that falls without end.
+
+    A minimum that is far from its start is none of these: there the Hessian shows that the value rises.
+    """
+    if found.kind.startswith("minimum") or not found.path:
+        return False
+    first = objective.value_and_gradient(start)[0]
+    lowest = found.value
+    if lowest != lowest:
+        lowest = min((v for _, v, _ in found.path if v == v), default=first)
+    far = np.nanmax(np.abs(found.x)) > _AWAY * (1 + np.abs(start).max())
+    return bool(lowest < first and far) or lowest < first - _DEEP * (1 + abs(first))
 
 
 def _found(

@@ -32,7 +32,17 @@ _AGAIN = 1e-12  # how far from a root it may be found again
 _SMALL = 1e-6  # of the difference at the start, that at a root
 _STEEP = 1e-2  # the same, where rounding is all of the difference
 _ROUNDED = 1e-10  # of the sides, what their difference may be at a root
+# Two points on each side of a root, by which it is told from a plateau (a double root has values there), and
+# what a difference of sides is there that is rounding alone.
+BESIDE, ROUNDING = ((0.95, 0.97), (1.03, 1.05)), 8 * _EPS
+_FLAT = 1e-8  # of the difference at the start, what a root's slope promises where these points are asked
 _REACH = np.exp2(np.arange(-3, 11))  # of the start, how far away a change of sign is looked for
+
+
+def reach_beside(x: Array, start: Any) -> Array:
+    """The scale of numbers; of one that is 0 up to rounding, a small one next to where it started."""
+    reach: Array = np.fmax(np.abs(x), 1e-6 * (1 + np.abs(start)))
+    return reach
 
 
 class RootRows:
@@ -94,7 +104,7 @@ class RootRows:
                 search.newton(start)
                 search.look_around(start)
             found = search.polished()
-            refused = self._judged(search, found, data, rows)
+            refused = self._judged(search, found, data, start)
         self.alone = self._differences.alone
         if self.interval is None:
             self.turned += int((search.good & (np.sign(found) * np.sign(start) < 0)).sum())
@@ -124,13 +134,19 @@ class RootRows:
         return made
 
     def _judged(
-        self, search: Search, x: Array, data: Mapping[str, Any], rows: int
+        self, search: Search, x: Array, data: Mapping[str, Any], start: Array
     ) -> dict[int, Exception]:
         """What is wrong with the rows whose points are no roots."""
-        f = search.f
+        f, rows = search.f, len(start)
         size = self._sizes({**data, self.unknown: x}, rows).values.get("", np.zeros(rows))
         good = search.roots(size)
         refused: dict[int, Exception] = dict(search.refused)
+        for row in self._plateaus(search, x, data, start).tolist():
+            good[row] = False
+            words = f"the root is not the only one: the sides are equal all around {x[row]:.6g}"
+            refused.setdefault(
+                row, LanguageError(words, kind="value", usage=False, hint=_hint(self.unknown))
+            )
         where = "" if self.interval is None else " in {:.6g} to {:.6g}".format(*self.interval)
         for row in np.flatnonzero(~good).tolist():
             words = f"no root was found{where}"
@@ -140,6 +156,29 @@ class RootRows:
                 row, LanguageError(words, kind="value", usage=False, hint=_hint(self.unknown))
             )
         return refused
+
+    def _plateaus(self, search: Search, x: Array, data: Mapping[str, Any], start: Array) -> Array:
+        """The rows whose root is one of many beside each other: a price that underflows is 0 for every
+        small volatility.
+        """
+        small = ~(np.abs(search.slope * np.where(x == 0, 1.0, x)) > _FLAT * search.scale)
+        rows = np.flatnonzero(search.good & small)
+        flat = np.zeros(len(rows), bool)
+        if self.starts_at_roots or not len(rows):
+            return rows[flat]
+        part = {name: array[rows] for name, array in data.items()}
+        reach = reach_beside(x, start if self.interval is None else max(map(abs, self.interval)))
+        for factors in BESIDE:
+            zero = np.ones(len(rows), bool)
+            for factor in factors:
+                at = x[rows] + (factor - 1) * reach[rows]
+                f = search.at(rows, at)[0]
+                size = self._sizes({**part, self.unknown: at}, len(rows)).values.get("", at * 0)
+                zero &= np.abs(f) <= ROUNDING * np.asarray(size, np.float64)
+                if self.interval is not None:
+                    zero &= (at >= self.interval[0]) & (at <= self.interval[1])
+            flat |= zero
+        return rows[flat]
 
 
 def _hint(unknown: str) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gradcli.columns.optimize.least_squares import TOLERANCE, Array, scipy
 from gradcli.columns.optimize.levenberg_marquardt import levenberg_marquardt
-from gradcli.columns.optimize.root_rows import Search
+from gradcli.columns.optimize.root_rows import BESIDE, ROUNDING, Search, reach_beside
 from gradcli.columns.optimize.spaces import Compiled, Differences
 from gradcli.columns.streaming.mapped_program import Results, Rows
 from gradcli.language import as_tensor
@@ -83,6 +83,25 @@ def root(system: Compiled, start: Array) -> Root:
         if best.converged:
             break
     return best
+
+
+def is_alone(system: Compiled, x: Array, start: Array) -> bool:
+    """Whether a root is the only one around it, along the direction in which the sides change least."""
+    jac = system.jacobian(x)
+    if not np.isfinite(jac).all():
+        return True
+    along = lapack.svd(jac)[2][-1]
+    reach = float(reach_beside(x, start).max())
+
+    def is_zero(factor: float) -> bool:
+        there = x + (factor - 1) * reach * along
+        f = np.abs(system.value(there))
+        size = f
+        if isinstance(system.function, Differences):
+            size = system.function.sizes(as_tensor(there)).array
+        return bool((f <= ROUNDING * size).all())
+
+    return not any(all(map(is_zero, factors)) for factors in BESIDE)
 
 
 def _as_many(system: Compiled, start: Array, count: int) -> str | None:

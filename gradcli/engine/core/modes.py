@@ -112,6 +112,8 @@ inference_used: list[None] = []
 
 class _Local(threading.local):
     state: State | None = None
+    # Filled, where somebody watches, with whatever leaves the graph as a number of Python's.
+    left: list[str] | None = None
 
 
 local = _Local()

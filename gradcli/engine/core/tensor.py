@@ -609,10 +609,14 @@ class Tensor:
             raise RuntimeError(
                 f"a Tensor with {self.array.size} elements cannot be converted to Scalar"
             )
+        if self.node is not None and modes.local.left is not None:
+            modes.local.left.append("item")
         return self.array.item()
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers."""
+        if self.node is not None and modes.local.left is not None:
+            modes.local.left.append("tolist")
         budget.items(self.array.size)
         return self.array.tolist()
 
@@ -648,6 +652,8 @@ class Tensor:
     def _number(self) -> Any:
         if self.array.size != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
+        if self.node is not None and modes.local.left is not None:
+            modes.local.left.append("float")
         return self.array.item()
 
     def __float__(self) -> float:

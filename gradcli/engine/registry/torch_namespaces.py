@@ -27,6 +27,37 @@ _GATHERED = {
 }
 
 
+# What of PyTorch's is not here, by its name below torch, and what to use in its place.
+ABSENT = {
+    "distributed": "gradcli computes in one process: leave it out",
+    "distributions": "write the log density as a formula, and draw by torch.randn or torch.rand",
+    "export": "torch.save(model.state_dict(), file) keeps a model",
+    "fx": "gradcli graph --torch FILE.py shows a model's operations",
+    "hub": "torch.load reads a file of weights that is there",
+    "multiprocessing": "Python's own multiprocessing starts processes",
+    "nn.Transformer": "nn.TransformerEncoder and nn.TransformerDecoder are here",
+    "nn.utils.parametrizations": "compute the weight in forward and call nn.functional",
+    "nn.utils.parametrize": "compute the weight in forward and call nn.functional",
+    "nn.utils.prune": "multiply the weight by a mask in forward",
+    "nn.utils.spectral_norm": "divide the weight by torch.linalg.matrix_norm(weight, 2) in forward",
+    "nn.utils.weight_norm": "compute g * v / v.norm() in forward",
+    "onnx": "torch.save(model.state_dict(), file) keeps a model, which PyTorch reads and exports",
+    "optim.Adafactor": "optim.AdamW is here",
+    "optim.Muon": "optim.AdamW is here",
+    "optim.SparseAdam": "optim.Adam is here, as gradients are not sparse",
+    "optim.swa_utils": "average.lerp_(parameter, 0.01) under torch.no_grad() keeps an average",
+    "profiler": "python -m cProfile measures a program",
+    "quantization": "tensors have PyTorch's plain dtypes alone",
+    "sparse": "tensors are dense: x.to_dense() in PyTorch makes one of them",
+    "utils.tensorboard": "print the numbers, or write them with csv",
+}
+
+
+def absent(name: str) -> str:
+    """What stands after the error of a name below torch that is not here: a sentence, or nothing."""
+    return f"; gradcli does not have torch.{name}: {ABSENT[name]}" if name in ABSENT else ""
+
+
 def home(name: str) -> str:
     """The module here that has the names of one of PyTorch's, by their dotted names below torch."""
     parent, _, own = name.rpartition(".")

@@ -97,6 +97,30 @@ int32 = dtype("int32", np.int32)
 int64 = dtype("int64", np.int64)
 boolean = dtype("bool", np.bool_)
 
+
+class _Absent(dtype):
+    """A dtype of PyTorch's that NumPy has not: it can be named, and no tensor has it."""
+
+    __slots__ = ()
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @property
+    def _dtype(self) -> NumPyType:  # type: ignore[override]
+        raise TypeError(
+            f"gradcli has no tensors of torch.{self.name}, as NumPy has none: use torch.float32"
+        )
+
+    kind = "f"
+    is_floating_point = is_signed = True
+    is_complex = False
+    itemsize = 2
+
+
+# `torch.autocast(dtype=torch.bfloat16, enabled=False)` names it. It is no name of the language.
+bfloat16 = _Absent("bfloat16")
+
 ALL = (
     *(float16, float32, float64, complex64, complex128),
     *(uint8, int8, int16, int32, int64, boolean),

@@ -312,7 +312,7 @@ class Claim:
         from gradcli.formulas.print import printed_programs
 
         made = printed_programs.run(self.made.code, self.made.form, arrays.values())
-        if self.found.kind == VALUE:
+        if self.found.kind == "value":
             return {VALUE: _array(made)}
         value, grads = made
         listed = grads if len(self.wrt) > 1 else (grads,)

@@ -92,9 +92,9 @@ class Series(NamedTuple):
 
 
 class Polynomial(Derivatives):
-    """A Taylor polynomial: `by` has it under "value". terms: those of it that are not zero, by degree."""
+    """A Taylor polynomial: `by` has it under VALUE. terms: those of it that are not zero, by degree."""
 
-    kind = VALUE
+    kind = "value"
 
     __slots__ = ("terms",)
 

@@ -46,7 +46,8 @@ from gradcli.transforms.tracing.calls import Value, calls
 from gradcli.transforms.tracing.tracer import Tracer, trace_program
 
 PI = {name(n, (), -1): wrap(np.float64(v)) for n, v in CONSTANTS.items()}
-VALUE = "value"  # the key of a printed program's value beside its derivatives
+# The key of a printed program's value beside its derivatives: no name of a variable.
+VALUE = "the value"
 MOST_PATHS = 16  # of a program that branches on values
 MOST_REPEATED = (
     1_000  # the weight of a gradient that is differentiated again as it was recorded, too

@@ -29,6 +29,7 @@ from gradcli.formulas.algebra.spelling import NoExpression
 from gradcli.formulas.derive.differentiate import Derivatives
 from gradcli.formulas.print.numpy_helpers import SCALAR, in_c
 from gradcli.formulas.print.program_reader import of_arrays
+from gradcli.formulas.print.sharing import unlike
 
 # Functions of the language: their names in <math.h>, and the NumPy functions that compute the same.
 _SAME = (
@@ -63,7 +64,8 @@ TAKEN = frozenset(
     "dynamic_cast explicit export false friend mutable namespace new noexcept not not_eq nullptr operator or "
     "or_eq private protected public reinterpret_cast requires static_assert static_cast template this "
     "thread_local throw true try typeid typename typeof typeof_unqual using virtual wchar_t xor xor_eq "
-    "gradient value_and_gradient value work size_t malloc free abs main "
+    "gradient derivative jacobian hessian value_and_gradient value_and_derivative value_and_jacobian "
+    "value_and_hessian value work size_t malloc free abs main "
     "INFINITY NAN NULL HUGE_VAL MAXFLOAT EXIT_SUCCESS EXIT_FAILURE RAND_MAX MB_CUR_MAX WNOHANG WUNTRACED "
     "DOMAIN SING OVERFLOW UNDERFLOW PLOSS TLOSS X_TLOSS HUGE math_errhandling MATH_ERRNO errno signgam "
     "linux unix i386 near far min max asm pow gamma lgamma_r j0 j1 jn y0 y1 yn drem scalb significand "
@@ -81,13 +83,12 @@ _MACROS = re.compile(
 def c_names(names: Iterable[str]) -> dict[str, str]:
     """The names of variables in C: ASCII, and none that C, C++ or their headers have."""
     found: dict[str, str] = {}
+    names = list(names)
     for name in names:
         plain = ascii_name(name)
         if plain in TAKEN or _MACROS.fullmatch(plain):
             plain = f"{plain.lstrip('_')}_"
-        while plain in found.values() or (plain != name and plain in names):
-            plain += "_"
-        found[name] = plain
+        found[name] = unlike(plain, {*found.values(), *(n for n in names if n != name)})
     return found
 
 

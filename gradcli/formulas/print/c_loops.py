@@ -30,7 +30,7 @@ from gradcli.formulas.print.c_code import (
     c_names,
     functions,
 )
-from gradcli.formulas.print.sharing import shared_parts
+from gradcli.formulas.print.sharing import shared_parts, unlike
 from gradcli.formulas.print.stable_forms import stable
 from gradcli.formulas.print.written_out import written_out
 
@@ -541,8 +541,10 @@ def to_c(found: Derivatives) -> str:
     word = found.kind.lower()
     names = c_names(found.variables)
     short = "grad" if word in ("gradient", "derivative") else word
-    results = [f"{ascii_name(key).strip('_')}_{short}" for key in found.by]
-    results = [f"{r}_" if r in names.values() else r for r in results]
+    results: list[str] = []
+    for key in found.by:  # by x and by x_, of x[0] and of x_0
+        result = f"{ascii_name(key).strip('_')}_{short}"
+        results.append(unlike(result, {*names.values(), *results}))
     shapes = {n: np.shape(v) for n, v in found.variables.items()}
     read = [node for node in order(roots) if node.op == "name" and node.data in names]
     shapes |= {node.data: node.shape for node in read}  # derived in other sizes, perhaps

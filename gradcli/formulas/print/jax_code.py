@@ -93,6 +93,8 @@ def run_jax(code: str, values: Sequence[Any]) -> Any:
     known = modules("numpy", code)
     for word, name in NN.items():
         own = word.rpartition(".")[2]
+        while re.search(rf"\b{own}\b", code.replace(f"{name}(", "")):  # a variable's, perhaps
+            own += "_"
         if f"{name}(" in code:
             code, known[own] = code.replace(f"{name}(", f"{own}("), of_arrays(word)
     for word, text in HELPERS.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import keyword
 import math
 import re
@@ -27,7 +28,7 @@ from gradcli.formulas.algebra.expressions import Expression, is_call, order
 from gradcli.formulas.derive.differentiate import Derivatives
 from gradcli.formulas.lift.lifting import NoExpression
 from gradcli.formulas.print.numpy_helpers import HELPERS, SCALAR, SPECIAL, UFUNCS
-from gradcli.formulas.print.sharing import shared_parts
+from gradcli.formulas.print.sharing import shared_parts, unlike
 from gradcli.formulas.print.stable_forms import stable, unordered
 from gradcli.formulas.print.written_out import written_out
 
@@ -91,6 +92,7 @@ class NumpyPrinter(Printer):
 
     texts = HELPERS
     constants = constants_of("np")
+    result_type = "dtype"  # the name of the line that finds the dtype of the parameters
     header: tuple[str, ...] = ("import math", "import numpy as np", "from scipy import special")
 
     def __init__(self, names: Any = None, like: str = "") -> None:
@@ -104,17 +106,18 @@ class NumpyPrinter(Printer):
         """The argument that gives a new array the dtype of the parameters: float32 stays float32."""
         # Asked by whoever prints a new array: so the line that finds the dtype is there only if it is used.
         self.typed = self.typed or bool(self.arrays)
-        return ", dtype=dtype" if self.arrays else ""
+        return f", dtype={self.result_type}" if self.arrays else ""
 
     def as_typed(self, text: str) -> str:
         """An array of numbers that Python gave, in the dtype of the parameters."""
-        return f"{text}.astype(dtype)" if self.dtype else text
+        return f"{text}.astype({self.result_type})" if self.dtype else text
 
     def preamble(self) -> list[str]:
         """The line that finds this dtype, if the code uses it."""
         if not self.typed:
             return []
-        return [f"    dtype = np.result_type({', '.join(self.arrays)}, np.float32)"]
+        kinds = ", ".join(self.arrays)
+        return [f"    {self.result_type} = np.result_type({kinds}, np.float32)"]
 
     def own(self, roots: list[Expression]) -> list[Expression]:
         """The expressions in forms that keep their digits, of functions that there are."""
@@ -488,15 +491,47 @@ def written_by(found: Derivatives, *kinds: type[Any]) -> str:
     for kind in kinds[:-1]:
         with suppress(NoExpression):
             return written_by(found, kind)
-    printer = kinds[-1](like=_parameter(like))
-    if type(printer) is NumpyPrinter:
-        kept = (
-            n for n, v in found.variables.items() if np.ndim(v) and np.asarray(v).dtype.kind == "f"
-        )
-        printer.arrays = list(map(_parameter, kept))
-    roots = printer.own([found.whole, *found.by.values()])
-    code: str = printer.program(function_text(found, printer, roots))
-    return code
+    names = parameters(found.variables)
+    while True:
+        printer = kinds[-1](like=names.get(like, ""))
+        if type(printer) is NumpyPrinter:
+            kept = [n for n, v in found.variables.items() if np.ndim(v)]
+            kept = [n for n in kept if np.asarray(found.variables[n]).dtype.kind == "f"]
+            printer.arrays = [names[n] for n in kept]
+        roots = printer.own([found.whole, *found.by.values()])
+        body = function_text(found, printer, roots, names)
+        # Only the printed body says which functions it calls: max(x, 0) of relu(x). A variable of
+        # that name would hide it, and is given another.
+        hidden = {*called(body), *map(_last, getattr(printer, "helpers", ()))} & {*names.values()}
+        if not hidden:
+            code: str = printer.program(body)
+            return code
+        names = parameters(found.variables, hidden)
+
+
+def parameters(variables: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str]:
+    """The names of variables as parameters: none that Python, the imports or `taken` have."""
+    variables = list(variables)
+    taken = {*keyword.kwlist, *_MODULES, *taken}
+    found: dict[str, str] = {}
+    for name in variables:
+        known = {*taken, *found.values(), *(n for n in variables if n != name)}
+        found[name] = unlike(name, known)
+    return found
+
+
+def called(body: str) -> set[str]:
+    """The functions of Python's own that the code of a function names; `max=` is an option."""
+    return {*re.findall(r"(?<![\w.])[a-z_]+\b(?! ?=[^=])", _without_title(body))} & _BUILTINS
+
+
+def _last(function: str) -> str:
+    return function.rpartition(".")[2]
+
+
+def _without_title(text: str) -> str:
+    """Code without docstrings, which quote the program."""
+    return re.sub('""".*?"""', "", text)
 
 
 def imported(header: Iterable[str], text: str) -> str:
@@ -508,16 +543,19 @@ def imported(header: Iterable[str], text: str) -> str:
 
 def uses(text: str, module: str) -> bool:
     """Whether code uses a module, not counting the program quoted in its docstring."""
-    return re.search(rf"(?<![\w.]){module}\.", re.sub('""".*?"""', "", text)) is not None
+    return re.search(rf"(?<![\w.]){module}\.", _without_title(text)) is not None
 
 
-def function_text(found: Derivatives, printer: Any, roots: list[Expression]) -> str:
-    """The function itself; roots: the value, then the gradients."""
+def function_text(
+    found: Derivatives, printer: Any, roots: list[Expression], names: Mapping[str, str]
+) -> str:
+    """The function itself; roots: the value, then the gradients. names: of its parameters."""
     value_only = found.kind == "value"
     roots = roots[:1] if value_only else roots
     variables = list(found.variables)
-    names = {n: _parameter(n) for n in variables}
-    shared = shared_parts(roots, taken=names.values())
+    # Its own names give way to those of its parameters, which its callers know.
+    value, printer.result_type = (unlike(n, names.values()) for n in ("value", "dtype"))
+    shared = shared_parts(roots, taken={*names.values(), value, printer.result_type})
     for node in order(roots):
         if node.op == "name" and node.data in names:
             printer.names[id(node)] = names[node.data]
@@ -535,7 +573,7 @@ def function_text(found: Derivatives, printer: Any, roots: list[Expression]) -> 
         '    """' + title.replace("\\", "\\\\") + '"""',
     ]
     lines = [*getattr(printer, "preamble", list)(), *lines]
-    ends = [f"    value = {texts[0]}", f"    return value, {grads}"]
+    ends = [f"    {value} = {texts[0]}", f"    return {value}, {grads}"]
     return "\n".join([*head, *lines, *([f"    return {texts[0]}"] if value_only else ends)])
 
 
@@ -575,11 +613,9 @@ def defined(text: str, name: str) -> Any:
     return space[name]
 
 
+# What may be imported above a printed function.
 _MODULES = ("np", "math", "torch", "jax", "jnp", "special", "F")
-
-
-def _parameter(name: str) -> str:
-    return f"{name}_" if keyword.iskeyword(name) or name in _MODULES else name
+_BUILTINS = frozenset(dir(builtins))
 
 
 __all__ = ["NumpyPrinter", "defined", "modules", "to_code", "uses", "written_by"]

@@ -32,6 +32,13 @@ def shared_parts(
     return found
 
 
+def unlike(name: str, taken: Collection[str]) -> str:
+    """This name, or the first with underscores behind it that is not taken."""
+    while name in taken:
+        name += "_"
+    return name
+
+
 def _is_short(node: Expression) -> bool:
     """Whether a name would be as long as the text."""
     if node.op in ("name", "number", "array") or node.weight <= 1:
@@ -51,4 +58,4 @@ def size_of(root: Expression) -> int:
     return sizes[root]
 
 
-__all__ = ["shared_parts", "size_of"]
+__all__ = ["shared_parts", "size_of", "unlike"]

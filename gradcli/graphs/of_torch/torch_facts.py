@@ -172,7 +172,10 @@ class Facts:
         for tensor in operands:
             node = node_of(tensor)
             if node is None:
-                cut.leaves.add(id(tensor))
+                base = (
+                    tensor._base
+                )  # `weight.t()` under no_grad is a leaf, too, and means the weight
+                cut.leaves.add(id(tensor if base is None else base))
             elif cut.walks < MOST_WALKS:
                 cut.walks += 1
                 found = walk([node]).nodes

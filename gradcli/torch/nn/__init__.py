@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from gradcli.engine.registry.torch_namespaces import absent
 from gradcli.torch.nn import functional, parameter
 from gradcli.torch.nn.parameter import Buffer, Parameter, UninitializedParameter
 
@@ -23,7 +24,7 @@ def __getattr__(name: str) -> Any:
             if found is not None:
                 globals()[name] = found
                 return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{absent(f'nn.{name}')}")
 
 
 def __dir__() -> list[str]:

@@ -1,5 +1,8 @@
 """torch.optim: optimizers with groups of parameters, and schedules of their learning rates."""
 
+from typing import Any
+
+from gradcli.engine.registry.torch_namespaces import absent
 from gradcli.torch.optim import lr_scheduler
 from gradcli.torch.optim.lbfgs import LBFGS
 from gradcli.torch.optim.optimizer import Optimizer
@@ -16,6 +19,11 @@ from gradcli.torch.optim.rules import (
     RMSprop,
     Rprop,
 )
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{absent(f'optim.{name}')}")
+
 
 __all__ = [
     "ASGD",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import warnings
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from gradcli.engine.core.modes import users_level
 from gradcli.torch.nn.modules.arguments import constructed
 from gradcli.torch.optim.optimizer import Group, Optimizer
 
@@ -22,6 +25,14 @@ def options(text: str) -> Callable[[type], Any]:
     return constructed(f"optimizer, {text}, last_epoch=-1", begin)
 
 
+_TOO_EARLY = (
+    "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you "
+    "should call them in the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to "
+    "do this will result in PyTorch skipping the first value of the learning rate schedule. See more "
+    "details at https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
+)
+
+
 class LRScheduler:
     """Sets the learning rate of every group at each `step`; a subclass says to what (`get_lr`)."""
 
@@ -29,6 +40,11 @@ class LRScheduler:
     by_last_rate = (
         False  # whether a rate is found from the one before, and is one of the first rates, too
     )
+    _unsaved: tuple[str, ...] = (
+        "optimizer",
+    )  # what a state dict has not: a file keeps no functions
+    _step_count = 0
+    _get_lr_called_within_step = False
     if TYPE_CHECKING:  # `options` keeps the arguments
 
         def __getattr__(self, name: str) -> Any: ...
@@ -39,9 +55,9 @@ class LRScheduler:
             group.setdefault("initial_lr", group["lr"])
         self.base_lrs = [group["initial_lr"] for group in self.optimizer.param_groups]
         self.last_epoch = last_epoch
-        self._is_initial = True
+        self._step_count, self._is_initial = 0, True
         self.step()
-        self._is_initial = False
+        self._is_initial = self._get_lr_called_within_step = False
 
     def get_lr(self) -> list[float]:
         """The learning rates now, one a group."""
@@ -56,6 +72,9 @@ class LRScheduler:
 
     def step(self, epoch: int | None = None) -> None:
         """Count one step and set the learning rates; epoch: that of this step, from the first rates."""
+        if self._step_count == 1 and not self.optimizer.has_stepped:
+            warnings.warn(_TOO_EARLY, stacklevel=users_level())
+        self._step_count += 1
         if epoch is None or not self.by_last_rate:
             self._set(self.last_epoch + 1 if epoch is None else epoch)
             return
@@ -78,8 +97,8 @@ class LRScheduler:
         self._last_lr = self._rates()
 
     def state_dict(self) -> dict[str, Any]:
-        """All that the scheduler knows, but the optimizer."""
-        return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
+        """All that the scheduler knows, but the optimizer and functions, which a file cannot keep."""
+        return {key: value for key, value in self.__dict__.items() if key not in self._unsaved}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over what `state_dict` gave."""
@@ -92,6 +111,21 @@ _LRScheduler = LRScheduler  # its older name
 @options("lr_lambda")
 class LambdaLR(LRScheduler):
     """The first rate times a function of the number of steps."""
+
+    _unsaved = ("optimizer", "lr_lambda", "lr_lambdas")
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the scheduler knows; of its functions None, or what an object that is called knows."""
+        kept = [dict(vars(f)) if not _is_function(f) else None for f in self.lr_lambdas]
+        return {**super().state_dict(), "lr_lambdas": kept}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what `state_dict` gave; the functions stay."""
+        kept = state_dict.get("lr_lambdas", [])
+        for function, known in zip(self.lr_lambdas, kept, strict=False):
+            if known is not None:
+                vars(function).update(known)
+        super().load_state_dict({k: v for k, v in state_dict.items() if k != "lr_lambdas"})
 
     def begin(self, last_epoch: int) -> None:
         count, given = len(self.optimizer.param_groups), self.lr_lambda
@@ -214,11 +248,15 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         if self.T_cur >= self.T_i:
             self.T_cur -= self.T_i
             self.T_i *= self.T_mult
-        super().step(epoch)
+        self._set(self.last_epoch + 1 if epoch is None else epoch)
 
     def get_lr(self) -> list[float]:
         share = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * share for base in self.base_lrs]
+
+
+def _is_function(value: Any) -> bool:
+    return isinstance(value, FunctionType)
 
 
 def _set_momentum(group: Group, value: float) -> None:
@@ -285,6 +323,8 @@ class OneCycleLR(LRScheduler):
 class CyclicLR(LRScheduler):
     """Smith (2017): up and down between two rates in lines; each top half as high, or gamma**step."""
 
+    _unsaved = ("optimizer", "scale_fn")
+
     scale_fn: Any
     mode: str
 
@@ -333,7 +373,24 @@ class CyclicLR(LRScheduler):
         ]
 
 
-class SequentialLR(LRScheduler):
+class _Several(LRScheduler):
+    """A scheduler made of others, whose states it keeps."""
+
+    _schedulers: Sequence[LRScheduler]
+    _unsaved = ("optimizer", "_schedulers")
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the scheduler knows, and the states of its schedulers."""
+        return {**super().state_dict(), "_schedulers": [s.state_dict() for s in self._schedulers]}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what `state_dict` gave."""
+        for scheduler, known in zip(self._schedulers, state_dict["_schedulers"], strict=True):
+            scheduler.load_state_dict(known)
+        super().load_state_dict({k: v for k, v in state_dict.items() if k != "_schedulers"})
+
+
+class SequentialLR(_Several):
     """One scheduler after the other; milestones are the steps at which the next begins."""
 
     def __init__(
@@ -363,7 +420,7 @@ class SequentialLR(LRScheduler):
         self._last_lr = self._schedulers[place].get_last_lr()
 
 
-class ChainedScheduler(LRScheduler):
+class ChainedScheduler(_Several):
     """Several schedulers at each step, one after the other."""
 
     def __init__(
@@ -432,6 +489,7 @@ class ReduceLROnPlateau:
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
         self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
 
+    _unsaved = ("optimizer",)
     get_last_lr = LRScheduler.get_last_lr
     state_dict = LRScheduler.state_dict
     load_state_dict = LRScheduler.load_state_dict

@@ -60,6 +60,7 @@ class Optimizer:
     """
 
     by_elements = False
+    has_stepped = False  # which schedulers ask
 
     def __init__(self, params: Iterable[Any], defaults: Group) -> None:
         if isinstance(params, Tensor):
@@ -262,6 +263,7 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
                     f"{step} must return None or a tuple of (new_args, new_kwargs), but got {found}."
                 )
             args, kwargs = found
+        self.has_stepped = True
         result = step(*args, **kwargs)
         for hook in [*self._optimizer_step_post_hooks.values(), *_post_hooks.values()]:
             hook(self, args, kwargs)

@@ -380,3 +380,26 @@ def test_functions_that_take_arguments_by_position(function: Any, wanted: Any) -
     compiled = gradcli.compile(function)
     np.testing.assert_allclose(compiled(np.arange(3.0)), wanted)
     np.testing.assert_allclose(compiled(x=np.arange(3.0)), wanted)
+
+
+@pytest.mark.parametrize("x", [[1, 2, 3], np.arange(1, 4), [1.0, 2.0, 3.0]])
+def test_integers_are_floats_where_there_are_gradients(x: Any) -> None:
+    for function in ("sum(x**2)", lambda x: (x**2).sum()):
+        compiled = gradcli.compile(function)
+        for _ in range(3):  # the first call, and those that find their plan
+            value, grads = compiled.value_and_grad(x=x)
+            assert value == 14 and grads["x"].tolist() == [2, 4, 6]
+            assert grads["x"].dtype == np.float32  # as gradcli.grad's
+
+
+def test_integers_that_can_only_be_indices_stay_so() -> None:
+    compiled = gradcli.compile("sum(x[i]**2)")
+    for _ in range(3):
+        value, grads = compiled.value_and_grad(x=np.array([1.0, 2.0, 3.0]), i=np.array([0, 2]))
+        assert value == 10 and list(grads) == ["x"] and grads["x"].tolist() == [2, 0, 6]
+
+
+def test_without_anything_to_differentiate_by_there_is_an_error() -> None:
+    with pytest.raises(gradcli.LanguageError, match="nothing to differentiate") as caught:
+        gradcli.compile("sum(x**2)").value_and_grad(x=np.array([True]))
+    assert caught.value.hint == "x has dtype bool: pass x.astype(float)"

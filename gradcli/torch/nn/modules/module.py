@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Self
 from gradcli.engine.core.hooks import Hooks, RemovableHandle, add
 from gradcli.engine.core.modes import no_grad, users_level
 from gradcli.engine.core.tensor import Tensor
+from gradcli.engine.system.dtypes import bfloat16
 from gradcli.torch.nn.parameter import Buffer, Parameter, UninitializedParameter
 
 # Hooks of all modules, as PyTorch's register_module_forward_hook keeps them.
@@ -378,6 +379,10 @@ class Module:
     def half(self) -> Self:
         """Floating parameters and buffers as float16."""
         return self._floating("half")
+
+    def bfloat16(self) -> Self:
+        """Refused: NumPy has no such numbers."""
+        return self._apply(lambda t: t.to(bfloat16) if t.is_floating_point() else t)
 
     def type(self, dst_type: Any) -> Self:
         """All parameters and buffers in a dtype."""

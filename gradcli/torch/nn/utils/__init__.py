@@ -8,6 +8,7 @@ from typing import Any
 from gradcli.engine.core.modes import no_grad
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.table import resolve
+from gradcli.engine.registry.torch_namespaces import absent
 from gradcli.torch.nn.utils import rnn as rnn
 from gradcli.torch.nn.utils.rnn import pad_sequence as pad_sequence
 
@@ -17,10 +18,11 @@ def _with_grads(parameters: Any) -> list[Any]:
     return [p for p in every if p.grad is not None]
 
 
+@no_grad()
 def get_total_norm(
     tensors: Iterable[Tensor], norm_type: float = 2.0, error_if_nonfinite: bool = False
 ) -> Any:
-    """The norm of all elements of some tensors: the norm of their norms."""
+    """The norm of all elements of some tensors, the norm of their norms, without a graph."""
     norm = resolve("linalg.vector_norm")
     norms = [norm(t, norm_type) for t in tensors]
     if not norms:
@@ -54,6 +56,7 @@ def clip_grad_norm_(
 
 def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
     """Bound each element of the gradients."""
+    clip_value = float(clip_value)
     with no_grad():
         for parameter in _with_grads(parameters):
             parameter.grad.clamp_(min=-clip_value, max=clip_value)
@@ -71,3 +74,9 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
         size = parameter.numel()
         parameter.data = vec[at : at + size].view_as(parameter).data
         at += size
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(
+        f"module {__name__!r} has no attribute {name!r}{absent(f'nn.utils.{name}')}"
+    )
