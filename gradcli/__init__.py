@@ -163,6 +163,7 @@ _ELSEWHERE = {
     "solve": "gradcli.root(source, x=1) solves an equation, gradcli.linalg.solve(A, b) a linear system",
     "derivative": "gradcli.diff(source) is the formula, gradcli.grad(source, x=1) its value",
     "maximize": 'gradcli.minimize("-(…)", x=1) finds where an expression is largest',
+    "tree_map": "gradcli.func.grad and vmap take dicts and lists of tensors as they are",
     "integrate": "gradcli.trapezoid(y, x) integrates samples",
 }
 

@@ -302,9 +302,20 @@ def _as_json(answer: Answer) -> None:
     found: dict[str, Any] = {"line": answer.line.number, "command": answer.line.text}
     found |= {"code": answer.code, "answer": _read(answer.out)}
     if answer.code:
-        said = _read(answer.err)
-        found["error"] = said["error"] if isinstance(said, dict) and "error" in said else said
+        found["error"] = _error(answer.err)
     output.write_json(found)
+
+
+def _error(text: str) -> dict[str, Any]:
+    """The error of a line as the object that `--json` prints, also where the command printed words."""
+    said = _read(text)
+    for part in said if isinstance(said, list) else [said]:
+        if isinstance(part, dict) and "error" in part:
+            return dict(part["error"])
+    words = text.strip().removeprefix("gradcli: ").removeprefix("error: ")
+    message, _, hint = words.partition("\nhint: ")
+    found: dict[str, Any] = {"type": "usage", "message": message, "span": None}
+    return {**found, "hint": hint or None, "source": None, "notes": []}
 
 
 def _read(text: str) -> Any:

@@ -916,7 +916,8 @@ def _of_another(option: str) -> str | None:
     ]
     if option[:2] != "--" or not found:
         return None
-    return f"{option} is an option of gradcli {', '.join(found)}"
+    json = "; JSON is --json" if option == "--format" else ""
+    return f"{option} is an option of gradcli {', '.join(found)}{json}"
 
 
 def _no_variable(

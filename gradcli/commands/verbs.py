@@ -113,7 +113,10 @@ class VerbRequest:
         constant: bool = False,
     ) -> None:
         if not isinstance(source, str):
-            of = "; gradcli.func differentiates functions" if callable(source) else ""
+            of = ""
+            if callable(source):
+                of = "; a function of tensors goes to gradcli.func.grad(f), and of NumPy's arrays to "
+                of += "gradcli.compile(f).grad"
             raise TypeError(f"the source must be a str, not {type(source).__name__}{of}")
         self.program = parse(source)
         given = by_name(source, values, variables)
@@ -344,9 +347,9 @@ def diff(*args: Any, **kwargs: Any) -> Any:
     euler_lagrange: the coordinate q of a Lagrangian of q(t) and func.grad(q)(t); what is returned is 0
     along a motion. order: the second of several variables, or of a vector, is the Hessian, by "x.y" for
     each pair; "n" gives a formula in n. jacobian: the Jacobian, as a matrix. assume: "B symmetric", what
-    holds of variables. form: "text", "latex" or a whole function as "python", "numpy", "torch", "jax" or
-    "c". verify: compare what is returned with what `grad` gives. What holds for the shapes given alone
-    comes with a warning. Returns a str, or with several variables a dict of them (for a function always
+    holds of variables. form (or format): "text", "latex" or a whole function as "python", "numpy", "torch",
+    "jax" or "c". verify: compare what is returned with what `grad` gives. What holds for the shapes given
+    alone comes with a warning. Returns a str, or with several variables a dict of them (for a function always
     one str). Raises LanguageError.
     """
     if args and isinstance(args[0], str):
@@ -362,6 +365,16 @@ def _declared(call: VerbRequest, shapes: Mapping[str, Sequence[int]]) -> dict[st
         if n not in call.open:
             raise no_variable(n, call.open, call.source)
     return {n: tuple(shape) for n, shape in shapes.items()}
+
+
+def _form(source: Any, form: str, variables: dict[str, Any]) -> str:
+    """The format, which the command line calls `format`; a variable of that name stays one."""
+    if isinstance(variables.get("format"), str) and isinstance(source, str):
+        if form != "text" and "format" not in _free(parse(source)):
+            raise TypeError("form and format are two names of one option: pass one of them")
+        if "format" not in _free(parse(source)):
+            return str(variables.pop("format"))
+    return form
 
 
 def _derivative(
@@ -385,6 +398,7 @@ def _derivative(
     from gradcli.formulas.ask.composed_derivatives import AskedDerivative, coordinates
     from gradcli.language.rewritten_sources import check_no_equation
 
+    form = _form(source, form, variables)
     call, reading = _read(source, values, variables, wrt, of, along, euler_lagrange)
     check_no_equation(call.program)
     if euler_lagrange is not None:
@@ -497,6 +511,7 @@ def simplify(
     A variable that is given as text is put in. assume, form, shapes and verify are those of `diff`.
     Raises LanguageError.
     """
+    form = _form(source, form, variables)
     call, reading = _read(source, values, variables)
     return _value(_formula(call, reading, shapes, None, assume=assume, format=form, verify=verify))
 
@@ -519,6 +534,7 @@ def taylor(
     from gradcli.formulas.lift.lifting import NoExpression
     from gradcli.formulas.print.printed_text import Formula
 
+    form = _form(source, form, variables)
     texts = {n: str(v) for n, v in by_name(source, values, variables).items()}
     call = VerbRequest(source, None, {})
     for name in texts:

@@ -100,6 +100,30 @@ REMEDIES: dict[type[Exception], Remedy] = {
 }
 
 
+# NumPy's functions that have a counterpart of another name, or of other options.
+_COUNTERPARTS = {
+    "dot": "`a @ b`, or torch.dot(a, b) of two vectors",
+    "var": "torch.var(x, correction=ddof); NumPy's ddof is 0 where none is given",
+    "std": "torch.std(x, correction=ddof); NumPy's ddof is 0 where none is given",
+    "inner": "`a @ b` of two vectors",
+    "tensordot": "torch.einsum",
+    "convolve": "torch.nn.functional.conv1d",
+    "trapezoid": "torch.trapezoid",
+    "interp": "torch.searchsorted, and a line between two neighbours",
+}
+
+
+def _outside(function: str) -> str:
+    """What to write in place of a function of NumPy's."""
+    from gradcli.engine.registry import table
+
+    other = _COUNTERPARTS.get(function)
+    if other is None:
+        table.load()
+        other = f"torch.{function}" if function in table.FUNCTIONS else "functions of torch"
+    return f"np.{function} leaves the graph: write {other}"
+
+
 def remedy(error: BaseException | None, reader: Reader) -> str | None:
     """The remedy for the engine's error behind an error; None if the table has none."""
     found = errors.named(error)
@@ -108,4 +132,6 @@ def remedy(error: BaseException | None, reader: Reader) -> str | None:
     text: str | None = None if row is None else getattr(row, reader)
     if reader == "tensors" and row is not None and text is None:
         text = row.program
+    if isinstance(found, errors.NoNumpyError) and found.function:
+        return _outside(found.function)
     return text if text is None else text.format(**vars(found))

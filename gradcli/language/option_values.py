@@ -488,7 +488,7 @@ def no_variable(name: str, known: Sequence[str], source: str) -> LanguageError:
         f"{name} is not a variable of {source!r} (variables: {', '.join(known) or 'none'})",
         kind="name",
         hint="the format is called form"
-        if name == "format"
+        if name in ("format", "fmt")
         else did_you_mean(suggest(name, known)),
     )
 

@@ -368,7 +368,11 @@ class Subject:
         elif isinstance(said, tuple) and len(said) == len(tops):
             parts = dict(zip(tops, said, strict=True))
         else:
-            raise TypeError(f"expected is of which variable? ({', '.join(self.names)})")
+            first = tops[0]
+            raise TypeError(
+                f"expected is of which variable? ({', '.join(self.names)}): say expected={{{first!r}: …}}, "
+                f"or wrt={first!r}"
+            )
         found: dict[str, Any] = {}
         for name, value in parts.items():
             if callable(value) and not is_leaf(value):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.transforms.any_function import NoLibrary, Subject
+from gradcli.transforms.any_function import NoLibrary, Subject, outputs
 from gradcli.transforms.array_libraries import GRADCLI, Library
 from gradcli.transforms.finite_differences import (
     OF_LARGEST,
@@ -135,7 +135,7 @@ def _against_expected(
     for name, array in wanted.items():
         shape = subject.arrays[name].shape
         if array.shape != shape and array.size != 1:
-            yield _of_shape(name, shape, array)
+            yield _of_shape(subject, name, array)
             return
         wanted[name] = np.broadcast_to(array, shape)
     if subject.guessed:
@@ -241,10 +241,18 @@ def _by_differences(
     return check_point(function, subject.arrays, list(wanted), rtol=rtol, atol=atol)
 
 
-def _of_shape(name: str, shape: tuple[int, ...], array: Any) -> Row:
+def _of_shape(subject: Subject, name: str, array: Any) -> Row:
+    shape = subject.arrays[name].shape
     empty = Comparison(np.zeros(0), np.zeros(0), 0.0, 0.0)
     empty.ok = False
     what = f"gradient by {name} has shape {shape}, expected {array.shape}"
+    start = {n: subject.reads.make(subject.arrays[n]) for n in subject.names}
+    with subject.reads.around():
+        values = outputs(subject.call(subject.reads, start))
+    of = tuple(map(int, np.shape(values[0]))) if len(values) == 1 else ()
+    if of and array.shape == (*of, *shape):
+        what += f": the value has shape {of}, and the gradient is that of its sum; a Jacobian is "
+        what += "compared with gradcli.jacobian(expression, …) or gradcli.func.jacrev(f)(tensor)"
     return Row(what, name, ("", ""), (np.zeros(shape), array), empty, (0.0, 0.0))
 
 

@@ -13,6 +13,8 @@ from gradcli.engine.core.batched_arrays import BatchLevel
 from gradcli.engine.core.tensor import Shown, Tensor, views_of, wrap
 from gradcli.operators.movement.inplace_writes import copy_p
 
+# What JAX calls the same.
+_OF_JAX = {"in_axes": "in_dims", "out_axes": "out_dims"}
 RANDOMNESS = ("error", "different", "same")
 
 
@@ -23,6 +25,7 @@ def vmap(
     randomness: str = "error",
     *,
     chunk_size: int | None = None,
+    **unknown: Any,
 ) -> Callable[..., Any]:
     """A function that maps `func` over a dimension of its arguments (`torch.vmap`).
 
@@ -34,6 +37,9 @@ def vmap(
     Raises ValueError for dimensions that do not fit, RuntimeError for control flow and shapes that would
     differ between the entries, in PyTorch's words.
     """
+    for name in unknown:
+        hint = f"; it is {_OF_JAX[name]} here, as in PyTorch" if name in _OF_JAX else ""
+        raise TypeError(f"vmap() got an unexpected keyword argument {name!r}{hint}")
     if randomness not in RANDOMNESS:
         raise RuntimeError(
             "Only allowed values for randomness are 'error', 'different', or 'same'. Got "

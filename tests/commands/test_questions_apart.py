@@ -26,8 +26,8 @@ def test_what_was_asked_before_changes_no_answer(
 
 
 def test_a_name_that_no_text_has_is_refused() -> None:
-    with pytest.raises(LanguageError, match="format is not a variable"):
-        gradcli.diff("x**2", format="numpy")
+    with pytest.raises(LanguageError, match="fmt is not a variable"):
+        gradcli.diff("x**2", fmt="numpy")
 
 
 def test_an_array_in_double_precision_is_evaluated_so() -> None:

@@ -152,7 +152,7 @@ def test_a_source_is_a_text() -> None:
         gradcli.grad(gradcli.tensor(1.0))
     with pytest.raises(TypeError, match=r"values are given by name: x=3"):
         gradcli.grad("x**2", 3)
-    with pytest.raises(TypeError, match="differentiates functions"):
+    with pytest.raises(TypeError, match=r"goes to gradcli.func.grad\(f\)"):
         gradcli.grad(abs)
     rows = gradcli.jacobian("[x*y, x]", x=1.0, y=2.0)
     assert [rows[name].tolist() for name in "xy"] == [[2.0, 1.0], [1.0, 0.0]]
@@ -291,3 +291,12 @@ def test_statements_without_effect_are_warned_of_where_the_call_stands() -> None
         warnings.simplefilter("error")
         gradcli.root("x + y == 3; x*y == 2", x=0.0, y=5.0)
         gradcli.evaluate("y = x**2; y + 1", x=2.0)
+
+
+def test_the_format_has_the_command_lines_name_too() -> None:
+    assert gradcli.diff("a*x**2", wrt="x", format="latex") == gradcli.diff(
+        "a*x**2", wrt="x", form="latex"
+    )
+    assert "def value_and_gradient(format_, x)" in gradcli.diff("format*x", form="python")
+    with pytest.raises(TypeError, match="form and format are two names of one option"):
+        gradcli.diff("x**2", form="numpy", format="c")

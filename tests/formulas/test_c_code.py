@@ -149,7 +149,7 @@ def test_it_is_proved_and_what_c_lacks_is_refused() -> None:
         proved(language.parse("lgamma(x)"), arrays, ["x"], given=True, form="c")
     with pytest.raises(NoExpression, match=r"C has no function for linalg\.inv"):
         proved(language.parse("log(det(A))"), {"A": np.eye(3)}, ["A"], given=True, form="c")
-    with pytest.raises(NoExpression, match=r"the value has shape \(3,\)"):
+    with pytest.raises(NoExpression, match="the value is a vector"):
         proved(language.parse("2*x"), {"x": np.ones(3)}, ["x"], given=True, form="c")
 
 

@@ -25,6 +25,16 @@ if TYPE_CHECKING:
     from gradcli.language.program import Program
 
 _WHOLE = 8  # programs of a function that are one C function at most: each is for certain shapes
+# What others call methods that are called differently here.
+_ELSEWHERE = {
+    "hessian": "f.sparse_hessian(x) has the second derivatives (.dense() is the array), and "
+    "gradcli.func.hessian(f) those of a function of tensors",
+    "jacobian": "f.sparse_jacobian(x) has them (.dense() is the array), and gradcli.func.jacrev(f) those "
+    "of a function of tensors",
+    "gradient": "f.grad(x) is the gradient, f.value_and_grad(x) has the value too",
+    "grad_and_value": "f.value_and_grad(x) has both",
+    "backward": "f.value_and_grad(x) has the value and the gradients",
+}
 _SPOKEN = frozenset(["print", "display"])
 
 
@@ -210,6 +220,27 @@ class CompiledFunction:
         call = self._quick.get(True)
         return self._all_gradients(*args, **arrays) if call is None else call(*args, **arrays)
 
+    def grad(self, *args: Any, **arrays: Any) -> Any:
+        """The gradient alone: of one variable an array, of several a dict by name.
+
+        What SciPy's methods call: `minimize(f, x0, jac=f.grad)`. It is 0 where the value does not depend
+        on the variable.
+        """
+        _, found = self.value_and_grad(*args, **arrays)
+        given = {**dict(zip(self.names, args, strict=False)), **arrays}
+        for name, slope in found.items():
+            if slope is None:
+                point = given[name]
+                zeros = np.zeros(np.shape(getattr(point, "array", point)))
+                found[name] = wrap(zeros) if isinstance(point, Tensor) else zeros
+        return next(iter(found.values())) if len(found) == 1 else found
+
+    def __getattr__(self, name: str) -> Any:
+        message = f"{type(self).__name__!r} object has no attribute {name!r}"
+        if other := _ELSEWHERE.get(name):
+            message += f"; {other}"
+        raise AttributeError(message)
+
     def _all_gradients(self, *args: Any, **arrays: Any) -> tuple[Any, dict[str, Any]]:
         given, tensors = self._arrays(args, arrays)
         given, (value, *grads) = self._of_floats(given, arrays)
@@ -317,7 +348,11 @@ class CompiledFunction:
         return self._text(self._signature(given, gradients))
 
     def __repr__(self) -> str:
-        return "\n".join(map(self._text, self.plans)) or f"{self.title}  (no plan before a call)"
+        order = ", ".join(self.names)
+        return (
+            "\n".join(map(self._text, self.plans))
+            or f"{self.title}  (no plan before a call; arguments by position: {order})"
+        )
 
     def _text(self, key: Any) -> str:
         plan = self.plans[key]

@@ -155,9 +155,13 @@ class TransformVectorError(EngineError, RuntimeError):
 
 
 class NoNumpyError(EngineError, RuntimeError):
-    """A tensor that requires grad was to become an array of NumPy's, which forgets the graph."""
+    """A tensor that requires grad was to become an array of NumPy's, which forgets the graph.
 
-    def __init__(self) -> None:
+    function: the one of NumPy's that wanted it, as it is called there: `linalg.norm`.
+    """
+
+    def __init__(self, function: str = "") -> None:
+        self.function = function
         super().__init__(
             "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
         )

@@ -834,7 +834,9 @@ class Tensor:
             # Python's operators arrive here too: `np.float64(2) * tensor` calls the ufunc.
             operator = any(isinstance(a, np.generic) for a in args)
             if (primitive := _row_of(ufunc, args, operator)) is not None:
-                return primitive(*args)
+                # A constant matrix, `A @ x`, is then one of the trace too.
+                wrapped = args if modes.current().rules else map(_as_operand, args)
+                return primitive(*wrapped)
         if any(isinstance(out, Tensor) for out in kwargs.get("out", ())):
             raise TypeError("return arrays must be of ArrayType")
         if method == "at" and isinstance(args[0], Tensor):
@@ -852,6 +854,8 @@ class Tensor:
         primitive = _row_of(function, (args, kwargs), function in _METHODS)
         if primitive is not None:
             try:
+                if not modes.current().rules:  # the matrix of np.einsum("ij,j", A, x)
+                    args = tuple([_as_operand(a) for a in args])
                 return primitive(*args, **kwargs)
             except TypeError:  # arguments that only NumPy takes
                 if modes.current().rules:
@@ -859,12 +863,27 @@ class Tensor:
         before, _numpy.answers = _numpy.answers, True
         try:
             return function._implementation(*args, **kwargs)
+        except (RuntimeError, TypeError) as error:
+            from gradcli.engine.core.errors import NoNumpyError
+
+            # The inner function that failed is not the one that was called.
+            if before or not (isinstance(error, NoNumpyError) or function in _OTHER_OPTIONS):
+                raise
+            name = f"{function.__module__}.{function.__name__}"
+            raise NoNumpyError(name.removeprefix("numpy.")) from error
         finally:
             _numpy.answers = before
 
 
 # PyTorch's signature has no annotations.
 Tensor.backward.__annotations__.clear()
+
+
+def _as_operand(value: Any) -> Any:
+    """An array of NumPy's as a tensor: what is called may want its methods."""
+    if type(value) is np.ndarray and value.dtype.kind in "biufc":
+        return wrap(value)
+    return value
 
 
 def _row_of(function: Callable[..., Any], arguments: Any, ours: bool) -> Any:
@@ -907,6 +926,9 @@ _numpy = _Numpy()
 
 # NumPy calls the method of the same name with `axis`, which a tensor's method would not take.
 _METHODS = frozenset([np.sum, np.prod, np.mean, np.max, np.min, np.any, np.all, np.amax, np.amin])
+
+# NumPy calls the method with options that a tensor's has not: `ddof`.
+_OTHER_OPTIONS = frozenset([np.var, np.std])
 
 # NumPy function -> function of tensors, so that VJP rules can be written with NumPy. The operator table
 # fills it; its `meaning` finds functions of families that are not imported yet.

@@ -105,6 +105,15 @@ def _ascii(letter: str) -> str:
     return known.removeprefix("var") if known else f"u{ord(letter):04x}"
 
 
+def no_form(function: str) -> NoExpression:
+    """The refusal of a function, in words of the program: derivatives call some that it does not."""
+    what = "the derivative of an index or a slice" if _OF_PARTS.search(function) else function
+    return NoExpression(f"C has no form for {what}: --format numpy has")
+
+
+_OF_PARTS = re.compile(r"scatter$|^index_(put|add)$")
+
+
 class CPrinter(Printer):
     """Prints expressions of scalars as C; `helpers` collects the functions to print before it."""
 
@@ -169,7 +178,7 @@ class CPrinter(Printer):
         return args[0]
 
     def _refused(self, args: list[Piece], options: Any, node: Expression) -> Piece:
-        raise NoExpression(f"C has no form for {node.data[0]}")
+        raise no_form(node.data[0])
 
     call_matmul = call_T = call_select = call_slice = call_index = call_reshape = _refused
     call_ones = call_zeros = call_eye = call_expand = call_expand_as = _refused
@@ -217,4 +226,4 @@ def functions() -> dict[str, Any]:
     return known
 
 
-__all__ = ["TAKEN", "CPrinter", "ascii_name", "assembled", "c_names", "functions"]
+__all__ = ["TAKEN", "CPrinter", "ascii_name", "assembled", "c_names", "functions", "no_form"]

@@ -29,6 +29,7 @@ from gradcli.formulas.print.c_code import (
     assembled,
     c_names,
     functions,
+    no_form,
 )
 from gradcli.formulas.print.sharing import shared_parts, unlike
 from gradcli.formulas.print.stable_forms import stable
@@ -186,7 +187,7 @@ class _Loops:
         if rule is not None:
             return rule(self, own, at)
         if not _is_elementwise(own):
-            raise NoExpression(f"C has no form for {own.data[0]}")
+            raise no_form(own.data[0])
         # The printer of a sum looks into its terms that are products.
         terms = [
             term
@@ -409,7 +410,7 @@ def _written(loops: _Loops, own: Expression, at: Indices) -> Piece:
         place = _of_axes(at, (dim,))
         shape = own.shape[:dim] + own.shape[dim + 1 :]
     else:
-        raise NoExpression(f"C has no form for {own.data[0]}")
+        raise no_form(own.data[0])
     loops.cheap(part)
     text = loops.element(part, _aligned(place, shape, part.shape))[0]
     rest = loops.element(base, _aligned(at, own.shape, base.shape))[0]
@@ -594,14 +595,17 @@ def _declared(start: str, sizes: str, ndim: int) -> str:
     return f"{kind} *{name} /* {sizes} */"
 
 
+_ARRAYS = {1: "a vector", 2: "a matrix"}  # whose sizes nobody has given, perhaps
+
+
 def _check(found: Derivatives) -> None:
     """Raise NoExpression for what is no number's derivatives."""
     if found.kind == "value":
         raise NoExpression("C is written for derivatives: a value goes with --format python")
     if found.shape:
         raise NoExpression(
-            f"C is written for a number's derivatives, and the value has shape {found.shape}: "
-            "numpy, torch and jax are for arrays"
+            "C is written for a number's derivatives, and the value is "
+            f"{_ARRAYS.get(len(found.shape), 'an array')}: numpy, torch and jax are for arrays"
         )
 
 

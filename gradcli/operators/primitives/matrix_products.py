@@ -186,6 +186,11 @@ def _batch_t(batch: Value) -> Any:
     return transposed(batch, 1, 2)
 
 
+def _dotted(a: Array, b: Array) -> Array:
+    """`a.dot(b)`; a constant's own method would want the numbers of a place that has none."""
+    return a.dot(b) if type(b) is np.ndarray or type(a) is not np.ndarray else np.dot(a, b)
+
+
 def _scaled(g: Value, beta: int) -> Any:
     """`g` times the conjugate of a number; `g` itself for 1."""
     return g if beta == 1 else g * conj(beta)
@@ -211,7 +216,7 @@ def _mm_mat2(g: Value, mat1: Value, sizes: Shape, strides: Ints, alpha: int = 1)
             return _scaled(rows_product(mat1, g), alpha)
         if _column_major(sizes, strides):  # of a weight: its gradient then lies as the weight does
             return _scaled(_t(_t(g).dot(conj(mat1))), alpha)
-        return _scaled(_t(conj(mat1)).dot(g), alpha)
+        return _scaled(_dotted(_t(conj(mat1)), g), alpha)
     if _column_major(sizes, strides):
         return _scaled(mm(_t(g), conj(mat1)).t(), alpha)
     return _scaled(mm(conj(_t(mat1)), g), alpha)
@@ -295,7 +300,9 @@ class mv:
         return self.dot(vec)
 
     self = lambda g, vec: _ger(g, conj(vec))
-    vec = lambda g, self: _t(conj(self)).dot(g) if isinstance(g, ARRAYS) else mv(_t(conj(self)), g)
+    vec = lambda g, self: (
+        _dotted(_t(conj(self)), g) if isinstance(g, ARRAYS) else mv(_t(conj(self)), g)
+    )
 
 
 def _matrices(name: str) -> tuple[str, ...]:

@@ -403,3 +403,28 @@ def test_without_anything_to_differentiate_by_there_is_an_error() -> None:
     with pytest.raises(gradcli.LanguageError, match="nothing to differentiate") as caught:
         gradcli.compile("sum(x**2)").value_and_grad(x=np.array([True]))
     assert caught.value.hint == "x has dtype bool: pass x.astype(float)"
+
+
+def test_the_gradient_alone_is_what_scipys_methods_call() -> None:
+    from scipy.optimize import minimize
+
+    f = gradcli.compile(lambda x: ((x - 1) ** 4 + x**2).sum())
+    assert minimize(f, np.zeros(3), jac=f.grad).x == pytest.approx([0.41024546] * 3, rel=1e-4)
+    assert gradcli.compile("a*x").grad(a=2.0, x=3.0) == {"a": 3.0, "x": 2.0}
+    assert gradcli.compile("x*0 + 0*sum(y)", wrt="y").grad(x=1.0, y=np.ones(2)).tolist() == [0, 0]
+    with pytest.raises(AttributeError, match="sparse_hessian"):
+        _ = f.hessian
+
+
+@pytest.mark.parametrize(
+    "product",
+    [lambda a, x: a @ x, lambda a, x: x.T @ a, np.matmul, lambda a, x: np.einsum("ij,jk", a, x)],
+)
+def test_a_matrix_of_numpys_from_outside_is_a_constant(product: Any) -> None:
+    matrix, point = np.arange(9.0).reshape(3, 3), np.arange(6.0).reshape(3, 2)
+    compiled = gradcli.compile(lambda x: (product(matrix, x) ** 2).sum())
+    leaf = gradcli.tensor(point, requires_grad=True)
+    (product(matrix, leaf) ** 2).sum().backward()
+    _, grads = compiled.value_and_grad(point)
+    assert "straight line" in repr(compiled)
+    assert np.array_equal(grads["x"], leaf.grad.numpy())

@@ -100,7 +100,7 @@ ROWS: list[tuple[Any, type[errors.EngineError], type[Exception], dict[str, Any]]
         RuntimeError,
         {},
     ),
-    (lambda: np.dot(X, X), errors.NoNumpyError, RuntimeError, {}),
+    (lambda: np.dot(X, X), errors.NoNumpyError, RuntimeError, {"function": "dot"}),
     (
         lambda: torch.func.grad(lambda x: x.item())(torch.ones(())),
         errors.ReturnedTypeError,
@@ -187,3 +187,18 @@ READS_WORDS = re.compile(
 def test_no_error_of_ours_is_known_by_its_words() -> None:
     reading = {name_of(path) for path in modules() if READS_WORDS.search(text(path))}
     assert reading <= OTHERS.keys()
+
+
+@pytest.mark.parametrize(
+    ("call", "remedy"),
+    [
+        (lambda x: np.dot(np.eye(3), x), "np.dot leaves the graph: write `a @ b`"),
+        (lambda x: np.linalg.norm(x), "np.linalg.norm leaves the graph: write torch.linalg.norm"),
+        (lambda x: np.var(x, ddof=1), r"np.var leaves the graph: write torch.var\(x, correction"),
+        (lambda x: np.interp(x, [1, 2], [3, 4]), "np.interp leaves the graph"),
+    ],
+)
+def test_a_function_that_leaves_the_graph_is_named(call: Any, remedy: str) -> None:
+    with pytest.raises(RuntimeError, match=r"^Can't call numpy\(\) on Tensor") as caught:
+        call(torch.ones(3, requires_grad=True))
+    assert re.search(remedy, "".join(caught.value.__notes__))
