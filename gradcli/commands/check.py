@@ -219,7 +219,7 @@ def _short(array: Any) -> str:
     import numpy as np
 
     array = np.asarray(array)
-    text = str(output.to_text(array, output.Style.of("text", 4, None)))
+    text = str(output.to_text(array, output.Style(precision=4)))
     if len(text) <= _WIDTH:
         return text
     end = text.rfind(", ", 0, _WIDTH - 12)
