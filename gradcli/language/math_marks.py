@@ -160,13 +160,14 @@ class Mark(NamedTuple):
     r"""What stands raised in brackets: the i of `x^{(i)}` and of `x^(i)`, the l-1 of `a^{[l-1]}`.
 
     inside: its tokens. bracket: the one that opens. braced: whether braces are around it. size: the number
-    of tokens from the `^` on.
+    of tokens from the `^` on. transposed: whether a T stands behind it, as in `W^{[2]T}`.
     """
 
     inside: list[Token]
     bracket: str
     braced: bool
     size: int
+    transposed: bool = False
 
     @property
     def text(self) -> str:
@@ -205,6 +206,8 @@ def with_indices(found: list[Token], functions: Container[str]) -> list[Token]:
         elif is_free and alone and (mark.bracket == "[" or first.text in bound):
             stem = "lam" if before.text == "lambda" else before.text.removeprefix("var")
             parts[-1] = before._replace(kind="name", text=f"{stem}_{first.text}", end=end)
+            if mark.transposed:
+                parts += [Token("sign", "**", False, end, end), Token("name", "T", False, end, end)]
         elif is_free and mark.braced and mark.bracket == "(" and first.text in bound:
             parts.append(found[i]._replace(kind="sign", text="_"))
             parts += [found[i + 1], *mark.inside, found[i + mark.size - 1]]
@@ -230,9 +233,11 @@ def raised_mark(found: list[Token]) -> Mark | None:
     closer = {"(": ")", "[": "]"}[bracket[0]]
     end = next((k for k, t in enumerate(found) if t.text == closer), 0)
     inside = found[at + 1 : end]
-    if len(inside) not in (1, 3) or (
-        braced and [t.text for t in found[end + 1 : end + 2]] != ["}"]
-    ):
+    transposed = braced and [t.text for t in found[end + 1 : end + 2]] == ["T"]
+    close = end + 1 + transposed
+    if len(inside) not in (1, 3):
+        return None
+    if braced and [t.text for t in found[close : close + 1]] != ["}"]:
         return None
     first, *more = inside
     is_letter = first.kind == "name" and len(first.text) == 1
@@ -240,7 +245,7 @@ def raised_mark(found: list[Token]) -> Mark | None:
     is_shifted = bool(more) and more[0].text in ("+", "-") and more[1].kind == "number"
     if not ((is_letter and (is_shifted or not more)) or (is_number and not more)):
         return None
-    return Mark(inside, bracket[0], braced, end + 1 + braced)
+    return Mark(inside, bracket[0], braced, close + braced, transposed)
 
 
 def bound_letters(texts: list[str]) -> set[str]:

@@ -341,9 +341,15 @@ class Parser:
             elif self.begins_operand():
                 if value.text != "frac":
                     self.check_product(self.tokens[self.at - 1], token)
-                if quotient:
-                    self.remarks.append("a/b c is read as (a/b)*c; write a/(b*c) for the other")
+                below = self.source[last.token.start : self.tokens[self.at - 1].end]
+                start = last
                 last = factor = self.power()
+                if quotient and start.kind != "group":
+                    behind = self.source[token.start : self.tokens[self.at - 1].end]
+                    self.remarks.append(
+                        f"/{below} {behind} is read as (…/{below})*{behind}; write /({below} {behind}) "
+                        "for both below the line"
+                    )
                 if factor.base == "differential":
                     continue
                 value = Node("product", token, "", (value, factor))
@@ -525,7 +531,11 @@ class Parser:
                 value = Node(
                     "subscript", token, self.source[token.start : self.closing()], (value,)
                 )
-            elif token.text == "_" and value.kind in ("group", "call") and self.peek(1).text == "{":
+            elif (
+                token.text == "_"
+                and value.kind in ("group", "call")
+                and (self.peek(1).text == "{" or self.peek(1).kind == "name")
+            ):
                 value = Node("element", token, self.letters_below(token), (value,))
             else:
                 return value
@@ -540,8 +550,13 @@ class Parser:
     def letters_below(self, token: Token) -> str:
         """The letters of the indices behind `_`, where something else than a name has them."""
         self.take()
-        self.take()
-        found = subscripts(Node("name", token, "", self.indices()))
+        if self.next.kind == "name":  # f(z)_k
+            index = self.take()
+            parts: tuple[Node, ...] = (Node("name", index, index.text),)
+        else:
+            self.take()
+            parts = self.indices()
+        found = subscripts(Node("name", token, "", parts))
         if not found or any(len(one.letter) != 1 or one.offset for one in found):
             raise self.error("the index of an expression is not supported: give it a name", token)
         return "".join(one.letter for one in found)

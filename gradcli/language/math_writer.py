@@ -76,6 +76,9 @@ class Writer:
         self.remarks: list[str] = []
         self.numbers: set[str] = set()  # the names that are numbers, whatever stands around them
         self.assigned: dict[str, Value] = {}  # what the text gives a name, if that is no number
+        self.bodies: dict[
+            str, tuple[list[str], Node]
+        ] = {}  # of functions: parameters, what they give
         self.matrices: set[str] = set()  # the names of which an element with one index is a row
         self.beside_rows: set[str] = set()  # the vectors that multiply such rows
 
@@ -111,6 +114,7 @@ class Writer:
     def line(self, node: Node) -> str:
         if node.kind == "define":
             self.own.add(node.text)
+            self.bodies[node.text] = [*re.split(r"[,\s]+", node.base)], node.only
             return f"{node.text} = lambda {node.base}: {self.whole(node.only).text}"
         if node.kind == "assign":
             value = self.whole(node.only)
@@ -806,10 +810,32 @@ class Writer:
 
     def apply(self, node: Node) -> Value:
         function, *arguments = (self.value(part) for part in node.parts)
+        if any(a.axes for a in arguments) and (found := self.put_in(node)) is not None:
+            inner = self.value(found)
+            return inner if inner.level == ATOM else inner.like(f"({inner.text})", ATOM)
         arguments, axes, _ = aligned(arguments)
         return Value(
             f"{function.text}({', '.join(a.text for a in arguments)})", ATOM, 0, False, axes
         )
+
+    def put_in(self, node: Node) -> Node | None:
+        r"""The body of a function of the text with elements as its arguments: of the h of `\sum_i h(x_i)`.
+
+        With `h(x) = \theta^T x` the call of all x_i at once would be `theta@x`, and not `x@theta`.
+        """
+        defined = self.bodies.get(node.parts[0].text)
+        if defined is None or len(defined[0]) != len(node.parts) - 1:
+            return None
+        given = dict(zip(defined[0], node.parts[1:], strict=True))
+        if self.vectors is not None:
+            self.vectors |= {arg.text for name, arg in given.items() if name in self.vectors}
+
+        def replaced(part: Node) -> Node:
+            if part.kind == "name" and not part.parts and part.text in given:
+                return given[part.text]
+            return part._replace(parts=tuple(map(replaced, part.parts)))
+
+        return replaced(defined[1])
 
     def prime(self, node: Node) -> Value:
         listed = ", ".join(self.plain(part).text for part in node.parts)

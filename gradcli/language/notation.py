@@ -65,6 +65,8 @@ def tokens(source: str) -> list[Token]:
     text = text.rstrip()
     if text.endswith((".", ",")):
         text = re.sub(r"(?:\\right\s*\.|[,.])$", "", text).rstrip()
+    text = re.sub("⁽([ⁱⁿ⁰¹²³⁴⁵⁶⁷⁸⁹])⁾", lambda m: f"_{unicodedata.normalize('NFKC', m[1])} ", text)
+    text = re.sub(r"Σ(?=\s*_\s*\{[^{}]*=)", "∑", text)
     return _unbraced([_token(match) for match in re.finditer(_TOKEN, text)])
 
 
@@ -86,6 +88,11 @@ def of_matrices(
     parts = [part for token in found for part in _letters(token, own)]
     bold = {
         t.text for t in parts if t.font == "vec" or (t.font in BOLD and not t.text[:1].isupper())
+    }
+    bold |= {  # \\mathbf{x}_n is a vector of many
+        f"{t.text}_{_index(parts, i + 1)}"
+        for i, t in enumerate(parts)
+        if t.text in bold and [a.text for a in parts[i + 1 : i + 2]] == ["_"]
     }
     vectors = set(bold)
     certain = set(bold)
@@ -120,6 +127,16 @@ def of_matrices(
         for n in vectors | certain
         if n in certain or (n.isascii() and n.islower() and n not in BARE and not is_greek(n))
     }
+
+
+def _index(parts: list[Token], i: int) -> str:
+    """The one index that `_` at a token begins, with braces or without; "" where there is none."""
+    found = (
+        parts[i + 2 : i + 3]
+        if [t.text for t in parts[i + 1 : i + 2]] == ["{"]
+        else parts[i + 1 : i + 2]
+    )
+    return found[0].text if found else ""
 
 
 def _greek_vector(parts: list[Token], i: int) -> str | None:
