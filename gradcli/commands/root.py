@@ -103,7 +103,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             found = root(system, space.flat())
         except LanguageError as error:
             read = [n for n in request.program.free_variables() if n in space.start]
-            _say_what_to_hold(request, read, error)
+            if len(system.value(space.flat())) == 1 < space.size:
+                _say_what_to_hold(request, read, error)
             raise
         roots, residual, converged = [found.x], found.residual, found.converged
         if converged and not is_alone(system, found.x, space.flat()):
@@ -156,7 +157,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
 
 def _say_what_to_hold(request: Request, names: list[str], error: LanguageError) -> None:
     """Say of one equation of several unknown numbers by which it may be solved."""
-    if error.message.startswith("1 equation for ") and len(names) > 1 and request.wrt is None:
+    if len(names) > 1 and request.wrt is None:
         error.hint = (
             f"--wrt {names[0]} solves for {names[0]}, and holds {', '.join(names[1:])}; or give as "
             "many equations, separated by `;`"
