@@ -57,7 +57,9 @@ KEEP_OUT = {"detach", "detach_", "data", "item", "tolist", "numpy", "round"} | {
     open_variables=True,
 )
 def command(ctx: click.Context, request: Request, options: Options) -> None:
-    """Compare the gradients of EXPR with finite differences, or with your formula (--against).
+    """Compare the gradients of EXPR with numerical ones, or with your formula (--against).
+
+    Numerical are complex steps where all is analytic, and finite differences elsewhere.
 
     The exit code is 1 if they differ. Variables without values get random values.
     """
@@ -202,7 +204,27 @@ def _at(index: tuple[int, ...]) -> str:
 
 
 def _values(arrays: Mapping[str, Any], request: Request) -> str:
-    return ", ".join(f"{n} = {output.to_text(a, request.style)}" for n, a in arrays.items())
+    if sum(getattr(a, "size", 1) for a in arrays.values()) <= _WRITTEN:
+        return ", ".join(f"{n} = {output.to_text(a, request.style)}" for n, a in arrays.items())
+    texts = [f"{n} = {_short(a)}" for n, a in arrays.items()]
+    return "\n     ".join(texts) + "\n  --json has all digits"
+
+
+_WRITTEN = 4  # numbers of a point that are written with all of their digits
+_WIDTH = 68  # of what is shown of an array
+
+
+def _short(array: Any) -> str:
+    """An array with four digits, whose end is left out where the line would be long."""
+    import numpy as np
+
+    array = np.asarray(array)
+    text = str(output.to_text(array, output.Style(precision=4)))
+    if len(text) <= _WIDTH:
+        return text
+    end = text.rfind(", ", 0, _WIDTH - 12)
+    shape = "×".join(map(str, array.shape))
+    return f"{text[:end]}, …] ({shape})".replace("\n", " ")
 
 
 def _number(value: Any, request: Request) -> str:
@@ -441,8 +463,8 @@ def _formula_lines(
             f"{_number(found.true[found.index], request)} (relative error {found.error:.1e})"
         )
     if found.true.size > 1:
-        yield f"  given {output.to_text(found.given, request.style)}"
-        yield f"  true  {output.to_text(found.true, request.style)}"
+        yield f"  given {_short(found.given)}"
+        yield f"  true  {_short(found.true)}"
     yield f"  at {_values(arrays, request)}"
     if found.mistake is not None:
         yield f"  {found.mistake}"

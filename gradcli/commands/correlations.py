@@ -66,7 +66,8 @@ def _relation(kind: str, item: str, known: list[str]) -> Relation:
         said = [word for word in words if word in known]
         shape = ",".join([*dict.fromkeys([*said, *known, "x", "y"])][:2])
         raise usage(
-            f"--{kind} wants {shape}=VALUE, not {item!r}", hint=f"as in --{kind} {shape}=0.1"
+            f"--{kind} wants {shape}=VALUE, not {item!r}",
+            hint=f"as in --{kind} {shape}={_number_of(item) or 0.1}",
         )
     for word in words:
         if word not in known:
@@ -82,6 +83,15 @@ def _relation(kind: str, item: str, known: list[str]) -> Relation:
             hint=f"its variance is its uncertainty squared; --{kind} {twice}=MATRIX relates its elements",
         )
     return Relation(kind, words, text)
+
+
+def _number_of(item: str) -> str:
+    """The number that stands alone for a value, as typed; empty where none does."""
+    try:
+        float(item)
+    except ValueError:
+        return ""
+    return item.strip()
 
 
 def _pairs(one: Relation) -> list[tuple[str, ...]]:

@@ -375,6 +375,36 @@ TERMS = (
         ("objective", "cost function", "loss function"),
         ("backpropagation", "gradient descent"),
     ),
+    # measured values
+    Term(
+        "uncertainty",
+        "How far a measured number may be off, as a standard deviation: 0.995 ± 0.002. That of a "
+        "result follows from those of the inputs by the gradient, the square root of the sum of "
+        "(df/dx u(x))², with terms for inputs that are correlated. eval, grad, map, root and "
+        "minimize propagate what stands behind ±, or --uncertainty x=0.002; diff --uncertainty "
+        "prints the formula, and --budget the share of each input. The guide: docs/guide/values.md.",
+        'gradcli eval "4*pi**2*L/T**2" --L 0.995±0.002 --T 2.003±0.005 --budget',
+        (
+            "error propagation",
+            "propagation of uncertainty",
+            "propagation of errors",
+            "gaussian error propagation",
+            "standard uncertainty",
+            "measurement error",
+            "uncertainties",
+            "error bars",
+            "sigma",
+        ),
+        ("gradient", "monte carlo"),
+    ),
+    Term(
+        "Monte Carlo",
+        "The uncertainty of a result from random draws of the inputs, where it is no straight line "
+        "over the range of their uncertainties, so that the gradient does not tell it.",
+        'gradcli eval "exp(x)" --x 1±0.8 --monte-carlo 10000',
+        ("monte carlo propagation", "sampling"),
+        ("uncertainty",),
+    ),
 )
 
 

@@ -439,7 +439,10 @@ def _write_frames(graph: Graph, given: dict[str, Any], form: str, folder: str) -
         raise usage(f"cannot make the folder {folder}: {error.strerror}", kind="file") from None
     for number, page in enumerate(pages):
         content = page if convert is None else convert(page)
-        output.write_file(os.path.join(folder, f"step-{number:0{digits}}.{form}"), content)
+        output.write_file(
+            os.path.join(folder, f"step-{number:0{digits}}.{form}"), content, tell=False
+        )
+    output.tell_written(folder)
 
 
 def _check_options(shown: dict[str, Any], form: str) -> None:

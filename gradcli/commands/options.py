@@ -79,6 +79,10 @@ MEANT = {
         ("--sigma", "write --sigma poisson, the square root of the counts"),
     ),
     **dict.fromkeys(
+        ("--digits", "--decimals", "--significant-digits"),
+        ("--precision", "write --precision N"),
+    ),
+    **dict.fromkeys(
         ("--constraint", "--constraints", "--subject-to", "--st"),
         ("--subject", "write --subject RELATION, as in --subject 'x + y == 1'"),
     ),
@@ -92,6 +96,9 @@ ELSEWHERE = {
     **dict.fromkeys(
         ("--maximize", "--maximise", "--max"),
         'a maximum is the minimum of the negative: gradcli minimize "-(EXPR)"',
+    ),
+    **dict.fromkeys(
+        ("--digits", "--decimals"), "gradcli eval, grad and fit round by --precision N"
     ),
     "--check": "the command `gradcli check EXPR` compares with numerical gradients",
     "--second": "a mixed derivative: gradcli diff EXPR --wrt x,y --order 2; in a table gradcli map EXPR "
@@ -232,6 +239,8 @@ class ExpressionCommand(HelpfulCommand):
                 else o
                 for o in found.options
             ]
+        if text and "=" in text and self.name in ("root", "fit") and not lenient:
+            text = _as_equation(text)
         said = text
         if text and not lenient:
             if found.point is not None or any(name == "at" for name, _ in found.bindings):
@@ -409,6 +418,17 @@ def _take_left_side(text: str, found: Split) -> None:
     found.options[place] = f"--against={formula}"
 
 
+def _as_equation(text: str) -> str:
+    """A text of equations, with `==` where a single `=` stands between two expressions, which is said."""
+    from gradcli.commands.typed_equations import with_double_signs
+
+    read = with_double_signs(text)
+    if read == text or variables(read, lenient=True)[0] is None:
+        return text
+    note(f"read as {read.strip()}; an equation has ==")
+    return read
+
+
 def _with_value(text: str) -> str:
     """A program that ends in `y = …`, followed by `y`, which is said; others as they are."""
     from gradcli.language import tree_kinds
@@ -423,7 +443,8 @@ def _with_value(text: str) -> str:
     if tree_kinds.KINDS[program.kinds[targets[0]]] != "target":
         return text
     name = program.source[slice(*program.span(targets[0]))]
-    note(f"the value is that of {name}, which is assigned last")
+    if program.rows[-3] > 1:
+        note(f"the value is that of {name}, which is assigned last")
     end = program.span(last)[1]
     return f"{text[:end]}{chr(10) if chr(10) in text else '; '}{name}"
 
@@ -777,6 +798,12 @@ def _check_positionals(found: Split, declared: Declared, declaration: Command) -
         head = word.partition("=")[0]
         if _DASHED.fullmatch(word):
             hint = _of_another(head) or did_you_mean(suggest(head, declared))
+            if hint is None and head[2:] in variables(found.positionals[0], lenient=True)[1]:
+                value = quoted(word.partition("=")[2]) if "=" in word else "VALUE"
+                text = quoted(found.positionals[0])
+                hint = (
+                    f"options stand before --: gradcli {declaration.name} {head} {value} -- {text}"
+                )
             if hint is None and "-" in head[2:]:
                 hint = "a variable's name has no dashes in it: write _ for -"
             raise usage(f"no such option {head}", hint=hint)
@@ -912,6 +939,12 @@ def _no_variable(
     choices = declared[option].choices if option in declared else None
     if choices is None or (option == "--format" and written[2:] not in choices):
         meant = ""
+    if written == "--sigma" and command is not None and command.propagates:
+        value = dict(found.bindings).get("sigma", "") if found is not None else ""
+        meant = f"write --uncertainty {quoted(value if '=' in value else 'NAME=VALUE')}"
+    if option == "--precision" and found is not None:
+        number = dict(found.bindings).get(written[2:].replace("-", "_"), "")
+        meant = re.sub(r"\bN$", number, meant) if number.isdigit() else meant
     if command is not None and found is not None and not meant:
         meant = _of_others(written[2:], found, source, names, command)
     return usage(
@@ -1060,6 +1093,7 @@ def _uncertainties(
             pair = split_uncertainty(text)
         except LanguageError as error:
             error.message = f"{options[name].rstrip('=')}: {error.message}"
+            error.hint = spread.with_option(error.hint, options[name])
             raise
         if pair is None:
             if spread.is_asymmetric(text):

@@ -547,8 +547,11 @@ def _painted(lines: Iterable[Any]) -> Iterator[str]:
         yield "".join(pieces)
 
 
-def write_file(path: str, text: str | bytes) -> None:
-    """Write a file whole or not at all; `-` is standard output. Text passes the gate."""
+def write_file(path: str, text: str | bytes, *, tell: bool = True) -> None:
+    """Write a file whole or not at all; `-` is standard output. Text passes the gate.
+
+    tell: whether a terminal is told.
+    """
     if isinstance(text, str):
         text = visible(text)
     if path in STANDARD_OUTPUT:
@@ -559,8 +562,16 @@ def write_file(path: str, text: str | bytes) -> None:
         else:
             write(text.removesuffix("\n"))
         return
-    with held(), Replacement(path) as stream:
+    with held(), Replacement(path, tell=tell) as stream:
         stream.write(text.encode("utf-8") if isinstance(text, str) else text)
+
+
+def tell_written(path: str) -> None:
+    """Say on a terminal that a file is written: there nothing else shows that the command has done it."""
+    from gradcli.commands.terminal import is_terminal
+
+    if sys.stderr is not None and is_terminal(sys.stderr):
+        echo(fitted(visible(f"gradcli: wrote {path}"), sys.stderr), sys.stderr)
 
 
 def unwritable(path: str, error: Exception, *, usage: bool = True) -> Exception:
@@ -589,10 +600,15 @@ class _Raw(io.FileIO):
 
 
 class Replacement:
-    """A file that is written in place of another, and takes its name once it is complete."""
+    """A file that is written in place of another, and takes its name once it is complete.
 
-    def __init__(self, path: str) -> None:
+    tell: whether a terminal is told when it is.
+    """
+
+    def __init__(self, path: str, *, tell: bool = True) -> None:
         from gradcli.commands.command_errors import without_name
+
+        self.tells = tell
 
         if not path:
             raise without_name()
@@ -638,6 +654,8 @@ class Replacement:
                     os.unlink(self.temporary)
                 unfinished.discard(self.temporary)
                 self.temporary = None
+            if keep and self.tells:
+                tell_written(self.name)
         except OSError as error:
             if keep:
                 self.close(keep=False)

@@ -278,7 +278,10 @@ def read_value(text: str, option: str, dtype: Any = None, files: Reader | None =
     try:
         return read(text, stdin=sys.stdin, dtype=dtype, files=files)
     except LanguageError as error:
+        from gradcli.engine.system.spread import with_option
+
         error.message = f"{option}: {error.message}"
+        error.hint = with_option(error.hint, option)
         raise
 
 

@@ -99,7 +99,13 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         for name in space.start:
             if ":" in request.texts.get(name, ""):
                 output.note(f"--{name} is a vector of starts; --all finds the roots in an interval")
-        found = root(system, space.flat())
+        try:
+            found = root(system, space.flat())
+        except LanguageError as error:
+            read = [n for n in request.program.free_variables() if n in space.start]
+            if len(system.value(space.flat())) == 1 < space.size:
+                _say_what_to_hold(request, read, error)
+            raise
         roots, residual, converged = [found.x], found.residual, found.converged
         if converged and not is_alone(system, found.x, space.flat()):
             output.note("this root is not the only one: the sides are equal all around it")
@@ -146,6 +152,15 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             kind="value",
             usage=False,
             hint=hint,
+        )
+
+
+def _say_what_to_hold(request: Request, names: list[str], error: LanguageError) -> None:
+    """Say of one equation of several unknown numbers by which it may be solved."""
+    if len(names) > 1 and request.wrt is None:
+        error.hint = (
+            f"--wrt {names[0]} solves for {names[0]}, and holds {', '.join(names[1:])}; or give as "
+            "many equations, separated by `;`"
         )
 
 

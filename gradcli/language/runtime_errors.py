@@ -353,7 +353,14 @@ def _signature_hint(program: Program, row: int, visible: Mapping[str, Any]) -> s
         found = known.qualified(name.rpartition(".")[2])
     if name.rpartition(".")[2] == "gradient":
         return "a distance goes by name, coordinates in a tuple: gradient(y, spacing=0.5), (y, spacing=(x,))"
-    return f"its signature is `{found.signature}`" if isinstance(found, Function) else None
+    if not isinstance(found, Function):
+        return None
+    signature = f"its signature is `{found.signature}`"
+    if re.match(r"\w+\(input, dim[,)]", found.signature) and len(program.children(row)) == 2:
+        # `softmax(z)`: the dimension is all that is missing
+        text = _text(program, row).rstrip()
+        return f"of a vector it is {text[:-1]}, 0); {signature}"
+    return signature
 
 
 def _callee(program: Program, row: int) -> str | None:

@@ -120,7 +120,7 @@ OF_COUNTS = [
     ("log(N) == a - t/tau", "", "", "did you mean --columns N=counts?"),
     ("sigma == a - t/tau", "", "", "a start: --let sigma=1"),
     ("count == a - t/tau", "", "", "did you mean counts, as in --columns count=counts?"),
-    ("N == N_0*exp(-t/tau)", "--N 5 --bounds N_0=1:2", "N = ", "the data do not determine"),
+    ("N == N_0*exp(-t/tau)", "--N 5 --bounds N_0=1:2", "N = ", ""),
     ("a == t*counts", "", "a = ", ""),
     ("counts == a", "", "a = ", "the column `t` is not used"),
     (N, f"--columns N=counts {STARTS} --sigma poisson", "N_0 = 910 ± 120\n", ""),

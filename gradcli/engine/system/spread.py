@@ -88,12 +88,42 @@ def unit_hint(text: str) -> str | None:
         return f"a range is written {_with_products(ends[1])}:{_with_products(ends[2])}"
     if (product := _with_products(text)) != text:
         return f"here it is written {product}"
-    pattern = rf"\s*\(?{_NUMBER}[^A-Za-zµΩ°%]*\s*([A-Za-zµΩ°]+)(?:[/*,].*)?"
-    match = re.fullmatch(pattern, text, re.A)
+    match = re.fullmatch(_WITH_UNIT, text, re.A)
     if match is None or re.fullmatch(r"[eEjJ]|inf|nan", match[1]):
         return None
-    unit = match[1] if match[1].isascii() else "unit"
-    return f"no units here: write the number, and multiply by a name, as in x*{unit} with --{unit} VALUE"
+    if "," in text:
+        return f"write the numbers alone; {_NO_UNITS}"
+    number = re.match(_MEASURED, text, re.A)
+    return None if number is None else f"write {_alone(number)}; {_NO_UNITS}"
+
+
+_NO_UNITS = "units are not computed"
+# `99.4cm`, `(9.81 ± 0.02) m/s**2`, `0.995 m ± 0.002 m`, `1 m, 2 m`; the group is the unit's first word
+_WITH_UNIT = (
+    rf"\s*\(?\s*{_NUMBER}[^A-Za-zµΩÅ°%]*{_POWER}?\s*([A-Za-zµΩÅ°]+)[²³]?"
+    rf"(?:\s*{_SIGN}.*|[/*·^,].*|(?:\s+[A-Za-zµΩÅ°]+[-^*/²³⁻¹\d]*)+)?\s*"
+)
+_MEASURED = (
+    rf"\s*\(?\s*(?P<value>{_NUMBER})(?P<digits>\(\d+\))?(?:\s*[A-Za-zµΩÅ°]+[²³]?)?"
+    rf"(?:\s*{_SIGN}\s*(?P<error>{_NUMBER})\s*\)?(?P<power>{_POWER})?)?"
+)
+
+
+def _alone(number: re.Match[str]) -> str:
+    """A measured number without its unit, as a value is written."""
+    if number["error"] is None:
+        return number["value"] + (number["digits"] or "")
+    both = f"{number['value']} ± {number['error']}"
+    return f"'({both}){number['power']}'" if number["power"] else f"'{both}'"
+
+
+def with_option(hint: str | None, option: str) -> str | None:
+    """A hint about a number with a unit that names the option, as in `write --L 0.995`."""
+    if hint is None or not hint.endswith(_NO_UNITS) or hint.startswith("write the"):
+        return hint
+    head = option.rstrip("=")
+    between = "=" if head.startswith("--let ") else " "
+    return f"write {head}{between}{hint.removeprefix('write ')}"
 
 
 def together(text: str) -> str:
