@@ -103,7 +103,8 @@ def say(shell, monkeypatch, capsys):
 @pytest.mark.long
 @pytest.mark.needs("IPython")
 @pytest.mark.needs("matplotlib")
-def test_the_example(say):
+def test_the_example(say, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)  # which pytest-xdist sets, and a notebook has not
     for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
         if cell["cell_type"] != "code":
             continue
