@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from gradcli.language import math_marks, math_motion, notation
 from gradcli.language.located_errors import LanguageError
-from gradcli.language.math_definitions import definitions
+from gradcli.language.math_definitions import Definitions, definitions
 from gradcli.language.math_parser import Parser
 from gradcli.language.math_tree import Node, nodes
 from gradcli.language.math_values import Known
@@ -144,20 +144,8 @@ def _read_with(
 ) -> Mathematics:
     assigned = re.findall(r"(?:^|[;\n])\s*(\w+)\s*=(?!=)", source) * (not equation)
     own = {*bound, *assigned}
-    marked = math_marks.with_products(notation.tokens(source), own)
-    marked = math_marks.with_accents(math_marks.with_combined(marked))
-    marked = math_marks.with_differentials(notation.in_one_font(marked))
-    marked = math_marks.scripts_apart(marked)
-    defined = definitions(notation.with_bars(marked, double, source))
-    functions = defined.functions
-    indexed = math_marks.with_indices(defined.tokens, functions)
-    if coordinates:
-        indexed = math_motion.of_coordinates(indexed, coordinates)
-    else:
-        indexed = math_motion.with_names(indexed, lambda t, i: is_derivative(t, i, functions))
-    typed = notation.with_transposes(indexed, own, functions)
-    if not any(map(notation.speaks_of_matrices, typed)):  # where Δ is a matrix, as in x^T Δ x
-        typed = math_marks.with_increments(typed, own)
+    defined = _typed(source, own, double, coordinates)
+    typed, functions = defined.tokens, defined.functions
     said = {*named, *defined.parameters}
     letters = Letters(typed, said, lambda n: _is_matrix(known(n))) if loose else None
     if not equation:
@@ -228,6 +216,26 @@ def _read_with(
     own_letters = letters.remarks if letters is not None else []
     remarks = tuple(dict.fromkeys([*own_letters, *parser.remarks, *writer.remarks]))
     return Mathematics(text, remarks, by, operator, shapes)
+
+
+def _typed(source: str, own: set[str], double: str, coordinates: Collection[str]) -> Definitions:
+    """The tokens of a text with its letters as names, and what it defines."""
+    # One pass for each way to mark a letter. An accent is read before fonts, of `\mathbf{\hat{w}}`; marks
+    # and primes behind them, where `x` is one token; a transpose last, for its T is no letter.
+    found = math_marks.with_products(notation.tokens(source), own)
+    found = math_marks.with_accents(math_marks.with_combined(found))
+    found = math_marks.with_differentials(notation.in_one_font(found))
+    defined = definitions(notation.with_bars(math_marks.scripts_apart(found), double, source))
+    functions = defined.functions
+    found = math_marks.with_indices(defined.tokens, functions)
+    if coordinates:
+        found = math_motion.of_coordinates(found, coordinates)
+    else:
+        found = math_motion.with_names(found, lambda t, i: is_derivative(t, i, functions))
+    found = notation.with_transposes(found, own, functions)
+    if not any(map(notation.speaks_of_matrices, found)):  # where Δ is a matrix, as in x^T Δ x
+        found = math_marks.with_increments(found, own)
+    return defined._replace(tokens=found)
 
 
 def _assigned(found: list[Token]) -> set[str]:
