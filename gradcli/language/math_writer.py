@@ -79,6 +79,7 @@ class Writer:
         self.bodies: dict[
             str, tuple[list[str], Node]
         ] = {}  # of functions: parameters, what they give
+        self.inlined: set[str] = set()  # the functions whose body stood in for a call
         self.matrices: set[str] = set()  # the names of which an element with one index is a row
         self.beside_rows: set[str] = set()  # the vectors that multiply such rows
 
@@ -826,6 +827,7 @@ class Writer:
         defined = self.bodies.get(node.parts[0].text)
         if defined is None or len(defined[0]) != len(node.parts) - 1:
             return None
+        self.inlined.add(node.parts[0].text)
         given = dict(zip(defined[0], node.parts[1:], strict=True))
         if self.vectors is not None:
             self.vectors |= {arg.text for name, arg in given.items() if name in self.vectors}

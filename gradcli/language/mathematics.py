@@ -201,6 +201,7 @@ def _read_with(
         else:
             writer.by = ""
     texts = [writer.statement(p) if isinstance(p, Node) else p.text for p in parts]
+    texts = _without_unused(parts, texts, writer.inlined)
     text = "".join(f"{t} " if t == ";" else t for t in texts).strip()
     shapes: dict[str, tuple[str, ...]] = dict.fromkeys(sorted(writer.numbers), ())
     if places is not None:
@@ -236,6 +237,18 @@ def _typed(source: str, own: set[str], double: str, coordinates: Collection[str]
     if not any(map(notation.speaks_of_matrices, found)):  # where Δ is a matrix, as in x^T Δ x
         found = math_marks.with_increments(found, own)
     return defined._replace(tokens=found)
+
+
+def _without_unused(parts: list[Node | Token], texts: list[str], inlined: set[str]) -> list[str]:
+    """The texts of statements without definitions that stand in the place of all their calls."""
+    kept = list(texts)
+    for i, part in enumerate(parts):
+        if not (isinstance(part, Node) and part.kind == "define" and part.text in inlined):
+            continue
+        others = " ".join(text for k, text in enumerate(texts) if k != i)
+        if not re.search(rf"(?<![\w.]){re.escape(part.text)}\b", others):
+            kept[i : i + 2] = [""] * len(kept[i : i + 2])  # and its semicolon
+    return kept
 
 
 def _assigned(found: list[Token]) -> set[str]:
