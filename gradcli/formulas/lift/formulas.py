@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache, partial
-from itertools import accumulate
 from types import CodeType
 from typing import Any
 
@@ -73,6 +72,8 @@ class _Names(dict[str, Any]):
     """The namespace of a formula: operands by name, then functions of the language."""
 
     def __missing__(self, word: str) -> Any:
+        if word.startswith("__"):  # who looks at a frame, as pytest does, asks for names of his own
+            raise KeyError(word)
         if word == "pi":
             return _Term(name("pi", (), -1))
         if word == "where":
@@ -112,7 +113,11 @@ def exact_constants(program: Program) -> tuple[Program, dict[str, Expression]]:
     # From the back, so that the places of what stands before stay right; a call inside of a replaced one is
     # gone.
     end = len(source)
-    varying = [0, *accumulate(not _is_constant(kind, word) for kind, word, *_ in rows)]
+    called = {program.children(row)[0] for row, (kind, *_) in enumerate(rows) if kind == "call"}
+    varying = [0]
+    for row, (kind, word, *_) in enumerate(rows):  # a variable may be called erf
+        constant = _is_constant(kind, word) and (kind != "name" or word == "pi" or row in called)
+        varying.append(varying[-1] + (not constant))
     for row in reversed(range(len(rows))):
         kind, _, _, (first, last) = rows[row]
         if kind == "call" and last <= end and varying[program.subtree(row)] == varying[row + 1]:
