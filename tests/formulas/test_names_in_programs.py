@@ -84,6 +84,11 @@ def test_all_names(form: str) -> None:
     assert sum(ran) > 100
 
 
+@pytest.mark.parametrize("name", ["erf", "constant_0", "constant_4"])
+def test_a_variable_of_the_name_of_a_constants_function(name: str) -> None:
+    assert _agrees(name, "python", "tanh({0})*x*sqrt(3) + sqrt(2)*x", {name: 0.7, "x": 0.4})
+
+
 def test_two_variables_never_get_one_name() -> None:
     assert parameters(["np", "np_", "max", "x"], ["max"]) == {
         **{"np": "np__", "np_": "np_", "max": "max_", "x": "x"},

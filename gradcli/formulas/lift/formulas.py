@@ -122,6 +122,8 @@ def exact_constants(program: Program) -> tuple[Program, dict[str, Expression]]:
         kind, _, _, (first, last) = rows[row]
         if kind == "call" and last <= end and varying[program.subtree(row)] == varying[row + 1]:
             word = f"constant_{row}"
+            while word in program.source:  # a variable's
+                word += "_"
             known[word] = read(source[first:last], (), [])
             source, end = source[:first] + word + source[last:], first
     return (parse(source) if known else program), known
