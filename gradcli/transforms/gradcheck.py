@@ -16,13 +16,13 @@ from gradcli.engine.core import modes
 from gradcli.engine.core.backward_pass import grad
 from gradcli.engine.core.custom_function import Function
 from gradcli.engine.core.tensor import Tensor, wrap
-from gradcli.engine.system import GradcliError, dtypes
+from gradcli.engine.system import dtypes
 from gradcli.transforms import forward_mode
 
 Outputs = tuple[Any, ...]
 
 
-class GradcheckError(GradcliError, RuntimeError):
+class GradcheckError(RuntimeError):  # as PyTorch's, which has no other base
     """A gradient that is not what its function's differences say."""
 
 
