@@ -85,8 +85,16 @@ def root(system: Compiled, start: Array) -> Root:
     return best
 
 
+MANY = 200  # numbers
+
+
 def is_alone(system: Compiled, x: Array, start: Array) -> bool:
-    """Whether a root is the only one around it, along the direction in which the sides change least."""
+    """Whether a root is the only one around it, along the direction in which the sides change least.
+
+    Of many numbers this is not asked: the direction takes a dense matrix and its cube of time.
+    """
+    if len(x) > MANY:
+        return True
     jac = system.jacobian(x)
     if not np.isfinite(jac).all():
         return True
