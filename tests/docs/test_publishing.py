@@ -102,6 +102,7 @@ def test_every_function_has_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "<math" in pages["sin"] and 'mathvariant="bold"' not in "".join(pages.values())
 
 
+@pytest.mark.long
 def test_the_operators_that_contributing_shows_work(tmp_path: Path) -> None:
     """A composite and a primitive, in processes of their own: the table of this one stays as it is."""
     text = (TOP / "CONTRIBUTING.md").read_text(encoding="utf-8")

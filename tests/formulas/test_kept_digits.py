@@ -110,6 +110,7 @@ def test_what_overflows_is_no_form_of_what_does_not() -> None:
     assert Digits(whole, [X], [0]).keeps(both)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "count", [pytest.param(2000, marks=pytest.mark.long), 6], ids=["all", "some"]
 )

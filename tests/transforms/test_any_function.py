@@ -250,6 +250,7 @@ def _drawn(x: Any) -> Any:
     return np.random.normal()
 
 
+@pytest.mark.long
 def test_without_an_import_of_gradcli_in_the_file(tmp_path: Any) -> None:
     (tmp_path / "test_mine.py").write_text(
         "import numpy as np\n"
@@ -285,6 +286,7 @@ def test_of_a_long_array_the_worst_elements_are_told() -> None:
     assert told[3].startswith("  x[40]") and len(told) == 4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("library", LIBRARIES[1:3])
 def test_parameters_of_modules(library: str) -> None:
     """As a variable, and of the function itself; buffers and parameters of the caller's stay."""
