@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import NamedTuple
 
-from gradcli.language.math_symbols import BARE, SCRIPTS, SHY
+from gradcli.language.math_symbols import BARE, SCRIPTS, SHY, SYMBOLS
 from gradcli.language.notation import Token, is_greek
 
 _ENDS = (";", "\n")  # of a statement
 _BETWEEN = (",", ";", "|", ":", "‖")  # the parameters of `L(\theta; x)` and `p(x | \mu)`
-_LETTERS = frozenset(("ell", "hbar"))  # which LaTeX has beside the Greek ones
 _LOGARITHMS = frozenset(("ln", "log"))
 
 
@@ -68,7 +67,7 @@ def _letter(found: list[Token], at: int) -> str | None:
     token = found[at] if at < len(found) else None
     if token is None or not (
         token.kind == "name"
-        or (token.kind == "command" and (is_greek(token.text) or token.text in _LETTERS))
+        or (token.kind == "command" and (is_greek(token.text) or token.text in SYMBOLS))
     ):
         return None
     name = token.text.removeprefix("var") if token.kind == "command" else token.text

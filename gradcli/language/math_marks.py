@@ -10,6 +10,7 @@ from typing import NamedTuple
 from gradcli.language.math_symbols import ACCENTS, FONTS, SCRIPTS
 from gradcli.language.notation import Token, is_greek
 
+LONGEST_MARK = 9  # tokens, those of `^{[l-1]T}`
 _SERIES = frozenset(("sum", "prod"))
 _ELEMENT = re.compile(r"[A-Za-zα-ωΑ-Ω]_(?:\d+|[A-Za-z])")
 _PRODUCT = re.compile(rf"{_ELEMENT.pattern}(?:{_ELEMENT.pattern})+")
@@ -186,7 +187,7 @@ def with_indices(found: list[Token], functions: Container[str]) -> list[Token]:
     parts: list[Token] = []
     i = 0
     while i < len(found):
-        mark = raised_mark(found[i:])
+        mark = raised_mark(found[i : i + LONGEST_MARK])
         before = parts[-1] if parts else None
         if mark is None or before is None or before.kind not in ("name", "command"):
             parts.append(found[i])

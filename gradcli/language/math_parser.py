@@ -21,7 +21,7 @@ from gradcli.language.foreign_names import (
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.math_definitions import definition, end_of_statement, logarithm_of
 from gradcli.language.math_indices import subscripts
-from gradcli.language.math_marks import bound_letters, raised_mark
+from gradcli.language.math_marks import LONGEST_MARK, bound_letters, raised_mark
 from gradcli.language.math_symbols import (
     ACCENTS,
     BARE,
@@ -29,6 +29,7 @@ from gradcli.language.math_symbols import (
     RELATIONS,
     SCRIPTS,
     SHY,
+    SYMBOLS,
 )
 from gradcli.language.math_tree import Binder, Node
 from gradcli.language.notation import (
@@ -50,7 +51,6 @@ _PRINTED |= dict.fromkeys(("Phi", "Φ"), "special.ndtr")
 _ALONG = frozenset("mean var std logsumexp softmax log_softmax cumsum cumprod".split())
 _DIMENSIONS = "ijklmnpqr"
 _BESIDE = frozenset(("+", "-", "*", "·", "×", "/", "**", "⊙"))
-_SYMBOLS = frozenset(("hbar", "ell"))  # which LaTeX has beside the Greek letters
 _SERIES = {
     "argmax": "argmax",
     "argmin": "argmin",
@@ -469,7 +469,7 @@ class Parser:
             self.at += 1 if texts[0] == "+" else 3
             return Node("power", token, how, (base, Node("raw", token, "+")))
         is_euler = base.text == "e" and "e" not in self.own
-        mark = raised_mark(self.tokens[self.at - 1 :])
+        mark = raised_mark(self.tokens[self.at - 1 : self.at - 1 + LONGEST_MARK])
         if base.kind == "name" and not is_euler and mark is not None and mark.braced:
             said, inside = base.text or "x", mark.text
             raised = inside if len(mark.inside) == 1 else f"{{{inside}}}"
@@ -814,7 +814,7 @@ class Parser:
         # token of a name, and is read as if it had been typed without its backslash.
         hint = _NOT_READ.get(text)
         if hint is None and (
-            is_function(name) or name in BARE or is_greek(name) or name in ("lam", *_SYMBOLS)
+            is_function(name) or name in BARE or is_greek(name) or name in ("lam", *SYMBOLS)
         ):
             self.at -= 1
             self.tokens[self.at] = token._replace(kind="name", text=name)
