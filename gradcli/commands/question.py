@@ -160,6 +160,12 @@ def write(answer: Answer) -> None:
     if answer.prose:
         output.write_prose("\n".join(answer.prose))
     results = answer.results
+    if style.typeset is not None and results:
+        from gradcli.commands.typeset_results import results as typeset
+
+        text = typeset(results, style.typeset, style.precision, called(answer.request))
+        output.write(text)
+        return
     if answer.others is not None:
         answer.others.write(results, answer.grads, style)
     elif answer.rows is None:
@@ -168,6 +174,13 @@ def write(answer: Answer) -> None:
         output.write_results(results, style.as_text())
     if answer.rows is not None:
         answer.rows()
+
+
+def called(request: Request) -> str:
+    """What a program's value is called: `g` of `g = 4*pi**2*L/T**2; g`, else f."""
+    start, end = request.program.value_span or (0, None)
+    last = request.program.source[start:end].strip()
+    return last if last.isidentifier() and last not in request.names else "f"
 
 
 def _object(answer: Answer, precision: int | None) -> dict[str, Any]:
