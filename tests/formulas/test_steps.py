@@ -90,6 +90,7 @@ PROGRAMS: list[tuple[str, dict[str, tuple[int, ...]]]] = [
 ]
 
 
+@pytest.mark.long
 @sweep(("source", "shapes"), PROGRAMS, parts=1)
 def test_the_last_differential_is_that_of_the_gradient(source: str, shapes: dict[str, Any]) -> None:
     arrays = {n: np.abs(sample(s, k)) for k, (n, s) in enumerate(shapes.items())}
