@@ -155,7 +155,8 @@ PROGRAMS: list[tuple[str, dict[str, tuple[int, ...]]]] = [
 ]
 
 
-@sweep(("source", "shapes"), PROGRAMS, parts=3, often=1)
+@pytest.mark.long
+@sweep(("source", "shapes"), PROGRAMS, parts=1)
 def test_the_last_differential_is_that_of_the_gradient(source: str, shapes: dict[str, Any]) -> None:
     arrays = {n: np.abs(sample(s, k)) for k, (n, s) in enumerate(shapes.items())}
     apart = {f"d{n}": sample(a.shape, 7) for n, a in arrays.items()}
