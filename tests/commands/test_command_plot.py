@@ -237,6 +237,7 @@ def test_times_have_dates_on_their_axis(text: str, tmp_path: Path) -> None:
     assert [piece for piece in DATES[text] if piece not in shown] == [], shown
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [37, 60, 80, 200])
 @pytest.mark.parametrize(
     "line",
