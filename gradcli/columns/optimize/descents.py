@@ -15,6 +15,7 @@ from gradcli.columns.optimize.evidence import GRADIENT
 from gradcli.columns.optimize.least_squares import Array
 from gradcli.engine.core.tensor import wrap
 from gradcli.language.located_errors import LanguageError
+from gradcli.operators.primitives import lapack
 
 # By name: the optimizer and what it is told besides the rate.
 _OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -112,9 +113,12 @@ def _stepper(
             assert hessian is not None
             curvature = np.atleast_2d(hessian(here))
             try:
-                here = here - rate * np.linalg.solve(curvature, gradient)
-            except np.linalg.LinAlgError:
+                step = lapack.solve(curvature, gradient[:, None])[:, 0]
+            except (RuntimeError, np.linalg.LinAlgError):
                 raise _without_step() from None
+            if not np.isfinite(step).all():
+                raise _without_step()
+            here = here - rate * step
             return here
 
         return newton
@@ -153,7 +157,7 @@ def usual_rate(
         return 1.0
     if method not in BY_CURVATURE or hessian is None:
         return _RATE
-    curvatures = np.abs(np.linalg.eigvalsh(np.atleast_2d(hessian(start))))
+    curvatures = np.abs(lapack.eigh(np.atleast_2d(hessian(start)))[0])
     largest = float(curvatures.max(initial=0.0))
     if not np.isfinite(largest) or largest <= 0:
         return _RATE
