@@ -302,7 +302,7 @@ def no_number_may_leave() -> Iterator[None]:
                 "ignore", "Converting a tensor with requires_grad=True to a scalar"
             )
             yield
-    except Exception as error:
+    except RuntimeError as error:
         from gradcli.engine.core.errors import ReturnedTypeError
 
         if not isinstance(error, ReturnedTypeError):  # the number may be what was returned
