@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -393,19 +394,25 @@ def _positive(
 ) -> Fit:
     """The same fit with positive parameters, where their sign changes no residual: s of
     exp(-x²/s²)."""
-    lower, upper = bounds
-    values, covariance = np.array(found.values), np.array(found.covariance)
-    for k, label in enumerate(data.rows.labels):
-        is_guessed = label.partition("[")[0] in guessed
-        if not is_guessed or values[k] >= 0 or not lower[k] <= -values[k] <= upper[k]:
-            continue
+    upper = bounds[1]
+    values, signs = np.array(found.values), np.ones(len(found.values))
+    labels = data.rows.labels
+    turning = [
+        k
+        for k, label in enumerate(labels)
+        if label.partition("[")[0] in guessed and values[k] < 0 <= upper[k] + values[k]
+    ]
+    # One by one, and two together, as in `a*tanh(x/s)`.
+    for few in [*((k,) for k in turning), *combinations(turning, 2)]:
         turned = np.array(values)
-        turned[k] = -turned[k]
+        turned[[*few]] = np.abs(turned[[*few]])
+        if (turned == values).all():
+            continue
         r = data.at(turned)[0]
         if np.isfinite(r).all() and abs(float(r @ r) - found.chi2) <= _SAME * found.chi2:
+            signs[[*few]] *= np.sign(values[[*few]])
             values = turned
-            covariance[k], covariance[:, k] = -covariance[k], -covariance[:, k].copy()
-    return found._replace(values=values, covariance=covariance)
+    return found._replace(values=values, covariance=found.covariance * np.outer(signs, signs))
 
 
 def _best(found: Fit, begin: tuple[float, Array] | None, fit: Callable[[Array], Fit]) -> Fit:
