@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
+from gradcli.commands.command_errors import quoted
 from gradcli.engine.system.visible import visible
 
 if TYPE_CHECKING:
@@ -165,6 +166,14 @@ def write(answer: Answer) -> None:
 
         text = typeset(results, style.typeset, style.precision, called(answer.request))
         output.write(text)
+        if style.typeset == "latex" and not answer.request.uncertainties:
+            is_gradient = any((name or "").endswith(".grad") for name, _ in results)
+            command, what = ("diff", "derivatives") if is_gradient else ("simplify", "expression")
+            source = answer.request.source
+            text = quoted(source) if len(source) < 40 and "\n" not in source else "EXPR"
+            output.note(
+                f"these are numbers; gradcli {command} {text} --format latex writes the {what}"
+            )
         return
     if answer.others is not None:
         answer.others.write(results, answer.grads, style)
