@@ -724,7 +724,8 @@ def say(tally: Tally, bad_rows: str, source: str) -> None:
             f"distributions{lost}: there neither the gradient nor the second order tells it"
         )
     if tally.alone is not None:
-        output.note(f"the rows ran one by one: {tally.alone}")
+        who = ", as `if`, `float(…)` and `.item()` do" * (tally.alone == "it looks at the numbers")
+        output.note(f"the rows ran one by one: {tally.alone}{who}")
 
 
 # -- where it goes ----------------------------------------------------------------------------------
