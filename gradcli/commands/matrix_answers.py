@@ -35,6 +35,7 @@ from gradcli.language.located_errors import LanguageError
 from gradcli.language.no_derivative import without_derivative
 
 if TYPE_CHECKING:
+    from gradcli.commands.request import Request
     from gradcli.transforms.removable import Remarks
 
 Found = Mapping[str, Any]  # results by the names of their variables
@@ -217,14 +218,24 @@ def _check_sparse(question: Question, other: str = "") -> None:
 
 def _vectors(texts: Iterable[str], run: Again) -> Found:
     """The vectors of --vector, of their variables' shapes and dtypes."""
-    evaluation = run.evaluation
+    return vectors_of(texts, run.wanted, run.tensors, run.request, run.evaluation.integers)
+
+
+def vectors_of(
+    texts: Iterable[str],
+    wanted: Sequence[str],
+    tensors: Mapping[str, Any],
+    request: Request,
+    integers: Iterable[str],
+) -> Found:
+    """The vectors of --vector, of their variables' shapes and dtypes."""
     vectors: dict[str, Any] = {}
-    for name, text in vector_texts(texts, run.wanted).items():
-        if name not in run.wanted:
-            if name in evaluation.integers:
-                raise cannot_require_grad(run.request, name, evaluation.variables[name])
-            raise no_variable(name, run.wanted)
-        tensor = run.tensors[name]
+    for name, text in vector_texts(texts, wanted).items():
+        if name not in wanted:
+            if name in integers:
+                raise cannot_require_grad(request, name, tensors[name])
+            raise no_variable(name, wanted)
+        tensor = tensors[name]
         if text.strip() == "ones":
             from gradcli.engine.registry.table import resolve
 

@@ -19,10 +19,13 @@ def vector_texts(texts: Iterable[str], wanted: Sequence[str]) -> dict[str, str]:
         name = name.strip()
         if not equals or not name.isidentifier():
             if len(wanted) != 1:
-                raise usage(
-                    f"--vector: of which variable? (there are: {', '.join(wanted)})",
-                    hint=f"write --vector {wanted[0]}=VALUE, or choose one with --wrt",
-                )
+                hint = f"write --vector {wanted[0]}=VALUE, or choose one with --wrt"
+                numbers = [number.strip() for number in text.strip("[]() ").split(",")]
+                if len(numbers) == len(wanted):
+                    pairs = zip(wanted, numbers, strict=True)
+                    hint = "write " + " ".join(f"--vector {n}={number}" for n, number in pairs)
+                said = f"--vector: of which variable? (there are: {', '.join(wanted)})"
+                raise usage(said, hint=hint)
             name, value = wanted[0], text
         if name in found:
             raise usage(f"--vector: {name} has two vectors", hint="leave out one")
