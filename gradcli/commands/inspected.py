@@ -31,7 +31,7 @@ def evaluate_along(
     ctx: AnyContext, request: Request, texts: Iterable[str]
 ) -> tuple[Evaluation, Values, Values]:
     """Evaluate in forward mode: also the result of every node, and its tangent along the vectors."""
-    from gradcli.commands.matrix_answers import vectors_of
+    from gradcli.commands.vector_option import vectors_of
     from gradcli.engine.core.tensor import edge
     from gradcli.graphs import watching
     from gradcli.transforms import forward_mode, forward_state

@@ -20,22 +20,19 @@ from gradcli.commands.request_evaluation import (
     cannot_require_grad,
     check_scalar,
     kinks_of,
-    read_value,
     read_variables,
     run,
     tell,
 )
 from gradcli.commands.vector_option import (
     no_direction,
-    no_variable,
     nothing_to_differentiate_by,
-    vector_texts,
+    vectors_of,
 )
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.no_derivative import without_derivative
 
 if TYPE_CHECKING:
-    from gradcli.commands.request import Request
     from gradcli.transforms.removable import Remarks
 
 Found = Mapping[str, Any]  # results by the names of their variables
@@ -219,34 +216,6 @@ def _check_sparse(question: Question, other: str = "") -> None:
 def _vectors(texts: Iterable[str], run: Again) -> Found:
     """The vectors of --vector, of their variables' shapes and dtypes."""
     return vectors_of(texts, run.wanted, run.tensors, run.request, run.evaluation.integers)
-
-
-def vectors_of(
-    texts: Iterable[str],
-    wanted: Sequence[str],
-    tensors: Mapping[str, Any],
-    request: Request,
-    integers: Iterable[str],
-) -> Found:
-    """The vectors of --vector, of their variables' shapes and dtypes."""
-    vectors: dict[str, Any] = {}
-    for name, text in vector_texts(texts, wanted).items():
-        if name not in wanted:
-            if name in integers:
-                raise cannot_require_grad(request, name, tensors[name])
-            raise no_variable(name, wanted)
-        tensor = tensors[name]
-        if text.strip() == "ones":
-            from gradcli.engine.registry.table import resolve
-
-            vector = resolve("ones_like")(tensor)
-        else:
-            vector = read_value(text, "--vector").to(tensor.dtype).detach()
-        if vector.shape != tensor.shape:
-            shapes = f"has shape {tuple(tensor.shape)}, and its vector {tuple(vector.shape)}"
-            raise usage(f"--vector: {name} {shapes}", kind="shape")
-        vectors[name] = vector
-    return vectors
 
 
 def _note_slow(names: Iterable[str]) -> None:
