@@ -236,22 +236,25 @@ def _contours(picture: Contours, theme: str, size: tuple[float, float]) -> Itera
         for p, n in zip((picture.x, picture.y), picture.names, strict=True)
     )
     levels = picture.levels()
-    low, up = (levels[0], levels[-1]) if levels else (0.0, 1.0)
+    marks = ",".join(map(str, range(len(levels))))
+    texts = ",".join(f"{{{level:.4g}}}" for level in levels)
     title = picture.title or picture.label
     yield from _begin(
         "axis",
         [
             *_axis_options(x, y, size), "colormap/viridis", "colorbar", "axis on top",
-            f"point meta min={low:.6g}, point meta max={up if up > low else low + 1:.6g}",
+            # a colour for each level, evenly: in a valley most of them lie close together
+            f"point meta min=0, point meta max={max(len(levels) - 1, 1)}",
+            f"colorbar style={{ytick={{{marks}}}, yticklabels={{{texts}}}}}",
             f"title={{{typeset(title)}}}, title style={{font=\\footnotesize}}",
         ],
     )  # fmt: skip
-    for level in levels:
+    for k, level in enumerate(levels):
         across, upward = curve(_over(picture, level), picture.x, picture.y)
         if not len(across):
             continue
         way = _thinned(across, upward, (x, y))
-        look = ["mesh", "line width=0.7pt", "unbounded coords=jump", f"point meta={level:.6g}"]
+        look = ["mesh", "line width=0.7pt", "unbounded coords=jump", f"point meta={k}"]
         yield from _plot(look, (f"({_text(a)},{_text(b)})" for a, b in way))
     every = max(len(picture.x) // _ARROWS, 1)
     one, other = (s[::every, ::every] for s in picture.slopes)
