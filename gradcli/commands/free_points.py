@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -96,6 +97,9 @@ def made_up_point(
     from gradcli.formulas.derive.shape_inference import made_up
 
     _check_no_call_in_brackets(request.program, [n for n in open_names if n not in declared])
+    for name in {"e", "E"}.intersection(open_names):
+        if re.search(rf"(?<![\w.]){name}\s*\*\*", request.program.source):
+            output.note(f"{name} is a variable here; a power of Euler's number is exp(…)")
     for x, way in along.items():
         if way in open_names and way not in declared:
             if x in declared:

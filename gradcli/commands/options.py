@@ -529,7 +529,10 @@ def _names_as_read(text: str, found: Split) -> None:
 
     def renamed(name: str) -> str:
         read = name_as_read(name) or name
-        if "\\lambda" not in text or re.search(rf"(?<![\w\\]){re.escape(read)}\b", text):
+        typed = re.search(rf"(?<![\w\\]){re.escape(read)}\b", text)
+        if typed if read != "lambda" else re.search(r"(?<![\w\\])lambda(?:\s[\w,\s]*:|_)", text):
+            return read
+        if "lambda" not in text:
             return read
         return re.sub(r"^lambda(?=_|$)", "lam", read)
 
@@ -668,7 +671,8 @@ def _take_reading(request: Request, reading: FormulaReading) -> None:
                     hint = f"here it is written {module}.{name}"
                     raise usage(f"no function is called `{name}`", hint=hint)
         request.loaded |= unknowns(functions)
-        note(f"{', '.join(functions)}: read as unknown functions of numbers")
+        kind = "an unknown function" if len(functions) == 1 else "unknown functions"
+        note(f"{', '.join(functions)}: read as {kind} of numbers")
 
 
 def _looks_known(program: Program | None, name: str) -> bool:

@@ -30,7 +30,14 @@ _FUNCTION = re.compile(
     rf"|lambda\s+[\w,\s]*:)\s*"
 )
 _DEFINED = re.compile(rf"\s*({_NAME})\s*[(\[]\s*((?:{_NAME}_?\s*,\s*)*{_NAME}_?)\s*[)\]]\s*:=\s*")
-_PERCENT = {"%e": "e", "%pi": "pi", "%i": "1j"}  # Maxima's constants
+# What one system has, and no other nor mathematics has otherwise: (what it looks like, how it is read).
+_WORDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
+    (re.compile(r"%(e|pi|i)\b"), lambda f: {"i": "1j"}.get(f[1], f[1])),  # Maxima's constants
+    (re.compile(r"(?<=[\d.])[dD](?=[-+]?\d+\b)"), lambda f: "e"),  # Fortran's 1.5d0
+    (re.compile(r"(?<![\w.\\])lambda(?![\w(]|\s+[\w,\s]*:|:)"), lambda f: r"\lambda "),
+    (re.compile(r"(?<![\w.])(?:builtins|Math)\.(?=\w)"), lambda f: ""),
+)
+_JULIA = re.compile(r"\.[*/^]|\?")  # beside one of these, 3 // 2 is a fraction
 
 
 def as_mathematics(source: str, own: Container[str]) -> str:
@@ -39,14 +46,22 @@ def as_mathematics(source: str, own: Container[str]) -> str:
     own: the names that have a value: they mean what they are.
     """
     text, defined = _body(source)
-    text = _replaced(text, re.compile(r"%(?:e|pi|i)\b"), lambda found: _PERCENT[found[0]])
-    lists = "\\" not in text and _LIST.search(text) is not None
+    is_latex = "\\" in text
+    for pattern, new in _WORDS:
+        text = _replaced(text, pattern, new)
+    if "//" in text and _JULIA.search(text):
+        text = _replaced(text, re.compile(r"\s*//\s*"), lambda found: "/")
+    if not is_latex:
+        text = _of_matlab(text)
+    lists = not is_latex and _LIST.search(text) is not None
     if "[" not in text and "(" not in text and not lists:
         return text
     if lists or any(_is_bracket_call(text, found, own) for found in _CALL.finditer(text)):
         text = _input_form(text, own)
     if defined:
         text = _with_round_brackets(text, defined)
+    if not is_latex and "(" in text:
+        text = _without_not(text)
     return _without_brackets(_without_lists(_without_calls(text, own)))
 
 
@@ -78,6 +93,42 @@ def _with_round_brackets(text: str, name: str) -> str:
         if close is not None:
             inner = text[found.end() + 1 : close]
             text = joined(text[: found.end()], "(", inner, ")", text[close + 1 :])
+    return text
+
+
+def _of_matlab(text: str) -> str:
+    """MATLAB's matrices `[1 2; 3 4]`, and its products of matrices where a transpose, `A'`, tells them.
+
+    There `*` is the product that mathematics writes with nothing between, and `.*` that of elements.
+    """
+    for found in reversed(list(_ROWS.finditer(text))):
+        rows = [
+            [_stripped(c) for c in re.split(_CELLS, _stripped(row))] for row in found[1].split(";")
+        ]
+        lines = [part for row in rows for part in (r" \\ ", *_between(row, " & "))][1:]
+        matrix = joined(r"\begin{bmatrix} ", *lines, r" \end{bmatrix}")
+        text = joined(text[: found.start()], matrix, text[found.end() :])
+    if re.search(r"[\w)\]]'", text):
+        text = _replaced(text, _TIMES, lambda found: " ")
+    return text
+
+
+_ROWS = re.compile(r"(?<![\w)\]])\[([^\[\];]+(?:;[^\[\];]+)+)\]")
+_CELLS = (
+    r"\s*,\s*|(?<![-+*/^(\s])\s+(?![*/^)\s]|[-+]\s)"  # `[a - b c]` has two cells, `[a -b c]` three
+)
+_TIMES = re.compile(
+    r"(?<=[^\W\d])\s*(?<![*.])\*(?!\*)\s*(?=[^\W\d(])|(?<=[)\]'])\s*\*(?!\*)\s*(?=[^\W\d(])"
+)
+
+
+def _without_not(text: str) -> str:
+    """The text without signs of negation: `~(x > 1)` of MATLAB is 1 where x > 1 does not hold."""
+    for found in reversed(list(re.finditer(r"(?<![\w)\]])[~!]\s*(?=\()", text))):
+        close = _closing(text, found.end())
+        if close is not None:
+            inner = text[found.end() + 1 : close]
+            text = joined(text[: found.start()], "where(", inner, ", 0, 1)", text[close + 1 :])
     return text
 
 
@@ -185,7 +236,10 @@ def _is_foreign(call: _Call) -> bool:
         return False
     if _LIMITS.fullmatch(first[0]):
         return True
-    if re.fullmatch(rf"\s*{_NAME}\s*", first[0]) is None or "=" in call.arguments[-1]:
+    if (
+        re.fullmatch(rf"\s*{_NAME}\s*(?:\$\s*\d+\s*)?", first[0]) is None
+        or "=" in call.arguments[-1]
+    ):
         return False
     return call.name == "diff" or len(call.arguments) == 4
 
@@ -318,7 +372,7 @@ def _derivative(arguments: Sequence[str]) -> str | None:
     text = arguments[0]
     for name, times in by:
         power = f"^{{{times}}}" if times > 1 else ""
-        text = joined(rf"\frac{{d{power}}}{{d{name}{power}}}(", text, ")")
+        text = joined(rf"(\frac{{d{power}}}{{d{name}{power}}}(", text, "))")
     return text
 
 
@@ -345,6 +399,7 @@ def _piecewise(arguments: Sequence[str]) -> str | None:
 
 
 def _condition(text: str) -> str:
+    text = _replaced(text, re.compile(r"(?<![=<>!])=(?!=)"), lambda f: "==")  # Maple's
     return _replaced(text, re.compile(r"\s*(?:&&?|\|\|?)\s*"), lambda f: _AND_OR[f[0].strip()[0]])
 
 
@@ -465,7 +520,11 @@ _HEADS: dict[str, Build] = {
     "Ceiling": _form("ceil({0})"), "Sinc": _form("(sin({0})/{a})"),
     "Re": _form("real({0})"), "Im": _form("imag({0})"), "Arg": _form("angle({0})"),
     "Conjugate": _form("conj({0})"),
-    **dict.fromkeys(("N", "Simplify", "FullSimplify", "Expand", "Factor", "Together"), _form("{a}")),
+    "merge": lambda a: _choice([a[2], *a[:2]]) if len(a) == 3 else None,  # Fortran's
+    "modulo": _form("remainder({*})", 2),
+    **dict.fromkeys(
+        "N Hold HoldForm Simplify FullSimplify Expand Factor Together".split(), _form("{a}")
+    ),
 }  # fmt: skip
 
 
