@@ -28,9 +28,9 @@ from gradcli.language.rewritten_sources import check_no_equation
 from gradcli.language.scope_checks import free_names
 
 if TYPE_CHECKING:
+    from gradcli.commands.shown_steps import ShownSteps
     from gradcli.engine.system.process import AnyContext
     from gradcli.formulas.ask.composed_derivatives import AskedDerivative
-    from gradcli.formulas.ask.differential_steps import Step
     from gradcli.formulas.derive.differentiate import Derivatives
 
 OPERATORS = ("grad", "div", "curl", "laplacian")
@@ -60,7 +60,9 @@ OPERATORS = ("grad", "div", "curl", "laplacian")
         "EXPR is a Lagrangian of NAME(t) and func.grad(NAME)(t): print what is 0 along a motion.",
     ),
     Option("--at", "Print the derivative's value at the given point too: --at x=2.", binds=True),
-    Option("--show-steps", "Print the steps, as differentials, first."),
+    Option(
+        "--show-steps", "Print the steps with their rules first: of one number u', of others du."
+    ),
     Option(
         "--uncertainty [NAMES]",
         "Print the formula of EXPR's standard uncertainty: of these variables, or of all.",
@@ -148,14 +150,22 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         return
     with located(request, hint), supposing(bold=frozenset(wide)):
         answer = question.answered()
-        taken = _steps(question, options.order) if options.show_steps else []
+        taken = None
+        if options.show_steps:
+            from gradcli.commands.shown_steps import ShownSteps
+
+            taken = ShownSteps(question, options.order)
         answer.note()
         _finish(request, answer, options, taken, bool(unknown))
     write(answer)
 
 
 def _finish(
-    request: Request, answer: FormulaAnswer, options: Options, taken: list[Step], unknown: bool
+    request: Request,
+    answer: FormulaAnswer,
+    options: Options,
+    taken: ShownSteps | None,
+    unknown: bool,
 ) -> None:
     """Give the answer its values, its lines, and what JSON says of each variable."""
     made, form = answer.made, options.format
@@ -175,13 +185,11 @@ def _finish(
     elif not made.code:
         answer.lines = [*map(visible, made.lines), *_lines(request, answer)]
     answer.about = _by_variables(answer)
-    if taken:
-        answer.lines = [
-            *map(visible, _step_lines(taken, form, options.of is not None)),
-            "",
-            *answer.lines,
-        ]
-        answer.more = {"steps": [step.to_json() for step in taken]}
+    if taken is not None:
+        lines = map(visible, taken.lines(form))
+        if shown := list(lines):
+            answer.lines = [*shown, "", *taken.last(answer.lines, form)]
+        answer.more = {"steps": taken.to_json()} if form == "json" else {}
 
 
 def _check_options(options: Options, asked: AskedDerivative, form: str) -> None:
@@ -414,23 +422,3 @@ def _by_variables(answer: FormulaAnswer) -> dict[str, Any]:
             if label in answer.values:
                 own["value"] = output.to_json(answer.values[label], answer.request.style.precision)
     return {"wrt": wrt, "derivatives": by}
-
-
-# -- step by step ---------------------------------------------------------------------------------
-def _steps(question: FormulaQuestion, order: int) -> list[Step]:
-    from gradcli.formulas.ask.differential_steps import steps
-
-    request, where = question.request, question.where
-    how: dict[str, Any] = {"order": order, "follow": where.is_given, "names": request.loaded}
-    of = question.asked.of if question.asked is not None else None
-    wanted = [n for n in question.wanted if n != of] + [of] * (of is not None)
-    return steps(request.program, where.arrays, [n for n in wanted if n is not None], **how)
-
-
-def _step_lines(taken: list[Step], form: str, implicit: bool) -> list[str]:
-    """A line a step. implicit: the value stays 0, so its differential is 0 too."""
-    lines = [step.line(form) for step in taken]
-    if implicit:
-        made = taken[-1].texts(form)[1]
-        lines.append(rf"  && {made} &= 0 \\" if form == "latex" else f"{made} = 0")
-    return [r"\begin{aligned}", *lines, r"\end{aligned}"] if form == "latex" else lines

@@ -86,6 +86,10 @@ MEANT = {
         ("--constraint", "--constraints", "--subject-to", "--st"),
         ("--subject", "write --subject RELATION, as in --subject 'x + y == 1'"),
     ),
+    **dict.fromkeys(
+        ("--lr", "--learning-rate", "--step-size"),
+        ("--rate", "write --rate R, beside --method gradient-descent"),
+    ),
     "--answer": ("--against", "write --against FORMULA"),
     "--steps": ("--show-steps", "write --show-steps"),
     "--optimizer": ("--method", "write --method NAME; gradcli minimize --help-all has the names"),
@@ -117,8 +121,11 @@ ELSEWHERE = {
     "--sort": "rows keep the order of the table: gradcli map EXPR FILE | sort -t, -g -k N",
     "--data": "a table follows the expression: gradcli fit EXPR FILE, gradcli map EXPR FILE",
     "--of": 'an equation says it: gradcli fit "COLUMN == EXPR" FILE, gradcli diff "EQUATION" --of NAME',
-    "--lr": "the step is found by line searches or a trust region; gradcli plot EXPR --descend RATE "
-    "draws gradient descent",
+    **dict.fromkeys(
+        ("--lr", "--learning-rate", "--step-size", "--rate"),
+        "gradient descent: gradcli minimize EXPR --method gradient-descent --rate R prints it, gradcli plot "
+        "EXPR --descend R draws it",
+    ),
     **dict.fromkeys(
         ("--explain", "--steps"),
         "each step: gradcli grad EXPR --trace; pictures of each: gradcli graph EXPR --frames FOLDER",

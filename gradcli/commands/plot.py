@@ -486,22 +486,26 @@ class Plot:
         """The points of gradient descent, a row each. slopes: the value and the slopes at points."""
         import numpy as np
 
-        point = np.array(self._point(names))
-        path = [point]
-        for _ in range(self.options.steps):
-            slope = slopes(point[None])[1 : len(names) + 1]
-            point = point - self.options.descend * np.concatenate(slope)
-            if not np.isfinite(point).all() or np.abs(point).max() > 1e150:
-                output.note(
-                    f"the descent leaves all bounds after {len(path)} steps: try a smaller --descend"
-                )
-                break
-            path.append(point)
+        from gradcli.columns.optimize.descents import descend, falling_rate
+
+        def at(x: Any) -> tuple[float, Any]:
+            value, *parts = slopes(x[None])[: len(names) + 1]
+            return float(value[0]), np.concatenate(parts)
+
+        rate, steps = self.options.descend, self.options.steps
+        start = np.array(self._point(names))
+        made = descend("gradient-descent", at, start, rate, steps)
+        path, point = made.points, made.points[-1]
+        if made.away:
+            lower = falling_rate("gradient-descent", at, start, rate, steps)
+            hint = "try a smaller --descend" if lower is None else f"--descend {lower:g} falls"
+            output.note(f"the descent leaves all bounds after {len(path)} steps: {hint}")
         else:
             ends = ", ".join(f"{n} = {p:.6g}" for n, p in zip(names, point, strict=True))
-            count = f"{self.options.steps} step{'s' * (self.options.steps > 1)}"
+            taken = len(path) - 1
+            count = f"{taken} step{'s' * (taken != 1)}"
             table = "; --csv prints the steps" if self.request.style.form == "text" else ""
-            output.note(f"after {count} of {self.options.descend:g}: {ends}{table}")
+            output.note(f"after {count} of {rate:g}: {ends}{table}")
         found = np.array(path)
         value, *parts = slopes(found)[: len(names) + 1]
         norms = np.sqrt(sum(np.square(part) for part in parts))

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core import modes
-from gradcli.engine.core.tensor import Tensor
+from gradcli.engine.core import modes, pytrees
+from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.system import dtypes
 from gradcli.transforms.array_libraries import (
     DIFFERENTIATING,
@@ -244,7 +244,7 @@ class Subject:
         NumPy's `x.std()` divides by n, a tensor's by n - 1; and `math.exp(x[0])` is a number, of which
         the graph knows nothing.
         """
-        left: list[str] = []
+        left: list[Any] = []
         modes.local.left = left
         try:
             with warnings.catch_warnings():
@@ -300,7 +300,8 @@ class Subject:
     def tensors(self, library: Library) -> Tensors:
         """The function of gradcli's tensors by the names of leaves, differentiated by the library."""
         if library is GRADCLI:
-            return lambda **tensors: self.call(library, tensors)
+            # Where nothing is recorded, NumPy's own functions answer, in arrays.
+            return lambda **tensors: _as_tensors(self.call(library, tensors))
         flat = FlatFunction(library, self._flat(library), len(self.names))
 
         def function(**tensors: Tensor) -> tuple[Tensor, ...]:
@@ -323,7 +324,8 @@ class Subject:
                 with modes.no_grad():
                     given = zip(self.names, map(library.make, arrays), strict=True)
                     made = outputs(self.call(library, dict(given)))
-                    return sum(v.array.sum() for v in made)
+                    # Where nothing is recorded, NumPy's own functions answer, in arrays.
+                    return sum(getattr(v, "array", v).sum() for v in made)
 
             return value
         flat = FlatFunction(library, self._flat(library), len(self.names))
@@ -445,6 +447,12 @@ def _is_floating(library: Library, value: Any) -> bool:
     return np.dtype(getattr(value, "dtype", type(value))).kind not in "biu" or not hasattr(
         value, "dtype"
     )
+
+
+def _as_tensors(value: Any) -> Any:
+    leaves, spec = pytrees.flatten(value)
+    made = [wrap(np.asarray(v)) if isinstance(v, (np.ndarray, np.generic)) else v for v in leaves]
+    return pytrees.unflatten(made, spec)
 
 
 def _of_source(source: str) -> Callable[..., Any]:
