@@ -40,10 +40,10 @@ _WORDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
 _JULIA = re.compile(r"\.[*/^]|\?")  # beside one of these, 3 // 2 is a fraction
 
 
-def as_mathematics(source: str, own: Container[str]) -> str:
+def as_mathematics(source: str, own: Container[str], *, lists: bool = True) -> str:
     """The text with what computer algebra systems write as mathematics writes it; others as they are.
 
-    own: the names that have a value: they mean what they are.
+    own: the names that have a value: they mean what they are. lists: whether `{x, y}` is a vector.
     """
     text, defined = _body(source)
     is_latex = "\\" in text
@@ -53,7 +53,7 @@ def as_mathematics(source: str, own: Container[str]) -> str:
         text = _replaced(text, re.compile(r"\s*//\s*"), lambda found: "/")
     if not is_latex:
         text = _of_matlab(text)
-    lists = not is_latex and _LIST.search(text) is not None
+    lists = lists and not is_latex and _LIST.search(text) is not None
     if "[" not in text and "(" not in text and not lists:
         return text
     if lists or any(_is_bracket_call(text, found, own) for found in _CALL.finditer(text)):
@@ -62,7 +62,8 @@ def as_mathematics(source: str, own: Container[str]) -> str:
         text = _with_round_brackets(text, defined)
     if not is_latex and "(" in text:
         text = _without_not(text)
-    return _without_brackets(_without_lists(_without_calls(text, own)))
+    text = _without_calls(text, own)
+    return _without_brackets(_without_lists(text) if lists else text)
 
 
 def bracket_calls(source: str) -> list[str]:
@@ -72,14 +73,15 @@ def bracket_calls(source: str) -> list[str]:
 
 def is_called_elsewhere(name: str) -> bool:
     """Whether a name is a function of a computer algebra system that is read."""
-    return name in _HEADS
+    return name in _ROUND
 
 
 def _body(source: str) -> tuple[str, str]:
     """(what a function gives, of a text that is one; the name that a text defines as Mathematica does)."""
     found = _FUNCTION.match(source)
     if found and not any(map(iskeyword, re.findall(r"\w+(?=\s*[,:)])", found[0]))):
-        return source[found.end() :], ""
+        body = source[found.end() :]
+        return (body, "") if not re.search(r"[;\n]", body) else (source, "")
     if found := _DEFINED.match(source):  # Maxima's f(x) := x^2, and Mathematica's
         arguments = found[2].replace("_", "")
         return joined(f"{found[1]}({arguments}) = ", source[found.end() :]), found[1]
@@ -157,7 +159,7 @@ def _is_bracket_call(text: str, found: re.Match[str], own: Container[str]) -> bo
         return False
     if name in ("D", "N"):  # which may be a matrix whose row is read, D[0]
         return text[found.end() + 1 : found.end() + 2].isalpha()
-    return name[0].isupper() and len(name) > 1 and (name in _HEADS or _is_function(name.lower()))
+    return name[0].isupper() and len(name) > 1 and (name in _SQUARE or _is_function(name.lower()))
 
 
 def _input_form(text: str, own: Container[str]) -> str:
@@ -214,7 +216,7 @@ def _written(text: str, found: re.Match[str], call: _Call, own: Container[str]) 
     bracket = _is_bracket_call(text, found, own)
     if text[found.end()] == "[" and not bracket:
         return None
-    build = _HEADS.get(call.name)
+    build = (_SQUARE if bracket else _ROUND).get(call.name)
     if build is not None and (bracket or call.name not in _LOWER or _is_foreign(call)):
         arguments = [_without_calls(a, own) for a in call.arguments]
         made = build(arguments)
@@ -426,10 +428,6 @@ def _bessel(kinds: dict[str, str]) -> Build:
     return build
 
 
-def _orders(name: str) -> Build:
-    return _bessel({n: f"{name}{n}" for n in "01"})
-
-
 def _nested(function: str) -> Build:
     def build(arguments: Sequence[str]) -> str | None:
         flat = [x for a in arguments for x in (_items(a) or [a])]
@@ -485,43 +483,47 @@ _LOWER = {
     "sum": _SUM, "add": _SUM, "symsum": _SUM, "product": _PRODUCT, "mul": _PRODUCT,
     "diff": _derivative, "int": _INTEGRAL, "integrate": _INTEGRAL,
 }  # fmt: skip
-_HEADS: dict[str, Build] = {
+# SymPy's and others' calls, `Sum(…)`; and those that only Mathematica has, `Log[…]`.
+_ROUND: dict[str, Build] = {
     **_LOWER,
-    "Sum": _SUM, "Product": _PRODUCT, "Integral": _INTEGRAL, "Integrate": _INTEGRAL,
-    "Derivative": _derivative, "D": _derivative, "Diff": _derivative,
+    "Sum": _SUM, "Product": _PRODUCT, "Integral": _INTEGRAL,
+    "Derivative": _derivative, "Diff": _derivative,
     "Piecewise": _piecewise, "piecewise": _piecewise,
     **dict.fromkeys(("If", "IF", "ITE", "ifelse", "iif", "IIf"), _choice),
+    "merge": lambda a: _choice([a[2], *a[:2]]) if len(a) == 3 else None,  # Fortran's
     "Matrix": _matrix, "ImmutableMatrix": _matrix, "ImmutableDenseMatrix": _matrix,
     "Rational": _form("({a}/{b})", 2), "Integer": _number, "Float": _number, "S": _number,
-    "Max": _nested("max"), "Min": _nested("min"), "Mod": _form("remainder({*})", 2),
-    "Heaviside": _form("where({0} > 0, 1, where({0} < 0, 0, 1/2))"),
-    "HeavisideTheta": _form("where({0} > 0, 1, where({0} < 0, 0, 1/2))"),
-    "UnitStep": _form("where({0} >= 0, 1, 0)"), "Boole": _form("where({0}, 1, 0)"),
-    "besselj": _orders("bessel_j"), "BesselJ": _orders("bessel_j"),
-    "bessely": _orders("bessel_y"), "BesselY": _orders("bessel_y"),
-    "besseli": _bessel({"0": "i0", "1": "i1"}), "BesselI": _bessel({"0": "i0", "1": "i1"}),
-    "besselk": _orders("modified_bessel_k"), "BesselK": _orders("modified_bessel_k"),
+    "Max": _nested("max"), "Min": _nested("min"),
+    **dict.fromkeys(("Mod", "modulo"), _form("remainder({*})", 2)),
+    **dict.fromkeys(
+        ("Heaviside", "HeavisideTheta"), _form("where({0} > 0, 1, where({0} < 0, 0, 1/2))")
+    ),
+    **dict.fromkeys(("besselj", "BesselJ"), _bessel({"0": "bessel_j0", "1": "bessel_j1"})),
+    **dict.fromkeys(("bessely", "BesselY"), _bessel({"0": "bessel_y0", "1": "bessel_y1"})),
+    **dict.fromkeys(("besseli", "BesselI"), _bessel({"0": "i0", "1": "i1"})),
+    **dict.fromkeys(
+        ("besselk", "BesselK"), _bessel({"0": "modified_bessel_k0", "1": "modified_bessel_k1"})
+    ),
     "Eq": _form("{a} == {b}", 2), "Ne": _form("{a} != {b}", 2), "Gt": _form("{a} > {b}", 2),
     "Ge": _form("{a} >= {b}", 2), "Lt": _form("{a} < {b}", 2), "Le": _form("{a} <= {b}", 2),
-    "And": _joined_by(" and "), "Or": _joined_by(" or "),
-    # Mathematica's functions whose names are not ours with capital letters
+    "And": _joined_by(" and "), "Or": _joined_by(" or "), "Transpose": _form("{a}^T"),
+    "Inverse": _form("inv({0})"), "Trace": _form("trace({0})"), "Determinant": _form("det({0})"),
+}  # fmt: skip
+_SQUARE: dict[str, Build] = {
+    **_ROUND,
+    "D": _derivative, "Integrate": _INTEGRAL, "Log": _log, "Sqrt": _form("sqrt({0})"),
     "ArcTan": lambda a: _form("atan({0})")(a) or _form("atan2({1}, {0})", 2)(a),
     **{f"Arc{name}": _form(f"arc{name.lower()}({{0}})") for name in
        ("Sin", "Cos", "Sinh", "Cosh", "Tanh", "Cot", "Sec", "Csc")},
-    "Log": _log, "Sqrt": _form("sqrt({0})"), "Surd": _form("sign({0})*abs({0})^(1/{b})", 2),
-    "CubeRoot": _form("cbrt({0})"), "Power": _form("{a}^{b}", 2), "Times": _joined_by(" "),
-    "Plus": _joined_by(" + "), "Subtract": _joined_by(" - "), "Divide": _form("{a}/{b}", 2),
-    "Minus": _form("-{a}"), "Dot": _joined_by(" @ "), "Transpose": _form("{a}^T"),
-    "Inverse": _form("inv({0})"), "Tr": _form("trace({0})"), "Trace": _form("trace({0})"),
-    "Determinant": _form("det({0})"), "Total": _form("sum({0})"), "Sign": _form("sign({0})"),
-    "LogGamma": _form("lgamma({0})"), "Gamma": _form("gamma({0})"),
-    "LogisticSigmoid": _form("sigmoid({0})"), "Ramp": _form("relu({0})"),
-    "Binomial": _form("binom({*})", 2), "Factorial": _form("factorial({0})"),
-    "Ceiling": _form("ceil({0})"), "Sinc": _form("(sin({0})/{a})"),
-    "Re": _form("real({0})"), "Im": _form("imag({0})"), "Arg": _form("angle({0})"),
-    "Conjugate": _form("conj({0})"),
-    "merge": lambda a: _choice([a[2], *a[:2]]) if len(a) == 3 else None,  # Fortran's
-    "modulo": _form("remainder({*})", 2),
+    "Surd": _form("sign({0})*abs({0})^(1/{b})", 2), "CubeRoot": _form("cbrt({0})"),
+    "Plus": _joined_by(" + "), "Subtract": _joined_by(" - "), "Minus": _form("-{a}"),
+    "Times": _joined_by(" "), "Divide": _form("{a}/{b}", 2), "Power": _form("{a}^{b}", 2),
+    "Dot": _joined_by(" @ "), "Tr": _form("trace({0})"), "Total": _form("sum({0})"),
+    "UnitStep": _form("where({0} >= 0, 1, 0)"), "Boole": _form("where({0}, 1, 0)"),
+    "LogGamma": _form("lgamma({0})"), "LogisticSigmoid": _form("sigmoid({0})"),
+    "Ramp": _form("relu({0})"), "Binomial": _form("binom({*})", 2),
+    "Ceiling": _form("ceil({0})"), "Sinc": _form("(sin({0})/{a})"), "Re": _form("real({0})"),
+    "Im": _form("imag({0})"), "Arg": _form("angle({0})"), "Conjugate": _form("conj({0})"),
     **dict.fromkeys(
         "N Hold HoldForm Simplify FullSimplify Expand Factor Together".split(), _form("{a}")
     ),

@@ -28,7 +28,7 @@ from gradcli.language.notation import (
     is_matrix,
     of_matrices,
 )
-from gradcli.language.typed_text import TypedText, as_typed
+from gradcli.language.typed_text import TypedText, placed
 
 Shapes = Callable[[str], Known | None]
 
@@ -120,7 +120,7 @@ def _read(
     **options: Any,
 ) -> Mathematics:
     """The text in the language, with `||` as the ends of a norm, as two bars, or as "or"."""
-    source = as_mathematics(TypedText.whole(source), bound)
+    source = as_mathematics(TypedText.whole(source), bound, lists=options.get("loose", True))
     errors = []
     # `||x||` is a norm, `||x| - 1|` has two bars side by side, and `a || b` is "or". The first that can
     # be read is taken; the error, if there is none, is that of the norm.
@@ -129,7 +129,8 @@ def _read(
             return _read_with(source, bound, known, wrt, named, double, **options)
         except LanguageError as error:
             errors.append(error)
-    raise as_typed(errors[0], source)
+    placed(errors[0], source)
+    raise errors[0]
 
 
 def _read_with(
