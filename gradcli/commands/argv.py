@@ -41,6 +41,7 @@ _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _NUMBERS = re.compile(rf"{_NUMBER}(?:,{_NUMBER})*|[-+]?(?:{_NUMBER}\*)?pi(?:/{_NUMBER})?")
 # What may follow an option `[x,y=VALUE]`; any other word is the next of the line: `--correlation data.csv`.
 _ITEM = re.compile(rf"[^\W\d]\w*(?:\s*,\s*[^\W\d]\w*)*\s*=(?!=)|{_NUMBER}$")
+_NAMED = re.compile(rf"\s*[^\W\d]\w*\s*(?:=\s*{_NUMBER}\s*%?\s*)?")
 # Settings that options read.
 _SETTINGS = (COMPLETION_VARIABLE, "GRADCLI_DTYPE")
 # What makes a value more than numbers: files and tables, uncertainties, the language's own calls.
@@ -165,9 +166,10 @@ def split(args: Iterable[str], declared: Mapping[str, Option]) -> Split:
 
 
 def _is_names(word: str, words: list[str]) -> bool:
-    """Whether a word is names with commas between, and not the expression of a line without another."""
+    """Whether a word is names with commas between, some with a number (`x=0.1`), and not the expression of
+    a line without another."""
     others = [other for other in words if other[:1] != "-" and other != word]
-    return bool(others) and all(part.strip().isidentifier() for part in word.split(","))
+    return bool(others) and all(map(_NAMED.fullmatch, word.split(",")))
 
 
 def _as_ours(word: str, declared: Mapping[str, Option], words: list[str]) -> str | None:

@@ -10,7 +10,7 @@ _COMMON = {
     "eval": "--detect-anomaly --uncertainty --budget | --math --precision --plain --json --csv -o",
     "grad": "--wrt --value --retain --seed --order --trace --detect-anomaly --like | --json --plain",
     "graph": "--torch --saved --grads --values --diagnose --norms --detect-anomaly --wide | -o --json",
-    "diff": "--wrt --order --jacobian --assume --operator --of --show-steps | --math --shape --format",
+    "diff": "--wrt --order --jacobian --assume --uncertainty --of --show-steps | --math --shape --format",
     "simplify": "--assume | --math --let --shape --format --json",
     "taylor": "--order --wrt | --math --format --json",
     "run": "--wrt --no-grad --dtype --manual-seed --max-steps | --load --by-rows --workers",

@@ -248,6 +248,13 @@ class ExpressionCommand(HelpfulCommand):
             ]
         if text and "=" in text and self.name in ("root", "fit") and not lenient:
             text = _as_equation(text)
+        named = ""
+        if typed and "=" in typed and self.name == "plot":
+            from gradcli.commands.left_sides import definition
+
+            named = definition(typed)[0]
+        if text and named and "math" not in found.given and not lenient:
+            text = f"{named} = {definition(text)[1]}"  # of `V(x) = x**2`
         said = text
         if text and not lenient:
             if found.point is not None or any(name == "at" for name, _ in found.bindings):
@@ -325,7 +332,7 @@ class ExpressionCommand(HelpfulCommand):
         out = super().read(ctx, [*found.options, "--", *positionals])
         ctx.params["request"] = _request(self, ctx, found, program, names, shown)
         ctx.params["request"].ln = "math" in found.given and _LN.search(typed or "") is not None
-        ctx.params["request"].math = "math" in found.given
+        ctx.params["request"].math, ctx.params["request"].named = "math" in found.given, named
         _note_options(found, ctx.params["request"].open_variables, declared)
         if reading is not None:
             _take_reading(ctx.params["request"], reading)
@@ -1200,8 +1207,16 @@ def _style(params: dict[str, Any]) -> Style:
     if bare := params.pop("bare", False):
         asked["plain"] = True
     form = chosen_form(**asked)
+    typeset = params.pop("typeset", None)
+    if typeset is not None and (path is not None or form != "text"):
+        other = "-o" if path is not None else f"--{form}"
+        raise usage(
+            f"--format {typeset} and {other} cannot be used together", hint="leave out one of them"
+        )
     if path is None and form not in ("lines", "csv"):
-        return Style.of(form, precision, colour, names=not bare)
+        style = Style.of(form, precision, colour, names=not bare)
+        style.typeset = typeset
+        return style
     from gradcli.commands.array_output import form_of, write_arrays
 
     if params.get("trace"):  # a table of texts, with its own formats

@@ -135,7 +135,8 @@ def fit(
         sigma = {n: a[there] if np.ndim(a := np.asarray(s)) else s for n, s in sigma.items()}
     rows = EquationRows(source, {}, begin, fixed)
     with _double():
-        found, _ = fit_rows(rows, batch, sigma, bounds=bounds, loss=robust)
+        guessed = [n for n in begin if n not in given]
+        found, _ = fit_rows(rows, batch, sigma, bounds=bounds, loss=robust, guessed=guessed)
         return Fitted(rows, found, rows.written(found.values, batch), sets)
 
 

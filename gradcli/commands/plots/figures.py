@@ -154,12 +154,18 @@ def _width(labels: Sequence[str], columns: int) -> int:
 
 def contours(picture: Contours, form: str, theme: str, size: tuple[float, float]) -> bytes:
     """A function of two variables: contours with its gradient as arrows and the path of a descent."""
+    import matplotlib
+
     x, y, path = picture.x, picture.y, picture.path
     with figure(theme, size, rows=0) as (found, colours):
         axes, levels = found.add_subplot(), picture.levels()
-        filled = axes.contourf(x, y, picture.values, levels=levels, extend="both", cmap="viridis")
-        axes.contour(x, y, picture.values, levels=levels, colors=[_INK[theme][1]], linewidths=0.4)
-        found.colorbar(filled, label=picture.label)
+        # A colour for each step between levels: where these lie close in a valley, one scale of numbers
+        # would paint all of it in one colour.
+        shades = matplotlib.colormaps["viridis"](np.linspace(0, 1, len(levels) + 1))
+        filled = axes.contourf(x, y, picture.values, levels=levels, extend="both", colors=shades)
+        axes.contour(x, y, picture.values, levels=levels, colors=[_INK[theme][1]], linewidths=0.4,
+                     linestyles="solid")  # fmt: skip
+        found.colorbar(filled, label=picture.label, ticks=levels, format="%g")
         every = max(len(x) // 18, 1)
         one, other = (s[::every, ::every] for s in picture.slopes)
         length = np.hypot(one, other)
