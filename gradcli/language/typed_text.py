@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, SupportsIndex
 
+from gradcli.language.located_errors import CallSite, LanguageError, Span
+
 
 class Typed(NamedTuple):
     """One text that the user typed. name: the option it stood behind; empty for the program."""
