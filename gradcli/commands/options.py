@@ -90,6 +90,10 @@ MEANT = {
         ("--lr", "--learning-rate", "--step-size"),
         ("--rate", "write --rate R, beside --method gradient-descent"),
     ),
+    **dict.fromkeys(
+        ("--tangent", "--tangent-at", "--tangent-line"),
+        ("--at", "write --at VALUE, which draws the tangent there"),
+    ),
     "--answer": ("--against", "write --against FORMULA"),
     "--steps": ("--show-steps", "write --show-steps"),
     "--optimizer": ("--method", "write --method NAME; gradcli minimize --help-all has the names"),
@@ -815,7 +819,9 @@ def _check_positionals(found: Split, declared: Declared, declaration: Command) -
     for word in found.positionals:
         head = word.partition("=")[0]
         if _DASHED.fullmatch(word):
-            hint = _of_another(head) or did_you_mean(suggest(head, declared))
+            option, meant = MEANT.get(head, ("", ""))
+            hint = meant if option in declared else ELSEWHERE.get(head)
+            hint = hint or _of_another(head) or did_you_mean(suggest(head, declared))
             if hint is None and head[2:] in variables(found.positionals[0], lenient=True)[1]:
                 value = quoted(word.partition("=")[2]) if "=" in word else "VALUE"
                 text = quoted(found.positionals[0])

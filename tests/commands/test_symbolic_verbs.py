@@ -211,6 +211,27 @@ def test_taylor(argv: list[str], expected: list[str]) -> None:
 
 
 @sweep(
+    ("argv", "expected"),
+    [
+        (["sin(x)", "--x", "0", "--order", "1:3"],
+         ["order 1  x", "order 2  x", "order 3  x - x**3/6"]),
+        (["sin(x)", "--x", "0", "--order", "3,1", "--plain"], ["1\tx", "3\tx - x**3/6"]),
+        (["cos(x)", "--x", "0", "--order", "0,2", "--format", "latex"],
+         ["T_{0} = 1", r"T_{2} = 1 - \frac{x^{2}}{2}"]),
+    ],
+    parts=1,
+)  # fmt: skip
+def test_polynomials_of_several_orders(argv: list[str], expected: list[str]) -> None:
+    assert lines("taylor", *argv) == expected
+
+
+@pytest.mark.parametrize(("order", "words"), [("5:1", "is empty"), ("31", "numbers from 0 to 30")])
+def test_what_is_no_order(order: str, words: str) -> None:
+    result = run("taylor", "sin(x)", "--x", "0", "--order", order)
+    assert result.exit_code == 2 and words in result.stderr
+
+
+@sweep(
     ("argv", "words"),
     [
         (["abs(x)", "--x", "0"], "is not smooth there"),
