@@ -553,7 +553,10 @@ def _names_as_read(text: str, found: Split) -> None:
 
     def renamed(name: str) -> str:
         read = name_as_read(name) or name
-        if "\\lambda" not in text or re.search(rf"(?<![\w\\]){re.escape(read)}\b", text):
+        typed = re.search(rf"(?<![\w\\]){re.escape(read)}\b", text)
+        if typed if read != "lambda" else re.search(r"(?<![\w\\])lambda(?:\s[\w,\s]*:|_)", text):
+            return read
+        if "lambda" not in text:
             return read
         return re.sub(r"^lambda(?=_|$)", "lam", read)
 
@@ -692,11 +695,8 @@ def _take_reading(request: Request, reading: FormulaReading) -> None:
                     hint = f"here it is written {module}.{name}"
                     raise usage(f"no function is called `{name}`", hint=hint)
         request.loaded |= unknowns(functions)
-        many = len(functions) > 1
-        note(
-            f"{', '.join(functions)} {'are' if many else 'is'} read as {'' if many else 'an '}unknown "
-            f"function{'s' if many else ''} of numbers{_of_distributions(functions)}"
-        )
+        kind = "an unknown function" if len(functions) == 1 else "unknown functions"
+        note(f"{', '.join(functions)}: read as {kind} of numbers{_of_distributions(functions)}")
 
 
 def _of_distributions(functions: Iterable[str]) -> str:
