@@ -65,11 +65,13 @@ OPERATORS = ("grad", "div", "curl", "laplacian")
     ),
     Option(
         "--uncertainty [NAMES]",
-        "Print the formula of EXPR's standard uncertainty: of these variables, or of all.",
+        "Print the formula of EXPR's standard uncertainty: of these variables, or of all. With "
+        "--x 2±0.1 or --uncertainty x=0.1 also its value, and the contributions.",
+        many=True,
     ),
     Option(
         "--correlation x,y|all",
-        "With --uncertainty: add the term of two correlated variables.",
+        "With --uncertainty: add the term of two correlated variables; x,y=0.5 is its value.",
         many=True,
     ),
     Option(
@@ -82,9 +84,10 @@ OPERATORS = ("grad", "div", "curl", "laplacian")
         'gradcli diff "sin(x)*y" --wrt x',
         'gradcli diff "tanh(A@x)" --jacobian --wrt x --format numpy',
         'gradcli diff "x**2 + y**2 == 1" --of y --wrt x',
-        'gradcli diff "g = 4*pi**2*L/T**2; g" --uncertainty --format latex',
+        'gradcli diff "g = 4*pi**2*L/T**2; g" --uncertainty --L 0.994±0.002 --T 2.003±0.005',
     ),
     open_variables=True,
+    propagates=True,
     puts_in="all",
 )
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
@@ -107,6 +110,12 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
 
     form, reading = format_of(request, options), request.reading
     assert reading is not None
+    if request.uncertainties and not options.uncertainty:
+        name, text = next(iter(request.uncertainties.items()))
+        raise usage(
+            f"{request.options[name].rstrip('=')}: {request.texts[name]}±{text} has an uncertainty",
+            hint="--uncertainty prints the formula of EXPR's, with its value; gradcli grad the gradient",
+        )
     check_no_equation(request.program)
     where = squared(options.assume, request, point(ctx, request, *_suits(request, options.of)))
     if options.euler_lagrange:
@@ -139,12 +148,12 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     shown = None if form in CODE or asked.composed else asked.command
     hint = shown and f"gradcli {shown} computes its value without a formula"
     wide = [n for n, v in where.arrays.items() if v.ndim and options.latex_style == "bold"]
-    if options.uncertainty is not None or options.correlation:
+    if options.uncertainty or options.correlation:
         _check_uncertainty(options, asked)
         from gradcli.commands.error_formula import answer as error_formula
 
         with located(request, hint):
-            found = error_formula(request, question, options)
+            found = error_formula(ctx, question, options)
         found.about = _by_variables(found)
         write(found)
         return
@@ -207,10 +216,10 @@ def _check_options(options: Options, asked: AskedDerivative, form: str) -> None:
 
 def _check_uncertainty(options: Options, asked: AskedDerivative) -> None:
     """Refuse what an error formula cannot be of."""
-    if options.uncertainty is None:
+    if not options.uncertainty:
         raise usage("--correlation is for --uncertainty", hint="add --uncertainty")
     if options.at:
-        hint = "gradcli grad has the numbers: --x 2±0.1"
+        hint = "with --x 2±0.1 its value is printed, too: leave out --at"
         raise usage("--at cannot be used with --uncertainty", hint=hint)
     if options.show_steps or asked.name:
         other = asked.name or "--show-steps"
@@ -222,7 +231,7 @@ def _check_motion(options: Options) -> None:
     others = {
         **{"--order": options.order != 1, "--jacobian": options.jacobian, "--of": options.of},
         **{"--along": options.along, "--operator": options.operator, "--at": options.at},
-        **{"--show-steps": options.show_steps, "--uncertainty": options.uncertainty is not None},
+        **{"--show-steps": options.show_steps, "--uncertainty": options.uncertainty},
     }
     if other := next((o for o, given in others.items() if given), None):
         raise usage(f"{other} cannot be used with --euler-lagrange", hint="leave one of them out")
