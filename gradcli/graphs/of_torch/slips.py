@@ -77,7 +77,7 @@ class Slips:
         try:
             with self._unwatched():
                 yield
-        except Exception as error:
+        except Exception as error:  # of ours
             self._failed(error)
 
     # -- gradients ---------------------------------------------------------------------------------
@@ -88,9 +88,9 @@ class Slips:
         elif self.frozen.pop(id(tensor), None) is not None:
             self.thawed[id(tensor)] = self._where(frame)
 
-    def warned(self, message: str, where: Where) -> None:
+    def warned(self, words: str, where: Where) -> None:
         """PyTorch warns of a line."""
-        if "`lr_scheduler.step()` before `optimizer.step()`" in message:
+        if words.startswith("Detected call of `lr_scheduler.step()` before `optimizer.step()`"):
             self.early_schedule = where
 
     def stepped(self, parameters: Iterable[Any]) -> None:
