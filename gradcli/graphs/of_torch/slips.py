@@ -88,9 +88,9 @@ class Slips:
         elif self.frozen.pop(id(tensor), None) is not None:
             self.thawed[id(tensor)] = self._where(frame)
 
-    def warned(self, words: str, where: Where) -> None:
+    def warned(self, told: str, where: Where) -> None:
         """PyTorch warns of a line."""
-        if words.startswith("Detected call of `lr_scheduler.step()` before `optimizer.step()`"):
+        if told.startswith("Detected call of `lr_scheduler.step()` before `optimizer.step()`"):
             self.early_schedule = where
 
     def stepped(self, parameters: Iterable[Any]) -> None:
