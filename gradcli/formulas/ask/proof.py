@@ -498,11 +498,11 @@ def _where_finite(values: dict[str, Any], expected: dict[str, Any]) -> dict[str,
 
 # -- the verdict ------------------------------------------------------------------------------------
 @quiet()
-# What counts as a proof. Two points at which text and tape agree to nearly all digits, which are no rounding:
-# a wrong formula would have to be right at both by chance. At the user's own point the text must agree as well; if it fails
-# there and holds around it, the point is singular (a hole such as sin(x)/x at 0), and the user is told.
-# Where nothing is finite, farther points around the program's own numbers are tried: sqrt(x - 100) has
-# values from 100 on.
+# What counts as a proof. Two points at which text and tape agree to nearly all digits, which are no
+# rounding: a wrong formula would have to be right at both by chance. At the user's own point the text must
+# agree as well; if it fails there and holds around it, the point is singular (a hole such as sin(x)/x at 0),
+# and the user is told. Where nothing is finite, farther points around the program's own numbers are tried:
+# sqrt(x - 100) has values from 100 on.
 def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Difference | None:
     """Prove a claim; given: whether the point is the user's own.
 
@@ -538,16 +538,17 @@ def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Differ
         except Difference as error:  # out of range, as x**2 at 1e200
             singular = singular or error
     held = not branched and _around(claim, points(arrays, seed, _WHERE))
-    if not held and (apart_at := singular or claim.overflowed) is not None:
-        raise apart_at
-    if not (given or branched or held):
+    if not (branched or held) and (not given or claim.overflowed is not None):
         far = intervals([claim.found.program]) * 3  # around the numbers in it: sqrt(x - 100)
         most = max(FEWEST, WORK // len(claim.found.program.kinds))
+        held = _around(claim, points(arrays, seed, far[:: -(-len(far) // most)]))
+    if not held and (apart_at := singular or claim.overflowed) is not None:
+        raise apart_at
+    if not (given or branched or held):  # finite nowhere
         # A program without any finite value is compared as it is, NaN with NaN.
-        if not _around(claim, points(arrays, seed, far[:: -(-len(far) // most)])):  # finite nowhere
-            claim.compare_repeated(arrays)
-            for point in points(arrays, seed) if claim.made.code else ():
-                claim.holds(point, nan=True)
+        claim.compare_repeated(arrays)
+        for point in points(arrays, seed) if claim.made.code else ():
+            claim.holds(point, nan=True)
     return apart or singular
 
 
