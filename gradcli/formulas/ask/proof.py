@@ -187,7 +187,7 @@ class Claim:
             except Difference as error:
                 if not given and self._overflows(arrays, expected, pairs):
                     self.overflowed = error
-                    return False
+                    pairs = [(a, _where_finite(a, b, np.nan)) for a, b in pairs]
                 noise = self._noise(arrays, pairs, given)
                 says = _agree(pairs, noise)
                 if given and _jumps(pairs, noise):
@@ -285,6 +285,7 @@ class Claim:
         found = []
         for stage in self.found.lower:
             values, slopes = _stage(stage, arrays)
+            # An order that is not printed may be infinite at single points.
             found.append((values, _where_finite(values, expected) if given else expected))
             expected = slopes
         made = self.run(arrays)
@@ -488,10 +489,14 @@ def _tells_points_apart(value: Expression) -> bool:
     return any(is_call(n, "where") and is_call(n.args[0], "eq", "ne") for n in order([value]))
 
 
-def _where_finite(values: dict[str, Any], expected: dict[str, Any]) -> dict[str, Any]:
-    """The expected values of an order that is not printed, which may be infinite at single points."""
+def _where_finite(
+    values: dict[str, Any], expected: dict[str, Any], other: Any = None
+) -> dict[str, Any]:
+    """The expected values where these are finite, and these, or another, where they are not."""
     return {
-        n: np.where(np.isfinite(values[n]), e, values[n]) if values[n].shape == e.shape else e
+        n: np.where(np.isfinite(values[n]), e, values[n] if other is None else other)
+        if np.shape(values[n]) == np.shape(e)
+        else e
         for n, e in expected.items()
     }
 
