@@ -8,7 +8,7 @@ from collections.abc import Container
 from typing import NamedTuple
 
 from gradcli.language.math_symbols import ACCENTS, FONTS, SCRIPTS
-from gradcli.language.notation import Token, is_greek
+from gradcli.language.notation import Token, is_greek, letter_name
 
 LONGEST_MARK = 9  # tokens, those of `^{[l-1]T}`
 _SERIES = frozenset(("sum", "prod"))
@@ -98,7 +98,7 @@ def with_accents(found: list[Token]) -> list[Token]:
         )
         if token.text == "bar" and not indexed:
             continue
-        stem, line, index = letter.text.removeprefix("var").partition("_")
+        stem, line, index = letter_name(letter).partition("_")
         name = f"{stem}_{ACCENTS.get(token.text, 'bar')}{line}{index}"
         parts[-1] = token._replace(kind="name", text=name, end=found[end - 1].end, blank=True)
         if font is not None:
@@ -205,7 +205,7 @@ def with_indices(found: list[Token], functions: Container[str]) -> list[Token]:
         ):
             parts += [Token("sign", "'", False, found[i].start, end)] * order
         elif is_free and alone and (mark.bracket == "[" or first.text in bound):
-            stem = "lam" if before.text == "lambda" else before.text.removeprefix("var")
+            stem = letter_name(before)
             parts[-1] = before._replace(kind="name", text=f"{stem}_{first.text}", end=end)
             if mark.transposed:
                 parts += [Token("sign", "**", False, end, end), Token("name", "T", False, end, end)]

@@ -10,7 +10,7 @@ from gradcli.language.foreign_names import CONSTANTS
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.math_symbols import CASES, MATRICES, OTHERWISE
 from gradcli.language.math_tree import Binder, Node, nodes
-from gradcli.language.notation import Token, is_differential
+from gradcli.language.notation import Token, is_differential, letter_name
 
 if TYPE_CHECKING:
     from gradcli.language.math_parser import Parser
@@ -75,7 +75,7 @@ def below(parser: Parser, first: Token) -> tuple[str, ...]:
     while parser.next.kind != "end" and not parser.accept("}"):
         token = parser.take()
         if token.text in ("d", "partial", "∂") and parser.next.kind in ("name", "command"):
-            name = parser.take().text
+            name = letter_name(parser.take())
         elif token.kind == "name" and re.fullmatch(r"d\w", token.text):
             name = token.text[1:]
         else:
@@ -97,7 +97,6 @@ def differentiated_by(parser: Parser, name: str) -> str:
     theta_j, where the text has that name elsewhere too; else theta, of which it is the derivative by one
     element.
     """
-    name = "lam" if name == "lambda" else name.removeprefix("var")
     name, _, index = name.partition("_")
     if not index and parser.next.text == "_":
         parser.take()
@@ -157,7 +156,7 @@ def _in_one_line(parser: Parser, order: int) -> list[str]:
         token, after = parser.next, parser.peek(1)
         if token.text in ("partial", "∂") and after.kind in ("name", "command"):
             parser.at += 2
-            name = differentiated_by(parser, after.text)
+            name = differentiated_by(parser, letter_name(after))
         elif token.kind == "name" and re.fullmatch(r"[d∂][^\W\d_]", token.text):
             parser.take()
             name = token.text[1:]

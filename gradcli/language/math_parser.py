@@ -39,6 +39,7 @@ from gradcli.language.notation import (
     is_differential,
     is_greek,
     is_matrix,
+    letter_name,
 )
 from gradcli.language.tokens import KEYWORDS
 
@@ -806,10 +807,9 @@ class Parser:
             raise self.error(f"`\\{text}` is of one letter", token)
         if text == "pmod":
             raise self.error("write x mod 3 for a remainder", token)
-        name = text.removeprefix("var")
-        if name == "lambda":
+        name = letter_name(token)
+        if name == "lam":
             self.remarks.append("lam is lambda, which is a word of the language")
-            name = "lam"
         # Other commands are names of functions, of Greek letters and of symbols: the command turns into a
         # token of a name, and is read as if it had been typed without its backslash.
         hint = _NOT_READ.get(text)

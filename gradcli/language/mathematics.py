@@ -88,15 +88,8 @@ def name_as_read(text: str) -> str | None:
     r"""The name that mathematics has for `\theta`, `W^{[1]}`, `\hat{y}` or `x_{1}`; None of other texts."""
     marked = math_marks.with_accents(math_marks.with_combined(notation.tokens(text)))
     found = math_marks.with_indices(notation.in_one_font(marked), frozenset())
-    texts = [token.text for token in found if token.text not in ("{", "}")]
-    if not texts or found[0].kind not in ("name", "command"):
-        return None
-    name = texts[0].removeprefix("var")
-    if len(texts) == 3 and texts[1] == "_":
-        name = f"{name}_{texts[2]}"
-    elif len(texts) != 1:
-        return None
-    return name if name.isidentifier() else None
+    one = notation.indexed(found, 0)
+    return one.name if one and one.end == len(found) and one.name.isidentifier() else None
 
 
 def written(source: str, bound: Mapping[str, bool], elementwise: bool) -> str:

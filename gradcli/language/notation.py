@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Container
 from typing import NamedTuple
 
 from gradcli.language.foreign_names import CONSTANTS
-from gradcli.language.math_symbols import BARE, BOLD, FONTS, SIGNS, SPACES, WORDS
+from gradcli.language.math_symbols import BARE, BOLD, FONTS, SIGNS, SPACES, SYMBOLS, WORDS
 from gradcli.language.tokens import KEYWORDS
 
 _MATRICES = frozenset(
@@ -89,11 +89,9 @@ def of_matrices(
     bold = {
         t.text for t in parts if t.font == "vec" or (t.font in BOLD and not t.text[:1].isupper())
     }
-    bold |= {  # \\mathbf{x}_n is a vector of many
-        f"{t.text}_{_index(parts, i + 1)}"
-        for i, t in enumerate(parts)
-        if t.text in bold and [a.text for a in parts[i + 1 : i + 2]] == ["_"]
-    }
+    # \\mathbf{x}_n is a vector of many
+    named = [indexed(parts, i) for i, t in enumerate(parts) if t.text in bold]
+    bold |= {one.name for one in named if one is not None}
     vectors = set(bold)
     certain = set(bold)
     opened: list[int] = []
@@ -130,14 +128,46 @@ def of_matrices(
     }
 
 
-def _index(parts: list[Token], i: int) -> str:
-    """The one index that `_` at a token begins, with braces or without; "" where there is none."""
-    found = (
-        parts[i + 2 : i + 3]
-        if [t.text for t in parts[i + 1 : i + 2]] == ["{"]
-        else parts[i + 1 : i + 2]
-    )
-    return found[0].text if found else ""
+class Indexed(NamedTuple):
+    r"""The name of a letter with its index, `\theta_1` or `q_{1}`, and the place of the token behind it."""
+
+    name: str
+    end: int
+
+
+def letter_name(token: Token) -> str:
+    r"""What a letter is called here: `\vartheta` is theta; `\lambda`, a word of the language, is lam."""
+    if token.kind != "command":
+        return token.text
+    return "lam" if token.text == "lambda" else token.text.removeprefix("var")
+
+
+def indexed(found: list[Token], i: int) -> Indexed | None:
+    """The letter that begins at a token, with its index, in braces or without; None where there is none.
+
+    None too where its index is more than a name or a number, as that of `x_{i+1}`.
+    """
+    token = found[i] if i < len(found) else None
+    if token is None or not is_letter(token):
+        return None
+    name = letter_name(token)
+    texts = [t.text for t in found[i + 1 : i + 5]]
+    if texts[:1] != ["_"]:
+        return Indexed(name, i + 1)
+    braced = texts[1:2] == ["{"]
+    below = found[i + 2 + braced : i + 3 + braced]
+    if not below or below[0].kind not in ("name", "number", "command"):
+        return None
+    if braced and texts[3:] != ["}"]:
+        return None
+    return Indexed(f"{name}_{below[0].text}", i + 3 + 2 * braced)
+
+
+def is_letter(token: Token) -> bool:
+    r"""Whether a token is a name, or the command of a letter: `x`, `\theta`, `\hbar`."""
+    if token.kind == "command":
+        return is_greek(token.text) or token.text in SYMBOLS
+    return token.kind == "name"
 
 
 def _greek_vector(parts: list[Token], i: int) -> str | None:
@@ -146,24 +176,18 @@ def _greek_vector(parts: list[Token], i: int) -> str | None:
     A Greek letter is a number where it multiplies what follows, as in `x^T \lambda x`, or stands in a bracket
     that is transposed, as in `(\lambda x)^T`: there a Latin one is a vector.
     """
-    token = parts[i]
+    token, one = parts[i], indexed(parts, i)
     letter = token.text.removeprefix("var")
-    is_small = letter == "lambda" or "α" <= letter <= "ω" or (is_greek(letter) and letter.islower())
-    if token.kind not in ("name", "command") or not is_small:
+    if one is None or not ("α" <= letter <= "ω" or (is_greek(letter) and letter.islower())):
         return None
-    name, end = "lam" if letter == "lambda" else letter, i + 1
-    if [t.text for t in parts[end : end + 1]] == ["_"]:  # beta_1, beta_{1}
-        braced = [t.text for t in parts[end + 1 : end + 2]] == ["{"]
-        index = parts[end + 1 + braced : end + 2 + braced]
-        name, end = f"{name}_{index[0].text if index else ''}", end + 2 + 2 * braced
-    after = parts[end] if end < len(parts) else None
+    after = parts[one.end] if one.end < len(parts) else None
     if after is not None and after.kind == "transpose":
-        return name
+        return one.name
     i -= i > 1 and parts[i - 1].text == "@"
     before = parts[i - 1] if i else token
     follows = before.kind == "transpose" or is_matrix(parts[_base(parts, i - 1)].text if i else "")
     ends = after is None or after.text in _ENDS or after.text in ("‖", "|", "]", "\n")
-    return name if follows and ends else None
+    return one.name if follows and ends else None
 
 
 def speaks_of_matrices(token: Token) -> bool:
