@@ -523,12 +523,12 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
 def _names_as_read(text: str, found: Split) -> None:
     r"""The names of options as the text's are read: `--wrt '\theta'` is --wrt theta, `W^{[1]}` is W_1.
 
-    lambda, a word of the language, is lam where the text has `\lambda`.
+    lambda, a word of the language, is lam where the text has `\lambda`; `--sigma` is of a σ, too.
     """
-    from gradcli.language.mathematics import name_as_read
+    from gradcli.language.mathematics import in_letters_of, name_as_read
 
     def renamed(name: str) -> str:
-        read = name_as_read(name) or name
+        read = in_letters_of(text, name_as_read(name) or name)
         if "\\lambda" not in text or re.search(rf"(?<![\w\\]){re.escape(read)}\b", text):
             return read
         return re.sub(r"^lambda(?=_|$)", "lam", read)

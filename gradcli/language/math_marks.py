@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Container
+from itertools import pairwise
 from typing import NamedTuple
 
 from gradcli.language.math_symbols import ACCENTS, FONTS, SCRIPTS
@@ -14,7 +15,13 @@ LONGEST_MARK = 9  # tokens, those of `^{[l-1]T}`
 _SERIES = frozenset(("sum", "prod"))
 _ELEMENT = re.compile(r"[A-Za-zα-ωΑ-Ω]_(?:\d+|[A-Za-z])")
 _PRODUCT = re.compile(rf"{_ELEMENT.pattern}(?:{_ELEMENT.pattern})+")
-_COMBINING = {"\u0302": "hat", "\u0303": "tilde", "\u0307": "dot", "\u0308": "ddot"}
+_COMBINING = {
+    "\u0302": "hat",
+    "\u0304": "bar",
+    "\u0303": "tilde",
+    "\u0307": "dot",
+    "\u0308": "ddot",
+}
 _UPRIGHT = frozenset("mathrm text textrm operatorname".split())
 
 
@@ -44,9 +51,65 @@ def _marked(token: Token, place: int, mark: str, end: int) -> list[Token]:
     before, letter, after = token.text[:place], token.text[place], token.text[place + 1 :]
     start = token.start + place
     name = token._replace(text=f"{letter}_{_COMBINING[mark]}{after}", start=start, end=end)
+    marked = [name]
+    if mark == "\u0304" and not after:  # a mean, or a name, as the parser finds
+        marked = [
+            name._replace(kind="command", text="bar"),
+            name._replace(text=letter, blank=False),
+        ]
     if not before:
-        return [name]
-    return [token._replace(text=before, end=start), name._replace(blank=False)]
+        return marked
+    return [token._replace(text=before, end=start), marked[0]._replace(blank=False), *marked[1:]]
+
+
+def with_sums(found: list[Token], own: Container[str]) -> list[Token]:
+    """The tokens with the sign of a sum for the letter Σ, where what follows has an index: `Σ_i x_i`.
+
+    Σ is a variable where it has a value, behind a transpose, and where no value follows: Σ_k of a mixture.
+    """
+    if "Σ" in own:
+        return found
+    parts: list[Token] = []
+    for i, token in enumerate(found):
+        stem, _, index = token.text.partition("_")
+        if token.kind != "name" or stem != "Σ" or token.text in own:
+            parts.append(token)
+            continue
+        end = i + 1
+        if not index and [t.text for t in found[end : end + 1]] == ["_"]:
+            braced = [t.text for t in found[end + 1 : end + 2]] == ["{"]
+            end += 2
+            if braced:
+                end = next((k for k in range(end, len(found)) if found[k].text == "}"), end) + 1
+            index = "".join(t.text for t in found[i + 2 : end] if t.text not in ("{", "}"))
+        rest = found[end : end + 1]
+        while end < len(found) and found[end].kind == "power":
+            end += 1
+        before = [t.text for t in found[max(i - 2, 0) : i]]
+        transposed = before[-1:] in (["ᵀ"], ["'"]) or before == ["**", "T"] or before[:1] == ["T"]
+        letter = index.partition("=")[0]
+        later = _indices_behind(found[end:])
+        follows = rest and (rest[0].kind in ("name", "number", "command") or rest[0].text in "([|{")
+        is_sum = "=" in index or (
+            follows and not transposed and (letter in later if letter else bool(later))
+        )
+        if not is_sum:
+            parts.append(token)
+            continue
+        middle = token.start + 1
+        parts.append(token._replace(kind="command", text="sum", end=middle))
+        if "_" in token.text:
+            parts.append(Token("sign", "_", False, middle, token.end))
+            parts.append(Token("name", letter, False, middle, token.end))
+    return parts
+
+
+def _indices_behind(found: list[Token]) -> set[str]:
+    """The small letters that are indices among tokens: i of `x_i`, `x_{i}` and `x^(i)`."""
+    texts = [t.text for t in found if t.text != "{"]
+    below = {t.text.rpartition("_")[2] for t in found if t.kind == "name" and "_" in t.text}
+    below |= {two for one, two in pairwise(texts) if one == "_"}
+    return {letter for letter in below if re.fullmatch("[a-z]", letter)}
 
 
 def with_products(found: list[Token], own: Container[str]) -> list[Token]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gradcli.language.foreign_names import CONSTANTS
 from gradcli.language.located_errors import LanguageError
+from gradcli.language.math_indices import subscripts
 from gradcli.language.math_symbols import CASES, MATRICES, OTHERWISE
 from gradcli.language.math_tree import Binder, Node, nodes
 from gradcli.language.notation import Token, is_differential, letter_name
@@ -388,6 +389,8 @@ def series(parser: Parser, token: Token, kind: str) -> Node:
     if high is not None:
         binder = binder._replace(high=high)
     body = parser.product()
+    if kind in ("sum", "prod") and not binder.names and high is None:
+        binder = Binder(index_of(parser, body, token))
     if (
         kind not in ("sum", "prod")
         and len(binder.names) == 1
@@ -398,6 +401,21 @@ def series(parser: Parser, token: Token, kind: str) -> Node:
         hint = f'gradcli minimize "EXPR"{sense} --{one} START finds it'
         raise parser.error(f"{token.text} over all {one} is no number of a formula", token, hint)
     return Node("series", token, kind, (body,), "", binder)
+
+
+def index_of(parser: Parser, body: Node, token: Token) -> tuple[str, ...]:
+    r"""The index of a sum that names none: i of `\sum x_i`; () where nothing has an index."""
+    found = {one.letter for n in nodes(body) if n.kind == "name" and n.text not in parser.own
+             for one in subscripts(n)}  # fmt: skip
+    bound = {n for node in nodes(body) if node.binder is not None for n in node.binder.names}
+    letters = sorted({x for x in found if re.fullmatch("[i-n]", x)} - bound)
+    if len(letters) > 1:
+        names = ", ".join(letters)
+        raise parser.asks(f"is this sum over {letters[0]}, or over {names}?", token,
+                          f"say it below: \\sum_{{{letters[0]}}}")  # fmt: skip
+    if letters:
+        parser.remarks.append(f"the sum is over {letters[0]}")
+    return tuple(letters)
 
 
 def _is_variable(body: Node, letter: str) -> bool:

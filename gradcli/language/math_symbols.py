@@ -30,12 +30,12 @@ SIGNS = {
 }  # fmt: skip
 WORDS = frozenset(("T", "and", "or", "not", "∞", "percent"))  # of these, those that are names
 FONTS = frozenset(
-    """mathrm mathbf mathit text operatorname boldsymbol bm mathsf vec textbf textrm symbf mathnormal
+    """mathrm mathbf mathit text operatorname boldsymbol pmb bm mbox mathsf vec textbf textrm symbf mathnormal
     mathcal mathscr mathfrak""".split()
 )
 SYMBOLS = frozenset(("hbar", "ell"))  # letters that LaTeX has beside the Greek ones
 SCRIPTS = frozenset("mathcal mathscr mathfrak".split())  # of letters that are names of their own
-BOLD = frozenset("mathbf boldsymbol bm vec textbf symbf".split())  # of vectors and matrices
+BOLD = frozenset("mathbf boldsymbol pmb bm vec textbf symbf".split())  # of vectors and matrices
 # Commands that only put space, or say how large a sign is.
 SPACES = (
     r"displaystyle|textstyle|limits|nolimits|q?quad|thinspace|medspace|thickspace|negthinspace|"

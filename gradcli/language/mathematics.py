@@ -92,6 +92,19 @@ def name_as_read(text: str) -> str | None:
     return one.name if one and one.end == len(found) and one.name.isidentifier() else None
 
 
+def in_letters_of(text: str, name: str) -> str:
+    r"""The name as a text has its Greek letter: σ_1 for `sigma_1` where it has σ, and sigma for `σ` in LaTeX."""
+    stem, line, index = name.partition("_")
+    word = "lambda" if stem == "lam" else stem
+    letter = notation.greek_letter(word)
+    if letter is not None and letter in text and not re.search(rf"{word}(?![A-Za-z])", text):
+        return f"{letter}{index}" if f"{letter}{index}" in text else f"{letter}{line}{index}"
+    spelled = notation.greek_name(stem) if stem not in text else None
+    if spelled is not None and f"\\{spelled}" in text:
+        return f"{'lam' if spelled == 'lambda' else spelled}{line}{index}"
+    return name
+
+
 def written(source: str, bound: Mapping[str, bool], elementwise: bool) -> str:
     """A line in the language, for a hint: only names that are known, or bound, are taken for factors.
 
@@ -216,7 +229,8 @@ def _typed(source: str, own: set[str], double: str, coordinates: Collection[str]
     """The tokens of a text with its letters as names, and what it defines."""
     # One pass for each way to mark a letter. An accent is read before fonts, of `\mathbf{\hat{w}}`; marks
     # and primes behind them, where `x` is one token; a transpose last, for its T is no letter.
-    found = math_marks.with_products(notation.tokens(source), own)
+    found = math_marks.with_sums(notation.tokens(source), own)
+    found = math_marks.with_products(found, own)
     found = math_marks.with_accents(math_marks.with_combined(found))
     found = math_marks.with_differentials(notation.in_one_font(found))
     defined = definitions(notation.with_bars(math_marks.scripts_apart(found), double, source))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Container
 from typing import NamedTuple
 
 from gradcli.language.foreign_names import CONSTANTS
+from gradcli.language.math_source import formula
 from gradcli.language.math_symbols import BARE, BOLD, FONTS, SIGNS, SPACES, SYMBOLS, WORDS
 from gradcli.language.tokens import KEYWORDS
 
@@ -17,10 +18,15 @@ _MATRICES = frozenset(
 # Words of letters that are no product of variables.
 NO_PRODUCT = frozenset((*BARE, *CONSTANTS, *KEYWORDS))
 _ENDS = frozenset("+ - ) = , } ;".split()) | {"\n"}  # of a product
-_LETTER = r"[^\W\d_⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿᵀ½¼¾⅐-⅞]"
+# Small signs below a line, and letters above it; ᵀ is a transpose.
+_BELOW = "₀-₉₊₋₌₍₎ₐₑₒₓₕₖₗₘₙₚₛₜᵢᵣᵤᵥⱼᵦᵧᵨᵩᵪ"
+_RAISED = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐᵒᵖʳˢᵗᵘᵛʷˣʸᶻᵝᵞᵟᵠᵡᴬᴮᴰᴱᴳᴵᴶᴷᴸᴹᴺᴼᴾᴿᵁᵂ⁼⁽⁾"
+_LETTER = rf"[^\W\d_⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿᵀ½¼¾⅐-⅞{_BELOW}{_RAISED}]"
+_LATIN = rf"(?:(?![α-ωΑ-Ω]){_LETTER})"
 # In this order: blanks, LaTeX's spaces and sizes of brackets, which say nothing; a number (1{,}5 and
-# 1\,000 are LaTeX's); a text in quotes; a name, of which Greek letters end before Latin ones (αx is α x)
-# and dots go on (np.exp); raised digits; a command; a sign, the long ones first.
+# 1\,000 are LaTeX's); a text in quotes; a name, of which Greek letters end before Latin ones (αx is α x),
+# Latin ones before Greek ones (Xβ), and dots go on (np.exp); what is raised, and what is lowered; a
+# command; a sign, the long ones first.
 _TOKEN = (
     r"(?P<blank>(?:[^\S\n]|~|\\[,;!:> ]"
     rf"|\\(?:(?:left|right)\.|(?:left|right|[bB]igg?[lrm]?|middle|{SPACES})(?![A-Za-z])))*)"
@@ -28,17 +34,12 @@ _TOKEN = (
     r"(?:\{,\}\d+|\.(?![*^/])\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?:[jJ](?!\w))?)"
     r"|(?P<string>\"[^\"\n]*\"|(?<=[(,=\[ ])'[^'\n]*')"
     r"|(?P<name>∞|[α-ω](?:\d|_\w+)*(?![\w(])|[α-ω](?=[A-Za-z])"
-    rf"|{_LETTER}(?:{_LETTER}|\d|_(?=\w))*(?:\.[A-Za-z_]\w*)*)"
-    r"|(?P<power>[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+)|\\(?P<command>[A-Za-z]+)"
+    rf"|{_LETTER}(?:{_LATIN}|(?<![A-Za-z]){_LETTER}|\d|_(?=\w))*(?:\.[A-Za-z_]\w*)*)"
+    rf"|(?P<power>[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ{_RAISED}]+)|(?P<below>[{_BELOW}]+)|\\(?P<command>[A-Za-z]+)"
     r"|(?P<sign>\\\\|\\[|{}%_#&$]|\*\*|//|<=|>=|==|!=|\|\||&&|\.[*^/]|.|\n))"
 )
 
 
-# What LaTeX has around a formula, and names it by: it says nothing of it.
-_WRAPPERS = re.compile(
-    r"\\\[|\\\]|\\\(|\\\)|\\(?:begin|end)\{(?:equation|align|gather|multline|displaymath|math)\*?\}"
-    r"|\\(?:label|tag)\{[^{}]*\}"
-)
 _SIZES = r"\\(?:(?:left|right)\.|left|right|[bB]igg?[lrm]?|middle)\s*"
 
 
@@ -56,18 +57,9 @@ class Token(NamedTuple):
 
 def tokens(source: str) -> list[Token]:
     """The tokens of a text, as they stand there."""
-    # Places have to stay those of the text as it was typed, for carets: what is left out at the front is
-    # replaced by as many blanks.
-    text = re.sub(r"^(\s*)(\$+)([^$]+)(\$+)\s*$", _without_dollars, source.rstrip())
-    text = _WRAPPERS.sub(lambda match: " " * len(match[0]), text)
-    if "\\begin{align" in source and "matrix" not in source and "cases" not in source:
-        text = text.replace("&", " ").replace("\\\\", " ;")
-    text = text.rstrip()
-    if text.endswith((".", ",")):
-        text = re.sub(r"(?:\\right\s*\.|[,.])$", "", text).rstrip()
+    text = formula(source)
     text = re.sub("⁽([ⁱⁿ⁰¹²³⁴⁵⁶⁷⁸⁹])⁾", lambda m: f"_{unicodedata.normalize('NFKC', m[1])} ", text)
-    text = re.sub(r"Σ(?=\s*_\s*\{[^{}]*=)", "∑", text)
-    return _unbraced([_token(match) for match in re.finditer(_TOKEN, text)])
+    return _unbraced(_on_the_line([_token(match) for match in re.finditer(_TOKEN, text)]))
 
 
 def of_matrices(
@@ -262,7 +254,23 @@ def is_greek(name: str) -> bool:
     return any(f"GREEK {size} LETTER {letter}" in _GREEK for size in ("SMALL", "CAPITAL"))
 
 
-_GREEK = frozenset(unicodedata.name(chr(i), "") for i in range(0x391, 0x3CA))
+def greek_letter(name: str) -> str | None:
+    """σ of `sigma`, Σ of `Sigma`; None of other names."""
+    size = "CAPITAL" if name[:1].isupper() else "SMALL"
+    return next((c for c in _LETTERS if unicodedata.name(c) == f"GREEK {size} LETTER {name.upper()}"),
+                None)  # fmt: skip
+
+
+def greek_name(letter: str) -> str | None:
+    """`sigma` of σ, `Sigma` of Σ; None of other letters."""
+    if letter not in _LETTERS:
+        return None
+    _, size, _, name = unicodedata.name(letter).split(maxsplit=3)
+    return name.capitalize() if size == "CAPITAL" else name.lower()
+
+
+_LETTERS = [c for c in map(chr, range(0x391, 0x3CA)) if unicodedata.name(c, "")]
+_GREEK = frozenset(map(unicodedata.name, _LETTERS))
 
 
 def with_bars(found: list[Token], double: str, source: str) -> list[Token]:
@@ -281,10 +289,6 @@ def with_bars(found: list[Token], double: str, source: str) -> list[Token]:
     return parts
 
 
-def _without_dollars(match: re.Match[str]) -> str:
-    return f"{match[1]}{' ' * len(match[2])}{match[3]}"
-
-
 def _token(match: re.Match[str]) -> Token:
     kind = str(match.lastgroup)
     text = SIGNS.get(match[kind], match[kind]) if kind != "name" else match[kind]
@@ -299,6 +303,31 @@ def _token(match: re.Match[str]) -> Token:
     if "\\" in blank:  # of f\left(x\right) there is none
         blank = re.sub(_SIZES, "", blank)
     return Token(kind, text, bool(blank), match.end("blank"), match.end())
+
+
+def _on_the_line(found: list[Token]) -> list[Token]:
+    """The tokens with `x_i`, `_{i=1}` and `^{-z}` for the small signs of `xᵢ`, `ᵢ₌₁` and `⁻ᶻ`."""
+    parts: list[Token] = []
+    for token in found:
+        small = token.kind == "below" or (token.kind == "power" and set(token.text) & {*_RAISED})
+        if not small:
+            parts.append(token)
+            continue
+        plain = unicodedata.normalize("NFKC", token.text).replace("−", "-")
+        inside = [
+            token._replace(kind="number" if one.isdigit() else "name" if one.isalpha() else "sign",
+                           text=one, blank=False)
+            for one in re.findall(r"\d+|[^\W\d]+|.", plain)
+        ]  # fmt: skip
+        before = parts[-1] if parts else None
+        alone = token.kind == "below" and len(inside) == 1
+        if alone and before is not None and before.kind == "name" and before.end == token.start:
+            parts[-1] = before._replace(text=f"{before.text}_{plain}", end=token.end)
+            continue
+        script = token._replace(kind="sign", text="_" if token.kind == "below" else "**")
+        opened, closed = (token._replace(kind="sign", text=brace) for brace in "{}")
+        parts += [script, *inside] if alone else [script, opened, *inside, closed]
+    return parts
 
 
 def _unbraced(found: list[Token]) -> list[Token]:
