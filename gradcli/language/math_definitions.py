@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import NamedTuple
 
-from gradcli.language.math_symbols import BARE, SCRIPTS, SHY
+from gradcli.language.math_symbols import BARE, DEFINABLE, SCRIPTS, SHY
 from gradcli.language.notation import Token, indexed, is_letter, letter_name
 
 _ENDS = (";", "\n")  # of a statement
@@ -36,7 +36,7 @@ def definition(found: list[Token], at: int) -> Definition | None:
     """
     one = indexed(found, at)  # f, f_1, f_{\theta}
     texts = [t.text for t in found]
-    if one is None or (one.name in BARE and one.name not in SHY):
+    if one is None or (one.name in BARE and one.name not in SHY | DEFINABLE):
         return None
     name, at = one.name, one.end
     if texts[at : at + 1] != ["("]:

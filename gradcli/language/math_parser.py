@@ -19,6 +19,7 @@ from gradcli.language.foreign_names import (
     known_as,
 )
 from gradcli.language.located_errors import LanguageError
+from gradcli.language.math_clauses import label
 from gradcli.language.math_definitions import definition, end_of_statement, logarithm_of
 from gradcli.language.math_indices import subscripts
 from gradcli.language.math_marks import LONGEST_MARK, bound_letters, raised_mark
@@ -35,6 +36,7 @@ from gradcli.language.math_tree import Binder, Node
 from gradcli.language.notation import (
     Token,
     fraction,
+    indexed,
     is_derivative,
     is_differential,
     is_greek,
@@ -88,7 +90,8 @@ class Parser:
 
     loose: as for --math, where any names may be factors. own: names that the text assigns, or that have a
     value; bound: those that have one, and whether it can be called. vectors: the names of vectors where
-    the text is of matrices, else None. functions: the names that it defines by f(x) = ….
+    the text is of matrices, else None. functions: the names that it defines by f(x) = …. labels: whether
+    `R^2 = …` names a formula, and is no equation.
     """
 
     def __init__(
@@ -102,8 +105,10 @@ class Parser:
         equation: bool = False,
         loose: bool = True,
         functions: Container[str] = (),
+        labels: bool = True,
     ) -> None:
-        self.functions = functions
+        self.functions, self.labels = functions, labels and loose and not equation
+        self._chain: set[int] = set()  # the places of `=` behind the first formula of `L = a = b`
         self.source, self.tokens, self.bound, self.own = source, found, bound, own
         self.vectors, self.equation, self.loose = vectors, equation, loose
         self.remarks: list[str] = []
@@ -176,6 +181,10 @@ class Parser:
         token = self.next
         if token.text in ("±", "\\pm"):
             return self.two_values()
+        if token.text in ("⇒", "→"):
+            return self.error(
+                "this is a step from one formula to another", token, "give one of them"
+            )
         return self.error(f"`{token.text}` cannot follow here")
 
     def two_values(self) -> LanguageError:
@@ -219,6 +228,17 @@ class Parser:
                 return body  # what is asked for is the function's value
             self.own.add(found.name)
             return Node("define", token, found.name, (body,), ", ".join(found.parameters))
+        one = indexed(self.tokens, self.at) if self.labels else None
+        if one is not None and self.tokens[one.end : one.end + 1]:
+            sign = self.tokens[one.end]
+            if sign.text == "=" or (sign.text == "≈" and one.name not in self.own):
+                letters = one.name.partition("_")[2]
+                value = self.named_value(one.end, letters if re.fullmatch("[a-z]", letters) else "")
+                return Node("assign", token, one.name, (value,))
+        if (said := label(self.tokens, self.at, self.own) if self.labels else None) is not None:
+            typed = " ".join(self.source[token.start : self.tokens[said.sign].start].split())
+            self.remarks.append(f"the value is that of {'the new ' * said.updates}{typed}")
+            return self.named_value(said.sign, "".join(said.letters))
         if self.next.kind == "name" and self.peek(1).text == "=" and not self.equation:
             name = self.take().text
             self.take()
@@ -227,6 +247,22 @@ class Parser:
             self.take()
             return Node("return", token, "", (self.values(),))
         return self.values()
+
+    def named_value(self, sign: int, letters: str) -> Node:
+        """The formula behind the `=` at a place; of several equal ones the first. letters: its indices."""
+        end, depth = end_of_statement(self.tokens, sign), 0
+        for k in range(sign + 1, end):
+            text = self.tokens[k].text
+            depth += (text in ("(", "[", "{", "begin")) - (text in (")", "]", "}", "end"))
+            if not depth and text in ("=", "≈"):
+                self._chain.add(k)
+        self.at = sign + 1
+        value = self.values()
+        if self.at in self._chain:
+            self.remarks.append("of several equal formulas the first is taken")
+            self.at = end_of_statement(self.tokens, self.at)
+        self._chain.clear()
+        return Node("labelled", value.token, letters, (value,)) if letters else value
 
     def values(self) -> Node:
         """One value, or several between commas."""
@@ -286,6 +322,8 @@ class Parser:
         while self.next.text in RELATIONS:
             if self.next.text == "=" and not self.loose:
                 raise self.stray()
+            if self.at in self._chain:
+                break
             token = self.take()
             sign = "==" if token.text == "=" else token.text
             value = Node("relation", token, sign, (value, self.sum()))

@@ -24,8 +24,11 @@ SIGNS = {
     **dict.fromkeys(("lceil", "⌈"), "⌈"), **dict.fromkeys(("rceil", "⌉"), "⌉"),
     **dict.fromkeys(("langle", "⟨", "〈"), "⟨"), **dict.fromkeys(("rangle", "⟩", "〉"), "⟩"),
     "infty": "∞", "degree": "°", "to": "→", "\\%": "percent", "colon": ":",
-    **dict.fromkeys(("rightarrow", "Rightarrow", "longrightarrow", "Longrightarrow"), "→"),
-    **dict.fromkeys(("coloneqq", "triangleq", "equiv", "≡", "≔"), "="),
+    **dict.fromkeys(("rightarrow", "longrightarrow"), "→"),
+    **dict.fromkeys(("coloneqq", "triangleq", "equiv", "≡", "≔", "doteq", "≜"), "="),
+    **dict.fromkeys(("approx", "simeq", "≈", "≃", "cong"), "≈"),
+    **dict.fromkeys(("leftarrow", "gets", "←", "longleftarrow"), "←"),
+    **dict.fromkeys(("implies", "iff", "Leftrightarrow", "Rightarrow", "⇒", "⇔", "therefore"), "⇒"),
     "in": "∈", "pm": "±", "mp": "±", "exponentialE": "e",
 }  # fmt: skip
 WORDS = frozenset(("T", "and", "or", "not", "∞", "percent"))  # of these, those that are names
@@ -63,6 +66,11 @@ BARE = frozenset(
 SHY = frozenset(
     """sum prod mean median std var norm rank vec frac arg round real imag sh ch th ld lb max min floor ceil
     gelu elu""".split()
+)
+# Functions that a text may define itself, as `\\mathrm{softmax}(z)_i = …` does.
+DEFINABLE = frozenset(
+    """sigmoid logistic expit relu softplus softmax log_softmax logsigmoid silu gelu elu selu mish softsign
+    logsumexp""".split()
 )
 INVERSES = frozenset(
     "sin cos tan sinh cosh tanh cot sec csc coth sech csch".split()  # sin^-1 is asin

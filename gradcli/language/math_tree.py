@@ -19,6 +19,7 @@ Kinds of nodes, with their parts:
 | derivative | body | the variables, one for each order; "∇" |
 | integral | body, limits | the variable |
 | limit | body, point | the variable |
+| labelled | one | the indices that it has on the left of `=` |
 | elements | one | its indices: the array of these elements; `binder` has them too |
 | element | one | the indices of an element of it |
 | matrix | cells, row by row | the number of columns |

@@ -221,6 +221,18 @@ class Writer:
         r"""`\mathbf{1}`: what is summed, or a number for each element."""
         return Value(f"{node.text}\0", ATOM, 1)
 
+    def labelled(self, node: Node) -> Value:
+        """A formula with the indices on the left: of `y_{ij} = …`, which say the order of its dimensions."""
+        if self.found is None:
+            return self.value(node.only)
+        self.free = tuple(letter for letter in node.text if letter in self.indices.letters)
+        value = self.value(node.only)
+        self.free = ()
+        order = [value.axes.index(letter) for letter in node.text if letter in value.axes]
+        if value.rank or order == sorted(order) or len(order) != len(value.axes):
+            return value
+        return value.like(transposed(value.at(ATOM), order), ATOM)
+
     def group(self, node: Node) -> Value:
         inner = self.value(node.only)
         return inner.like(f"({inner.text})", ATOM)
@@ -1080,7 +1092,8 @@ def _binomial(n: str, k: str) -> str | None:
 
 _WRITERS: Mapping[str, Callable[[Writer, Node], Value]] = {
     "number": Writer.raw, "string": Writer.raw, "raw": Writer.raw, "fraction": Writer.fraction,
-    "ones": Writer.ones, "name": Writer.name, "group": Writer.group, "sum": Writer.sum, "neg": Writer.neg,
+    "ones": Writer.ones, "labelled": Writer.labelled,
+    "name": Writer.name, "group": Writer.group, "sum": Writer.sum, "neg": Writer.neg,
     "product": Writer.product, "power": Writer.power, "root": Writer.root,
     "transpose": Writer.transpose, "bar": Writer.bar, "factorial": Writer.factorial,
     "degrees": Writer.degrees,
