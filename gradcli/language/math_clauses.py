@@ -39,6 +39,8 @@ def clauses(found: list[Token], source: str, own: Container[str]) -> Clauses:
     for statement, end in _statements(tokens):
         parts = _parts(statement)
         said = [part for part in parts if _is_said(part)]
+        if parts and not _is_condition(parts[0]):
+            said += [part for part in parts[1:] if _is_condition(part)]
         rest = [part for part in parts if part not in said]
         for part in said:
             shapes |= _shapes(part)
@@ -112,6 +114,13 @@ def _is_said(part: list[Token]) -> bool:
     if "→" in texts and texts[1:2] == [":"]:  # f: R^n -> R
         return True
     return texts[1:2] == ["="] and bool(_DOTS & {*texts})
+
+
+def _is_condition(part: list[Token]) -> bool:
+    """Whether a part says when a formula holds: `x > 0`."""
+    return (
+        bool(part) and is_letter(part[0]) and bool({"<", ">", "<=", ">="} & {t.text for t in part})
+    )
 
 
 def _given(part: list[Token]) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gradcli.language.foreign_names import CONSTANTS
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.math_indices import subscripts
-from gradcli.language.math_symbols import CASES, MATRICES, OTHERWISE
+from gradcli.language.math_symbols import CASES, MATRICES, OTHERWISE, RELATIONS
 from gradcli.language.math_tree import Binder, Node, nodes
 from gradcli.language.notation import Token, is_differential, letter_name
 
@@ -269,7 +269,13 @@ def raised_limit(parser: Parser) -> Node:
     # `\sum^b_{a=1}`, typed as `^b_a`: the tokenizer reads the name b_a. The limit is b, and `_a` begins
     # the other.
     head, underline, rest = token.text.partition("_")
-    if underline and token.text not in parser.own:
+    if token.text not in parser.own and len(head) > 1 and head not in CONSTANTS:  # \\sum_{i=1}^nx_i
+        one, more = head[0], f"{head[1:]}{underline}{rest}"
+        parser.tokens[parser.at : parser.at + 1] = [
+            token._replace(text=one, end=token.start + 1),
+            token._replace(text=more, start=token.start + 1, blank=False),
+        ]
+    elif underline and token.text not in parser.own:
         middle = token.start + len(head)
         parser.tokens[parser.at : parser.at + 1] = [
             token._replace(text=head, end=middle),
@@ -325,6 +331,9 @@ def environment(parser: Parser, token: Token) -> Node:
                          "there are cases, matrix and their like")  # fmt: skip
     if name == "array" and parser.next.text == "{":
         parser.closing()
+    before = parser.tokens[parser.at - 5] if parser.at > 4 else token
+    braced = parser.source[before.start : before.end] == "\\{"  # \\left\\{ \\begin{array}
+    in_cases = name in CASES or (name == "array" and braced)
     rows: list[list[Node]] = [[]]
     bars, parser.bars = parser.bars, ""
     while parser.next.text != "end":
@@ -332,9 +341,9 @@ def environment(parser: Parser, token: Token) -> Node:
             raise parser.error(f"`\\end{{{name}}}` is missing", token)
         if parser.accept("\\\\"):
             rows.append([])
-        elif parser.accept("&", "\n") or (name in CASES and parser.accept(",", ";")):
+        elif parser.accept("&", "\n") or (in_cases and parser.accept(",", ";", ".", ":")):
             continue
-        elif name in CASES and parser.next.text in ("if", "for", "when", "falls", *OTHERWISE):
+        elif in_cases and (parser.next.text in ("if", *OTHERWISE) or is_word(parser, rows[-1])):
             word = parser.take()
             if word.text in OTHERWISE:
                 rows[-1].append(Node("raw", word, "otherwise"))
@@ -347,9 +356,21 @@ def environment(parser: Parser, token: Token) -> Node:
     conditions = name == "array" and all(
         len(row) == 2 and row[1].kind == "relation" for row in rows
     )
-    if name in CASES or conditions:
+    if in_cases or conditions:
         return cases(parser, token, rows)
     return matrix(parser, token, name, rows)
+
+
+def is_word(parser: Parser, row: list[Node]) -> bool:
+    r"""Whether the next token is a word before a condition, in any language: `\text{si } x > 0`."""
+    token, after = parser.next, parser.peek(1)
+    upright = token.font in ("text", "mathrm", "textrm", "mbox", "textbf")
+    return (
+        bool(row) and token.kind == "name" and token.text not in parser.own
+        and (token.text in ("for", "when", "falls") or (upright and token.text not in ("and", "or", "not")))
+        and after.kind in ("name", "command", "number", "sign") and after.text not in ("&", "\\\\")
+        and after.text not in RELATIONS
+    )  # fmt: skip
 
 
 def matrix(parser: Parser, token: Token, name: str, rows: list[list[Node]]) -> Node:
@@ -399,7 +420,8 @@ def series(parser: Parser, token: Token, kind: str) -> Node:
         one = binder.names[0]
         sense = " --maximize" if kind in ("amax", "argmax") else ""
         hint = f'gradcli minimize "EXPR"{sense} --{one} START finds it'
-        raise parser.error(f"{token.text} over all {one} is no number of a formula", token, hint)
+        word = {"amax": "max", "amin": "min"}.get(kind, kind)
+        raise parser.error(f"{word} over all {one} is no number of a formula", token, hint)
     return Node("series", token, kind, (body,), "", binder)
 
 
@@ -427,11 +449,19 @@ def _is_variable(body: Node, letter: str) -> bool:
 
 def below_sum(parser: Parser, token: Token) -> Binder:
     """What stands below a sum."""
+    if parser.next.text == "(":
+        raise parser.error(
+            "a sum over a set is not supported", token, "write its elements as a vector"
+        )
     if not parser.accept("{"):
         name = parser.take()
         if not name.text.isidentifier():
             raise parser.error("the index of a sum is one letter", token)
         return Binder((name.text,))
+    if parser.next.text == "(":
+        raise parser.error(
+            "a sum over a set is not supported", token, "write its elements as a vector"
+        )
     if parser.next.kind == "number":  # 1 \le i < j \le n
         low = parser.sum()
         if not parser.accept("<=", "<"):

@@ -32,7 +32,7 @@ from gradcli.language.math_symbols import (
     SHY,
     SYMBOLS,
 )
-from gradcli.language.math_tree import Binder, Node
+from gradcli.language.math_tree import Binder, Node, nodes
 from gradcli.language.notation import (
     Token,
     fraction,
@@ -67,8 +67,17 @@ _SERIES = {
 _PRODUCTS = ("*", "·", "×", "⊙", "⊘", "⊗", "/", "@", "%", "//")
 _NOT_READ = {
     "nabla": 'gradcli diff "EXPR" differentiates; of a field: --operator grad, div, curl or laplacian',
-    "mathbb": "an expectation is mean(x)",
 }
+
+
+def _is_constant(node: Node) -> bool:
+    """Whether a node is of numbers and π alone."""
+    return all(
+        n.kind in ("number", "product", "neg", "group", "fraction", "power")
+        or (n.kind == "raw" and n.text == "pi")
+        or (n.kind == "name" and n.text == "pi")
+        for n in nodes(node)
+    )
 
 
 def _is_quotient(name: str, sign: str, below: str) -> bool:
@@ -221,7 +230,7 @@ class Parser:
             {t.text for t in self.tokens[self.at + 1 : found.sign]} - {"("}
         ):
             self.at = found.sign + 1
-            body = self.values()
+            body = self.values() if self.equation else self.named_value(found.sign, "")
             if self.equation:  # y(t) = … of a table with a column y
                 return Node("relation", token, "==", (Node("name", token, found.name), body))
             if self.next.kind == "end":
@@ -369,6 +378,8 @@ class Parser:
                 self.take()
                 self.check_composition(token)
                 last = factor = self.signed()
+                if token.text == "/" and (whole := self.below_slash(value, factor)) is not None:
+                    factor = whole
                 # The dx of an integral is no factor: it says by what is integrated.
                 if factor.base == "differential" and token.text in ("*", "·"):
                     continue
@@ -394,6 +405,47 @@ class Parser:
                 value = Node("product", token, "", (value, factor))
             else:
                 return value
+
+    def below_slash(self, above: Node, first: Node) -> Node | None:
+        r"""All letters that stand close behind a slash: k_B T of `E/k_B T`; None where the first is alone.
+
+        Behind a number it is asked: `\pi/2 x` and `x^2/2\sigma^2` mean different things; `1/2 x` is a half.
+        """
+        if not self.loose or first.kind not in ("name", "number", "power"):
+            return None
+        if not self.is_letter_next():
+            return None
+        number = first.kind == "number"
+        if number and _is_constant(above):
+            return None
+        start = self.tokens[self.at - 1].start if number else first.token.start
+        begin, whole = self.at, first
+        while self.is_letter_next():
+            token = self.next
+            whole = Node("product", token, "", (whole, self.power()))
+        end = self.tokens[self.at - 1].end
+        below = self.source[start:end]
+        one = self.source[start : self.tokens[begin - 1].end]
+        rest = self.source[self.tokens[begin].start : end]
+        if number:
+            raise self.asks(f"/{below} is /({below}), or (…/{one}) {rest}?", self.tokens[begin],
+                            f"write /({below}), or put a * before {rest}")  # fmt: skip
+        self.remarks.append(f"/{below} is read as /({below}); write (…/{one}) {rest} for the other")
+        return Node("group", first.token, "", (whole,))
+
+    def is_letter_next(self) -> bool:
+        """Whether a variable follows, and no function, bracket or number."""
+        token = self.next
+        if token.kind == "name":
+            return self.begins_operand() and (
+                token.text in self.own
+                or (
+                    token.text not in BARE
+                    and self.peek(1).text != "("
+                    and not is_differential(token)
+                )
+            )
+        return token.kind == "command" and (is_greek(token.text) or token.text in SYMBOLS)
 
     def look_at_exponent(self, factor: Node, following: Token) -> None:
         """Say what stands raised in `e^2x` and in `x^1/3`: the number alone."""
@@ -502,6 +554,7 @@ class Parser:
             if self.take().text == "{":
                 self.take()
                 self.expect("}")
+            self.check_degrees(base, token)
             return Node("degrees", token, "", (base,))
         texts = [self.peek(k).text for k in range(3)]
         if texts[0] == "+" or texts == ["{", "+", "}"]:  # the pseudo-inverse
@@ -523,6 +576,14 @@ class Parser:
         if base.kind == "call" and base.text == "amax" and not base.parts:
             raise self.error("the argument is missing")
         return Node("power", token, how, (base, exponent))
+
+    def check_degrees(self, value: Node, token: Token) -> None:
+        """Ask what the circle of `E°` is, which chemists have at what is of the standard state."""
+        name = value.text.removeprefix("Delta_").removeprefix("Δ")
+        if value.kind == "name" and name[:1].isupper() and name[:1].isascii():
+            said = value.text
+            raise self.asks(f"{said}° is an angle in degrees, or {said} of the standard state?", token,
+                            f"write {said}_0 for the latter, {said} \\pi/180 for the angle")  # fmt: skip
 
     def superscript(self) -> Node:
         """`²`, `⁻¹`."""
@@ -548,6 +609,7 @@ class Parser:
                 self.take()
                 value = Node("factorial", token, "", (value,))
             elif token.text == "°":
+                self.check_degrees(value, token)
                 self.take()
                 value = Node("degrees", token, "", (value,))
             elif token.kind == "name" and token.text == "percent":
@@ -582,6 +644,8 @@ class Parser:
     def is_sized(self, token: Token) -> bool:
         r"""Whether a bracket has no index in it: `\left[` and that of `\alpha[x + 1]`, not of `\theta[0]`."""
         if self.source[: token.start].rstrip().endswith(("\\left", "\\big", "\\Big", "\\bigl")):
+            return True
+        if self.tokens[self.at - 1].text == "}":  # V_{\\max}[S]
             return True
         named = self.source[self.tokens[self.at - 1].start] == "\\"
         return named and self.peek(1).kind != "number" and self.peek(1).text not in (":", "-")
@@ -648,6 +712,8 @@ class Parser:
     def primary(self) -> Node:
         """A number, a name, a call, or what is in brackets or bars."""
         token = self.next
+        if (found := self.indicator(token)) is not None:
+            return found
         if token.kind == "number" and token.font in ("mathbf", "boldsymbol", "bm"):
             return Node("ones", self.take(), token.text)
         if token.kind == "number" and "{,}" in token.text:
@@ -683,6 +749,29 @@ class Parser:
         if token.text in ("±", "\\pm"):  # in front of all
             raise self.two_values()
         raise self.error(f"a value is missing before `{token.text}`")
+
+    def indicator(self, token: Token) -> Node | None:
+        r"""`\mathbb{1}[x > 0]` and `\mathbf{1}_{x > 0}`, 1 where that holds, else 0; None of other things."""
+        letter = token.kind == "name" and token.text == "I" and "I" not in self.own
+        bold = token.kind == "number" and token.text == "1" and token.font
+        if not ((letter and token.font in ("mathbb", "mathbf", "")) or bold):
+            return None
+        at, start = self.at + 1, self.at
+        at += [t.text for t in self.tokens[at : at + 1]] == ["_"]
+        opened = self.tokens[at].text if at < len(self.tokens) else ""
+        if opened not in ("[", "(", "{"):
+            return None
+        closer = {"[": "]", "(": ")", "{": "}"}[opened]
+        self.at = at + 1
+        bars, self.bars = self.bars, ""
+        condition = self.logical()
+        self.bars = bars
+        if condition.kind not in ("relation", "logical") or not self.accept(closer):
+            self.at = start
+            return None
+        one, zero = Node("number", token, "1"), Node("number", token, "0")
+        otherwise = Node("raw", token, "otherwise")
+        return Node("cases", token, "", (one, condition, zero, otherwise))
 
     def group(self) -> Node:
         """What is in brackets; braces only hold together."""
@@ -838,9 +927,14 @@ class Parser:
         if text == "binom":
             return Node("call", token, "binom", (self.argument(), self.argument()))
         if text == "overline":
-            return Node("bar", token, "", (self.argument(),))
+            inner = self.argument()
+            if inner.kind == "name" and (
+                f"{inner.text}_bar" in self.own or self._has_index(inner.text)
+            ):
+                return self.barred(token, inner)
+            return Node("bar", token, "", (inner,))
         if text == "bar":
-            return self.barred(token)
+            return self.barred(token, self.argument())
         if text in ACCENTS:
             raise self.error(f"`\\{text}` is of one letter", token)
         if text == "pmod":
@@ -851,6 +945,12 @@ class Parser:
         # Other commands are names of functions, of Greek letters and of symbols: the command turns into a
         # token of a name, and is read as if it had been typed without its backslash.
         hint = _NOT_READ.get(text)
+        if text in ("dots", "ldots", "cdots", "dotsc", "dotsb", "vdots"):
+            hint = "write it with its index: \\sum_{i=1}^n x_i for x_1 + … + x_n"
+            raise self.error("dots are not read", token, hint)
+        if text == "underset":  # \\underset{\\theta}{\\operatorname{argmin}}
+            self.argument()
+            return self.group()
         if hint is None and (
             is_function(name) or name in BARE or is_greek(name) or name in ("lam", *SYMBOLS)
         ):
@@ -859,9 +959,8 @@ class Parser:
             return self.named()
         raise self.error(f"`\\{text}` is not supported", token, hint)
 
-    def barred(self, token: Token) -> Node:
+    def barred(self, token: Token, inner: Node) -> Node:
         r"""`\bar{x}`: a name, if it has a value; the mean where the text has `x_i`; else it is asked."""
-        inner = self.argument()
         if inner.kind != "name":
             return Node("call", token, "conj", (inner,))
         name = f"{inner.text}_bar"
@@ -869,7 +968,7 @@ class Parser:
             return Node("name", token, name)
         if self._has_index(inner.text) and self.next.text != "_":
             self.remarks.append(f"the bar of {inner.text} is its mean")
-            return Node("call", token, "mean", (inner,))
+            return Node("call", token, "mean", (inner,), "bar")
         raise self.asks(
             f"the bar of {inner.text} is a mean, a conjugate, or part of a name?", token,
             f"write \\mathrm{{mean}}({inner.text}), \\overline{{{inner.text}}}, "
@@ -900,8 +999,8 @@ class Parser:
         """A variable, a constant, or a function with its argument."""
         token = self.take()
         if token.font in SCRIPTS and token.text == "N" and self.next.text == "(":
-            hint = r"write \exp(-(x-\mu)^2 / (2\sigma^2)) / \sqrt{2\pi\sigma^2}"
-            raise self.error("the normal distribution's density is not read", token, hint)
+            return self.normal(token)
+        self.check_expectation(token)
         if token.text == "Σ" and self.vectors is None and not {"Σ", "Sigma"} & self.own:
             hint = "write ∑_i x_i for the sum of all x_i; Σ of a variable needs a value, --Σ VALUE"
             if self.loose and self.next.text != "_" and self.begins_operand():
@@ -914,7 +1013,7 @@ class Parser:
                 return found
         # `sum_i x_i` is typed without backslash as well. The tokenizer gives one name, `sum_i`; here it
         # is split into the three tokens of `\sum_i`.
-        series = re.fullmatch(r"(sum|prod|max|min)_([^\W_]+)", token.text)
+        series = re.fullmatch(r"(sum|prod|max|min|int)_([^\W_]+)", token.text)
         if series and token.text not in self.own and not self.takes_argument(token.text):
             self.at -= 1
             start = token.start + len(series[1])
@@ -989,6 +1088,45 @@ class Parser:
         if self.loose and name:
             self.look_twice(name, token)
         return node
+
+    def normal(self, token: Token) -> Node:
+        r"""`\mathcal{N}(x; \mu, \sigma^2)`: the density at x, by mean and variance."""
+        self.take()
+        bars, self.bars = self.bars, "|"  # which ends the first one
+        parts = [self.sum()]
+        self.bars = ""
+        while self.accept(",", ";", "|"):
+            parts.append(self.sum())
+        self.bars = bars
+        self.expect(")")
+        if len(parts) != 3:
+            hint = r"its density at x is \mathcal{N}(x; \mu, \sigma^2), of the variance \sigma^2"
+            raise self.error("a distribution is no number of a formula", token, hint)
+        variance = parts[2]
+        if variance.kind == "name" and variance.base.partition("_")[0] in ("sigma", "σ", "s"):
+            said = variance.text or variance.base
+            raise self.asks(
+                f"{said} is the variance of this normal distribution, or its standard deviation?",
+                variance.token, "write \\sigma^2, the variance, or another letter for it: v",
+            )  # fmt: skip
+        self.remarks.append("N(x; m, v) is the normal density at x, of mean m and variance v")
+        return Node("normal", token, "", tuple(parts))
+
+    def check_expectation(self, token: Token) -> None:
+        r"""Refuse `\mathbb{E}[X]`, which is of a distribution."""
+        plain = token.text == "E" and self.next.text == "[" and not self.next.blank
+        if "E" in self.own or token.text not in ("E", "Var", "Cov", "Pr", "P"):
+            return
+        if (token.font == "mathbb" and token.text in ("E", "P")) or (plain and self.loose) or (
+            token.text in ("Var", "Cov", "Pr") and token.font and self.next.text in ("(", "[")
+        ):  # fmt: skip
+            what = {"E": "an expectation", "P": "a probability", "Pr": "a probability"}.get(
+                token.text, "a variance"
+            )
+            hint = "of data x it is \\frac{1}{n}\\sum_{i=1}^n x_i, or mean(x), var(x)"
+            raise self.error(
+                f"{what} is over a distribution, and no formula of numbers", token, hint
+            )
 
     def name_of(self, token: Token) -> Node:
         """A name with its index, as it is called here."""
@@ -1176,7 +1314,7 @@ class Parser:
         bars, self.bars = self.bars, ""
         found: list[Node] = []
         while not self.accept(")"):
-            if found:
+            if found and not self.accept(";"):
                 self.expect(",")
             if self.next.kind == "name" and self.peek(1).text == "=":
                 keyword = self.take()

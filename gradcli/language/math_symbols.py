@@ -5,7 +5,7 @@ from __future__ import annotations
 # Other ways to write a sign. What is a word is a command or, if it is in WORDS, a name.
 SIGNS = {
     **dict.fromkeys(("·", "⋅", "∙", "•", "cdot", "bullet"), "·"), **dict.fromkeys(("×", "times"), "×"),
-    **dict.fromkeys(("∗", "ast"), "*"), "^": "**", ".^": ".^", "⊙": "⊙", "∘": "⊙", ".*": "⊙", "odot": "⊙",
+    **dict.fromkeys(("∗", "ast", "star", "⋆"), "*"), "^": "**", ".^": ".^", "⊙": "⊙", "∘": "⊙", ".*": "⊙", "odot": "⊙",
     "circ": "⊙", "./": "⊘", "oslash": "⊘", **dict.fromkeys(("⊗", "otimes"), "⊗"),
     "&&": "and", "∧": "and", "∨": "or", "¬": "not", "land": "and", "lor": "or", "wedge": "and", "vee": "or",
     "lnot": "not", "neg": "not", "∛": "cbrt", **dict.fromkeys(("÷", "∕", "⁄", "div"), "/"),
@@ -34,7 +34,7 @@ SIGNS = {
 WORDS = frozenset(("T", "and", "or", "not", "∞", "percent"))  # of these, those that are names
 FONTS = frozenset(
     """mathrm mathbf mathit text operatorname boldsymbol pmb bm mbox mathsf vec textbf textrm symbf mathnormal
-    mathcal mathscr mathfrak""".split()
+    mathcal mathscr mathfrak mathbb mathds mathbbm""".split()
 )
 SYMBOLS = frozenset(("hbar", "ell"))  # letters that LaTeX has beside the Greek ones
 SCRIPTS = frozenset("mathcal mathscr mathfrak".split())  # of letters that are names of their own
@@ -52,6 +52,11 @@ MATRICES = frozenset("matrix pmatrix bmatrix Bmatrix vmatrix Vmatrix smallmatrix
 CASES = frozenset(("cases", "dcases", "rcases"))
 OTHERWISE = frozenset(("otherwise", "else", "sonst", "elsewhere"))
 
+# Below a line these say what a thing is, and are no two indices.
+INDEX_WORDS = frozenset(
+    """in out max min eff ref tot kin pot ext int rms abs rel id is on if el mol ms hat dot ddot bar cal
+    vec cm ac dc ex""".split()
+)
 # Functions whose argument may follow without brackets. A variable may have any other function's name.
 BARE = frozenset(
     """sin cos tan cot sec csc cotan cosec sinh cosh tanh coth sech csch asin acos atan acot asec acsc arcsin

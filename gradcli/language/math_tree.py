@@ -12,6 +12,7 @@ Kinds of nodes, with their parts:
 | neg, transpose, bar, factorial, degrees, percent, group, abs, floor, ceil | one | |
 | norm | inner, order | |
 | inner | left, right | |
+| normal | x, mean, variance | the normal density |
 | call | arguments | the function, with a dot behind it where it takes each element (`exp.(A)`) |
 | apply | callee, arguments | |
 | keyword, lambda, assign, define | one | the name, or what stands before the colon |

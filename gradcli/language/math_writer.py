@@ -66,7 +66,8 @@ class Writer:
         loose: bool = True,
         elementwise: bool = True,
     ) -> None:
-        self.source, self.own, self.vectors, self.known = source, own, vectors, known
+        self.source, self.own, self.vectors = source, own, vectors
+        self._known, self.hidden = known, set[str]()  # by the parameters of a function
         self.found, self.loose, self.elementwise = found, loose, elementwise
         self.einstein = loose and found is not None and not found.bound
         self.limits: set[str] = set()  # the names that limit sums, which are numbers
@@ -82,6 +83,10 @@ class Writer:
         self.inlined: set[str] = set()  # the functions whose body stood in for a call
         self.matrices: set[str] = set()  # the names of which an element with one index is a row
         self.beside_rows: set[str] = set()  # the vectors that multiply such rows
+
+    def known(self, name: str) -> Known | None:
+        """What is known of the value of a name."""
+        return None if name in self.hidden else self._known(name)
 
     @property
     def indices(self) -> Indices:
@@ -115,8 +120,12 @@ class Writer:
     def line(self, node: Node) -> str:
         if node.kind == "define":
             self.own.add(node.text)
-            self.bodies[node.text] = [*re.split(r"[,\s]+", node.base)], node.only
-            return f"{node.text} = lambda {node.base}: {self.whole(node.only).text}"
+            parameters = re.split(r"[,\s]+", node.base)
+            self.bodies[node.text] = parameters, node.only
+            self.hidden |= {*parameters}
+            value = self.whole(node.only)
+            self.hidden -= {*parameters}
+            return f"{node.text} = lambda {node.base}: {value.text}"
         if node.kind == "assign":
             value = self.whole(node.only)
             if value.rank and not value.axes:
@@ -253,6 +262,12 @@ class Writer:
         return self.added(terms, node)
 
     def added(self, terms: list[Value], node: Node) -> Value:
+        for one, part in zip(terms, node.parts, strict=True):
+            again = any(t.text == one.text and t.row != one.row and t.rank == 1 for t in terms)
+            if one.rank == 1 and one.row and again and part.token.text == "'":
+                name = one.text
+                raise self.asks(f"{name}' is another {name}, or {name} transposed?", part.token,
+                                f"write another letter for the other one, as {name}_2")  # fmt: skip
         values, axes, rank = aligned(terms)
         matrix = next((t for t in terms if t.rank == 2 and not t.axes), None)
         if (
@@ -673,6 +688,10 @@ class Writer:
     def abs(self, node: Node) -> Value:
         inner = self.value(node.only)
         plain = bare(inner.text)
+        if inner.rank == 1 and inner.axes and node.only.token.font:  # |\\mathbf{r}_i|
+            from gradcli.language import math_series
+
+            return math_series.norm(self, inner, "", node)
         if inner.axes or not inner.rank:
             return inner.like(f"abs({inner.text})", ATOM)
         if inner.rank == 2 and inner.square is not False:
@@ -721,6 +740,29 @@ class Writer:
             self.numbers.add(value)
         return f"=sum(abs({bare(inner.text)})**{value})**(1/{value})"
 
+    def normal(self, node: Node) -> Value:
+        """The normal density at x, by its mean and its variance, or the matrix of covariances."""
+        x, mean, variance = (self.value(part) for part in node.parts)
+        if variance.rank == 2 and not (x.axes or mean.axes or variance.axes):
+            if not (x.rank or mean.rank) or "eye(" in variance.text or self.is_identity(variance):
+                raise self.error("the size of this matrix of covariances is not known", node.token)
+            gap = f"({x.text} - {mean.at(PRODUCT)})"
+            matrix = bare(variance.text)
+            text = (
+                f"exp(-1/2*{gap}@linalg.inv({matrix})@{gap})/sqrt(det(2*pi*{variance.at(POWER)}))"
+            )
+            return Value(text, PRODUCT)
+        if variance.rank == 2 or "I" in re.findall(r"\w+", variance.text):
+            raise self.error(
+                "the density of many vectors is not read", node.token, "write it for one of them: x"
+            )
+        (x, mean, variance), axes, rank = aligned([x, mean, variance])
+        if rank:
+            self.say("the density is that of each element")
+        gap, below = f"({x.text} - {mean.at(PRODUCT)})", variance.at(POWER)
+        text = f"exp(-{gap}**2/(2*{below}))/sqrt(2*pi*{below})"
+        return Value(text, PRODUCT, rank, False, axes, x.sizes)
+
     def inner(self, node: Node) -> Value:
         left, right = (self.value(part) for part in node.parts)
         if left.rank == right.rank == 1 and not (left.axes or right.axes):
@@ -735,6 +777,8 @@ class Writer:
         """A call as the language has it."""
         if node.base.startswith("along "):
             return self.along(node)
+        if node.base == "bar" and (row := self.mean_of_rows(node)) is not None:
+            return row
         name = node.text.removesuffix(".")
         parts = node.parts
         values = [self.value(part) for part in parts]
@@ -780,6 +824,17 @@ class Writer:
             written = self.gamma(written.removeprefix("exp(lgamma(").removesuffix("))"))
         level = ATOM if is_call(written) else PRODUCT  # another function's formula
         return self.shaped(Value(written, level, 0, False, axes), name, plain, len(values))
+
+    def mean_of_rows(self, node: Node) -> Value | None:
+        r"""The mean vector of the x_i, where these are vectors: of `\bar{x}`; None where they are numbers."""
+        name = node.only.text
+        known = self.known(name)
+        if known is None or len(known.shape) != 2:
+            if name not in self.matrices and not any(
+                v.startswith(f"{name}_") for v in self.vectors or ()
+            ):
+                return None
+        return Value(f"mean({name}, 0)", ATOM, 1)
 
     def along(self, node: Node) -> Value:
         """`mean_i(A)`: a function along the dimension of that letter."""
@@ -1092,7 +1147,7 @@ def _binomial(n: str, k: str) -> str | None:
 
 _WRITERS: Mapping[str, Callable[[Writer, Node], Value]] = {
     "number": Writer.raw, "string": Writer.raw, "raw": Writer.raw, "fraction": Writer.fraction,
-    "ones": Writer.ones, "labelled": Writer.labelled,
+    "ones": Writer.ones, "labelled": Writer.labelled, "normal": Writer.normal,
     "name": Writer.name, "group": Writer.group, "sum": Writer.sum, "neg": Writer.neg,
     "product": Writer.product, "power": Writer.power, "root": Writer.root,
     "transpose": Writer.transpose, "bar": Writer.bar, "factorial": Writer.factorial,

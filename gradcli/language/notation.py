@@ -9,7 +9,16 @@ from typing import NamedTuple
 
 from gradcli.language.foreign_names import CONSTANTS
 from gradcli.language.math_source import formula
-from gradcli.language.math_symbols import BARE, BOLD, FONTS, SIGNS, SPACES, SYMBOLS, WORDS
+from gradcli.language.math_symbols import (
+    BARE,
+    BOLD,
+    FONTS,
+    INDEX_WORDS,
+    SIGNS,
+    SPACES,
+    SYMBOLS,
+    WORDS,
+)
 from gradcli.language.tokens import KEYWORDS
 
 _MATRICES = frozenset(
@@ -256,9 +265,7 @@ def is_greek(name: str) -> bool:
 
 def greek_letter(name: str) -> str | None:
     """σ of `sigma`, Σ of `Sigma`; None of other names."""
-    size = "CAPITAL" if name[:1].isupper() else "SMALL"
-    return next((c for c in _LETTERS if unicodedata.name(c) == f"GREEK {size} LETTER {name.upper()}"),
-                None)  # fmt: skip
+    return next((letter for letter in _LETTERS if greek_name(letter) == name), None)
 
 
 def greek_name(letter: str) -> str | None:
@@ -266,6 +273,7 @@ def greek_name(letter: str) -> str | None:
     if letter not in _LETTERS:
         return None
     _, size, _, name = unicodedata.name(letter).split(maxsplit=3)
+    name = name.replace("LAMDA", "LAMBDA")  # as Unicode spells it
     return name.capitalize() if size == "CAPITAL" else name.lower()
 
 
@@ -450,6 +458,7 @@ class Letters:
         self, found: list[Token], named: Collection[str], is_matrix: Callable[[str], bool]
     ) -> None:
         self.named, self.is_matrix = frozenset(named), is_matrix
+        self.latex = any(t.kind == "command" or t.font for t in found)
         texts = [*[t.text for t in found], "", ""]
         self.below = _subscripts(texts)
         self.alone = {
@@ -458,6 +467,8 @@ class Letters:
             if t.kind == "name" and len(t.text) == 1 and i not in self.below
             if texts[i + 1] not in ("(", "_")
         }
+        self.alone |= {t.text[1] for t in found if re.fullmatch("d[a-z]", t.text)}  # of dx
+        self.alone |= {"I"}  # the identity, beside a number
         # The dx of an integral and of a derivative is one sign.
         self.differentials = any(t.text in ("int", "∫", "d", "partial", "∂") for t in found)
         self.remarks: list[str] = []
@@ -466,6 +477,8 @@ class Letters:
         """The letters of a name of two or three, a token each, where all of them are variables."""
         token = found[i]
         text, after = token.text, found[i + 1].text if i + 1 < len(found) else ""
+        if "_" in text and token.kind == "name" and text not in own and not token.font:
+            return self.indexed_apart(token, own)
         if (
             token.kind != "name"
             or not 2 <= len(text) <= 3
@@ -490,6 +503,36 @@ class Letters:
                 f"{text} is the product {product}; a name of its own needs a value, --{text} VALUE"
             )
         return _each(token)
+
+    def indexed_apart(self, token: Token, own: Collection[str]) -> list[Token]:
+        """x and W_1 of `xW_1`, k_B and T of `k_BT`: in LaTeX an index is one character.
+
+        Elsewhere, and where the index may be a word, both have to be variables.
+        """
+        parts = re.fullmatch(r"(?:[A-Za-zα-ωΑ-Ω](?:_(?:\d+|[A-Za-z]))?)+", token.text)
+        found = [*re.finditer(r"[A-Za-zα-ωΑ-Ω](?:_(?:\d+|[A-Za-z]))?", token.text)]
+        if parts is None or not 2 <= len(found) <= 4:
+            return [token]
+        names = [match[0] for match in found]
+        said = {*own, *self.named, *self.alone}
+        known = all({name, name.partition("_")[0]} & said for name in names)
+        # v_0t, k_BT and m_ec of LaTeX; not v_in, nor a word before the index, as CF_t has.
+        head, index, *rest = re.split(r"_(\d+|.)", token.text, maxsplit=1)
+        simple = len(head) == 1 and len("".join(rest)) == 1
+        typeset = self.latex and simple and f"{index}{''.join(rest)}" not in INDEX_WORDS
+        if not (known or typeset or token.text.startswith("k_B") or (simple and index.isdigit())):
+            return [token]
+        if not known:
+            product = " ".join(names)
+            self.remarks.append(
+                f"{token.text} is the product {product}; "
+                f"a name of its own needs a value, --{token.text} VALUE"
+            )
+        return [
+            token._replace(text=match[0], blank=token.blank and not k,
+                           start=token.start + match.start(), end=token.start + match.end())
+            for k, match in enumerate(found)
+        ]  # fmt: skip
 
 
 def _subscripts(texts: list[str]) -> set[int]:
