@@ -1,8 +1,9 @@
-r"""What stands beside a formula: `R^2 =`, and behind it `where a = 2`, `x \in \mathbb{R}^n`, `i = 1, …, n`."""
+r"""What stands beside a formula: `R^2 =`, and behind it `where a = 2`, `x \in \mathbb{R}^n`, `x > 0`."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Container
 from typing import NamedTuple
 
@@ -32,7 +33,7 @@ class Clauses(NamedTuple):
 
 def clauses(found: list[Token], source: str, own: Container[str]) -> Clauses:
     """What stands behind formulas as statements of its own, and the sets of names."""
-    tokens = _with_words_as_signs(found, own)
+    tokens = _with_words_as_signs(_without_bars(found, source), own)
     shapes: dict[str, tuple[str, ...]] = {}
     remarks: list[str] = []
     statements: list[list[Token]] = []
@@ -56,6 +57,11 @@ def clauses(found: list[Token], source: str, own: Container[str]) -> Clauses:
             for part in rest[1:]:
                 joined = [*joined, _end_of(joined)._replace(text=","), *part]
             statements.append([*joined, *end])
+    for statement in statements:  # KL(P | Q) is no product of K and L
+        head = statement[0]
+        is_named = label(statement, 0, own) is not None or definition(statement, 0) is not None
+        if head.kind == "name" and not head.font and is_named:
+            statement[0] = head._replace(font="operatorname")
     return Clauses(_in_order(statements), shapes, remarks)
 
 
@@ -85,6 +91,25 @@ def _with_words_as_signs(found: list[Token], own: Container[str]) -> list[Token]
         elif parts and parts[-1].text not in (",", *_ENDS):
             parts.append(token._replace(kind="sign", text=","))
     return parts
+
+
+def _without_bars(found: list[Token], source: str) -> list[Token]:
+    r"""The tokens with `, x = 3` for the `|_{x=3}` at the end of a formula."""
+    for i in range(len(found) - 1, 0, -1):
+        texts = [t.text for t in found[i : i + 2]]
+        if texts != ["|", "_"]:
+            continue
+        end = _behind(found, i + 2)
+        inside = [t for t in found[i + 2 : end] if t.text not in ("{", "}")]
+        if end < len(found) or [t.text for t in inside[1:2]] != ["="]:
+            continue
+        value, last = inside[2:], inside[-1]
+        if len(value) == 1 and value[0].text.isdigit():  # func.grad differentiates by tensors
+            point = value[0]._replace(text=f"{value[0].text}.")
+            value = [point._replace(kind="name", text="tensor"), last._replace(kind="sign", text="("),
+                     point, last._replace(kind="sign", text=")")]  # fmt: skip
+        return [*found[:i], found[i]._replace(text=","), *inside[:2], *value]
+    return found
 
 
 def _parts(statement: list[Token]) -> list[list[Token]]:
@@ -143,7 +168,7 @@ def _end_of(part: list[Token]) -> Token:
 
 def _shapes(part: list[Token]) -> dict[str, tuple[str, ...]]:
     r"""The shape of `x` in `x \in \mathbb{R}^n`, and of both in `x, y \in …`; {} of other sets."""
-    texts = [t.text for t in part if t.text not in ("mathbb", "{", "}", "mathbf")]
+    texts = [unicodedata.normalize("NFKC", t.text) for t in part if t.text not in ("{", "}")]
     if "∈" not in texts:
         return {}
     at = texts.index("∈")
@@ -192,8 +217,8 @@ def _in_order(statements: list[list[Token]]) -> list[Token]:
         body = [t for t in statements[k] if t.text not in _ENDS]
         ended = [t for t in statements[k] if t.text in _ENDS]
         joined += [*body, *(ended or ([_end_of(body)] if body else []))]
-    ended = bool(statements) and statements[-1][-1].text in _ENDS
-    while joined and joined[-1].text == ";" and not (ended and order[-1:] == [len(given) - 1]):
+    typed = bool(statements) and statements[-1][-1].text in _ENDS
+    while joined and joined[-1].text == ";" and not (typed and order[-1:] == [len(given) - 1]):
         joined.pop()
     return joined
 
@@ -255,6 +280,7 @@ def _named(found: list[Token], at: int) -> tuple[int, tuple[str, ...], str]:
         slash = texts.index("/", k)
         one = indexed(found, slash + 2) if texts[slash + 1] == "partial" else None
         return (one.end, (), "∂") if one is not None else (at, (), "")
+    letters: tuple[str, ...] = ()
     gradient = texts[k] == "nabla"
     if gradient:
         k += 1
@@ -262,12 +288,12 @@ def _named(found: list[Token], at: int) -> tuple[int, tuple[str, ...], str]:
             k = _behind(found, k + 1) if texts[k + 1] == "{" else k + 2
     if texts[k] in ("bar", "overline"):
         k = _behind(found, k + 1) if texts[k + 1] == "{" else k + 2
-        name, letters = "bar", ()
+        name = "bar"
     elif k < len(found) and is_letter(found[k]):
         one = indexed(found, k)
         name = one.name if one is not None else texts[k]
         k = one.end if one is not None else k + 1
-        letters = (name.partition("_")[2],) if re.search("_[a-z]$", name) else ()
+        letters = (*name[-1],) if re.search("_[a-z]$", name) else ()
     else:
         return at, (), ""
     called = False
@@ -284,8 +310,8 @@ def _named(found: list[Token], at: int) -> tuple[int, tuple[str, ...], str]:
         elif sign in ("_", "**"):
             k = _behind(found, k + 1) if texts[k + 1] == "{" else k + 2
             if sign == "_":
-                inside = "".join(t for t in texts[start + 1 : k] if t not in ("{", "}", ","))
-                letters = (*inside,) if re.fullmatch(r"[a-z]{1,3}", inside) else ()
+                index = "".join(t for t in texts[start + 1 : k] if t not in ("{", "}", ","))
+                letters = (*index,) if re.fullmatch(r"[a-z]{1,3}", index) else ()
                 name = name if called else _as_typed(found[at:k])
         else:
             k += 1

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from gradcli.language.math_symbols import ACCENTS, FONTS, SCRIPTS
-from gradcli.language.notation import Token, is_greek, letter_name
+from gradcli.language.notation import Token, is_greek, is_letter, letter_name
 
 LONGEST_MARK = 9  # tokens, those of `^{[l-1]T}`
 _SERIES = frozenset(("sum", "prod"))
@@ -153,8 +153,7 @@ def with_accents(found: list[Token]) -> list[Token]:
             if found[k + 2 : k + 3] and found[k + 2].text == "{":
                 below = next((j for j in range(k, len(found)) if found[j].text == "}"), k) + 1
         end = below + closers
-        is_letter = letter.kind == "name" or (letter.kind == "command" and is_greek(letter.text))
-        if not is_letter or [t.text for t in found[below:end]] != ["}"] * closers:
+        if not is_letter(letter) or [t.text for t in found[below:end]] != ["}"] * closers:
             continue
         indexed = (
             "_" in letter.text or below > k + 1 or [t.text for t in found[end : end + 1]] == ["_"]
@@ -193,7 +192,7 @@ def with_increments(found: list[Token], own: Container[str]) -> list[Token]:
     r"""The tokens with the name Delta_x for `\Delta x`, where Δ has no value and stands before letters."""
     deltas = [i for i, t in enumerate(found) if t.text in ("Delta", "Δ")]
     after = [found[i + 1] if i + 1 < len(found) else found[i] for i in deltas]
-    if "Delta" in own or "Δ" in own or not all(_is_letter(token) for token in after):
+    if "Delta" in own or "Δ" in own or not all(_is_small_letter(token) for token in after):
         return found
     parts: list[Token] = []
     for i, token in enumerate(found):
@@ -205,7 +204,7 @@ def with_increments(found: list[Token], own: Container[str]) -> list[Token]:
     return parts
 
 
-def _is_letter(token: Token) -> bool:
+def _is_small_letter(token: Token) -> bool:
     if token.kind == "command":
         return is_greek(token.text) and token.text.islower()
     return token.kind == "name" and len(token.text.partition("_")[0]) == 1
@@ -218,6 +217,58 @@ def scripts_apart(found: list[Token]) -> list[Token]:
         t._replace(text=f"{t.text}_cal") if t.font in SCRIPTS and t.text in plain else t
         for t in found
     ]
+
+
+def with_stars(found: list[Token]) -> list[Token]:
+    r"""The tokens with the name x_star for `x^*`, `x^{\star}` and `x_*`."""
+    texts = [t.text for t in found]
+    parts: list[Token] = []
+    i = 0
+    while i < len(found):
+        size = next((len(one) for one in _STARS if texts[i : i + len(one)] == one), 0)
+        before = parts[-1] if parts else None
+        if not size or before is None or not is_letter(before):
+            parts.append(found[i])
+            i += 1
+            continue
+        name, end = f"{letter_name(before)}_star", found[i + size - 1].end
+        parts[-1] = before._replace(kind="name", text=name, end=end)
+        i += size
+    return parts
+
+
+_STARS = [["**", "{", "*", "}"], ["_", "{", "*", "}"], ["**", "*"], ["_", "*"]]
+
+
+def with_elements(
+    found: list[Token], functions: Container[str], own: Container[str]
+) -> list[Token]:
+    r"""The tokens with `P_i` for the `P(i)` of `\sum_i P(i)`, where P is no function of the text."""
+    bound = bound_letters([t.text for t in found])
+    parts: list[Token] = []
+    i = 0
+    while i < len(found):
+        token, behind = found[i], found[i + 1 : i + 4]
+        texts = [t.text for t in behind]
+        name = letter_name(token)
+        is_variable = is_letter(token) and name not in functions and (
+            name in own or (name not in _FUNCTIONS and (len(name) == 1 or is_greek(name)))
+        )  # fmt: skip
+        called = texts[:1] == ["("] and texts[2:] == [")"] and not behind[0].blank
+        if is_variable and called and texts[1] in bound and name not in bound:
+            end = behind[2].end
+            parts += [token, behind[0]._replace(text="_"), behind[1]._replace(end=end)]
+            i += 4
+        else:
+            parts.append(token)
+            i += 1
+    return parts
+
+
+# Letters that are functions.
+_FUNCTIONS = frozenset(
+    ("sigma", "σ", "Phi", "Φ", "Gamma", "Γ", "psi", "ψ", "zeta", "ζ", "f", "g", "h")
+)
 
 
 class Mark(NamedTuple):
@@ -304,10 +355,10 @@ def raised_mark(found: list[Token]) -> Mark | None:
     if braced and [t.text for t in found[close : close + 1]] != ["}"]:
         return None
     first, *more = inside
-    is_letter = first.kind == "name" and len(first.text) == 1
+    letter = first.kind == "name" and len(first.text) == 1
     is_number = first.kind == "number" and first.text.isdigit()
     is_shifted = bool(more) and more[0].text in ("+", "-") and more[1].kind == "number"
-    if not ((is_letter and (is_shifted or not more)) or (is_number and not more)):
+    if not ((letter and (is_shifted or not more)) or (is_number and not more)):
         return None
     return Mark(inside, bracket[0], braced, close + braced, transposed)
 

@@ -57,7 +57,7 @@ def derivative(parser: Parser, token: Token) -> Node | None:
         if parser.next.text in ("+", "-"):
             parser.remarks.append("the derivative ends before the sum; write ( ) around all of it")
     elif inner.kind == "name" and inner.text not in parser.own:
-        raise no_function(parser, inner.text, token)
+        raise no_function(parser, inner.text, token, variables[0])
     return Node("derivative", token, " ".join(variables), (inner,))
 
 
@@ -321,6 +321,8 @@ def sum_of_point(parser: Parser) -> Node:
 # -- environments --------------------------------------------------------------------------------
 def environment(parser: Parser, token: Token) -> Node:
     r"""`\begin{pmatrix} a & b \\ c & d \end{pmatrix}`, `\begin{cases} x & x > 0 \\ … \end{cases}`."""
+    before = parser.tokens[parser.at - 2] if parser.at > 1 else token
+    braced = parser.source[before.start : before.end] == "\\{"  # \\left\\{ \\begin{array}
     parser.expect("{")
     name = parser.take().text
     if parser.accept("*"):
@@ -331,8 +333,6 @@ def environment(parser: Parser, token: Token) -> Node:
                          "there are cases, matrix and their like")  # fmt: skip
     if name == "array" and parser.next.text == "{":
         parser.closing()
-    before = parser.tokens[parser.at - 5] if parser.at > 4 else token
-    braced = parser.source[before.start : before.end] == "\\{"  # \\left\\{ \\begin{array}
     in_cases = name in CASES or (name == "array" and braced)
     rows: list[list[Node]] = [[]]
     bars, parser.bars = parser.bars, ""
@@ -409,6 +409,7 @@ def series(parser: Parser, token: Token, kind: str) -> Node:
             high = raised_limit(parser)
     if high is not None:
         binder = binder._replace(high=high)
+    start = parser.at
     body = parser.product()
     if kind in ("sum", "prod") and not binder.names and high is None:
         binder = Binder(index_of(parser, body, token))
@@ -419,7 +420,9 @@ def series(parser: Parser, token: Token, kind: str) -> Node:
     ):
         one = binder.names[0]
         sense = " --maximize" if kind in ("amax", "argmax") else ""
-        hint = f'gradcli minimize "EXPR"{sense} --{one} START finds it'
+        end = parser.tokens[parser.at - 1].end
+        typed = parser.source[parser.tokens[start].start : end]
+        hint = f"gradcli minimize --math '{typed}'{sense} --{one} START finds it"
         word = {"amax": "max", "amin": "min"}.get(kind, kind)
         raise parser.error(f"{word} over all {one} is no number of a formula", token, hint)
     return Node("series", token, kind, (body,), "", binder)

@@ -19,13 +19,14 @@ from gradcli.language.foreign_names import (
     known_as,
 )
 from gradcli.language.located_errors import LanguageError
-from gradcli.language.math_clauses import label
+from gradcli.language.math_clauses import Label, label
 from gradcli.language.math_definitions import definition, end_of_statement, logarithm_of
 from gradcli.language.math_indices import subscripts
 from gradcli.language.math_marks import LONGEST_MARK, bound_letters, raised_mark
 from gradcli.language.math_symbols import (
     ACCENTS,
     BARE,
+    INDEX_WORDS,
     INVERSES,
     RELATIONS,
     SCRIPTS,
@@ -213,10 +214,7 @@ class Parser:
         """A definition, an assignment, an equation, or a value."""
         token = self.next
         if not self.equation and (sign := logarithm_of(self.tokens, self.at, self.own)) is not None:
-            said = self.source[token.start : self.tokens[sign].start].rstrip()
-            self.remarks.append(f"the value is that of {said}")
-            self.at = sign + 1
-            return self.values()
+            return self.called_so(Label(sign))
         if self.peek(1).text in ("mapsto", "↦"):  # x ↦ x^2 is x^2
             self.at += 2
             return self.values()
@@ -239,15 +237,14 @@ class Parser:
             return Node("define", token, found.name, (body,), ", ".join(found.parameters))
         one = indexed(self.tokens, self.at) if self.labels else None
         if one is not None and self.tokens[one.end : one.end + 1]:
-            sign = self.tokens[one.end]
-            if sign.text == "=" or (sign.text == "≈" and one.name not in self.own):
+            behind = self.tokens[one.end].text
+            if behind == "=" or (behind == "≈" and one.name not in self.own):
                 letters = one.name.partition("_")[2]
-                value = self.named_value(one.end, letters if re.fullmatch("[a-z]", letters) else "")
+                several = re.fullmatch("[a-z]{1,3}", letters) and letters not in INDEX_WORDS
+                value = self.named_value(one.end, letters if several else "")
                 return Node("assign", token, one.name, (value,))
         if (said := label(self.tokens, self.at, self.own) if self.labels else None) is not None:
-            typed = " ".join(self.source[token.start : self.tokens[said.sign].start].split())
-            self.remarks.append(f"the value is that of {'the new ' * said.updates}{typed}")
-            return self.named_value(said.sign, "".join(said.letters))
+            return self.called_so(said)
         if self.next.kind == "name" and self.peek(1).text == "=" and not self.equation:
             name = self.take().text
             self.take()
@@ -256,6 +253,14 @@ class Parser:
             self.take()
             return Node("return", token, "", (self.values(),))
         return self.values()
+
+    def called_so(self, said: Label) -> Node:
+        """The formula behind a label."""
+        start = self.tokens[self.at - 1].end if self.at else 0
+        end = self.tokens[said.sign].start
+        typed = " ".join(self.source[start:end].strip(" $&").split())
+        self.remarks.append(f"the value is that of {'the new ' * said.updates}{typed}")
+        return self.named_value(said.sign, "".join(said.letters))
 
     def named_value(self, sign: int, letters: str) -> Node:
         """The formula behind the `=` at a place; of several equal ones the first. letters: its indices."""
@@ -696,7 +701,10 @@ class Parser:
         if before in ("@", value.text) or value.text in self.bound:  # see Writer.transpose
             return
         name = value.text
-        hint = f"write {name}'(t) or \\dot {name} for a derivative, {name}^T for the transposed"
+        hint = (
+            f"write {name}'(t) or \\dot {name} for a derivative, {name}^T for the transposed, "
+            f"{name}_2 for another {name}"
+        )
         raise self.error(f"{name}' is a derivative, or transposed?", hint=hint)
 
     def closing(self) -> int:
@@ -948,9 +956,9 @@ class Parser:
         if text in ("dots", "ldots", "cdots", "dotsc", "dotsb", "vdots"):
             hint = "write it with its index: \\sum_{i=1}^n x_i for x_1 + … + x_n"
             raise self.error("dots are not read", token, hint)
-        if text == "underset":  # \\underset{\\theta}{\\operatorname{argmin}}
-            self.argument()
-            return self.group()
+        if text == "underset":
+            hint = "write \\arg\\min_\\theta for what stands below another"
+            raise self.error("`\\underset` is not read", token, hint)
         if hint is None and (
             is_function(name) or name in BARE or is_greek(name) or name in ("lam", *SYMBOLS)
         ):
@@ -998,7 +1006,7 @@ class Parser:
     def named(self) -> Node:
         """A variable, a constant, or a function with its argument."""
         token = self.take()
-        if token.font in SCRIPTS and token.text == "N" and self.next.text == "(":
+        if token.font in SCRIPTS and token.text.partition("_")[0] == "N" and self.next.text == "(":
             return self.normal(token)
         self.check_expectation(token)
         if token.text == "Σ" and self.vectors is None and not {"Σ", "Sigma"} & self.own:
@@ -1059,6 +1067,10 @@ class Parser:
         if primes:
             name = name if name in self.own else _PRINTED.get(name, name)
             return Node("prime", token, name, tuple(self.arguments()), str(primes))
+        if name == "B" and "B" not in self.own and self.next.text == "(" and self.listed_next():
+            hint = "write \\frac{\\Gamma(a)\\Gamma(b)}{\\Gamma(a + b)} for the beta function"
+            raise self.asks("B(…) is the beta function, or another one?", token, hint)
+        self.check_probability(token)
         if name in ("if", "IF") and self.next.text == "(":
             return Node("call", token, "where", tuple(self.arguments()))
         if name not in self.own and self.dotted(name):
@@ -1112,6 +1124,16 @@ class Parser:
         self.remarks.append("N(x; m, v) is the normal density at x, of mean m and variance v")
         return Node("normal", token, "", tuple(parts))
 
+    def check_probability(self, token: Token) -> None:
+        """Refuse `P(B|A)`, which nothing gives a formula."""
+        texts = [self.peek(k).text for k in range(7)]
+        inside = texts[1 : texts.index(")")] if ")" in texts else []
+        if texts[0] == "(" and inside[1:2] == ["|"] and inside.count("|") == 1 and not self.bars:
+            said = f"{token.text}({' '.join(inside)})".replace(" | ", "|")
+            if token.text not in self.own:
+                hint = f"give it a name of its own, as {token.text}_1"
+                raise self.error(f"{said} has no formula here", token, hint)
+
     def check_expectation(self, token: Token) -> None:
         r"""Refuse `\mathbb{E}[X]`, which is of a distribution."""
         plain = token.text == "E" and self.next.text == "[" and not self.next.blank
@@ -1152,7 +1174,7 @@ class Parser:
                 raise self.error("an index is a letter or a whole number", found)
             kind = "number" if found.kind == "number" else "name"
             subscripts = (Node(kind, found, found.text),)
-            text = f"{name}_{found.text}"
+            text = f"{name}_{'inf' if found.text == '∞' else found.text}"
         elif "_" in name and name not in self.own and "." not in name:
             base, _, letters = name.rpartition("_")
             kind = "number" if letters.isdigit() else "name"
@@ -1203,6 +1225,7 @@ class Parser:
         if (
             name in names.LETTERS
             or name in CONSTANTS
+            or name in CONSTANTS.values()  # \\pi(x + 1) is a product
             or (root != name and not names.is_namespace(root) and name not in FUNCTIONS)
         ):
             return False
@@ -1221,8 +1244,8 @@ class Parser:
     def is_element(self, node: Node) -> bool:
         """Whether a name with an index is an element that multiplies a bracket: `y_i(w^T x_i + b)`.
 
-        It is where a sum is over the index; else where the letter is one of data and the bracket has more in
-        it than a name, as that of `y_i(t)` has not.
+        It is where a sum is over the index; else where it is one letter and the bracket has more in it than a
+        name, as `S_0(1 + r)` has and `y_i(t)` has not.
         """
         found = subscripts(node)
         if node.text in self.own or node.base in _UNKNOWN or not found:
@@ -1233,7 +1256,7 @@ class Parser:
         if all(one.letter in bound for one in found):
             return True
         more = self.peek(2).text not in (")", ",") and not self.listed_next()
-        if node.base in ("x", "y", "z", "u", "v", "w") and more:
+        if (len(node.base) == 1 or is_greek(node.base)) and node.base not in _PRINTED and more:
             self.remarks.append(f"{node.text}(…) is a product")
             return True
         return False

@@ -24,6 +24,10 @@ _WRAPPERS = re.compile(
 )
 _BRACES = re.compile(r"\\(?:under|over)(?:brace|bracket)(?=\s*\{)")
 _LINES = re.compile(r"\\(begin|end)\{([A-Za-z]+\*?)\}|(?<!\\)&|\\\\(\[[^\][]*\])?|\\cr(?![A-Za-z])")
+# `i \\ne j` of two lines below a sum, `i, j` and `i \\ne j`.
+_STACKED = re.compile(
+    r"\\substack\{(?:[a-z][,\s]*)+(?:=\s*1\s*)?\\\\([^{}\\=]*\\?[a-z<>]+[^{}\\]*)\}"
+)
 # A line that begins so goes on with the one before.
 _GOES_ON = re.compile(
     r"(?:\s|&|\\q?quad|\\[,;! ])*(?:[-+*/)\]}·×]|\\(?:cdot|times|right)(?![A-Za-z]))"
@@ -36,8 +40,11 @@ def formula(source: str) -> str:
     text = re.sub(r"^(\s*)`([^`]+)`", lambda m: f"{m[1]} {m[2]} ", text)
     text = re.sub(r"^(\s*)(\$+)([^$]+)(\$+)(\s*[.,;]?\s*)$", _without_dollars, text)
     if "\\" in text:
+        text = re.sub(_STACKED, lambda m: m[1].rjust(len(m[0]) - 1) + " ", text)
         text = _without_braces(_in_one_line(text))
         text = _WRAPPERS.sub(_blanks, text)
+    # sum_(i=1)^n of AsciiMath
+    text = re.sub(r"(?<=(?:sum|rod)_)\(([^()]*)\)", r"{\1}", text)
     text = text.replace(":=", " =").rstrip()
     if text.endswith((".", ",")):
         return re.sub(r"(?:\\right\s*\.|[,.])$", _blanks, text).rstrip()

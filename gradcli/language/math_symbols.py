@@ -5,7 +5,8 @@ from __future__ import annotations
 # Other ways to write a sign. What is a word is a command or, if it is in WORDS, a name.
 SIGNS = {
     **dict.fromkeys(("·", "⋅", "∙", "•", "cdot", "bullet"), "·"), **dict.fromkeys(("×", "times"), "×"),
-    **dict.fromkeys(("∗", "ast", "star", "⋆"), "*"), "^": "**", ".^": ".^", "⊙": "⊙", "∘": "⊙", ".*": "⊙", "odot": "⊙",
+    "^": "**", **dict.fromkeys(("∗", "ast", "star", "⋆"), "*"),
+    ".^": ".^", "⊙": "⊙", "∘": "⊙", ".*": "⊙", "odot": "⊙",
     "circ": "⊙", "./": "⊘", "oslash": "⊘", **dict.fromkeys(("⊗", "otimes"), "⊗"),
     "&&": "and", "∧": "and", "∨": "or", "¬": "not", "land": "and", "lor": "or", "wedge": "and", "vee": "or",
     "lnot": "not", "neg": "not", "∛": "cbrt", **dict.fromkeys(("÷", "∕", "⁄", "div"), "/"),

@@ -82,6 +82,7 @@ class Writer:
         ] = {}  # of functions: parameters, what they give
         self.inlined: set[str] = set()  # the functions whose body stood in for a call
         self.matrices: set[str] = set()  # the names of which an element with one index is a row
+        self.indexed_matrices: set[str] = set()  # Σ_k of a text of vectors
         self.beside_rows: set[str] = set()  # the vectors that multiply such rows
 
     def known(self, name: str) -> Known | None:
@@ -173,7 +174,8 @@ class Writer:
             if (found := math_series.element(self, node)) is not None:
                 return found
         if not name:
-            raise self.error("nothing binds the index here", node.token, "as \\sum_i does")
+            hint = f"give it a name of its own, as {node.base}_p; \\sum_i binds an index i"
+            raise self.error("nothing binds the index here", node.token, hint)
         # Statistics writes n_x for the number of observations of x.
         if name[:2] == "n_" and name not in self.own and (size := self.size(name[2:])) is not None:
             self.say(f"{name} is len({name[2:]})")
@@ -181,11 +183,25 @@ class Writer:
         # In mathematics e is Euler's number, unless somebody gives it a value.
         if name == "e" and "e" not in self.own:
             return Value("torch.e" if self.loose else "e")
+        if (
+            name == "pi"
+            and not node.parts
+            and self.found is not None
+            and "pi" in self.found.tensors
+        ):
+            self.say("π without an index is the number")
+            return Value("torch.pi")
         # I, and I_n with its size, which is that of what it is added to.
         is_identity = name == "I" or (node.base == "I" and len(name) == 3)
         if is_identity and not {name, "I"} & self.own and self.loose and self.of_matrices():
             return Value("I", ATOM, 2)
         return self.sized(name)
+
+    @property
+    def pi(self) -> str:
+        """The number π, also where the text has another pi, as the π_k of a mixture."""
+        mine = "pi" in self.own or (self.found is not None and "pi" in self.found.tensors)
+        return "torch.pi" if mine else "pi"
 
     def bar(self, node: Node) -> Value:
         """The conjugate of a number, the mean of a vector."""
@@ -222,7 +238,7 @@ class Writer:
             return Value(name)
         if name in self.vectors:
             return Value(name, ATOM, 1, False, (), (f"len({name})",))
-        if is_matrix(name):
+        if is_matrix(name) or name in self.indexed_matrices:
             return Value(name, ATOM, 2, False, (), (f"{name}.shape[0]", f"{name}.shape[1]"))
         return Value(name)
 
@@ -459,6 +475,10 @@ class Writer:
         if vectors and left.row == right.row and sign in ("·", "@"):
             return Value(f"{left.at(PRODUCT)}@{right.at(POWER)}", PRODUCT)
         found = _PRODUCTS.get(pair)
+        if pair == ("column", "matrix") and self.is_row(left, right):
+            self.say(f"{bare(left.text)} is a row")
+            left = left._replace(row=True)
+            found = (1, True)
         if found is None:
             return self.no_product(left, sign, right, token)
         # `*` between two matrices is typed by people who mean NumPy's product of each element, and by
@@ -485,6 +505,11 @@ class Writer:
         if pair == ("matrix", "column") and (found_diagonal := _diagonal(text)) is not None:
             text = f"{found_diagonal[0]}*{found_diagonal[1]}"
         return Value(text, PRODUCT, rank, row, (), sizes if len(sizes) == rank else ())
+
+    def is_row(self, left: Value, right: Value) -> bool:
+        """Whether a vector before a matrix can only be a row of it: the x of `x W + b`."""
+        sizes = (*left.sizes[:1], *right.sizes[:1])
+        return len(sizes) == 2 and all(s.isdigit() for s in sizes) and sizes[0] == sizes[1]
 
     def mismatch(self, left: Value, right: Value, token: Token) -> Value:
         shapes = [f"({', '.join(v.sizes)})" for v in (left, right)]
@@ -748,9 +773,7 @@ class Writer:
                 raise self.error("the size of this matrix of covariances is not known", node.token)
             gap = f"({x.text} - {mean.at(PRODUCT)})"
             matrix = bare(variance.text)
-            text = (
-                f"exp(-1/2*{gap}@linalg.inv({matrix})@{gap})/sqrt(det(2*pi*{variance.at(POWER)}))"
-            )
+            text = f"exp(-1/2*{gap}@linalg.inv({matrix})@{gap})/sqrt(det(2*{self.pi}*{variance.at(POWER)}))"
             return Value(text, PRODUCT)
         if variance.rank == 2 or "I" in re.findall(r"\w+", variance.text):
             raise self.error(
@@ -760,7 +783,7 @@ class Writer:
         if rank:
             self.say("the density is that of each element")
         gap, below = f"({x.text} - {mean.at(PRODUCT)})", variance.at(POWER)
-        text = f"exp(-{gap}**2/(2*{below}))/sqrt(2*pi*{below})"
+        text = f"exp(-{gap}**2/(2*{below}))/sqrt(2*{self.pi}*{below})"
         return Value(text, PRODUCT, rank, False, axes, x.sizes)
 
     def inner(self, node: Node) -> Value:
@@ -829,11 +852,9 @@ class Writer:
         r"""The mean vector of the x_i, where these are vectors: of `\bar{x}`; None where they are numbers."""
         name = node.only.text
         known = self.known(name)
-        if known is None or len(known.shape) != 2:
-            if name not in self.matrices and not any(
-                v.startswith(f"{name}_") for v in self.vectors or ()
-            ):
-                return None
+        rows = name in self.matrices or any(v.startswith(f"{name}_") for v in self.vectors or ())
+        if not rows and (known is None or len(known.shape) != 2):
+            return None
         return Value(f"mean({name}, 0)", ATOM, 1)
 
     def along(self, node: Node) -> Value:
@@ -849,6 +870,9 @@ class Writer:
     def shaped(self, value: Value, name: str, plain: list[Value], count: int) -> Value:
         """The value of a function with its shape."""
         first = plain[0] if plain else Value("")
+        if name in ("max", "min") and len(plain) == 2 and not value.axes:  # of each element
+            largest = max(plain, key=lambda v: v.rank)
+            return value._replace(rank=largest.rank, row=largest.row, sizes=largest.sizes)
         if name in NUMBERS:
             return value
         if name in MATRIX_VALUED:

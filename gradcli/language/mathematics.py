@@ -113,8 +113,15 @@ def written(source: str, bound: Mapping[str, bool], elementwise: bool) -> str:
 
     elementwise: whether `max(x, 0)` is the larger one, and no pair as PyTorch's. Raises LanguageError.
     """
+    digits = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")  # x₁ of a program is x1, as Python reads it
     return _read(
-        source, bound, nothing_known, None, (), loose=False, elementwise=elementwise
+        source.translate(digits),
+        bound,
+        nothing_known,
+        None,
+        (),
+        loose=False,
+        elementwise=elementwise,
     ).written
 
 
@@ -127,6 +134,9 @@ def _read(
     **options: Any,
 ) -> Mathematics:
     """The text in the language, with `||` as the ends of a norm, as two bars, or as "or"."""
+    if re.match(r"\s*<(?:math|m:math|mml:math)\b", source):
+        raise LanguageError("MathML is not read", kind="syntax", source=source,
+                            hint="copy the formula as LaTeX, which most pages and editors offer")  # fmt: skip
     errors = []
     # `||x||` is a norm, `||x| - 1|` has two bars side by side, and `a || b` is "or". The first that can
     # be read is taken; the error, if there is none, is that of the norm.
@@ -167,7 +177,7 @@ def _read_with(
     letters = Letters(typed, said, lambda n: _is_matrix(known(n))) if loose else None
     if not equation:
         own |= _assigned(typed)
-    found, vectors = of_matrices(typed, own, letters)
+    found, vectors, matrices = of_matrices(typed, own, letters)
     parser = Parser(
         source, found, bound, own, vectors, equation=equation, loose=loose, functions=functions,
         labels=labels,
@@ -207,6 +217,7 @@ def _read_with(
 
         places = indices(roots, own, known)
     writer = Writer(source, own, vectors, known, places, loose=loose, elementwise=elementwise)
+    writer.indexed_matrices = matrices
     binders = [node.binder for root in roots for node in nodes(root) if node.binder is not None]
     ends = [limit for binder in binders for limit in (binder.low, binder.high) if limit is not None]
     # n of `\sum_{i=1}^n` is a number, also in a text where single letters are vectors.
@@ -260,14 +271,16 @@ def _letters_as_names(source: str, own: set[str], double: str) -> list[Token]:
     found = math_marks.with_products(found, own)
     found = math_marks.with_accents(math_marks.with_combined(found))
     found = math_marks.with_differentials(notation.in_one_font(found))
-    return notation.with_bars(math_marks.scripts_apart(found), double, source)
+    found = math_marks.with_stars(math_marks.scripts_apart(found))
+    return notation.with_bars(found, double, source)
 
 
 def _typed(found: list[Token], own: set[str], coordinates: Collection[str]) -> Definitions:
     """The tokens with what is raised or primed as names, and what the text defines."""
     defined = definitions(found)
     functions = defined.functions
-    found = math_marks.with_indices(defined.tokens, functions)
+    found = math_marks.with_elements(defined.tokens, functions, own)
+    found = math_marks.with_indices(found, functions)
     if coordinates:
         found = math_motion.of_coordinates(found, coordinates)
     else:

@@ -73,9 +73,10 @@ def tokens(source: str) -> list[Token]:
 
 def of_matrices(
     found: list[Token], own: Collection[str], letters: Letters | None = None
-) -> tuple[list[Token], set[str] | None]:
-    """The tokens where capitals are matrices, `Ax` as A x; and the names of vectors: small Latin letters
-    that are transposed, alone or in brackets, or that follow a matrix. (The tokens, None) elsewhere.
+) -> tuple[list[Token], set[str] | None, set[str]]:
+    """The tokens where capitals are matrices, `Ax` as A x; the names of vectors: small Latin letters that
+    are transposed, alone or in brackets, or that follow a matrix; those of matrices with an index, as
+    Σ_k. (The tokens, None, none) elsewhere.
 
     letters: which letters are variables beside those of `own`.
     """
@@ -85,7 +86,7 @@ def of_matrices(
     # of the text does. A transpose, a determinant, a norm or bold letters mean that it is linear algebra;
     # then capitals are matrices and single letters their vectors.
     if not any(map(speaks_of_matrices, found)) and not _is_norm_of_product(found):
-        return [part for token in found for part in _letters(token, own, True)], None
+        return [part for token in found for part in _letters(token, own, True)], None, set()
     parts = [part for token in found for part in _letters(token, own)]
     bold = {
         t.text for t in parts if t.font == "vec" or (t.font in BOLD and not t.text[:1].isupper())
@@ -93,6 +94,7 @@ def of_matrices(
     # \\mathbf{x}_n is a vector of many
     named = [indexed(parts, i) for i, t in enumerate(parts) if t.text in bold]
     bold |= {one.name for one in named if one is not None}
+    matrices = _indexed_matrices(parts)
     vectors = set(bold)
     certain = set(bold)
     opened: list[int] = []
@@ -106,13 +108,15 @@ def of_matrices(
             vectors |= {t.text for t in inside if t.kind == "name"}
         if (greek := _greek_vector(parts, i)) is not None:
             certain.add(greek)
+        vectors |= _terms_behind(parts, i)
         if token.text == "diag" and [t.text for t in parts[i + 1 : i + 4 : 2]] == ["(", ")"]:
             vectors |= {t.text for t in parts[i + 2 : i + 3] if not is_matrix(t.text)}
         if token.kind == "name" and (token.kind, token.text) != ("name", "percent"):
             base = _base(parts, k)
             # (A^T A + I)^{-1} b; the (x^T A x) of `(x^T A x) b` is a number, and ends in a vector.
             base -= base > 0 and parts[base].text == ")"
-            if before.kind == "transpose" or is_matrix(parts[base].text):
+            known = is_matrix(parts[base].text) or parts[base].text in matrices
+            if before.kind == "transpose" or known:
                 vectors.add(token.text)
             is_last = after[1].text in _ENDS if after[1:] else True
             if after and after[0].kind == "transpose" and is_last:
@@ -126,7 +130,24 @@ def of_matrices(
         n
         for n in vectors | certain
         if n in certain or (n.isascii() and n.islower() and n not in BARE and not is_greek(n))
-    }
+    }, matrices  # fmt: skip
+
+
+def _indexed_matrices(parts: list[Token]) -> set[str]:
+    """The capitals with a letter below that are matrices: they are transposed or inverted, or stand behind a
+    transpose. N_k of `x^T y / N_k` is a number."""
+    found = set()
+    for i in range(len(parts)):
+        one = indexed(parts, i)
+        stem, _, index = one.name.partition("_") if one is not None else ("", "", "")
+        if one is None or not is_matrix(stem) or re.fullmatch("[A-Za-z]", index) is None:
+            continue
+        after = [t.text for t in parts[one.end : one.end + 4]]
+        transposed = parts[one.end].kind == "transpose" if one.end < len(parts) else False
+        inverted = after[:1] == ["⁻¹"] or after == ["**", "{", "-", "1"]
+        if transposed or inverted or (i and parts[i - 1].kind == "transpose"):
+            found.add(one.name)
+    return found
 
 
 class Indexed(NamedTuple):
@@ -134,6 +155,35 @@ class Indexed(NamedTuple):
 
     name: str
     end: int
+
+
+def _terms_behind(parts: list[Token], i: int) -> set[str]:
+    """The small letters that are terms of a sum in a bracket behind a matrix: y and p of `X^T (y - p)`.
+
+    None where a number is a term: `A (1 - t)`.
+    """
+    before = parts[i - 1] if i else parts[i]
+    matrix = i and (
+        is_matrix(before.text)
+        or (before.kind == "transpose" and i > 1 and is_matrix(parts[i - 2].text))
+    )
+    if parts[i].text != "(" or parts[i].kind != "sign" or not matrix:
+        return set()
+    depth, starts, letters = 0, True, set()
+    for k in range(i, len(parts)):
+        token = parts[k]
+        sign = token.text if token.kind == "sign" else ""
+        depth += (sign in ("(", "[", "{")) - (sign in (")", "]", "}"))
+        if not depth:
+            break
+        if depth == 1 and starts and k > i:
+            alone = parts[k + 1].text in ("+", "-", ")") if k + 1 < len(parts) else False
+            if token.kind == "number" and alone:
+                return set()
+            if token.kind == "name" and alone:
+                letters.add(token.text)
+        starts = k == i or (depth == 1 and sign in ("+", "-"))
+    return letters
 
 
 def letter_name(token: Token) -> str:
