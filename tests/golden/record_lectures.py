@@ -7,16 +7,14 @@ python tests/golden/record_lectures.py writes lectures.json, as record_papers.py
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from math import *  # noqa: F403
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy
 import scipy.stats as st
 
-# ruff: noqa: F405, E501, C408, E702, E703, RUF001, RUF005, E731
+# ruff: noqa: F405, E501, C408
 A = np.array([[2, 0.5], [0.3, 1.5]])
 S = np.array([[2, 0.5], [0.5, 1.5]])
 W = np.array([[0.1, 0.2], [-0.3, 0.4]])
