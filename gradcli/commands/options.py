@@ -86,6 +86,17 @@ MEANT = {
         ("--constraint", "--constraints", "--subject-to", "--st"),
         ("--subject", "write --subject RELATION, as in --subject 'x + y == 1'"),
     ),
+    "--seed": ("--manual-seed", "write --manual-seed N"),
+    "--degree": ("--order", "write --order N"),
+    "--repeat": ("--passes", "write --passes N --retain-graph"),
+    **dict.fromkeys(
+        ("--lr", "--learning-rate", "--step-size"),
+        ("--rate", "write --rate R, beside --method gradient-descent"),
+    ),
+    **dict.fromkeys(
+        ("--tangent", "--tangent-at", "--tangent-line"),
+        ("--at", "write --at VALUE, which draws the tangent there"),
+    ),
     "--answer": ("--against", "write --against FORMULA"),
     "--steps": ("--show-steps", "write --show-steps"),
     "--optimizer": ("--method", "write --method NAME; gradcli minimize --help-all has the names"),
@@ -103,22 +114,28 @@ ELSEWHERE = {
     "--check": "the command `gradcli check EXPR` compares with numerical gradients",
     "--second": "a mixed derivative: gradcli diff EXPR --wrt x,y --order 2; in a table gradcli map EXPR "
     "FILE --second x,y",
+    "--degree": "gradcli taylor EXPR --order N is the polynomial of that degree",
     "--order": "higher derivatives: gradcli diff EXPR --order N, or gradcli hessian EXPR",
     "--value": "gradcli eval EXPR prints the value, gradcli grad EXPR --value both",
-    "--repeat": "write --passes N --retain-graph",
-    "--tangent": "write --vector VALUE; in a plot --at VALUE draws the tangent",
-    "--seed": "write --manual-seed N",
-    "--degree": "write --order N",
+    "--repeat": "gradcli grad EXPR --passes N --retain-graph goes backward N times",
+    "--tangent": "gradcli jvp EXPR --vector VALUE is the derivative along it; gradcli plot EXPR --at VALUE "
+    "draws the tangent",
+    "--starts": "gradcli root EXPR --x FROM:TO --all finds every root in an interval; gradcli fit EQUATION "
+    "FILE --starts N tries N starts",
     **dict.fromkeys(
         ("--greeks", "--delta", "--vega", "--theta", "--rho"),
-        "the first derivatives are NAME.grad: --wrt NAMES chooses; --second S,S adds a second one to map",
+        "the first derivatives are NAME.grad: --wrt NAMES chooses; gradcli map EXPR FILE --second S,S adds a "
+        "second one",
     ),
     "--gamma": "a second derivative: gradcli map EXPR FILE --second S,S, or gradcli diff EXPR --order 2",
     "--sort": "rows keep the order of the table: gradcli map EXPR FILE | sort -t, -g -k N",
     "--data": "a table follows the expression: gradcli fit EXPR FILE, gradcli map EXPR FILE",
     "--of": 'an equation says it: gradcli fit "COLUMN == EXPR" FILE, gradcli diff "EQUATION" --of NAME',
-    "--lr": "the step is found by line searches or a trust region; gradcli plot EXPR --descend RATE "
-    "draws gradient descent",
+    **dict.fromkeys(
+        ("--lr", "--learning-rate", "--step-size", "--rate"),
+        "gradient descent: gradcli minimize EXPR --method gradient-descent --rate R prints it, gradcli plot "
+        "EXPR --descend R draws it",
+    ),
     **dict.fromkeys(
         ("--explain", "--steps"),
         "each step: gradcli grad EXPR --trace; pictures of each: gradcli graph EXPR --frames FOLDER",
@@ -241,6 +258,13 @@ class ExpressionCommand(HelpfulCommand):
             ]
         if text and "=" in text and self.name in ("root", "fit") and not lenient:
             text = _as_equation(text)
+        named = ""
+        if typed and "=" in typed and self.name == "plot":
+            from gradcli.commands.left_sides import definition
+
+            named = definition(typed)[0]
+        if text and named and "math" not in found.given and not lenient:
+            text = f"{named} = {definition(text)[1]}"  # of `V(x) = x**2`
         said = text
         if text and not lenient:
             if found.point is not None or any(name == "at" for name, _ in found.bindings):
@@ -318,7 +342,7 @@ class ExpressionCommand(HelpfulCommand):
         out = super().read(ctx, [*found.options, "--", *positionals])
         ctx.params["request"] = _request(self, ctx, found, program, names, shown)
         ctx.params["request"].ln = "math" in found.given and _LN.search(typed or "") is not None
-        ctx.params["request"].math = "math" in found.given
+        ctx.params["request"].math, ctx.params["request"].named = "math" in found.given, named
         _note_options(found, ctx.params["request"].open_variables, declared)
         if reading is not None:
             _take_reading(ctx.params["request"], reading)
@@ -531,7 +555,10 @@ def _names_as_read(text: str, found: Split) -> None:
 
     def renamed(name: str) -> str:
         read = in_letters_of(text, name_as_read(name) or name)
-        if "\\lambda" not in text or re.search(rf"(?<![\w\\]){re.escape(read)}\b", text):
+        typed = re.search(rf"(?<![\w\\]){re.escape(read)}\b", text)
+        if typed if read != "lambda" else re.search(r"(?<![\w\\])lambda(?:\s[\w,\s]*:|_)", text):
+            return read
+        if "lambda" not in text:
             return read
         return re.sub(r"^lambda(?=_|$)", "lam", read)
 
@@ -670,7 +697,18 @@ def _take_reading(request: Request, reading: FormulaReading) -> None:
                     hint = f"here it is written {module}.{name}"
                     raise usage(f"no function is called `{name}`", hint=hint)
         request.loaded |= unknowns(functions)
-        note(f"{', '.join(functions)}: read as unknown functions of numbers")
+        kind = "an unknown function" if len(functions) == 1 else "unknown functions"
+        note(f"{', '.join(functions)}: read as {kind} of numbers{_of_distributions(functions)}")
+
+
+def _of_distributions(functions: Iterable[str]) -> str:
+    """What is known by a name that nobody defined: Φ, N, cdf."""
+    from gradcli.language.foreign_names import DISTRIBUTIONS
+
+    known = [
+        f"{DISTRIBUTIONS[n][0]} is {DISTRIBUTIONS[n][1]}" for n in functions if n in DISTRIBUTIONS
+    ]
+    return "".join(f"; {words}" for words in dict.fromkeys(known))
 
 
 def _looks_known(program: Program | None, name: str) -> bool:
@@ -799,7 +837,9 @@ def _check_positionals(found: Split, declared: Declared, declaration: Command) -
     for word in found.positionals:
         head = word.partition("=")[0]
         if _DASHED.fullmatch(word):
-            hint = _of_another(head) or did_you_mean(suggest(head, declared))
+            option, meant = MEANT.get(head, ("", ""))
+            hint = meant if option in declared else ELSEWHERE.get(head)
+            hint = hint or _of_another(head) or did_you_mean(suggest(head, declared))
             if hint is None and head[2:] in variables(found.positionals[0], lenient=True)[1]:
                 value = quoted(word.partition("=")[2]) if "=" in word else "VALUE"
                 text = quoted(found.positionals[0])
@@ -1191,8 +1231,16 @@ def _style(params: dict[str, Any]) -> Style:
     if bare := params.pop("bare", False):
         asked["plain"] = True
     form = chosen_form(**asked)
+    typeset = params.pop("typeset", None)
+    if typeset is not None and (path is not None or form != "text"):
+        other = "-o" if path is not None else f"--{form}"
+        raise usage(
+            f"--format {typeset} and {other} cannot be used together", hint="leave out one of them"
+        )
     if path is None and form not in ("lines", "csv"):
-        return Style.of(form, precision, colour, names=not bare)
+        style = Style.of(form, precision, colour, names=not bare)
+        style.typeset = typeset
+        return style
     from gradcli.commands.array_output import form_of, write_arrays
 
     if params.get("trace"):  # a table of texts, with its own formats

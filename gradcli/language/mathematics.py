@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from gradcli.language import math_clauses, math_marks, math_motion, notation
+from gradcli.language.computer_algebra import as_mathematics
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.math_clauses import Clauses
 from gradcli.language.math_definitions import Definitions, definitions
@@ -28,6 +29,7 @@ from gradcli.language.notation import (
     is_matrix,
     of_matrices,
 )
+from gradcli.language.typed_text import TypedText, placed
 
 Shapes = Callable[[str], Known | None]
 
@@ -137,6 +139,7 @@ def _read(
     if re.match(r"\s*<(?:math|m:math|mml:math)\b", source):
         raise LanguageError("MathML is not read", kind="syntax", source=source,
                             hint="copy the formula as LaTeX, which most pages and editors offer")  # fmt: skip
+    source = as_mathematics(TypedText.whole(source), bound, lists=options.get("loose", True))
     errors = []
     # `||x||` is a norm, `||x| - 1|` has two bars side by side, and `a || b` is "or". The first that can
     # be read is taken; the error, if there is none, is that of the norm.
@@ -145,6 +148,7 @@ def _read(
             return _read_with(source, bound, known, wrt, named, double, **options)
         except LanguageError as error:
             errors.append(error)
+    placed(errors[0], source)
     raise errors[0]
 
 
