@@ -529,7 +529,7 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
     by = (next(iter(wrt), "") if once else "") if derives else None
     moving = [found.given["euler_lagrange"]] if "euler_lagrange" in found.given else []
     # Where an equation can be asked for, `x^2 = 2` is one, and no formula that is called x^2.
-    labels = command.name not in ("root", "plot", "check", "fit")
+    labels = command.name not in ("root", "plot", "check", "fit", "simplify")
     read = read_mathematics(text, parses, bound, equation, known, by, named, moving, labels)
     inside = read is not None and not wrt <= {*read.differentiated}
     if read is not None and read.differentiated and (inside or "order" in found.given):

@@ -316,6 +316,8 @@ def _named(found: list[Token], at: int) -> tuple[int, tuple[str, ...], str]:
         else:
             k += 1
     # cos(x) = a x is an equation; `\mathrm{softmax}(z)_i =` says what the function is.
+    if name in ("x", "y", "z") and not called:  # y^2 = x^3 is a curve
+        return at, (), ""
     if name in BARE and not (called and name in SHY | DEFINABLE):
         return at, (), ""
     return k, letters, "∇" if gradient else name
