@@ -115,8 +115,8 @@ def written(source: str, bound: Mapping[str, bool], elementwise: bool) -> str:
 
     elementwise: whether `max(x, 0)` is the larger one, and no pair as PyTorch's. Raises LanguageError.
     """
-    if "`" in source:  # of Markdown, or of a shell
-        raise LanguageError("a value is missing before ```", kind="syntax", source=source)
+    if "`" in source or ":=" in source:  # of a shell, and of Python
+        raise LanguageError("this is no mathematics", kind="syntax", source=source)
     digits = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")  # x₁ of a program is x1, as Python reads it
     return _read(
         source.translate(digits),
