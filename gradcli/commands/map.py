@@ -290,7 +290,8 @@ class RowQuestion:
             if is_function:
                 message = f"{name} is a function, and no column of {self.table_name}"
             close = did_you_mean(suggest(name, self.names))
-            hint = f"{close or f'give --{name} VALUE'} (its columns are: {listed(self.names)})"
+            give = f"give --{name} VALUE, or --columns {name}=COLUMN"
+            hint = f"{close or give} (its columns are: {listed(self.names)})"
             hint = self._translation(name) or hint
             if self.names == places(len(self.names)):
                 hint = (
