@@ -541,6 +541,8 @@ def _sums(path: Path) -> Iterator[str]:
         "adds infinite gradients, before it subtracts: NaN | subtracts first: an infinity of a sign |\n"
         "| `bilinear`, gradient of the first operand | sums over the outputs last: inf - inf = NaN | sums "
         "first: an infinity of a sign |\n"
+        "| `interpolate` with `antialias` | a weight that is 0 beside the filter is a rounding error, and "
+        "0 times infinity none | NaN, and the other way round in float32 |\n"
         "| `baddbmm`, alpha = 0 | small matrices are multiplied and give 0·inf = NaN; large ones are not | "
         "the product is left out |\n\n"
         "\n## Sums of many numbers\n\n"

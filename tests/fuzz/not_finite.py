@@ -82,6 +82,10 @@ EXPLAINED: tuple[tuple[str, str], ...] = (
         "it forgets an infinity of a whole vector of keys in what it saves",
     ),
     (
+        r"size=3.*antialias.* [ag] (value|gradient): (nan\|-?inf|-?inf\|nan)",
+        "a weight that is 0 is a rounding error there, or 0 where ours is one",
+    ),
+    (
         r"(layer|group)_norm.* [bg] (value|gradient): nan\|-?inf",
         "PyTorch multiplies by the weight, and adds sums, before it subtracts",
     ),

@@ -449,7 +449,9 @@ class native_batch_norm_p:
         g_input = g_weight = g_bias = None
         if mask[0]:
             g_input = _normal_backward(g, centered, scale, dims) if training else g * scale
-            if weight is not None:  # last, as PyTorch does: means of infinities of two signs are NaN
+            if (
+                weight is not None
+            ):  # last, as PyTorch does: means of infinities of two signs are NaN
                 g_input = g_input * _channels(weight, input.ndim)
         if mask[1]:
             g_weight = _sum(g * (centered * scale), dims)
