@@ -61,7 +61,10 @@ _HOME = {
     "vmap": "gradcli.torch.func",
     "load_ipython_extension": "gradcli.notebook",
     **dict.fromkeys(
-        ["check", "diff", "grad", "graph", "hessian", "jacobian", "simplify", "taylor"],
+        [
+            *("check", "diff", "grad", "graph", "hessian", "jacobian", "simplify", "taylor"),
+            "value_and_grad",
+        ],
         "gradcli.commands.verbs",
     ),
     **dict.fromkeys(["fit", "minimize", "root"], "gradcli.commands.solver_verbs"),
@@ -159,7 +162,11 @@ def __getattr__(name: str) -> Any:
 _ELSEWHERE = {
     "eval": "gradcli.evaluate(source, x=1) is the value of an expression",
     "lambdify": "gradcli.compile(source) is a function",
-    "value_and_grad": "gradcli.func.grad_and_value(f) takes a function",
+    "grad_and_value": "gradcli.value_and_grad(f), or gradcli.func.grad_and_value(f)",
+    "jit": "gradcli.compile(f) is a compiled function",
+    "jacrev": "gradcli.jacobian(f), or gradcli.func.jacrev(f)",
+    "jacfwd": 'gradcli.jacobian(f, mode="forward"), or gradcli.func.jacfwd(f)',
+    "elementwise_grad": "gradcli.vmap(gradcli.grad(f)) has the slope at each element",
     "solve": "gradcli.root(source, x=1) solves an equation, gradcli.linalg.solve(A, b) a linear system",
     "derivative": "gradcli.diff(source) is the formula, gradcli.grad(source, x=1) its value",
     "maximize": 'gradcli.minimize("-(…)", x=1) finds where an expression is largest',

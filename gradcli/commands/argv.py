@@ -41,6 +41,7 @@ _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _NUMBERS = re.compile(rf"{_NUMBER}(?:,{_NUMBER})*|[-+]?(?:{_NUMBER}\*)?pi(?:/{_NUMBER})?")
 # What may follow an option `[x,y=VALUE]`; any other word is the next of the line: `--correlation data.csv`.
 _ITEM = re.compile(rf"[^\W\d]\w*(?:\s*,\s*[^\W\d]\w*)*\s*=(?!=)|{_NUMBER}$")
+_NAMED = re.compile(rf"\s*[^\W\d]\w*\s*(?:=\s*{_NUMBER}\s*%?\s*)?")
 # Settings that options read.
 _SETTINGS = (COMPLETION_VARIABLE, "GRADCLI_DTYPE")
 # What makes a value more than numbers: files and tables, uncertainties, the language's own calls.
@@ -148,7 +149,7 @@ def split(args: Iterable[str], declared: Mapping[str, Option]) -> Split:
                 # comes as a word of its own, which click takes whatever it is.
                 found.options.extend([f"{head}={value}"] if head[:2] == "--" else [head, value])
                 found.take(head, option, value)
-        elif len(word) > 3 and (ours := _as_ours(word, declared, words)) is not None:
+        elif len(word) > 2 and (ours := _as_ours(word, declared, words)) is not None:
             rest.append(ours)
         elif word == "--at" and rest and (values := _point(rest[-1])):
             found.bindings += values
@@ -165,15 +166,19 @@ def split(args: Iterable[str], declared: Mapping[str, Option]) -> Split:
 
 
 def _is_names(word: str, words: list[str]) -> bool:
-    """Whether a word is names with commas between, and not the expression of a line without another."""
+    """Whether a word is names with commas between, some with a number (`x=0.1`), and not the expression of
+    a line without another."""
     others = [other for other in words if other[:1] != "-" and other != word]
-    return bool(others) and all(part.strip().isidentifier() for part in word.split(","))
+    return bool(others) and all(map(_NAMED.fullmatch, word.split(",")))
 
 
 def _as_ours(word: str, declared: Mapping[str, Option], words: list[str]) -> str | None:
     """The option of ours that a word of PyTorch's or of other tools means; None for most words."""
     form = declared.get("--format")
-    if word[:2] != "--" or not ("_" in word or (form and word[2:] in (*_ENDINGS, *form.choices))):
+    vector = word.partition("=")[0] == "--v" and "--vector" in declared
+    if word[:2] != "--" or not (
+        "_" in word or vector or (form and word[2:] in (*_ENDINGS, *form.choices))
+    ):
         return None
     from gradcli.commands.foreign_options import as_ours
 

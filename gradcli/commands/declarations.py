@@ -274,6 +274,14 @@ STYLE = (
 )
 
 
+TYPESET = _output(
+    "--format latex|siunitx",
+    "Print the numbers for LaTeX, or for its package siunitx.",
+    name="typeset",
+    choices=("latex", "siunitx"),
+)
+
+
 def reworded(options: Sequence[Option], written: str, help: str) -> tuple[Option, ...]:
     """Options of which one is said in other words, since a command does something else with it."""
     return tuple(

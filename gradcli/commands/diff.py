@@ -28,9 +28,9 @@ from gradcli.language.rewritten_sources import check_no_equation
 from gradcli.language.scope_checks import free_names
 
 if TYPE_CHECKING:
+    from gradcli.commands.shown_steps import ShownSteps
     from gradcli.engine.system.process import AnyContext
     from gradcli.formulas.ask.composed_derivatives import AskedDerivative
-    from gradcli.formulas.ask.differential_steps import Step
     from gradcli.formulas.derive.differentiate import Derivatives
 
 OPERATORS = ("grad", "div", "curl", "laplacian")
@@ -60,14 +60,18 @@ OPERATORS = ("grad", "div", "curl", "laplacian")
         "EXPR is a Lagrangian of NAME(t) and func.grad(NAME)(t): print what is 0 along a motion.",
     ),
     Option("--at", "Print the derivative's value at the given point too: --at x=2.", binds=True),
-    Option("--show-steps", "Print the steps, as differentials, first."),
+    Option(
+        "--show-steps", "Print the steps with their rules first: of one number u', of others du."
+    ),
     Option(
         "--uncertainty [NAMES]",
-        "Print the formula of EXPR's standard uncertainty: of these variables, or of all.",
+        "Print the formula of EXPR's standard uncertainty: of these variables, or of all. With "
+        "--x 2±0.1 or --uncertainty x=0.1 also its value, and the contributions.",
+        many=True,
     ),
     Option(
         "--correlation x,y|all",
-        "With --uncertainty: add the term of two correlated variables.",
+        "With --uncertainty: add the term of two correlated variables; x,y=0.5 is its value.",
         many=True,
     ),
     Option(
@@ -80,9 +84,10 @@ OPERATORS = ("grad", "div", "curl", "laplacian")
         'gradcli diff "sin(x)*y" --wrt x',
         'gradcli diff "tanh(A@x)" --jacobian --wrt x --format numpy',
         'gradcli diff "x**2 + y**2 == 1" --of y --wrt x',
-        'gradcli diff "g = 4*pi**2*L/T**2; g" --uncertainty --format latex',
+        'gradcli diff "g = 4*pi**2*L/T**2; g" --uncertainty --L 0.994±0.002 --T 2.003±0.005',
     ),
     open_variables=True,
+    propagates=True,
     puts_in="all",
 )
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
@@ -105,6 +110,12 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
 
     form, reading = format_of(request, options), request.reading
     assert reading is not None
+    if request.uncertainties and not options.uncertainty:
+        name, text = next(iter(request.uncertainties.items()))
+        raise usage(
+            f"{request.options[name].rstrip('=')}: {request.texts[name]}±{text} has an uncertainty",
+            hint="--uncertainty prints the formula of EXPR's, with its value; gradcli grad the gradient",
+        )
     check_no_equation(request.program)
     where = squared(options.assume, request, point(ctx, request, *_suits(request, options.of)))
     if options.euler_lagrange:
@@ -137,25 +148,33 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     shown = None if form in CODE or asked.composed else asked.command
     hint = shown and f"gradcli {shown} computes its value without a formula"
     wide = [n for n, v in where.arrays.items() if v.ndim and options.latex_style == "bold"]
-    if options.uncertainty is not None or options.correlation:
+    if options.uncertainty or options.correlation:
         _check_uncertainty(options, asked)
         from gradcli.commands.error_formula import answer as error_formula
 
         with located(request, hint):
-            found = error_formula(request, question, options)
+            found = error_formula(ctx, question, options)
         found.about = _by_variables(found)
         write(found)
         return
     with located(request, hint), supposing(bold=frozenset(wide)):
         answer = question.answered()
-        taken = _steps(question, options.order) if options.show_steps else []
+        taken = None
+        if options.show_steps:
+            from gradcli.commands.shown_steps import ShownSteps
+
+            taken = ShownSteps(question, options.order)
         answer.note()
         _finish(request, answer, options, taken, bool(unknown))
     write(answer)
 
 
 def _finish(
-    request: Request, answer: FormulaAnswer, options: Options, taken: list[Step], unknown: bool
+    request: Request,
+    answer: FormulaAnswer,
+    options: Options,
+    taken: ShownSteps | None,
+    unknown: bool,
 ) -> None:
     """Give the answer its values, its lines, and what JSON says of each variable."""
     made, form = answer.made, options.format
@@ -175,13 +194,11 @@ def _finish(
     elif not made.code:
         answer.lines = [*map(visible, made.lines), *_lines(request, answer)]
     answer.about = _by_variables(answer)
-    if taken:
-        answer.lines = [
-            *map(visible, _step_lines(taken, form, options.of is not None)),
-            "",
-            *answer.lines,
-        ]
-        answer.more = {"steps": [step.to_json() for step in taken]}
+    if taken is not None:
+        lines = map(visible, taken.lines(form))
+        if shown := list(lines):
+            answer.lines = [*shown, "", *taken.last(answer.lines, form)]
+        answer.more = {"steps": taken.to_json()} if form == "json" else {}
 
 
 def _check_options(options: Options, asked: AskedDerivative, form: str) -> None:
@@ -199,10 +216,10 @@ def _check_options(options: Options, asked: AskedDerivative, form: str) -> None:
 
 def _check_uncertainty(options: Options, asked: AskedDerivative) -> None:
     """Refuse what an error formula cannot be of."""
-    if options.uncertainty is None:
+    if not options.uncertainty:
         raise usage("--correlation is for --uncertainty", hint="add --uncertainty")
     if options.at:
-        hint = "gradcli grad has the numbers: --x 2±0.1"
+        hint = "with --x 2±0.1 its value is printed, too: leave out --at"
         raise usage("--at cannot be used with --uncertainty", hint=hint)
     if options.show_steps or asked.name:
         other = asked.name or "--show-steps"
@@ -214,7 +231,7 @@ def _check_motion(options: Options) -> None:
     others = {
         **{"--order": options.order != 1, "--jacobian": options.jacobian, "--of": options.of},
         **{"--along": options.along, "--operator": options.operator, "--at": options.at},
-        **{"--show-steps": options.show_steps, "--uncertainty": options.uncertainty is not None},
+        **{"--show-steps": options.show_steps, "--uncertainty": options.uncertainty},
     }
     if other := next((o for o, given in others.items() if given), None):
         raise usage(f"{other} cannot be used with --euler-lagrange", hint="leave one of them out")
@@ -414,23 +431,3 @@ def _by_variables(answer: FormulaAnswer) -> dict[str, Any]:
             if label in answer.values:
                 own["value"] = output.to_json(answer.values[label], answer.request.style.precision)
     return {"wrt": wrt, "derivatives": by}
-
-
-# -- step by step ---------------------------------------------------------------------------------
-def _steps(question: FormulaQuestion, order: int) -> list[Step]:
-    from gradcli.formulas.ask.differential_steps import steps
-
-    request, where = question.request, question.where
-    how: dict[str, Any] = {"order": order, "follow": where.is_given, "names": request.loaded}
-    of = question.asked.of if question.asked is not None else None
-    wanted = [n for n in question.wanted if n != of] + [of] * (of is not None)
-    return steps(request.program, where.arrays, [n for n in wanted if n is not None], **how)
-
-
-def _step_lines(taken: list[Step], form: str, implicit: bool) -> list[str]:
-    """A line a step. implicit: the value stays 0, so its differential is 0 too."""
-    lines = [step.line(form) for step in taken]
-    if implicit:
-        made = taken[-1].texts(form)[1]
-        lines.append(rf"  && {made} &= 0 \\" if form == "latex" else f"{made} = 0")
-    return [r"\begin{aligned}", *lines, r"\end{aligned}"] if form == "latex" else lines

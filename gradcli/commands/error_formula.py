@@ -10,17 +10,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.command_errors import quoted, usage
+from gradcli.commands.declarations import Options
 from gradcli.commands.formula_question import CODE, FormulaAnswer, FormulaQuestion
-from gradcli.commands.request import name_list
+from gradcli.commands.question import called
+from gradcli.commands.request import Request, name_list
 from gradcli.engine.system.visible import visible
 
 if TYPE_CHECKING:
-    from gradcli.commands.declarations import Options
-    from gradcli.commands.request import Request
+    from gradcli.engine.system.process import AnyContext
 
 Pairs = list[tuple[str, str]]
 _ATOM = re.compile(r"[^\W\d][\w.]*(?:\([^()]*\))?|\d+(?:\.\d+)?")
@@ -116,10 +117,17 @@ def _has_terms(text: str) -> bool:
     return not depth and r"\bmod" in text
 
 
-def answer(request: Request, question: FormulaQuestion, options: Options) -> FormulaAnswer:
-    """The error formula of a program of numbers, as lines of the format that is asked for."""
-    names = _names(request, question, options.uncertainty)
-    pairs = _pairs(options.correlation, names)
+def answer(ctx: AnyContext, question: FormulaQuestion, options: Options) -> FormulaAnswer:
+    """The error formula of a program of numbers, as lines of the format that is asked for.
+
+    Where the uncertainties have values, its value follows, and what each variable contributes to it.
+    """
+    request = question.request
+    assert isinstance(request, Request)
+    said, values = _said(options.uncertainty)
+    uncertain = [*request.uncertainties, *values]
+    names = _names(request, question, said, uncertain)
+    pairs, related = _pairs(options.correlation, names)
     text = _asked(question, names, "text")
     made = _asked(question, names, "latex") if question.format == "latex" else text
     letter = "u" if any(n.startswith("sigma") for n in question.where.arrays) else "sigma"
@@ -132,7 +140,7 @@ def answer(request: Request, question: FormulaQuestion, options: Options) -> For
     if made is not text:
         how = Notation(True, letter, slopes)
         whole = written({n: made.made.by[n] for n in slopes}, pairs, how)
-        shown = f"{how._of(letter, _called(request))} = {whole}"
+        shown = f"{how._of(letter, called(request))} = {whole}"
     made.note()
     held = [n for n in question.where.arrays if n not in names]
     said = "to the first order"
@@ -146,11 +154,94 @@ def answer(request: Request, question: FormulaQuestion, options: Options) -> For
         "uncertainty": plain,
         "uncertainties": {n: f"{letter}_{n}" for n in slopes},
     }
+    if uncertain and _has_values(request, names, uncertain, pairs, related):
+        lines, keys = _value(ctx, request, values, related, question.format)
+        made.lines += lines
+        made.more |= keys
     return made
 
 
-def _names(request: Request, question: FormulaQuestion, said: str) -> list[str]:
-    """The variables that have an uncertainty: those that --uncertainty names, or all."""
+def _said(items: Iterable[str]) -> tuple[str, dict[str, str]]:
+    """What --uncertainty says: (names, or "" for all; the values of `x=0.1`)."""
+    names: list[str] = []
+    values: dict[str, str] = {}
+    for part in (part for item in items for part in re.split(r",(?=\s*[^\W\d])", item)):
+        name, equals, text = part.partition("=")
+        if equals:
+            values[name.strip()] = text.strip()
+        elif part.strip() not in ("", "-", "all"):
+            names.append(part.strip())
+    return ",".join(names), values
+
+
+def _has_values(
+    request: Request,
+    names: list[str],
+    uncertain: list[str],
+    pairs: Pairs,
+    related: Mapping[tuple[str, str], str],
+) -> bool:
+    """Whether all that the formula reads has a value; a note says what has none."""
+    if request.open_variables:
+        name = request.open_variables[0]
+        output.note(f"the uncertainty has no value, as {name} has none: add --{name} VALUE")
+        return False
+    if missing := [name for name in names if name not in uncertain]:
+        name = missing[0]
+        output.note(
+            f"the uncertainty has no value, as that of {name} has none: add --uncertainty {name}=VALUE"
+        )
+        return False
+    if unknown := [pair for pair in pairs if pair not in related]:
+        said = ",".join(unknown[0])
+        output.note(
+            f"the uncertainty has no value, as the correlation of {said.replace(',', ' and ')} has none: "
+            f"write --correlation {said}=VALUE"
+        )
+        return False
+    return True
+
+
+def _value(
+    ctx: AnyContext,
+    request: Request,
+    values: Mapping[str, str],
+    related: Mapping[tuple[str, str], str],
+    form: str,
+) -> tuple[list[str], dict[str, Any]]:
+    """(the lines of the value with its uncertainty and of the contributions, what JSON says of them)."""
+    from copy import copy
+
+    from gradcli.commands.answers import answer_to
+    from gradcli.commands.question import VALUE, Question
+
+    asked = copy(request)
+    asked.wrt, asked.no_grad, asked.style = None, [], copy(request.style)
+    options = Options(
+        uncertainty=[f"{name}={text}" for name, text in values.items()],
+        correlation=[f"{one},{other}={text}" for (one, other), text in related.items()],
+        budget=True,
+    )
+    found = answer_to(Question(VALUE, ctx, asked, options))
+    keys = found.keys(request.style.precision)
+    made = {
+        "value": output.to_json(found.value, request.style.precision),
+        "standard_uncertainty": keys["uncertainty"],
+        "budget": keys["budget"],
+    }
+    results = [(name or "value", value) for name, value in found.results]
+    if form == "latex":
+        from gradcli.commands.typeset_results import equations
+
+        lines = equations(results, form, request.style.precision, called(request))
+        return [*map(visible, lines)], made
+    return [output.labelled(name, text, request.style) for name, text in results], made
+
+
+def _names(
+    request: Request, question: FormulaQuestion, said: str, uncertain: Sequence[str]
+) -> list[str]:
+    """The variables that have an uncertainty: those that the line says, or all."""
     if question.format in CODE:
         text = quoted(request.source) if len(request.source) < 60 else "EXPR"
         raise usage(
@@ -165,25 +256,22 @@ def _names(request: Request, question: FormulaQuestion, said: str) -> list[str]:
             hint=f"gradcli grad propagates its numbers: --{wide[0]} 1±0.1,2±0.1",
         )
     known = list(question.where.arrays)
-    chosen = None if said.strip() in ("", "-", "all") else [said]
-    if chosen is None:
+    if not said and not uncertain:
         return [n for n in question.wanted if n in known]
-    if "=" in said:
-        raise usage(
-            f"--uncertainty {said}: a formula has no numbers",
-            hint=f"write --uncertainty {said.partition('=')[0]}; gradcli grad takes the numbers",
-        )
-    return name_list(chosen, "--uncertainty", known) or known
+    chosen = name_list([",".join([said, *uncertain])], "--uncertainty", known) or known
+    return [name for name in known if name in chosen]
 
 
-def _pairs(texts: Iterable[str], names: list[str]) -> Pairs:
-    """The pairs of variables that --correlation names, each once."""
+def _pairs(texts: Iterable[str], names: list[str]) -> tuple[Pairs, dict[tuple[str, str], str]]:
+    """(the pairs of variables that --correlation names, each once; the values that it gives)."""
     found: Pairs = []
+    values: dict[tuple[str, str], str] = {}
     for text in texts:
         if text.strip() == "all":
             found += combinations(names, 2)
             continue
-        words = tuple(word.strip() for word in text.split(","))
+        left, equals, value = text.partition("=")
+        words = tuple(word.strip() for word in left.split(","))
         if len(words) != 2 or words[0] == words[1] or not {*words} <= {*names}:
             example = ",".join(names[:2]) if len(names) > 1 else "x,y"
             known = ", ".join(names)
@@ -192,10 +280,13 @@ def _pairs(texts: Iterable[str], names: list[str]) -> Pairs:
                 hint=f"as in --correlation {example}",
             )
         found.append((words[0], words[1]))
+        if equals:
+            values[words[0], words[1]] = value.strip()
     kept: dict[frozenset[str], tuple[str, str]] = {}
     for one, other in found:
         kept.setdefault(frozenset((one, other)), (one, other))
-    return list(kept.values())
+    given = {kept[frozenset(pair)]: value for pair, value in values.items()}
+    return list(kept.values()), given
 
 
 def _asked(question: FormulaQuestion, names: list[str], form: str) -> FormulaAnswer:
@@ -204,13 +295,6 @@ def _asked(question: FormulaQuestion, names: list[str], form: str) -> FormulaAns
     own = FormulaQuestion(question.request, question.where, question.asked, names, **given)
     own.format = form
     return own.answered()
-
-
-def _called(request: Request) -> str:
-    """What the value is called: `g` of `g = 4*pi**2*L/T**2`, else f."""
-    start, end = request.program.value_span or (0, None)
-    last = request.program.source[start:end].strip()
-    return last if last.isidentifier() and last not in request.names else "f"
 
 
 def _check(

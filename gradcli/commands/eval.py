@@ -10,6 +10,7 @@ from gradcli.commands.declarations import (
     ARRAYS,
     DRAWS,
     LARGE,
+    TYPESET,
     UNCERTAINTY,
     Options,
     declare,
@@ -23,11 +24,12 @@ if TYPE_CHECKING:
 
 @declare(
     "eval",
-    *(*ARRAYS, ANOMALY, *UNCERTAINTY, DRAWS, *LARGE),
+    *(*ARRAYS, TYPESET, ANOMALY, *UNCERTAINTY, DRAWS, *LARGE),
     examples=(
         'gradcli eval "(x+a).mean()" --x 3 --a 4,2',
         'gradcli eval "linalg.inv(m) @ v" --m "2,1;1,3" --v 1,0',
         'gradcli eval "softmax(x, dim=0)" --x @logits.csv --precision 4',
+        'gradcli eval "4*pi**2*L/T**2" --L 0.994±0.002 --T 2.003±0.005 --format siunitx',
     ),
     propagates=True,
 )

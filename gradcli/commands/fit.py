@@ -19,6 +19,7 @@ from gradcli.commands.declarations import (
     EXPRESSION,
     NATIVE,
     RELATED,
+    TYPESET,
     Argument,
     Option,
     Options,
@@ -43,7 +44,6 @@ from gradcli.commands.request_evaluation import (
     read_variable,
     set_up,
 )
-from gradcli.commands.typeset_results import FORMATS
 from gradcli.commands.uncertainty import named, to_plain, with_uncertainty
 from gradcli.engine.system.visible import visible
 
@@ -89,12 +89,7 @@ BOUNDS = Option(
     Option("--starts N", "Fit from N starts, and take the best minimum.", least=1, most=100_000),
     Option("--budget", "Print how much each source adds to a parameter's variance."),
     Option("--max-iterations N", "Stop after N iterations.", least=1, default=5000),
-    Option(
-        "--format latex|siunitx",
-        "Print the parameters for LaTeX, or for its package siunitx.",
-        name="typeset",
-        choices=FORMATS,
-    ),
+    TYPESET,
     Option("-o FILE", "Write the table with two more columns: fitted, residual.", name="path"),
     Option(PLOT, f"Draw data, curve and residuals {PLOTTED}"),
     Option(
@@ -132,11 +127,6 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         raise usage(
             "-o: the parameters go to standard output already", hint="name a file: -o FILE.csv"
         )
-    if options.typeset and request.style.form != "text":
-        raise usage(
-            f"--format {options.typeset} and --{request.style.form} cannot be used together",
-            hint="leave out one of them",
-        )
     set_up(ctx, request)
     tables = several(table, options.more)
     with reading_table(table):
@@ -157,7 +147,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             asked.write(found, options)
         if canvas is not None and view is not None:
             canvas.draw(_picture(asked, found, view, options.band))
-    report(request, asked.rows, found, shares if options.budget else {}, options)
+    report(request, asked, found, shares if options.budget else {}, options)
 
 
 _SUMS = "by rows only sums over the rows are kept, and"
@@ -266,8 +256,9 @@ class Asked:
         constant = {n: start.pop(n) for n in still}
         self.measured = measured_column(request.program, self.columns)
         sigmas = sigma_texts(options.sigma, start, request.texts, self.measured)
-        if guessed := [n for n in start if n not in values]:
-            self._note_start(guessed)
+        self.guessed = [n for n in start if n not in values]
+        if self.guessed:
+            self._note_start(self.guessed)
         if not start:
             name = next((n for n in ("a", "b", "c") if n not in free), "a")
             raise usage(
@@ -474,7 +465,7 @@ class Asked:
             return fit_rows(
                 self.rows, self.batch, self.spreads,
                 bounds=self.bounds, loss=loss, limit=limit, many=many, told=bar.advance,
-                correlations=self.correlations,
+                correlations=self.correlations, guessed=self.guessed,
             )  # fmt: skip
 
     # -- in passes -----------------------------------------------------------------------------------
@@ -637,17 +628,18 @@ def _remark(found: Fit) -> str:
 
 def report(
     request: Request,
-    rows: EquationRows,
+    asked: Asked,
     found: Fit,
     shares: Mapping[str, Any],
     options: Options,
 ) -> None:
     """Print the fit. Raises LanguageError where it is none."""
+    rows = asked.rows
     from gradcli.columns.optimize.fits import to_json
     from gradcli.commands import correlations
     from gradcli.language.located_errors import LanguageError
 
-    labels, typeset = rows.labels, options.typeset
+    labels, typeset = rows.labels, request.style.typeset
     related = correlations.of_covariance(found.covariance)
     wanted = {
         kind: found.covariance if kind == "covariance" else related
@@ -675,7 +667,10 @@ def report(
         output.note(f"at a bound, and treated as fixed in the errors of the others: {names}")
     if found.begun is not None:
         starts = ", ".join(f"{n}={v:.3g}" for n, v in zip(labels, found.begun, strict=True))
-        output.note(f"no minimum was found from the given start; this one was found from {starts}")
+        lost = "starting at 1 ends at no minimum, or at a worse one"
+        if not asked.guessed:
+            lost = "no minimum was found from the given start"
+        output.note(f"{lost}; this one was found from {starts}")
     if found.search is not None:
         tried, here, other = found.search
         more = f"; the next minimum has chi2 = {other:.6g}" if other == other else ""
@@ -686,6 +681,14 @@ def report(
             f"{max(share, 0):.0%} of its variance"
             + "; --starts 50 looks for another minimum"
             * (found.search is None)
+        )
+    if found.wandering is not None and not (share is not None and share < _LITTLE):
+        runs, mean, curved = found.wandering
+        output.note(
+            f"the residuals are not random: their sign changes {runs - 1} times along the data, and by "
+            f"chance about {mean - 1} times; the model lacks something"
+            + ", or another minimum is lower: --starts 50 looks for it"
+            * (curved and found.search is None)
         )
     if found.absolute and found.dof > 0 and found.probability < _UNLIKELY:
         output.note(
@@ -719,6 +722,20 @@ def report(
         raise LanguageError(message, kind="value", usage=False, hint=hint)
 
 
+# Of a p-value, up to which it says what of the residuals beside their uncertainties.
+_JUDGED = (
+    (_UNLIKELY, "a bad fit: the residuals are larger than their uncertainties allow"),
+    (0.05, "a doubtful fit: the residuals are rather large for their uncertainties"),
+    (0.95, "a good fit: the residuals are as large as their uncertainties say"),
+    (0.999, "a good fit: the residuals are rather small for their uncertainties"),
+    (1.0, "the residuals are smaller than their uncertainties say, which may be too large"),
+)
+
+
+def _judged(probability: float) -> str:
+    return next((text for most, text in _JUDGED if probability <= most), "unknown")
+
+
 def _lines(
     request: Request,
     labels: list[str],
@@ -748,7 +765,10 @@ def _lines(
             ("chi2_per_dof", found.chi2 / found.dof),
             ("p_value", found.probability),
         ):
-            made.append((name, number if plain else float(f"{number:.4g}")))
+            said = f"{float(f'{number:.4g}'):.4g}"
+            if name == "p_value":
+                said += f" ({_judged(number)})"
+            made.append((name, number if plain else said))
     if "correlation" not in matrices:
         for one, other, related in strong_correlations(labels, found):
             made.append((f"correlation.{one}.{other}", related if plain else round(related, 4)))

@@ -12,6 +12,7 @@ from gradcli.commands.declarations import (
     LARGE,
     LIKE,
     SEED,
+    TYPESET,
     UNCERTAINTY,
     VALUE,
     Option,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 @declare(
     "grad",
     *ARRAYS,
+    TYPESET,
     Option(SEED, "Gradient to start from, in EXPR's shape; `ones`: ones."),
     Option(
         "--retain NAMES|all",

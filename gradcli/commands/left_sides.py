@@ -103,3 +103,15 @@ def _say(found: Split, option: str, value: str) -> None:
             f"the left side of --against {what} {value}, and --{option} says {said}",
             hint="leave one of them out",
         )
+
+
+# A function that is given a name: `V = `, or `V(x, y) = `.
+_DEFINED = re.compile(
+    r"\s*([^\W\d]\w*)\s*(?:\(\s*[^\W\d]\w*\s*(?:,\s*[^\W\d]\w*\s*)*\))?\s*=(?!=)([^;\n]+)"
+)
+
+
+def definition(text: str) -> tuple[str, str]:
+    """(V, the right side) of `V = …` and `V(x) = …` alone; ("", the text) of all else."""
+    found = _DEFINED.fullmatch(text)
+    return ("", text) if found is None else (found[1], found[2].strip())

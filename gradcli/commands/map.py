@@ -328,7 +328,7 @@ class RowQuestion:
         ).items():
             if name in self.shared:
                 self._differentiable(name)
-            job.errors[name] = self._number_or_column(text, name, f"--uncertainty {name}")
+            job.errors[name] = self._error(text, name, f"--uncertainty {name}")
         for pair, array in self.request.covariances.items():
             job.covariances[pair] = array[None]
         for one in relations(options, known):
@@ -517,6 +517,26 @@ class RowQuestion:
             self.shared[name].dtype if name in self.shared else as_tensor(np.zeros(1)).array.dtype
         )
 
+    def _error(self, text: Any, name: str, option: str) -> Any:
+        """An uncertainty: 5% of the value, a column, a number, or a formula of columns."""
+        import numpy as np
+
+        from gradcli.columns.streaming.row_formulas import RowFormula, Share
+        from gradcli.commands.uncertainty import share_of
+
+        if not isinstance(text, str):
+            return self._number_or_column(text, name, option)
+        if (share := share_of(text)) is not None:
+            if name not in self.shared:
+                return Share(share)
+            return share * np.abs(self.shared[name])[None]
+        places = {n: i for i, n in enumerate(self.names) if n.isidentifier()}
+        places |= {n: found[0] for n, found in self.columns.items() if len(found) == 1}
+        read = _read_in(text)
+        if self._column_of(text, option) is None and read and {*read} <= places.keys():
+            return RowFormula(text, {n: places[n] for n in read}, self.request.loaded)
+        return self._number_or_column(text, name, option)
+
     def _number_or_column(self, text: Any, name: str, option: str) -> Any:
         """The index of a column, or an array that is the same for all rows, which has a row."""
         place = self._column_of(text, option) if isinstance(text, str) else None
@@ -567,6 +587,13 @@ class RowQuestion:
                 close = did_you_mean(suggest(text, self.names))
                 error.hint = close or f"a value, or one of the columns: {listed(self.names)}"
             raise
+
+
+def _read_in(text: str) -> list[str]:
+    """The variables that a text reads; none where it is no expression."""
+    from gradcli.language.parser import parse, parses
+
+    return parse(text).free_variables() if parses(text) else []
 
 
 def heading(table: str, names: Sequence[str], name: str) -> str | None:

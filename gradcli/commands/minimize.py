@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from gradcli.engine.system.process import AnyContext
 
 _METHODS = "trust-exact trust-krylov trust-ncg Newton-CG BFGS L-BFGS-B TNC CG SLSQP trust-constr"
+# Those of `descents`, which take the steps that are asked for.
+_DESCENTS = "gradient-descent momentum nesterov adagrad rmsprop adam newton"
 
 
 @declare(
@@ -50,9 +52,13 @@ _METHODS = "trust-exact trust-krylov trust-ncg Newton-CG BFGS L-BFGS-B TNC CG SL
     BOUNDS,
     Option(
         "--method NAME",
-        f"One of {', '.join(_METHODS.split())}; chosen by the problem if not given.",
-        choices=_METHODS.split(),
+        f"One of {', '.join(_METHODS.split())}; chosen by the problem if not given. To show how they go: "
+        f"{', '.join(_DESCENTS.split())}.",
+        choices=[*_METHODS.split(), *_DESCENTS.split()],
     ),
+    Option("--rate R", "The learning rate of --method gradient-descent and its like.", type=float),
+    Option("--steps N", "How many steps of such a method to take (100).", least=1, most=1_000_000),
+    Option("--momentum B", "The momentum of --method momentum or nesterov (0.9).", type=float),
     Option("--max-iterations N", "Stop after N iterations.", least=1),
     Option("--trace", "Print point, value and norm of the gradient at each iteration."),
     Option("--csv", "With --trace: print the iterations as a table.", section=OUTPUTS),
@@ -63,6 +69,7 @@ _METHODS = "trust-exact trust-krylov trust-ncg Newton-CG BFGS L-BFGS-B TNC CG SL
         'gradcli minimize "(1-x)**2 + 100*(y-x**2)**2" --x -1 --y 2',
         "gradcli minimize \"sum((A@x - b)**2)\" --A '2,1;1,3' --b 1,2 --x 0,0 --wrt x",
         'gradcli minimize "x*y" --x 1 --y 2 --subject "x + y == 1" --bounds x=0:1',
+        'gradcli minimize "x**2 + 5*y**2" --x 3 --y 1 --method gradient-descent --rate 0.1 --steps 5 --trace',
         'gradcli minimize "mean(log(1 + exp(-y*(X@w))))" --X @big:x1,x2 --y @big:y --w 0,0 --by-rows',
     ),
     propagates=True,
@@ -83,6 +90,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
 
     if request.style.form == "csv" and not options.trace:
         raise usage("--csv is for --trace", hint="add --trace; --json writes the minimum")
+    _check_descent(options)
     canvas = None if options.plot is None else Canvas(options.plot, request.style, "--plot")
     question = Question(MINIMUM, ctx, request, options)
     inputs = inputs_of(request, options)
@@ -103,25 +111,37 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     told = None
     if options.trace and request.style.form == "text":
         output.write(heading(_columns(space)))
-        told = partial(_told, request.style.precision)
+        told = _Told(request.style.precision)
         told(0, start, value, float(np.linalg.norm(gradient)))
-    found = minimize(
-        objective, start, bounds=bounds, constraints=space.relations(options.subject),
-        method=options.method, limit=options.max_iterations, told=told,
-    )  # fmt: skip
+    relations = space.relations(options.subject)
+    if options.method in _DESCENTS.split():
+        if options.bounds or relations:
+            raise usage(
+                f"--method {options.method} knows no {'bounds' if options.bounds else 'constraints'}",
+                hint="leave out --method",
+            )
+        found = _descended(objective, start, options, told)
+    else:
+        found = minimize(
+            objective, start, bounds=bounds, constraints=relations, method=options.method,
+            limit=options.max_iterations, told=told,
+        )  # fmt: skip
+    if isinstance(told, _Told) and told.left_out:
+        output.note("steps that were tried and not taken are left out")
     answer = _answer(question, space, found)
     if inputs is not None and found.converged:
         spreads = inputs.of_minimum(space, found.x, found.value, bounds, options.subject)
         answer = inputs.added(answer, spreads, "value")
     if request.style.form == "csv":
         begin = Step(0, start, value, float(np.linalg.norm(gradient)))
-        steps = [begin, *_steps(found)]
+        steps = [begin, *_taken(_steps(found), start)]
         output.write(to_text(_columns(space), steps, "csv", request.style.precision))
     else:
         write(answer)
     if canvas is not None:
         canvas.draw(_picture(request.source, space, objective, found))
-    if not found.converged:
+    unfinished = options.method in _DESCENTS.split() and found.kind == "no minimum"
+    if not found.converged and not unfinished:
         words = f"no minimum after {found.iterations} iterations: this is the last point"
         if found.kind.startswith("not known"):
             words = f"whether this is a minimum is {found.kind}"
@@ -197,8 +217,56 @@ def space_of(ctx: AnyContext, request: Request) -> Space:
     return Space(start, {**request.loaded, **fixed})
 
 
-def _told(precision: int | None, number: int, x: Any, value: float, norm: float) -> None:
-    output.write(line(Step(number, x, value, norm), precision))
+class _Told:
+    """Prints each step; left_out: how many were tried and not taken, which leave the point as it was."""
+
+    def __init__(self, precision: int | None) -> None:
+        self.precision, self.left_out = precision, 0
+        self.last: bytes | None = None
+
+    def __call__(self, number: int, x: Any, value: float, norm: float) -> None:
+        here = x.tobytes()
+        if here == self.last:
+            self.left_out += 1
+            return
+        self.last = here
+        output.write(line(Step(number, x, value, norm), self.precision))
+
+
+def _check_descent(options: Options) -> None:
+    """Refuse what belongs to a descent where there is none."""
+    given = {"--rate": options.rate, "--steps": options.steps, "--momentum": options.momentum}
+    other = next((name for name, value in given.items() if value is not None), None)
+    if options.method not in _DESCENTS.split():
+        if other is not None:
+            many = f"one of {', '.join(_DESCENTS.split())}"
+            raise usage(
+                f"{other} is for a --method that goes step by step: {many}",
+                hint="add --method gradient-descent",
+            )
+        return
+    if options.momentum is not None and options.method not in ("momentum", "nesterov"):
+        raise usage(
+            f"--momentum is not for --method {options.method}", hint="write --method momentum"
+        )
+    if options.rate is not None and not options.rate > 0:
+        raise usage(f"--rate {options.rate:g}: a rate is above 0", hint="as in --rate 0.1")
+
+
+def _descended(objective: Compiled, start: Any, options: Options, told: Any) -> Minimum:
+    """The steps of a method that lessons show; says how it went. Raises LanguageError where it rises."""
+    from gradcli.columns.optimize.minima import descended
+
+    found, made, rate = descended(
+        objective, start, options.method, options.rate,
+        options.steps or options.max_iterations, momentum=options.momentum, told=told,
+    )  # fmt: skip
+    if options.rate is None and options.method != "newton":
+        output.note(f"--rate {rate:g}, as none is given")
+    if found.kind == "no minimum":
+        more = "" if options.trace else "; --trace prints the steps"
+        output.note(f"{made.ended(rate)} the gradient is {made.norms[-1]:.3g} long, not 0{more}")
+    return found
 
 
 def _columns(space: Space) -> list[str]:
@@ -207,6 +275,16 @@ def _columns(space: Space) -> list[str]:
 
 def _steps(found: Minimum) -> list[Step]:
     return [Step(k, x, v, g) for k, (x, v, g) in enumerate(found.path, 1)]
+
+
+def _taken(steps: Iterable[Step], start: Any) -> Iterator[Step]:
+    """The steps that were taken: one that was tried and rejected leaves the point as it was."""
+    before = start.tolist()
+    for step in steps:
+        here = [float(x) for x in step.point]
+        if here != before:
+            yield step
+        before = here
 
 
 def _answer(question: Question, space: Space, found: Minimum) -> Answer:

@@ -90,7 +90,7 @@ class MovedUncertainties:
             if tensor.is_complex():
                 raise usage(f"{name} is complex: an uncertainty is one of a real number")
         self.shapes = {n: tuple(t.shape) for n, t in self.inputs.items()}
-        self.errors, self.covariances = self.texts.read(self.shapes)
+        self.errors, self.covariances = self.texts.read(self.inputs)
         self.numbers = inputs_of(self.inputs, self.errors, self.covariances)
         fixed = {n: v for n, v in space.fixed.items() if n not in self.inputs}
         arrays = {n: t.detach().array for n, t in self.inputs.items()}

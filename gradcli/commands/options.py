@@ -86,6 +86,14 @@ MEANT = {
         ("--constraint", "--constraints", "--subject-to", "--st"),
         ("--subject", "write --subject RELATION, as in --subject 'x + y == 1'"),
     ),
+    **dict.fromkeys(
+        ("--lr", "--learning-rate", "--step-size"),
+        ("--rate", "write --rate R, beside --method gradient-descent"),
+    ),
+    **dict.fromkeys(
+        ("--tangent", "--tangent-at", "--tangent-line"),
+        ("--at", "write --at VALUE, which draws the tangent there"),
+    ),
     "--answer": ("--against", "write --against FORMULA"),
     "--steps": ("--show-steps", "write --show-steps"),
     "--optimizer": ("--method", "write --method NAME; gradcli minimize --help-all has the names"),
@@ -117,8 +125,11 @@ ELSEWHERE = {
     "--sort": "rows keep the order of the table: gradcli map EXPR FILE | sort -t, -g -k N",
     "--data": "a table follows the expression: gradcli fit EXPR FILE, gradcli map EXPR FILE",
     "--of": 'an equation says it: gradcli fit "COLUMN == EXPR" FILE, gradcli diff "EQUATION" --of NAME',
-    "--lr": "the step is found by line searches or a trust region; gradcli plot EXPR --descend RATE "
-    "draws gradient descent",
+    **dict.fromkeys(
+        ("--lr", "--learning-rate", "--step-size", "--rate"),
+        "gradient descent: gradcli minimize EXPR --method gradient-descent --rate R prints it, gradcli plot "
+        "EXPR --descend R draws it",
+    ),
     **dict.fromkeys(
         ("--explain", "--steps"),
         "each step: gradcli grad EXPR --trace; pictures of each: gradcli graph EXPR --frames FOLDER",
@@ -241,6 +252,13 @@ class ExpressionCommand(HelpfulCommand):
             ]
         if text and "=" in text and self.name in ("root", "fit") and not lenient:
             text = _as_equation(text)
+        named = ""
+        if typed and "=" in typed and self.name == "plot":
+            from gradcli.commands.left_sides import definition
+
+            named = definition(typed)[0]
+        if text and named and "math" not in found.given and not lenient:
+            text = f"{named} = {definition(text)[1]}"  # of `V(x) = x**2`
         said = text
         if text and not lenient:
             if found.point is not None or any(name == "at" for name, _ in found.bindings):
@@ -318,7 +336,7 @@ class ExpressionCommand(HelpfulCommand):
         out = super().read(ctx, [*found.options, "--", *positionals])
         ctx.params["request"] = _request(self, ctx, found, program, names, shown)
         ctx.params["request"].ln = "math" in found.given and _LN.search(typed or "") is not None
-        ctx.params["request"].math = "math" in found.given
+        ctx.params["request"].math, ctx.params["request"].named = "math" in found.given, named
         _note_options(found, ctx.params["request"].open_variables, declared)
         if reading is not None:
             _take_reading(ctx.params["request"], reading)
@@ -529,7 +547,10 @@ def _names_as_read(text: str, found: Split) -> None:
 
     def renamed(name: str) -> str:
         read = name_as_read(name) or name
-        if "\\lambda" not in text or re.search(rf"(?<![\w\\]){re.escape(read)}\b", text):
+        typed = re.search(rf"(?<![\w\\]){re.escape(read)}\b", text)
+        if typed if read != "lambda" else re.search(r"(?<![\w\\])lambda(?:\s[\w,\s]*:|_)", text):
+            return read
+        if "lambda" not in text:
             return read
         return re.sub(r"^lambda(?=_|$)", "lam", read)
 
@@ -668,7 +689,8 @@ def _take_reading(request: Request, reading: FormulaReading) -> None:
                     hint = f"here it is written {module}.{name}"
                     raise usage(f"no function is called `{name}`", hint=hint)
         request.loaded |= unknowns(functions)
-        note(f"{', '.join(functions)}: read as unknown functions of numbers")
+        kind = "an unknown function" if len(functions) == 1 else "unknown functions"
+        note(f"{', '.join(functions)}: read as {kind} of numbers")
 
 
 def _looks_known(program: Program | None, name: str) -> bool:
@@ -797,7 +819,9 @@ def _check_positionals(found: Split, declared: Declared, declaration: Command) -
     for word in found.positionals:
         head = word.partition("=")[0]
         if _DASHED.fullmatch(word):
-            hint = _of_another(head) or did_you_mean(suggest(head, declared))
+            option, meant = MEANT.get(head, ("", ""))
+            hint = meant if option in declared else ELSEWHERE.get(head)
+            hint = hint or _of_another(head) or did_you_mean(suggest(head, declared))
             if hint is None and head[2:] in variables(found.positionals[0], lenient=True)[1]:
                 value = quoted(word.partition("=")[2]) if "=" in word else "VALUE"
                 text = quoted(found.positionals[0])
@@ -1189,8 +1213,16 @@ def _style(params: dict[str, Any]) -> Style:
     if bare := params.pop("bare", False):
         asked["plain"] = True
     form = chosen_form(**asked)
+    typeset = params.pop("typeset", None)
+    if typeset is not None and (path is not None or form != "text"):
+        other = "-o" if path is not None else f"--{form}"
+        raise usage(
+            f"--format {typeset} and {other} cannot be used together", hint="leave out one of them"
+        )
     if path is None and form not in ("lines", "csv"):
-        return Style.of(form, precision, colour, names=not bare)
+        style = Style.of(form, precision, colour, names=not bare)
+        style.typeset = typeset
+        return style
     from gradcli.commands.array_output import form_of, write_arrays
 
     if params.get("trace"):  # a table of texts, with its own formats

@@ -31,11 +31,11 @@ class Style:
 
     form: text, plain or json; of arrays also lines, csv, npy and npz, which `arrays` writes. path: the
     file to write, if not standard output. precision: significant digits at most. summarise: whether
-    somebody looks at a terminal. names: whether plain values have them. (Not a dataclass: making one
-    takes a millisecond of every start.)
+    somebody looks at a terminal. names: whether plain values have them. typeset: latex or siunitx, if
+    numbers are written so. (Not a dataclass: making one takes a millisecond of every start.)
     """
 
-    __slots__ = ("arrays", "colour", "form", "names", "path", "precision", "summarise")
+    __slots__ = ("arrays", "colour", "form", "names", "path", "precision", "summarise", "typeset")
 
     def __init__(
         self,
@@ -49,6 +49,7 @@ class Style:
         self.form, self.precision, self.path, self.names = form, precision, path, names
         self.summarise, self.colour = summarise, colour
         self.arrays: Callable[[list[Any], Style], None] | None = None
+        self.typeset: str | None = None
 
     def as_text(self) -> Style:
         """The style of what is printed beside a file of arrays."""

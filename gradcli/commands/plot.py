@@ -18,6 +18,7 @@ from gradcli.commands.declarations import (
     Options,
     declare,
 )
+from gradcli.commands.left_sides import definition
 from gradcli.commands.pictures import AXES, Canvas, View
 from gradcli.commands.plotted_equations import Equations, equations_of, right_side
 from gradcli.commands.step_table import Step, to_json, to_text
@@ -61,7 +62,12 @@ _DASHES = ((1, 0), (3, 3), (1, 3), (5, 2))
     Option("--hist", "Draw how often values of a table's columns occur."),
     Option("--bins N", "Blocks of --hist.", least=1, most=10_000),
     Option("--csv", "Print the points, or the steps of --descend, as a table.", section=OUTPUTS),
-    Option("-o FILE", "Draw into FILE.svg, .png or .pdf.", name="path", complete="files"),
+    Option(
+        "-o FILE",
+        "Draw into FILE.svg, .png or .pdf; .tex is for LaTeX (pgfplots).",
+        name="path",
+        complete="files",
+    ),
     *AXES,
     examples=(
         'gradcli plot "x*sin(x)" --x -10:10',
@@ -107,12 +113,6 @@ def _upward(name: str) -> tuple[bool, bool, str]:
     return name != "x", name == "y", name
 
 
-def _with_a_value(source: str) -> str:
-    """The text; where it is one assignment, as `y = sin(x)`, the right side, whose name is y."""
-    assigned = re.fullmatch(r"\s*[^\W\d]\w*\s*=(?!=)([^;\n]+)", source)
-    return assigned[1].strip() if assigned else source
-
-
 class Plot:
     """What is drawn. runs: the variables that run, and from where to where. shared: the other values."""
 
@@ -124,7 +124,9 @@ class Plot:
             options.path, request.style, "-o",
             theme=options.theme, wide=options.width, high=options.height,
         )  # fmt: skip
-        self.source, self.runs = _with_a_value(request.source), self._intervals()
+        self.named, self.source = definition(request.source)
+        self.named = self.named or request.named
+        self.runs = self._intervals()
         files = files_of(request)
         tensors = {n: read_variable(request, n, files) for n in request.names if n not in self.runs}
         self.shared = {name: tensor.detach().array for name, tensor in tensors.items()}
@@ -272,13 +274,17 @@ class Plot:
             return [(text, lambda i=i, **t: whole(**t)[i]) for i, text in enumerate(texts)]
         shape = tuple(getattr(value, "shape", ()))
         if not shape:
-            return [(label, whole)]
+            return [(self._called() or label, whole)]
         if len(shape) == 1 and shape[0] <= 8:
             return [(f"[{i}]", lambda i=i, **t: whole(**t)[i]) for i in range(shape[0])]
         raise usage(
             f"the value has shape {shape}: a curve needs a number",
             hint="sum(…), mean(…), or an element, (…)[0]",
         )
+
+    def _called(self) -> str:
+        """What the formula calls its value, `V(x)` with the variables that run; empty without a name."""
+        return f"{self.named}({', '.join(self.runs)})" if self.named else ""
 
     # -- one variable --------------------------------------------------------------------------------
     def _curves(self) -> None:
@@ -307,7 +313,8 @@ class Plot:
             else:
                 x, found = curves.sample(columns, low, high)
             for k, y in enumerate(found[: order + 1]):
-                lines.append(Line(x, y, _derivative(label, name, k), _DASHES[min(k, 3)]))
+                said = _derivative(label, name, k, self.named)
+                lines.append(Line(x, y, said, _DASHES[min(k, 3)]))
             if self.options.descend is not None:
                 if len(functions) > 1 and self.request.style.form in ("json", "csv", "plain"):
                     raise usage(
@@ -331,7 +338,7 @@ class Plot:
         shown = [
             view.inside(line.x, line.y) for line in lines if len(line.x) > 2 and not line.points
         ]
-        label = lines[0].label if len(lines) == 1 else ""
+        label = lines[0].label if len(lines) == 1 or self.named else ""
         if points is None:
             ends = curves.limits(shown, log=view.log("y"))
             across, up = view.axis("x", (low, high), name), view.axis("y", ends, label)
@@ -486,25 +493,34 @@ class Plot:
         """The points of gradient descent, a row each. slopes: the value and the slopes at points."""
         import numpy as np
 
-        point = np.array(self._point(names))
-        path = [point]
-        for _ in range(self.options.steps):
-            slope = slopes(point[None])[1 : len(names) + 1]
-            point = point - self.options.descend * np.concatenate(slope)
-            if not np.isfinite(point).all() or np.abs(point).max() > 1e150:
-                output.note(
-                    f"the descent leaves all bounds after {len(path)} steps: try a smaller --descend"
-                )
-                break
-            path.append(point)
+        from gradcli.columns.optimize.descents import descend, falling_rate
+
+        def at(x: Any) -> tuple[float, Any]:
+            value, *parts = slopes(x[None])[: len(names) + 1]
+            return float(value[0]), np.concatenate(parts)
+
+        rate, steps = self.options.descend, self.options.steps
+        start = np.array(self._point(names))
+        made = descend("gradient-descent", at, start, rate, steps)
+        path, point = made.points, made.points[-1]
+        if made.away:
+            lower = falling_rate("gradient-descent", at, start, rate, steps)
+            hint = "try a smaller --descend" if lower is None else f"--descend {lower:g} falls"
+            output.note(f"the descent leaves all bounds after {len(path)} steps: {hint}")
         else:
             ends = ", ".join(f"{n} = {p:.6g}" for n, p in zip(names, point, strict=True))
-            count = f"{self.options.steps} step{'s' * (self.options.steps > 1)}"
+            taken = len(path) - 1
+            count = f"{taken} step{'s' * (taken != 1)}"
             table = "; --csv prints the steps" if self.request.style.form == "text" else ""
-            output.note(f"after {count} of {self.options.descend:g}: {ends}{table}")
+            output.note(f"after {count} of {rate:g}: {ends}{table}")
         found = np.array(path)
         value, *parts = slopes(found)[: len(names) + 1]
         norms = np.sqrt(sum(np.square(part) for part in parts))
+        if value[-1] > value[0]:
+            output.note(
+                f"the descent climbs, from {value[0]:.6g} to {value[-1]:.6g}: its steps are too long; "
+                f"try a smaller one, as --descend {self.options.descend / 10:g}"
+            )
         self.path = [Step(k, *row) for k, row in enumerate(zip(found, value, norms, strict=True))]
         return found
 
@@ -535,10 +551,15 @@ class Plot:
         return [found[n] for n in names]
 
 
-def _derivative(label: str, name: str, order: int) -> str:
+def _derivative(label: str, name: str, order: int, named: str = "") -> str:
+    """What a derivative is called: dV/dx where the function has a name, else d/dx and its text."""
     if not order:
         return label
     power = "" if order == 1 else str(order).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    if named:
+        return f"d{power}{named}/d{name}{power}"
+    if re.search(r"[^\s(,][ ]*[-+]", re.sub(r"\([^()]*\)", "", label)):
+        label = f"({label})"
     return f"d{power}/d{name}{power} {label}" if len(label) < 30 else f"d{power}/d{name}{power}"
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
+from gradcli.commands.command_errors import quoted
 from gradcli.engine.system.visible import visible
 
 if TYPE_CHECKING:
@@ -160,6 +161,20 @@ def write(answer: Answer) -> None:
     if answer.prose:
         output.write_prose("\n".join(answer.prose))
     results = answer.results
+    if style.typeset is not None and results:
+        from gradcli.commands.typeset_results import results as typeset
+
+        text = typeset(results, style.typeset, style.precision, called(answer.request))
+        output.write(text)
+        if style.typeset == "latex" and not answer.request.uncertainties:
+            is_gradient = any((name or "").endswith(".grad") for name, _ in results)
+            command, what = ("diff", "derivatives") if is_gradient else ("simplify", "expression")
+            source = answer.request.source
+            text = quoted(source) if len(source) < 40 and "\n" not in source else "EXPR"
+            output.note(
+                f"these are numbers; gradcli {command} {text} --format latex writes the {what}"
+            )
+        return
     if answer.others is not None:
         answer.others.write(results, answer.grads, style)
     elif answer.rows is None:
@@ -168,6 +183,13 @@ def write(answer: Answer) -> None:
         output.write_results(results, style.as_text())
     if answer.rows is not None:
         answer.rows()
+
+
+def called(request: Request) -> str:
+    """What a program's value is called: `g` of `g = 4*pi**2*L/T**2; g`, else f."""
+    start, end = request.program.value_span or (0, None)
+    last = request.program.source[start:end].strip()
+    return last if last.isidentifier() and last not in request.names else "f"
 
 
 def _object(answer: Answer, precision: int | None) -> dict[str, Any]:

@@ -61,6 +61,7 @@ class Request:
     missing = "error"
     native = False
     math = False  # whether --math was given
+    named = ""  # what a formula to be drawn calls itself: V of `V(x) = x**2`
     ln = False  # whether the text has `ln`, as LaTeX is to have it, too
     wrt: list[str] | None = None
     manual_seed: int | None = None

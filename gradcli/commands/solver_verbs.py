@@ -135,7 +135,8 @@ def fit(
         sigma = {n: a[there] if np.ndim(a := np.asarray(s)) else s for n, s in sigma.items()}
     rows = EquationRows(source, {}, begin, fixed)
     with _double():
-        found, _ = fit_rows(rows, batch, sigma, bounds=bounds, loss=robust)
+        guessed = [n for n in begin if n not in given]
+        found, _ = fit_rows(rows, batch, sigma, bounds=bounds, loss=robust, guessed=guessed)
         return Fitted(rows, found, rows.written(found.values, batch), sets)
 
 
@@ -220,6 +221,9 @@ def minimize(
     subject: str | Iterable[str] = (),
     bounds: Mapping[str, tuple[float, float]] | None = None,
     method: str | None = None,
+    rate: float | None = None,
+    steps: int | None = None,
+    momentum: float | None = None,
     **variables: Any,
 ) -> Found:
     """A minimum near where the variables are: `minimize("(1-x)**2 + 100*(y-x**2)**2", x=-1, y=2).point["x"]`.
@@ -227,11 +231,30 @@ def minimize(
     subject: constraints, "x + y == 1" or "x >= 0". bounds: (low, high) by name. The result has point,
     value, kind ("minimum", "saddle point", …), eigenvalues (of the Hessian along what is free), method,
     iterations, evaluations, converged. Raises LanguageError.
+
+    method: of SciPy, or "gradient-descent", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "newton",
+    which take so many steps of one rate; of these the result has `path`, a row a point.
     """
-    from gradcli.columns.optimize import least_squares, minima
+    from gradcli.columns.optimize import descents, least_squares, minima
 
     with _double():
         program, space = _space(source, values, variables, wrt)
+        if method in descents.DESCENTS:
+            if bounds or subject:
+                raise LanguageError(f"{method} knows no bounds and no constraints", kind="usage")
+            made, descent, _ = minima.descended(
+                space.objective(program), space.flat(), method, rate, steps, momentum=momentum
+            )
+            facts = {n: getattr(made, n) for n in _FACTS}
+            path = np.array(descent.points)
+            return Found(space, made.x, made.converged, **facts, path=path)
+        for name, given in {"rate": rate, "steps": steps, "momentum": momentum}.items():
+            if given is not None:
+                raise LanguageError(
+                    f"{name} is for a method that goes step by step",
+                    kind="usage",
+                    hint='method="gradient-descent"',
+                )
         found = minima.minimize(
             space.objective(program),
             space.flat(),

@@ -7,6 +7,7 @@ the Expression of Uncertainty in Measurement (JCGM 100:2008, 5.1.2 and 5.2.2), t
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -179,14 +180,19 @@ class Texts:
                 raise without_error(one, name)
             self.errors[name] = None
 
-    def read(self, shapes: Mapping[str, tuple[int, ...]]) -> tuple[dict[str, Any], dict[Any, Any]]:
-        """The arrays of both, with a leading 1, as `uncertainty_law` has them. shapes: of the variables."""
+    def read(self, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[Any, Any]]:
+        """The arrays of both, with a leading 1, as `uncertainty_law` has them. values: the variables."""
         from gradcli.columns.streaming.uncertainty_law import check_possible
 
+        shapes = {name: tuple(tensor.shape) for name, tensor in values.items()}
         errors: dict[str, Any] = {}
         for name, text in self.errors.items():
             if text is not None:
                 option = f"--uncertainty {name}"
+                share = share_of(text) if isinstance(text, str) else None
+                if share is not None:
+                    errors[name] = share * abs(values[name].detach().array)[None]
+                    continue
                 errors[name] = fitted(_read(text, option), shapes[name], option)[None]
         covariances = {pair: array[None] for pair, array in self.covariances.items()}
         for one, array in self.arrays.items():
@@ -232,11 +238,10 @@ class Uncertainties:
             )
         from gradcli.columns.streaming.uncertainty_law import impossible, squares, too_strong, total
 
-        shapes = {name: tuple(t.shape) for name, t in evaluation.variables.items()}
         for name in self.texts.errors:
             if name in evaluation.integers:
                 raise cannot_require_grad(self.request, name, evaluation.variables[name])
-        errors, covariances = self.texts.read(shapes)
+        errors, covariances = self.texts.read(evaluation.variables)
         gradients = {
             name: None if tensor.grad is None else tensor.grad.array[None]
             for name, tensor in evaluation.variables.items()
@@ -342,6 +347,15 @@ def spread_note(found: Spreads, first: float, name: str = "") -> str:
     if first != first:
         plain = "the first order does not tell it"
     return f"the uncertainty{of} is by {found.by(0)}{drawn}, the mean {found.means[0]:.6g}{lost}; {plain}"
+
+
+_SHARE = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*%\s*")
+
+
+def share_of(text: str) -> float | None:
+    """The part of a value that `5%` says; None where the text says something else."""
+    found = _SHARE.fullmatch(text)
+    return None if found is None else float(found[1]) / 100
 
 
 def _read(text: Any, option: str) -> Any:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from gradcli.commands.named_results import ByName
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.system import dtypes
 from gradcli.language import as_tensor, parse, run
@@ -44,6 +45,8 @@ __tracebackhide__ = True
 
 Values = Mapping[str, Any] | None
 Names = str | Iterable[str] | None
+# What a Python function has as well, as `gradcli.func` has it.
+_OF_FUNCTIONS = frozenset(["grad", "value_and_grad", "jacobian", "hessian", "jvp"])
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -60,12 +63,17 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
                 f'first: gradcli.{name}("x**2", …)'
             )
         source = args[0] if args else kwargs["source"]
+        if callable(source) and not _is_tensor(source) and function.__name__ in _OF_FUNCTIONS:
+            from gradcli.commands.function_verbs import derived
+
+            made: R = derived(function.__name__, source, args[1:], kwargs)
+            return made
         if isinstance(source, str) and (";" in source or "\n" in source):
             _warn_of_unused(source, function.__name__)
         try:
             return function(*args, **kwargs)
         except LanguageError as error:
-            from gradcli.language.typed_text import as_typed
+            from gradcli.language.typed_errors import as_typed
 
             error = as_typed(error, error.source)  # it may be about a text that the verb has made
             found = in_python(error, function.__name__).with_traceback(None)
@@ -113,10 +121,8 @@ class VerbRequest:
         constant: bool = False,
     ) -> None:
         if not isinstance(source, str):
-            of = ""
-            if callable(source):
-                of = "; a function of tensors goes to gradcli.func.grad(f), and of NumPy's arrays to "
-                of += "gradcli.compile(f).grad"
+            of = "; grad, value_and_grad, jacobian, hessian, jvp and compile take functions"
+            of = of if callable(source) else ""
             raise TypeError(f"the source must be a str, not {type(source).__name__}{of}")
         self.program = parse(source)
         given = by_name(source, values, variables)
@@ -208,20 +214,6 @@ class VerbRequest:
         return found[self.wanted[0]] if self.single else ByName(found)
 
 
-class ByName(dict[str, Any]):
-    """Results by the names of their variables: a dict, which a notebook shows as what they are."""
-
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        rows = []
-        for name, value in self.items():
-            show = getattr(value, "_repr_html_", None) or getattr(value, "_repr_latex_", None)
-            text = (show and show()) or f"<code>{escape(repr(value))}</code>"
-            rows.append(f"<tr><th>{escape(name)}</th><td style='text-align:left'>{text}</td></tr>")
-        return f"<table>{''.join(rows)}</table>"
-
-
 def _is_tensor(value: Any) -> bool:
     return isinstance(value, Tensor)
 
@@ -269,7 +261,7 @@ def grad(
     explain: bool = False,
     **variables: Any,
 ) -> Any:
-    """The gradient of an expression: `grad("2*dot(x, x)", x=[0, 1, 2, 3])`.
+    """The gradient of an expression: `grad("2*dot(x, x)", x=[0, 1, 2, 3])`; or of a function: `grad(f)`.
 
     Returns a tensor of the variable's shape and dtype (None where nothing depends on it), or with
     several variables a dict of them. seed: the gradient to start from, of the value's shape; a value
@@ -277,6 +269,9 @@ def grad(
     is summed up first. explain: warn (UserWarning) where a variable lies on a kink or a jump, and of a
     gradient that is not finite or that a rule misses, what it is. No `.grad` of a tensor that was given
     changes. Raises LanguageError.
+
+    Of a Python function f of tensors, NumPy's arrays or numbers, `grad(f, argnums=0, has_aux=False)` is a
+    function, as `gradcli.func.grad(f)`; `grad(f, x=3.0)` is the gradient there, by name as of an expression.
     """
     from gradcli.commands.request_evaluation import nth, tails
     from gradcli.transforms.higher_orders import gradients
@@ -300,6 +295,19 @@ def grad(
         found |= own
     explained(None if start is None else start.array, order, False)
     return call.result(found)
+
+
+@verb
+def value_and_grad(source: str, values: Values = None, /, **given: Any) -> Any:
+    """(the value, the gradient) of an expression, or of a Python function; for the arguments see `grad`.
+
+    Of a function f, `value_and_grad(f)` is a function, what SciPy's `minimize(…, jac=True)` takes.
+    """
+    from gradcli.language.option_values import evaluate
+
+    options = {n: given[n] for n in ("wrt", "seed", "order", "explain") if n in given}
+    rest = {n: v for n, v in given.items() if n not in options}
+    return evaluate(source, values, **rest), grad(source, values, **given)
 
 
 def _explained(call: VerbRequest, wanted: bool) -> Callable[[Any, int, bool], None]:
@@ -804,3 +812,4 @@ def graph(source: str, values: Values = None, /, *, wrt: Names = None, **variabl
 
 
 __all__ = ["Check", "check", "diff", "grad", "graph", "hessian", "jacobian", "simplify", "taylor"]
+__all__ += ["value_and_grad"]

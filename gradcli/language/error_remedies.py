@@ -7,6 +7,7 @@ tensors. A text may name fields of the error: `{shape}`.
 
 from __future__ import annotations
 
+import re
 from typing import Literal, NamedTuple
 
 from gradcli.engine.core import errors
@@ -77,8 +78,16 @@ REMEDIES: dict[type[Exception], Remedy] = {
     errors.TransformVectorError: _NO_TENSOR,
     errors.NoNumpyError: Remedy(
         None,
-        tensors="NumPy's functions leave the graph: call the tensor's own in a function that is "
-        "differentiated, torch.dot for np.dot",
+        tensors="np.array([…]) of tensors, and functions of other libraries, leave the graph: write "
+        "np.stack([…]), x itself for np.asarray(x), and torch.logsumexp for scipy.special.logsumexp",
+    ),
+    errors.NegativeStepError: _same(
+        "`flip(x, (0,))` turns a tensor round, as x[::-1] does an array"
+    ),
+    errors.LeftGraphError: Remedy(
+        None,
+        tensors="NumPy's and torch's functions work on tensors, Python's math and float() make numbers; "
+        "x.detach() is a constant on purpose",
     ),
     errors.ReturnedTypeError: Remedy(
         None,
@@ -124,6 +133,63 @@ def _outside(function: str) -> str:
     return f"np.{function} leaves the graph: write {other}"
 
 
+_OF_MATH = re.compile(r"\bmath\.(\w+)\(")
+# Python's math has names of its own.
+_IN_NUMPY = {"fabs": "abs", "pow": "power", "fsum": "sum", "dist": "linalg.norm", "gamma": ""}
+_IN_NUMPY |= {
+    "erf": "",
+    "erfc": "",
+    "lgamma": "",
+    "acos": "arccos",
+    "asin": "arcsin",
+    "atan": "arctan",
+}
+_IN_NUMPY |= {"atan2": "arctan2", "acosh": "arccosh", "asinh": "arcsinh", "atanh": "arctanh"}
+_WRITTEN = re.compile(r"^\w+\[[^=]*\]\s*[-+*/]?=[^=]")
+
+
+def _in_place_of(line: str) -> str:
+    """What to write in place of a line that makes a number of a tensor; '' if it is not known."""
+    if found := _OF_MATH.search(line):
+        name = found[1]
+        other = _IN_NUMPY.get(name, name)
+        there = f"np.{other}" if other else f"torch.special.{_SPECIAL.get(name, name)}"
+        return f"math.{name} makes a number without a gradient: write {there}"
+    if _WRITTEN.search(line):
+        return (
+            "an array of NumPy's takes the number alone: put the elements together by np.stack([…])"
+        )
+    if "float(" in line or "int(" in line:
+        return "leave out float(), or write float(x.detach()) where a constant is meant"
+    return ""
+
+
+# What is an attribute of NumPy's arrays, and not of tensors.
+_OF_ARRAYS = {
+    "astype": "x.to(torch.float64)",
+    "copy": "x.clone()",
+    "fill": "torch.full_like(x, value)",
+    "tobytes": "x.detach().numpy().tobytes()",
+    "itemset": "np.where(mask, value, x)",
+    "searchsorted": "torch.searchsorted(x, values)",
+    "trace": "np.trace(x)",
+    "ptp": "np.ptp(x)",
+}
+
+
+def habit(error: Exception) -> str | None:
+    """The remedy for what NumPy's arrays can do and tensors cannot; None if it is not that."""
+    if isinstance(error, AttributeError) and type(error.obj).__name__ == "Tensor":
+        other = _OF_ARRAYS.get(error.name or "")
+        return other and f"tensors have no .{error.name}: write {other}"
+    if isinstance(error, TypeError) and "'Tensor' and 'method'" in f"{error}":  # Python's words
+        return "x.size is a method of tensors: write np.size(x), len(x) or x.numel()"
+    return None
+
+
+_SPECIAL = {"lgamma": "gammaln", "gamma": "gammaln"}
+
+
 def remedy(error: BaseException | None, reader: Reader) -> str | None:
     """The remedy for the engine's error behind an error; None if the table has none."""
     found = errors.named(error)
@@ -134,4 +200,6 @@ def remedy(error: BaseException | None, reader: Reader) -> str | None:
         text = row.program
     if isinstance(found, errors.NoNumpyError) and found.function:
         return _outside(found.function)
+    if isinstance(found, errors.LeftGraphError) and (said := _in_place_of(found.line)):
+        return said
     return text if text is None else text.format(**vars(found))

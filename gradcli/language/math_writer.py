@@ -415,6 +415,8 @@ class Writer:
 
     def multiplied(self, left: Value, sign: str, right: Value, token: Token) -> Value:
         """A product by the shapes of its factors."""
+        if sign == "//":
+            self.say("// is the quotient without its rest; a fraction has one /")
         if sign in ("⊙", "⊘", "%", "//"):
             return self.of_elements(left, {"⊙": "*", "⊘": "/"}.get(sign, f" {sign} "), right)
         if sign == "⊗":

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from gradcli.language import math_marks, math_motion, notation
+from gradcli.language.computer_algebra import as_mathematics
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.math_definitions import Definitions, definitions
 from gradcli.language.math_parser import Parser
@@ -27,6 +28,7 @@ from gradcli.language.notation import (
     is_matrix,
     of_matrices,
 )
+from gradcli.language.typed_text import TypedText, placed
 
 Shapes = Callable[[str], Known | None]
 
@@ -118,6 +120,7 @@ def _read(
     **options: Any,
 ) -> Mathematics:
     """The text in the language, with `||` as the ends of a norm, as two bars, or as "or"."""
+    source = as_mathematics(TypedText.whole(source), bound, lists=options.get("loose", True))
     errors = []
     # `||x||` is a norm, `||x| - 1|` has two bars side by side, and `a || b` is "or". The first that can
     # be read is taken; the error, if there is none, is that of the norm.
@@ -126,6 +129,7 @@ def _read(
             return _read_with(source, bound, known, wrt, named, double, **options)
         except LanguageError as error:
             errors.append(error)
+    placed(errors[0], source)
     raise errors[0]
 
 

@@ -109,6 +109,8 @@ def of_matrices(
             certain.add(greek)
         if token.text == "diag" and [t.text for t in parts[i + 1 : i + 4 : 2]] == ["(", ")"]:
             vectors |= {t.text for t in parts[i + 2 : i + 3] if not is_matrix(t.text)}
+        if before.kind == "transpose" and token.text in _OF_ELEMENTS:
+            vectors |= _only_letter(parts, i + 1)  # p of y^T log(p)
         if token.kind == "name" and (token.kind, token.text) != ("name", "percent"):
             base = _base(parts, k)
             # (A^T A + I)^{-1} b; the (x^T A x) of `(x^T A x) b` is a number, and ends in a vector.
@@ -128,6 +130,25 @@ def of_matrices(
         for n in vectors | certain
         if n in certain or (n.isascii() and n.islower() and n not in BARE and not is_greek(n))
     }
+
+
+# Functions of each element, whose argument behind a transposed vector is a vector.
+_OF_ELEMENTS = frozenset("log ln exp sin cos tanh sqrt abs sigmoid relu log1p".split())
+
+
+def _only_letter(parts: list[Token], i: int) -> set[str]:
+    """The letter of which a function is: `log(p)`, `\\log p`, `log softmax(1 - p)`; none of more letters."""
+    texts = [*(t.text for t in parts), ""]
+    while i < len(parts) and (
+        texts[i] in _OF_ELEMENTS or (texts[i + 1] == "(" and texts[i] != "(")
+    ):
+        i += 1
+    if texts[i] != "(":
+        return {texts[i]} if i < len(parts) and parts[i].kind == "name" else set()
+    end = next((k for k in range(i, len(parts)) if texts[k] == ")"), i)
+    named = [k for k in range(i, end) if parts[k].kind == "name" and texts[k + 1] != "("]
+    letters = {texts[k] for k in named} - _OF_ELEMENTS
+    return letters if len(letters) == 1 else set()
 
 
 def _index(parts: list[Token], i: int) -> str:

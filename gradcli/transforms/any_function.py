@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core import modes
-from gradcli.engine.core.tensor import Tensor
+from gradcli.engine.core import modes, pytrees
+from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.system import dtypes
 from gradcli.transforms.array_libraries import (
     DIFFERENTIATING,
@@ -54,7 +54,9 @@ def double(value: Any) -> Any:
 def is_leaf(value: Any) -> bool:
     """Whether a value is an array, a number, or a list of numbers: one variable to differentiate by."""
     if isinstance(value, (list, tuple)):
-        return all(is_leaf(v) and not getattr(v, "ndim", 0) for v in value)
+        return not hasattr(value, "_fields") and all(
+            is_leaf(v) and not getattr(v, "ndim", 0) for v in value
+        )
     return not isinstance(value, bool) and library_of(value) is not None
 
 
@@ -74,8 +76,8 @@ def leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, Mapping):
         for key, item in value.items():
             yield from leaves(f"{name}.{key}", item)
-    elif isinstance(value, (list, tuple)):
-        for key, item in enumerate(value):
+    elif (found := pytrees.items_of(value)) is not None:  # a list, or an object with fields
+        for key, item in zip(_keys(value, *found), found[1], strict=True):
             yield from leaves(f"{name}.{key}", item)
 
 
@@ -86,10 +88,17 @@ def rebuilt(name: str, value: Any, found: Mapping[str, Any]) -> Any:
     if isinstance(value, Mapping):
         made = {k: rebuilt(f"{name}.{k}", v, found) for k, v in value.items()}
         return made if type(value) is dict else type(value)(made)  # type: ignore[call-arg]
-    if isinstance(value, (list, tuple)):
-        items = [rebuilt(f"{name}.{k}", v, found) for k, v in enumerate(value)]
-        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    if (parts := pytrees.items_of(value)) is not None:
+        keys = _keys(value, *parts)
+        items = [rebuilt(f"{name}.{k}", v, found) for k, v in zip(keys, parts[1], strict=True)]
+        return pytrees.made(type(value), parts[0], items)
     return value
+
+
+def _keys(value: Any, context: Any, items: Sequence[Any]) -> Sequence[Any]:
+    """What the items of a list, or of an object with fields, are called."""
+    names: Sequence[Any] | None = getattr(value, "_fields", context)
+    return range(len(items)) if names is None else names
 
 
 def bound(function: Any, given: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -244,7 +253,7 @@ class Subject:
         NumPy's `x.std()` divides by n, a tensor's by n - 1; and `math.exp(x[0])` is a number, of which
         the graph knows nothing.
         """
-        left: list[str] = []
+        left: list[Any] = []
         modes.local.left = left
         try:
             with warnings.catch_warnings():
@@ -297,10 +306,26 @@ class Subject:
             whole = functools.partial(self.function, *args, **kwargs)
             return _with_parameters(library, self.modules, found, whole)
 
+    def element(self, index: tuple[int, ...]) -> Subject:
+        """The same, of one element of the function's value alone."""
+        found = copy.copy(self)
+        function = self.function
+
+        @functools.wraps(function)
+        def picked(*args: Any, **kwargs: Any) -> Any:
+            value = function(*args, **kwargs)
+            if isinstance(value, (list, tuple)):
+                return value[index[0]] if len(value) > 1 or len(index) == 1 else value[0][index]
+            return value[index]
+
+        found.function = picked
+        return found
+
     def tensors(self, library: Library) -> Tensors:
         """The function of gradcli's tensors by the names of leaves, differentiated by the library."""
         if library is GRADCLI:
-            return lambda **tensors: self.call(library, tensors)
+            # Where nothing is recorded, NumPy's own functions answer, in arrays.
+            return lambda **tensors: _as_tensors(self.call(library, tensors))
         flat = FlatFunction(library, self._flat(library), len(self.names))
 
         def function(**tensors: Tensor) -> tuple[Tensor, ...]:
@@ -323,7 +348,8 @@ class Subject:
                 with modes.no_grad():
                     given = zip(self.names, map(library.make, arrays), strict=True)
                     made = outputs(self.call(library, dict(given)))
-                    return sum(v.array.sum() for v in made)
+                    # Where nothing is recorded, NumPy's own functions answer, in arrays.
+                    return sum(getattr(v, "array", v).sum() for v in made)
 
             return value
         flat = FlatFunction(library, self._flat(library), len(self.names))
@@ -445,6 +471,12 @@ def _is_floating(library: Library, value: Any) -> bool:
     return np.dtype(getattr(value, "dtype", type(value))).kind not in "biu" or not hasattr(
         value, "dtype"
     )
+
+
+def _as_tensors(value: Any) -> Any:
+    leaves, spec = pytrees.flatten(value)
+    made = [wrap(np.asarray(v)) if isinstance(v, (np.ndarray, np.generic)) else v for v in leaves]
+    return pytrees.unflatten(made, spec)
 
 
 def _of_source(source: str) -> Callable[..., Any]:

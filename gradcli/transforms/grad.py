@@ -19,6 +19,7 @@ from gradcli.transforms.arguments import (
     _split_aux,
     _tensors,
 )
+from gradcli.transforms.array_arguments import chosen, takes_arrays
 
 
 def _gradients(
@@ -75,7 +76,7 @@ def grad_and_value(
             grads, result, aux = _closed(level, grads, result, aux)
         return (grads, (result, aux)) if has_aux else (grads, result)
 
-    return wrapper
+    return takes_arrays(wrapper, chosen(argnums))
 
 
 def value_and_grad(

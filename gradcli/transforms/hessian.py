@@ -6,9 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from gradcli.transforms.arguments import (
-    Argnums,
-)
+from gradcli.transforms.arguments import Argnums
+from gradcli.transforms.array_arguments import chosen, takes_arrays
 from gradcli.transforms.jacobian import in_trace, jacfwd, jacrev
 
 
@@ -22,4 +21,4 @@ def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any
         made = in_trace(gradient, args, argnums, symmetric=True)
         return forward(*args) if made is None else made
 
-    return wrapper
+    return takes_arrays(wrapper, chosen(argnums))

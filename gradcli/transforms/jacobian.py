@@ -24,6 +24,7 @@ from gradcli.transforms.arguments import (
     _tensors,
     _unpacked,
 )
+from gradcli.transforms.array_arguments import chosen, takes_arrays
 
 
 def jacrev(
@@ -61,7 +62,7 @@ def jacrev(
             made, aux = _closed(level, made, aux)
         return (made, aux) if has_aux else made
 
-    return wrapper
+    return takes_arrays(wrapper, chosen(argnums))
 
 
 def jacfwd(
@@ -99,7 +100,7 @@ def jacfwd(
             made = pytrees.unflatten(columns, pytrees.flatten(result)[1])
         return (made, aux) if has_aux else made
 
-    return wrapper
+    return takes_arrays(wrapper, chosen(argnums))
 
 
 def in_trace(

@@ -18,6 +18,7 @@ from gradcli.transforms.arguments import (
     _split_aux,
     _unpacked,
 )
+from gradcli.transforms.array_arguments import every, takes_arrays
 
 
 def jvp(
@@ -68,6 +69,9 @@ def jvp(
     return (result, found, aux) if has_aux else (result, found)
 
 
+jvp = takes_arrays(jvp, every)
+
+
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """The value, and a function that maps tangents to the derivative along them; `func` runs once."""
     points, spec = pytrees.flatten(primals)
@@ -112,3 +116,6 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
             return _closed(again, pytrees.unflatten(made, out_spec), again=True)
 
     return shown, jvp_fn
+
+
+linearize = takes_arrays(linearize, every)

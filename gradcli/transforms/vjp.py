@@ -14,6 +14,7 @@ from gradcli.transforms.arguments import (
     _split_aux,
     _tensors,
 )
+from gradcli.transforms.array_arguments import every, takes_arrays
 from gradcli.transforms.grad import _gradients
 
 
@@ -51,3 +52,6 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
             return _closed(again, grads, again=True)
 
     return (shown, pullback, aux) if has_aux else (shown, pullback)
+
+
+vjp = takes_arrays(vjp, every)

@@ -12,6 +12,7 @@ from gradcli.engine.core.batch_levels import add_batch_dim, remove_batch_dim
 from gradcli.engine.core.batched_arrays import BatchLevel
 from gradcli.engine.core.tensor import Shown, Tensor, views_of, wrap
 from gradcli.operators.movement.inplace_writes import copy_p
+from gradcli.transforms.array_arguments import none, takes_arrays
 
 # What JAX calls the same.
 _OF_JAX = {"in_axes": "in_dims", "out_axes": "out_dims"}
@@ -57,7 +58,7 @@ def vmap(
             return pytrees.unflatten(flat, out_spec)
         return _in_chunks(run, values, dims, size, chunk_size)
 
-    return wrapper
+    return takes_arrays(wrapper, none)
 
 
 def _name(func: Any) -> str:

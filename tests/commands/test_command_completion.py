@@ -97,6 +97,7 @@ def test_files(bash, tmp_path):
     assert "--kappa " in bash.complete(f"gradcli run {tmp_path}/prog.py --k")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("words", "word", "wanted"),
     [

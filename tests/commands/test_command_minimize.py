@@ -12,6 +12,7 @@ import pytest
 
 from tests.commands.test_command_fit import run
 
+GD = ["--method", "gradient-descent"]
 ROSENBROCK = ["(1-x)**2 + 100*(y-x**2)**2", "--x", "-1", "--y", "2"]
 
 # -- (arguments, exit code, a piece of standard output, a piece of standard error) -------------------
@@ -73,6 +74,43 @@ def test_what_is_said(argv: list[str], code: int, out: str, err: str) -> None:
     assert found[0] == code, found
     assert out in found[1]
     assert err in " ".join(found[2].split())
+
+
+# -- the methods that lessons show ------------------------------------------------------------------
+DESCENTS = [
+    (["minimize", "x**2", "--x", "4", *GD, "--rate", "0.25", "--steps", "2"], 0, "x = 1\nvalue = 1\ngradient_norm = 2\nkind = no minimum\nsmallest_eigenvalue = 2\nmethod = gradient-descent\niterations = 2\nevaluations = 3\n", "note: after 2 steps of rate 0.25 the gradient is 2 long, not 0; --trace prints the steps"),
+    (["minimize", "x**2", "--x", "4", *GD], 0, "x = 0\n", "note: --rate 0.5, as none is given"),
+    (["minimize", "x**2", "--x", "4", *GD, "--rate", "0.25", "--steps", "1", "--trace", "--csv"], 0, "step,x,value,gradient_norm\n0,4,16,8\n1,2,4,4\n", ""),
+    (["minimize", "x**2", "--x", "1", *GD, "--rate", "1.1", "--steps", "5"], 1, "", "after 5 steps of rate 1.1 the value is above where it began hint: a smaller rate falls: --rate 0.5"),
+    (["minimize", "x**2", "--x", "1", *GD, "--rate", "0.5", "--steps", "5"], 0, "kind = minimum", ""),
+    (["minimize", *ROSENBROCK, *GD, "--rate", "0.1"], 1, "", "the numbers leave all bounds hint: a smaller rate falls: --rate 0.00"),
+    (["minimize", "x**3 - 3*x", "--x", "-0.5", "--method", "newton"], 1, "kind = maximum", "this is not a minimum (maximum)"),
+    (["minimize", "x**2", "--x", "1", *GD, "--bounds", "x=0:3"], 2, "", "knows no bounds"),
+    (["minimize", "x**2", "--x", "1", "--rate", "0.1"], 2, "", "hint: add --method gradient-descent"),
+    (["minimize", "x**2", "--x", "1", *GD, "--momentum", "0.5"], 2, "", "hint: write --method momentum"),
+    (["minimize", "x**2", "--x", "1", "--lr", "0.1"], 2, "", "hint: write --rate R, beside --method gradient-descent"),
+]  # fmt: skip
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("argv", "code", "out", "err"),
+    DESCENTS,
+    ids=lambda v: " ".join(v) if isinstance(v, list) else "",
+)
+def test_descents(argv: list[str], code: int, out: str, err: str) -> None:
+    found = run(*argv)
+    assert found[0] == code, found
+    assert out in found[1]
+    assert err in " ".join(found[2].split())
+
+
+@pytest.mark.long
+def test_a_step_that_is_not_taken_has_no_row() -> None:
+    code, out, err = run("minimize", *ROSENBROCK, "--trace")
+    points = [line.split()[1:3] for line in out.splitlines()[1:] if line[:5].strip().isdigit()]
+    assert code == 0 and len({tuple(p) for p in points}) >= len(points) - 1  # 1, 1 to eight digits
+    assert "note: steps that were tried and not taken are left out" in err
 
 
 @pytest.mark.needs("matplotlib")

@@ -43,7 +43,7 @@ def test_gradient_descent_of_one_variable() -> None:
     argv = ("plot", "x**2", "--x", "-2:2", "--descend", "0.5", "--at", "1", "--width", "40")
     found = run(*argv)
     assert "•• gradient descent" in found.stdout
-    assert found.stderr == "gradcli: note: after 50 steps of 0.5: x = 0; --csv prints the steps\n"
+    assert found.stderr == "gradcli: note: after 1 step of 0.5: x = 0; --csv prints the steps\n"
 
 
 def test_poles_do_not_flatten_a_surface() -> None:
@@ -237,6 +237,7 @@ def test_times_have_dates_on_their_axis(text: str, tmp_path: Path) -> None:
     assert [piece for piece in DATES[text] if piece not in shown] == [], shown
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [37, 60, 80, 200])
 @pytest.mark.parametrize(
     "line",

@@ -579,6 +579,7 @@ def test_the_mean_of_nothing_is_no_zero(loss: str) -> None:
 LONG = pytest.mark.long
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options",
     [

@@ -80,7 +80,7 @@ def test_a_minus_of_the_whole(text: str, minus: bool, rest: str) -> None:
         (["x@y", "--uncertainty"], "gradcli grad propagates its numbers: --x 1±0.1,2±0.1"),
         (["a+b", "--uncertainty", "--format", "numpy"], "gradcli simplify TEXT --format numpy"),
         (["a+b", "--uncertainty", "--order", "2"], "--order cannot be used with --uncertainty"),
-        (["a+b", "--uncertainty", "--at", "--a", "1", "--b", "2"], "gradcli grad has the numbers"),
+        (["a+b", "--uncertainty", "--at", "--a", "1", "--b", "2"], "leave out --at"),
         (["a+b", "--correlation", "a,b"], "add --uncertainty"),
         (["a+b", "--uncertainty", "--correlation", "a,c"], "as in --correlation a,b"),
         (["a+b", "--uncertainty", "c"], "'c' is not a variable"),
@@ -89,3 +89,13 @@ def test_refused(argv: list[str], words: str) -> None:
     result = run("diff", *argv)
     assert result.exit_code == 2
     assert words in result.stderr
+
+
+def test_its_value_and_the_contributions_follow() -> None:
+    """With uncertainties as numbers the value is that of eval."""
+    line = ["4*pi**2*L/T**2", "--L", "0.994±0.002", "--T", "2.003±0.005"]
+    formula = run("diff", *line, "--uncertainty", "--correlation", "L,T=0.5").stdout.splitlines()
+    value = run("eval", *line, "--budget", "--correlation", "L,T=0.5").stdout.splitlines()
+    assert formula[1:] == [f"value = {value[0]}", *value[1:]]
+    said = run("diff", "x*y", "--uncertainty", "x=0.1", "--x", "2").stderr
+    assert "the uncertainty has no value, as y has none" in said

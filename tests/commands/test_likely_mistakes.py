@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from functools import partial
 
+import pytest
+
 from tests.commands import running
 from tests.sweep import sweep
 
@@ -55,6 +57,7 @@ def test_what_is_right_passes(source: str, formula: str, options: list[str]) -> 
 RESIDUAL = "sum((A@x - b)**2)"
 
 
+@pytest.mark.long
 @sweep(
     ("source", "wrt", "formula", "said"),
     [

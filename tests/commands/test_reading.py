@@ -634,7 +634,8 @@ def mutated(data: bytes, rng: np.random.Generator) -> bytes:
     return bytes(found)
 
 
-@pytest.mark.parametrize("count", [20, pytest.param(400, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("count", [20, 400])
 @pytest.mark.parametrize("name", SEEDS)
 def test_mutated_files_are_read_or_refused_in_words(name, count, folder):
     from gradcli.language import LanguageError, read_value

@@ -282,3 +282,22 @@ def test_draws_without_a_value_are_counted():
     assert run("eval", "x", "--x", "1", "--monte-carlo", "9")[2].startswith(
         "gradcli: error: --monte-carlo: no variable has an uncertainty"
     )
+
+
+TYPESET = [
+    ("eval 4*pi**2*L/T**2 --L 0.994±0.002 --T 2.003±0.005 --format siunitx", "\\num{9.781(53)}\n"),
+    ("eval x --x 1,2.5 --format latex", "\\begin{pmatrix}1 \\\\ 2.5\\end{pmatrix}\n"),
+    ("grad x*y --x 3 --y 2±0.1 --format latex", "\\frac{\\partial f}{\\partial x} &= 2"),
+    ("eval 1+2j --format siunitx", "\\complexnum{1+2i}\n"),
+]
+
+
+@pytest.mark.parametrize(("line", "expected"), TYPESET)
+def test_results_for_latex(line: str, expected: str) -> None:
+    assert expected in run(*line.split())[1]
+
+
+def test_a_percentage_is_one_of_the_value() -> None:
+    assert (
+        run("eval", "x*y", "--x", "3", "--y", "4", "--uncertainty", "y=5%")[1] == "12.00 ± 0.60\n"
+    )

@@ -152,8 +152,8 @@ def test_a_source_is_a_text() -> None:
         gradcli.grad(gradcli.tensor(1.0))
     with pytest.raises(TypeError, match=r"values are given by name: x=3"):
         gradcli.grad("x**2", 3)
-    with pytest.raises(TypeError, match=r"goes to gradcli.func.grad\(f\)"):
-        gradcli.grad(abs)
+    with pytest.raises(TypeError, match=r"must be a str, not function; grad, .* take functions"):
+        gradcli.taylor(plain)
     rows = gradcli.jacobian("[x*y, x]", x=1.0, y=2.0)
     assert [rows[name].tolist() for name in "xy"] == [[2.0, 1.0], [1.0, 0.0]]
     with pytest.raises(TypeError, match="the source must be a str, not int"):
@@ -174,6 +174,12 @@ def test_refused(assert_gradients):
 
 def test_verb():
     gradcli.grad("x*2", x=[1.0, 2])
+
+def test_compiled():
+    gradcli.compile(lambda x: x.std())([1.0, 2])
+
+def test_function():
+    gradcli.grad(lambda x: x*x)([1.0, 2])
 """
 
 
@@ -184,7 +190,7 @@ def test_pytest_shows_the_test_and_what_is_wrong(tmp_path: Path) -> None:
     argv += ["-p", "no:benchmark", "-p", "no:hypothesispytest"]
     found = subprocess.run([*argv, str(tmp_path)], capture_output=True, text=True, cwd=tmp_path)
     parts = found.stdout.split("\n____")[1:]
-    assert len(parts) == 4, found.stdout
+    assert len(parts) == 6, found.stdout
     for part in parts:
         shown = [line for line in part.splitlines()[1:] if line.strip()]
         shown = shown[: next(i for i, line in enumerate(shown) if line.startswith("test_page.py:"))]
@@ -195,7 +201,7 @@ def test_pytest_shows_the_test_and_what_is_wrong(tmp_path: Path) -> None:
 @sweep(("name", "remedy"), [
         ("eval", "gradcli.evaluate(source, x=1)"),
         ("lambdify", "gradcli.compile(source)"),
-        ("value_and_grad", "gradcli.func.grad_and_value(f)"),
+        ("grad_and_value", "gradcli.value_and_grad(f)"),
         ("solve", "gradcli.root(source, x=1)"),
         ("derivative", "gradcli.diff(source)"),
 ])  # fmt: skip

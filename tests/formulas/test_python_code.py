@@ -58,6 +58,7 @@ FORMS = ("python", "numpy", "torch", "jax")
 WRITTEN = [(*row, FORMS[(k + turn) % 4]) for k, row in enumerate(PROGRAMS) for turn in range(4)]
 
 
+@pytest.mark.long
 @sweep(("source", "shapes", "form"), WRITTEN, parts=8, often=1)
 def test_programs_are_proved(source: str, shapes: dict[str, Any], form: str) -> None:
     arrays = {n: sample(s, k) for k, (n, s) in enumerate(shapes.items())}

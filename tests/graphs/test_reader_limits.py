@@ -21,6 +21,7 @@ POINT = ("--x", "0.1", "--U", "0.3")
 EDGES = "Mermaid draws graphs of 500 edges at most, and this one has "
 
 
+@pytest.mark.long
 @sweep(
     ("program", "options", "said"),
     [

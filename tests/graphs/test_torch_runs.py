@@ -97,6 +97,7 @@ def test_a_line_that_makes_nothing_is_said(tmp_path: Path) -> None:
     assert "FILE:LINE" in gradcli(str(path), "--at", "short.py").stderr
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_what_there_is_is_drawn_on_an_interrupt(endless: str) -> None:
     argv = [sys.executable, "-m", "gradcli", "graph", "--torch", endless]

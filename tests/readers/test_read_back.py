@@ -35,6 +35,7 @@ def read(latex: str, values: dict[str, Any]) -> Any:
     return json.loads(found.stdout)["value"]
 
 
+@pytest.mark.long
 @sweep("kind", FORMULAS, parts=2)
 def test_every_kind_is_read_back(kind: str) -> None:
     source, *more = FORMULAS[kind]

@@ -170,6 +170,7 @@ def test_a_loop_in_c_has_the_bits_of_tensors(
     by_elements = getattr(torch.optim, optimizer.split("(")[0]).by_elements
     assert [one._functions is not None for one in loops] == [True] * len(loops)
     assert bool(loops) == by_elements
+    monkeypatch.setattr("gradcli.torch.optim.blocks.Recorded.move", lambda *given: False)
     monkeypatch.setattr("gradcli.torch.optim.optimizer.are_bare", lambda tensors: False)
     assert in_c == trained(torch, optimizer)
 
@@ -188,6 +189,28 @@ def test_parameters_that_share_memory_are_moved_one_after_the_other(
         optimizer.step()
     wanted = [0.15, 0.15, 0.575, 0.575]  # of torch 2.13
     assert whole.tolist() == pytest.approx(wanted, abs=1e-6)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_a_loop_takes_the_rest_of_a_model_with_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    loops: list[Any] = []
+    native(monkeypatch, loops)
+    found = []
+    for move in (None, lambda *given: False):
+        scale = nn.Parameter(torch.tensor(2.0))  # 0-d, which no loop takes
+        turned = nn.Parameter(torch.arange(6.0).reshape(2, 3).T)  # nor one that lies by column
+        weight = nn.Parameter(torch.arange(6.0))
+        if move is not None:
+            monkeypatch.setattr("gradcli.torch.optim.blocks.Recorded.move", move)
+        optimizer = torch.optim.SGD([scale, turned, weight], lr=0.1, momentum=0.5)
+        for rate in (0.1, 0.1, 0.3):
+            optimizer.param_groups[0]["lr"] = rate
+            optimizer.zero_grad()
+            (scale * turned.sum() * weight.exp().sum().log()).backward()
+            optimizer.step()
+        found.append([p.tolist() for p in (scale, turned, weight)])
+    assert found[0] == found[1] and any(one._functions for one in loops)
 
 
 def test_numpy_goes_on_where_no_compiler_is(monkeypatch: pytest.MonkeyPatch) -> None:

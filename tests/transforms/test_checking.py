@@ -314,6 +314,7 @@ def test_assert_gradients_shows_both_arrays() -> None:
     assert [caught.value.given[1], caught.value.right[1]] == [5.0, 4.0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("function", "right"),
     [

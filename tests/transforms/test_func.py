@@ -60,6 +60,7 @@ def test_calls() -> None:
         warnings.simplefilter("ignore")
         found = {name: answer(s, call_space(gradcli, func)) for name, s in CALLS.items()}
     assert found.pop("jvp of remainder of a number") == [-2.0, -2.0]  # torch has no rule for it
+    assert found.pop("grad nontensor") == 1.0  # numbers are points here, as arrays are
     for name, expected in ANSWERS["calls"].items():
         if name not in found:
             continue

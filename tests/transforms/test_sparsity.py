@@ -136,6 +136,7 @@ def test_matrices_without_their_zeros() -> None:
     assert len(found.values) == 40 + 2 * 39
 
 
+@pytest.mark.long
 def test_a_hundred_thousand_variables_take_three_directions() -> None:
     """No array of one call is larger than the block of products."""
     f = gradcli.compile(rosenbrock)

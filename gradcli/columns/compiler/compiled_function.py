@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
+import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.columns.compiler import executor, program_listing, whole_programs
+from gradcli.columns.compiler import executor, nested_arguments, program_listing, whole_programs
+from gradcli.columns.compiler.gradients import Gradients
+from gradcli.columns.compiler.nested_arguments import Parameters
 from gradcli.columns.compiler.straight_line_code import program
-from gradcli.engine.core import pytrees
+from gradcli.engine.core import modes, pytrees
+from gradcli.engine.core.modes import users_level
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry import table
 from gradcli.engine.system import c_compiler, direct_calls, dtypes
+from gradcli.engine.system.array_memory import ARRAYS
+from gradcli.language.error_remedies import habit
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
 from gradcli.transforms.batched_passes import Sparse
 from gradcli.transforms.tracing.numpy_program import Operation, live
@@ -24,6 +29,10 @@ if TYPE_CHECKING:
     from gradcli.engine.system.direct_calls import DirectCalls
     from gradcli.language.program import Program
 
+_FORMS = 64  # of a function's arguments, for which it is compiled, at most
+_COMPARED = (
+    100_000  # elements, on which a function of arrays is run once more, without being compiled
+)
 _WHOLE = 8  # programs of a function that are one C function at most: each is for certain shapes
 # What others call methods that are called differently here.
 _ELSEWHERE = {
@@ -167,13 +176,20 @@ class CompiledFunction:
         memory: str | None = None,
         native: bool = False,
         whole: bool = True,
+        parameters: Parameters | None = None,
     ) -> None:
         if memory not in (None, "low"):
             raise ValueError(f"memory must be None or 'low', got {memory!r}")
         table.base()  # operators of tensors are primitives of the table
         self.function, self.names, self.title = function, tuple(names), title
         self.program: Program | None = None  # what `title` is the text of
-        self.wrt = frozenset(self.names if wrt is None else wrt)
+        self.parameters = parameters  # of a function of Python's
+        self.is_python = parameters is not None
+        self._alike: set[Any] = set()  # signatures for which arrays and tensors were compared
+        every = self.names if parameters is None else parameters.required
+        self.chosen = list(every) if wrt is None else [wrt] if isinstance(wrt, str) else list(wrt)
+        # The part of a nested argument is named by its place: params.w.
+        self.wrt = frozenset(n.partition(".")[0] if parameters else n for n in self.chosen)
         unknown = self.wrt - set(self.names)
         if unknown:
             raise ValueError(f"wrt: {title} has no variable {min(unknown)!r}")
@@ -190,6 +206,7 @@ class CompiledFunction:
             set()
         )  # signatures whose integers the program cannot take as floats
         self.matrices: dict[Any, Any] = {}  # of sparse derivatives
+        self.forms: dict[Any, _Form] = {}  # of arguments that are not all arrays
         self.__name__ = title
 
     def __call__(self, *args: Any, **arrays: Any) -> Any:
@@ -200,20 +217,34 @@ class CompiledFunction:
         direct = self._direct
         return self._called(*args, **arrays) if direct is None else direct(*args, **arrays)
 
+    def _followed(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """The value, as a tensor of the graph that its arguments belong to: it is not compiled."""
+        self._arrays(args, named)  # `named` has all of them then
+        return self.function(
+            **{n: v if isinstance(v, Tensor) else wrap(as_array(v)) for n, v in named.items()}
+        )
+
     def _not_direct(self, *args: Any, **arrays: Any) -> Any:
         call = self._quick.get(False)
         return self._called(*args, **arrays) if call is None else call(*args, **arrays)
 
     def _called(self, *args: Any, **arrays: Any) -> Any:
+        if (nested := self._nested(args, arrays)) is not None:
+            return nested[0].function(*nested[1])
+        if any(_is_followed(v) for v in (*args, *arrays.values())):
+            return self._followed(args, arrays)
         given, tensors = self._arrays(args, arrays)
         found = self._run(given, False)
+        if not tensors:
+            self._compare(given, found[0])
         return _result(found[0], tensors)
 
     def value_and_grad(self, *args: Any, **arrays: Any) -> tuple[Any, dict[str, Any]]:
         """(the value, the gradients by name); the value must have one element.
 
-        Gradients are of the variables in `wrt`, as arrays (tensors, if any argument is one); None where
-        the value does not depend on the variable. Integers are floats, as in `gradcli.grad`; tensors
+        Gradients are of the variables in `wrt`, as arrays (tensors, if any argument is one), nested as the
+        variable is; None where the value does not depend on the variable. Where there is one variable,
+        NumPy and SciPy take them for its gradient. Integers are floats, as in `gradcli.grad`; tensors
         of them, and what the program can only take as integers (indices), have no gradient. What is
         wrong with a program is a LanguageError with the place in it.
         """
@@ -227,12 +258,9 @@ class CompiledFunction:
         on the variable.
         """
         _, found = self.value_and_grad(*args, **arrays)
-        given = {**dict(zip(self.names, args, strict=False)), **arrays}
-        for name, slope in found.items():
-            if slope is None:
-                point = given[name]
-                zeros = np.zeros(np.shape(getattr(point, "array", point)))
-                found[name] = wrap(zeros) if isinstance(point, Tensor) else zeros
+        if any(slope is None for slope in found.values()):
+            given = {**dict(zip(self.names, args, strict=False)), **arrays}
+            found |= {n: _zeros(given[n]) for n, slope in found.items() if slope is None}
         return next(iter(found.values())) if len(found) == 1 else found
 
     def __getattr__(self, name: str) -> Any:
@@ -242,14 +270,17 @@ class CompiledFunction:
         raise AttributeError(message)
 
     def _all_gradients(self, *args: Any, **arrays: Any) -> tuple[Any, dict[str, Any]]:
+        if (nested := self._nested(args, arrays)) is not None:
+            return nested[0].value_and_grad(nested[1])
         given, tensors = self._arrays(args, arrays)
         given, (value, *grads) = self._of_floats(given, arrays)
         names = self._differentiated(given)
         if not tensors:
-            return value, dict(zip(names, grads, strict=True))
-        return wrap(value), {
-            n: None if g is None else wrap(g) for n, g in zip(names, grads, strict=True)
-        }
+            self._compare(given, value)
+            return value, Gradients(zip(names, grads, strict=True))
+        return wrap(value), Gradients(
+            (n, None if g is None else wrap(g)) for n, g in zip(names, grads, strict=True)
+        )
 
     def _of_floats(
         self, given: list[Any], values: dict[str, Any]
@@ -308,6 +339,8 @@ class CompiledFunction:
         return self._sparse(args, arrays, False)
 
     def _sparse(self, args: tuple[Any, ...], arrays: dict[str, Any], second: bool) -> Any:
+        if (nested := self._nested(args, arrays)) is not None:
+            return nested[0].function._sparse(tuple(nested[1]), {}, second)
         given, _ = self._arrays(args, arrays)
         # The pattern is found by running the program on places without numbers, which have no strides.
         given = [np.ascontiguousarray(a) if a.shape else a for a in given]
@@ -343,14 +376,17 @@ class CompiledFunction:
 
     def plan(self, *args: Any, gradients: bool = True, **arrays: Any) -> str:
         """The compiled program for arrays of these shapes, as text."""
+        if (nested := self._nested(args, arrays)) is not None:
+            return nested[0].function.plan(*nested[1], gradients=gradients)
         given, _ = self._arrays(args, arrays)
         self._plan(given, gradients)
         return self._text(self._signature(given, gradients))
 
     def __repr__(self) -> str:
         order = ", ".join(self.names)
+        lines = [*map(self._text, self.plans), *(repr(f.function) for f in self.forms.values())]
         return (
-            "\n".join(map(self._text, self.plans))
+            "\n".join(lines)
             or f"{self.title}  (no plan before a call; arguments by position: {order})"
         )
 
@@ -360,6 +396,65 @@ class CompiledFunction:
             return program_listing.described({}, program_listing.reason_text(plan), self.title)
         title = f"{self.title}{' and gradients' if key[0] else ''}"
         return program_listing.described(plan.trace.inputs, plan.lines(), title)
+
+    # -- arguments that are not all arrays
+    # -------------------------------------------------------------------------
+    def _nested(
+        self, args: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[_Form, list[Any]] | None:
+        """(the form of a call, its arrays); None where each argument is an array."""
+        own = self.parameters
+        if own is None:
+            return None
+        values = dict(zip(self.names, args, strict=False)) | named
+        if (
+            len(args) + len(named) == len(values) == len(self.names)
+            and not (own.gathers or own.static)
+            and all(map(nested_arguments.is_plain, values.values()))
+        ):
+            return None
+        if not (own.gathers or own.defaults or own.static) and len(values) != len(self.names):
+            return None  # whose words are those of `_arrays`
+        leaves, key = own.form(own.bound(args, named))
+        found = self.forms.get(key)
+        if found is None:
+            found = self._form(leaves, key)
+        return found, list(leaves.values())
+
+    def _form(self, leaves: dict[str, Any], key: tuple[Any, ...]) -> _Form:
+        """The function for arguments of a form, made anew."""
+        own = self.parameters
+        assert own is not None
+        if len(self.forms) == _FORMS:
+            self._warn_of_forms(key)
+        if len(self.forms) >= _FORMS:
+            del self.forms[next(iter(self.forms))]
+        constants = nested_arguments.constants_text(self.names, key)
+        function = CompiledFunction(
+            own.of_leaves(key),
+            list(leaves),
+            f"{self.title} ({constants})" if constants else self.title,
+            wrt=[n for n in leaves if any(n == c or n.startswith(f"{c}.") for c in self.chosen)],
+            threads=self.threads,
+            memory=self.memory,
+            native=self.native,
+        )
+        function.is_python = True
+        forms = dict(zip(self.names, key, strict=True))
+        made = self.forms[key] = _Form(function, [(c, *_place(forms, c)) for c in self.chosen])
+        return made
+
+    def _warn_of_forms(self, key: tuple[Any, ...]) -> None:
+        """Warn that a constant has another value at each call, once."""
+        last = next(reversed(self.forms))
+        pairs = zip(self.names, key, last, strict=True)
+        names = ", ".join(n for n, a, b in pairs if a != b)
+        warnings.warn(
+            f"{self.title} was compiled for {_FORMS} values of its constants: {names} has another one at "
+            "each call. A function is compiled for each object (define it once, outside of the loop); a "
+            "number that changes is better an argument",
+            stacklevel=users_level(),
+        )
 
     # -- the way to a compiled program
     # -------------------------------------------------------------------------
@@ -442,7 +537,8 @@ class CompiledFunction:
         made = CompiledProgram(found, threads=self.threads, sparing=sparing, **self._how())
         if made.direct is not None and gradients:
             there = [g is not None or None for g in found.gradients.values()]
-            more = (tuple(found.gradients), *there)
+            # A dictionary of the plain kind is made faster.
+            more = (tuple(found.gradients), *there, Gradients if len(there) == 1 else None)
             self._first("value_and_grad", made.direct, direct_calls.WITH_GRADIENTS, more)
         # A result that is nested has to be put together in Python, so C cannot return it alone.
         elif made.direct is not None and found.spec is None:
@@ -484,10 +580,58 @@ class CompiledFunction:
         spec = plan.trace.spec
         return values if spec is None else (pytrees.unflatten(values, spec),)
 
+    def _compare(self, given: list[Any], value: Any) -> None:
+        """Raise ValueError where a function means something else on NumPy's arrays than on tensors.
+
+        `x.std()` divides by n of an array and by n - 1 of a tensor. Both are looked at once for each set of
+        small arrays, where the function takes NumPy's at all.
+        """
+        if not self.is_python or sum([a.size for a in given]) > _COMPARED:
+            return
+        key = self._signature(given, False)
+        if key in self._alike:
+            return
+        self._alike.add(key)
+
+        def of_arrays() -> list[Any]:
+            copies = [np.array(a) if a.shape else a for a in given]
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                return pytrees.flatten(self.function(**dict(zip(self.names, copies, strict=True))))[
+                    0
+                ]
+
+        try:
+            other = of_arrays()
+        except Exception:  # what is no function of arrays may refuse them in any way
+            return
+        own = [v.array if isinstance(v, Tensor) else v for v in pytrees.flatten(value)[0]]
+        if len(own) != len(other):
+            return
+        for a, b in zip(own, other, strict=True):
+            if _differ(a, b):
+                # No plan may answer in its place.
+                self._alike.discard(key)
+                self.plans.clear()
+                self._quick.clear()
+                self._direct = None
+                self.__dict__.pop("value_and_grad", None)
+                raise ValueError(
+                    _unlike(self.title, a, b, steady=not any(map(_differ, other, of_arrays())))
+                )
+
     def _tape(self, given: list[Any], gradients: bool) -> tuple[Any, ...]:
         names = self._differentiated(given) if gradients else []
         tensors = {n: wrap(a, n in names) for n, a in zip(self.names, given, strict=True)}
-        result = self.function(**tensors)
+        # A program in gradcli's language has no functions that make numbers but those it asks for.
+        watched = gradients and self.is_python
+        try:
+            with modes.no_number_may_leave() if watched else contextlib.nullcontext():
+                result = self.function(**tensors)
+        except (AttributeError, TypeError, ValueError) as error:
+            if self.is_python and (said := habit(error)):
+                error.add_note(f"hint: {said}")
+            raise
         if not gradients:
             return (_mapped(lambda v: v.array if isinstance(v, Tensor) else v, result),)
         try:
@@ -505,6 +649,77 @@ class CompiledFunction:
         return (result.array, *[None if g is None else g.array for g in grads])
 
 
+class _Form(NamedTuple):
+    """A function for arguments of one form.
+
+    function: of the leaves. parts: of what is differentiated by, (name, form, leaves before it).
+    """
+
+    function: CompiledFunction
+    parts: list[tuple[str, Any, int]]
+
+    def value_and_grad(self, leaves: list[Any]) -> tuple[Any, dict[str, Any]]:
+        """(the value, the gradients by variable, nested as it is); None for what has no gradient."""
+        value, found = self.function.value_and_grad(*leaves)
+        every = [
+            _zeros(v) if n in found and found[n] is None else found.get(n)
+            for n, v in zip(self.function.names, leaves, strict=True)
+        ]
+        gradients = Gradients()
+        for name, form, before in self.parts:
+            part = every[before : before + nested_arguments.count(form)]
+            if any(g is not None for g in part):
+                gradients[name] = nested_arguments.filled(form, iter(part))
+        return value, gradients
+
+
+def _place(forms: dict[str, Any], path: str) -> tuple[Any, int]:
+    """(the form of what a path names, how many leaves come before it)."""
+    top = path.partition(".")[0]
+    names = list(forms)
+    before = sum(nested_arguments.count(forms[n]) for n in names[: names.index(top)])
+    try:
+        form, more = nested_arguments.part_of(forms[top], top, path)
+    except KeyError:
+        raise ValueError(f"wrt: there is no {path!r} in the argument {top!r}") from None
+    return form, before + more
+
+
+def _zeros(point: Any) -> Any:
+    """The gradient by a variable on which nothing depends."""
+    array = point.array if isinstance(point, Tensor) else np.asarray(point)
+    zeros = np.zeros(array.shape, array.dtype if array.dtype.kind in "fc" else np.float64)[()]
+    return wrap(zeros) if isinstance(point, Tensor) else zeros
+
+
+def _differ(a: Any, b: Any) -> bool:
+    """Whether two results are arrays, or numbers, of other values."""
+    if isinstance(b, Tensor) or isinstance(a, Tensor):
+        return False
+    a, b = np.asarray(a), np.asarray(b)
+    if a.shape != b.shape or not {a.dtype.kind, b.dtype.kind} <= set("fc"):
+        return False
+    digits = max(np.finfo(a.dtype).eps, np.finfo(b.dtype).eps) ** 0.5
+    largest = np.max(np.abs(b), initial=0.0, where=np.isfinite(b))
+    return not np.allclose(a, b, rtol=digits, atol=digits * largest, equal_nan=True)
+
+
+def _unlike(title: str, a: Any, b: Any, steady: bool) -> str:
+    a, b = np.asarray(a), np.asarray(b)
+    at = int(np.argmax(np.abs(a - b))) if a.size else 0
+    if not steady:
+        return (
+            f"{title} gives other values at each call: a compiled function runs once, so it would always "
+            "give the random numbers of its first run (pass them as an argument)"
+        )
+    return (
+        f"{title} gives {b.flat[at]:.6g} of NumPy's arrays and {a.flat[at]:.6g} of tensors, on which it is "
+        "compiled: a method means something else there. x.std() and x.var() divide by n of an array and by "
+        "n - 1 of a tensor (x.std(correction=0) is the same of both), x.repeat() repeats the whole of a "
+        "tensor (np.repeat each element)"
+    )
+
+
 def _placed(error: Exception, program: Program) -> Exception:
     """An error of the engine about a program's value, located at the program's last expression."""
     from gradcli.engine.core import errors
@@ -513,6 +728,14 @@ def _placed(error: Exception, program: Program) -> Exception:
     several = isinstance(error, (errors.NotScalarError, errors.NotRealError))
     hint = "reduce the value, as in sum(…) or mean(…)" if several else None
     return error_at(error, source=program.source, span=program.value_span, hint=hint)
+
+
+def _is_followed(value: Any) -> bool:
+    """Whether an argument is a tensor that others follow: recorded, traced, batched, or with a tangent."""
+    if not isinstance(value, Tensor):
+        return False
+    recorded = value.node is not None and modes.is_grad_enabled()
+    return recorded or bool(value._tangents_at_work()) or not isinstance(value.array, ARRAYS)
 
 
 def _number(value: float, beside: dict[str, Any]) -> Any:
@@ -551,6 +774,7 @@ def compile(
     program: str | Callable[..., Any],
     *,
     wrt: Iterable[str] | None = None,
+    static: str | Iterable[str] = (),
     threads: int | None = None,
     memory: str | None = None,
     native: bool = False,
@@ -564,19 +788,25 @@ def compile(
     same bits as the tape. The memory of large results that the caller drops is used again. A Python
     function must be pure: it runs once, when it is traced.
 
-    wrt: the variables to differentiate by (default: all). memory: "low" recomputes intermediates instead
+    Arguments of a Python function may be dicts, lists, tuples and dataclasses of arrays, nested as they
+    like; gradients are nested as the arguments are. Strings, bools, None and functions are constants: it is
+    compiled for each of their values.
+
+    wrt: the variables to differentiate by (default: all, of a function those without a default); a part of a
+    nested one is named by its place, `params.w`. static: further parameters that are constants, such as a
+    number of steps. memory: "low" recomputes intermediates instead
     of keeping them for the gradient. native: run as C, compiled once by the machine's compiler (`CC`, else
     cc) with its vector functions, which are up to 4 units in the last place off. A program of numbers and
     small arrays is one C function for these shapes (of the first 8), larger arrays go through loops for
     all sizes; what has no C form (`print(f)` says so), and everything where there is no compiler (a
     warning says so), runs as without. Raises ValueError for any other `memory`.
     """
+    how: dict[str, Any] = {"wrt": wrt, "threads": threads, "memory": memory, "native": native}
     if callable(program):
-        parameters = inspect.signature(program).parameters
-        names = list(parameters)
         title = getattr(program, "__name__", "function")
-        given = _by_position(program, names) if _are_in_order(parameters.values()) else program
-        return kind(given, names, title, wrt=wrt, threads=threads, memory=memory, native=native)
+        own = Parameters(program, title, [static] if isinstance(static, str) else list(static))
+        given = _by_position(program, own.names) if own.in_order else program
+        return kind(given, own.names, title, parameters=own, **how)
     from gradcli import language
 
     parsed = language.parse(program)
@@ -591,13 +821,9 @@ def compile(
         return language.run(parsed, variables).value
 
     names = parsed.free_variables()
-    found = kind(function, names, program, wrt=wrt, threads=threads, memory=memory, native=native)
+    found = kind(function, names, program, **how)
     found.program = parsed
     return found
-
-
-def _are_in_order(parameters: Iterable[inspect.Parameter]) -> bool:
-    return all(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
 
 
 def _by_position(function: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:

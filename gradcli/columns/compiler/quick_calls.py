@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.columns.compiler.gradients import Gradients
 from gradcli.engine.core import pytrees
 from gradcli.engine.core.generated_calls import generated
 from gradcli.engine.core.tensor import Tensor, wrap
@@ -26,6 +27,7 @@ _NUMBER = ((), "d", True)  # a double's part of the key of a plan
 _ARGUMENT = """
 c = {a}.__class__
 if c is Tensor:
+ if {a}.node is not None or {a}.tangents: return other(*args, **named)
  tensors = True
  {a} = {a}.array
  c = {a}.__class__
@@ -71,11 +73,12 @@ def quick_call(
     body += ["except errors: return other(*args, **named)"]
     if gradients:
         body += ["if tensors: found = map(wrapped, found)", "value, *slopes = found"]
-        body += ["return value, dict(zip(plan.names, slopes))"]
+        body += ["return value, Gradients(zip(plan.names, slopes))"]
     else:
         body += ["if tensors: found = [*map(wrapped, found)]", "spec = plan.trace.spec"]
         body += ["return found[0] if spec is None else unflatten(found, spec)"]
     values = {
+        "Gradients": Gradients,
         "NUMBER": _NUMBER,
         "Plan": plan_class,
         "Tensor": Tensor,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from gradcli.columns.optimize.equation_rows import (
     in_blocks,
 )
 from gradcli.columns.optimize.least_squares import Array, Bounds, Fit, limits
+from gradcli.columns.optimize.starts import linear
 from gradcli.columns.streaming.passes import Runner
 from gradcli.language.located_errors import LanguageError
 from gradcli.operators.primitives import lapack
@@ -29,6 +31,7 @@ FINE = 400  # points of a curve
 MANY = 50_000  # residuals: of more, the normal equations are summed in blocks
 SOME = 2_000  # of that many rows, those that tell where the minimum is
 FEW = 100  # evaluations of all rows, before others look
+_ROUNDED = 1e-9  # of the data: residuals that are rounding
 STRONG = 0.9  # a correlation that is worth a line
 
 
@@ -44,6 +47,7 @@ def fit_rows(
     many: int = 0,
     told: Callable[[int], Any] = bool,
     correlations: Mapping[tuple[str, ...], Array] | None = None,
+    guessed: Collection[str] = (),
 ) -> tuple[Fit, dict[str, Array]]:
     """(the fit of an equation to the rows of `batch`, the share of each source in every variance).
 
@@ -51,7 +55,7 @@ def fit_rows(
     response's side alone make its deviation; the others are corrected too. many: starts to try besides.
     told: is called with 1 whenever residuals are computed. correlations: by two columns those of their
     uncertainties in a row, one number or one of each row; by one column the matrix of those of all rows.
-    Raises LanguageError.
+    guessed: the parameters that nobody gave a start. Raises LanguageError.
     """
     count = len(next(iter(batch.values()), ()))
     if not count:
@@ -118,7 +122,7 @@ def fit_rows(
                 f"an uncertainty of {name} is {wrong[0]:.6g}", f"{why}: leave out such rows"
             )
     data = InMemory(rows, batch, deviation, inputs, related)
-    blocks = None
+    blocks = begun = None
     # Many rows: only the sums J.T @ J and J.T @ r are kept, so that memory is that of a block. These sums
     # lose half of the digits (their condition is the square of the Jacobian's), and corrections of
     # inputs, robust weights and bounds need each row. So blocks are tried where none of these is asked
@@ -128,6 +132,11 @@ def fit_rows(
     if blocks is None or not np.isfinite(blocks.at(start)[0]).all():
         blocks = None
         whole = least_squares.by_differences(lambda x: rows.residuals(x, batch)[:2], start)
+        finite = all(np.isfinite(part).all() for part in whole)
+        tries = bool(guessed) and np.isfinite(start).all()
+        if not finite and tries and (begin := _guessed(rows, data, bounds or {}, guessed)):
+            start, begun = begin[1], begin[1]
+            whole = least_squares.by_differences(lambda x: rows.residuals(x, batch)[:2], start)
         check_start(*whole, rows, batch)
     lower, upper = limits(rows.start, bounds or {})
     options: dict[str, Any] = {
@@ -160,6 +169,18 @@ def fit_rows(
         except ValueError as error:  # of SciPy's, about what is not finite
             raise _failed(str(error)) from error
     found = found._replace(explained=explained(rows, data, found))
+    found = found._replace(wandering=wandering(rows, data, found, response))
+    if begun is not None:
+        found = found._replace(begun=begun)
+    elif guessed and not many and loss == "linear" and _is_doubtful(found):
+        begin = _guessed(rows, data, bounds or {}, guessed)
+        found = _best(found, begin, lambda x: least_squares.fit(
+            counted(data.at), x, data.count, **options
+        ))  # fmt: skip
+        found = found._replace(explained=explained(rows, data, found))
+        found = found._replace(wandering=wandering(rows, data, found, response))
+    if guessed:
+        found = _positive(found, data, guessed, (lower, upper))
     return found, {} if related else _shares(rows, data, found, own, spreads)
 
 
@@ -283,6 +304,131 @@ def explained(rows: EquationRows, data: InMemory, found: Fit) -> float | None:
     if not (np.isfinite(whole) and whole > 0):
         return None
     return 1 - found.chi2 / found.dof / whole
+
+
+_RUNS = 20  # residuals from which on their signs tell something
+_SELDOM = (
+    4.0  # standard deviations below the expected number of runs, which chance alone hardly makes
+)
+_ENOUGH = 0.9  # of the variance, what a model explains that is not doubted for it
+_PROBABLE = 1e-3  # of a chi2, above which a fit is not doubted
+_THIN = 400  # rows that tell where a fit may start
+_SAME = 1e-9  # relative: sums of squares that are one
+_GAIN = 1e-6  # relative, of a sum of squares that is lower than another
+
+
+def wandering(
+    rows: EquationRows, data: InMemory, found: Fit, measured: set[str]
+) -> tuple[int, int, bool] | None:
+    """(how many runs of one sign the residuals have in the order of the data, how many chance would make,
+    whether there may be other minima: the model is not linear in all parameters), where the runs are too few
+    for chance; else None (Wald and Wolfowitz, Ann. Math. Statist. 11, 1940).
+
+    measured: the columns of the response."""
+    if len(rows.components) > 1 or not _RUNS <= found.dof <= MANY:
+        return None
+    if not found.converged or found.undetermined:
+        return None
+    columns = [a for a in data.batch.values() if a.ndim == 1]
+    keys = [a for n, a in data.batch.items() if n not in measured and a.ndim == 1] or columns
+    keys.reverse()
+    # A set's rows lie together, and within it they are in the order of the first input.
+    order = np.lexsort(sorted(keys, key=lambda a: a.dtype.kind == "i"))
+    written = rows.written(found.values, data.batch)
+    r = rows.residual_parts(written["residual"])[order]
+    y = rows.residual_parts(written["fitted"])[order] + r
+    if np.linalg.norm(r) <= _ROUNDED * np.linalg.norm(y):
+        return None  # rounding, which may well have a pattern
+    up, down = int((r > 0).sum()), int((r < 0).sum())
+    signs = np.sign(r[r != 0])
+    runs, count = int((np.diff(signs) != 0).sum()) + 1, up + down
+    if min(up, down) == 0:
+        return None
+    mean = 1 + 2 * up * down / count
+    variance = (mean - 1) * (mean - 2) / (count - 1)
+    if variance <= 0 or mean - runs < _SELDOM * variance**0.5:
+        return None
+    every = np.arange(len(found.values))
+    return runs, round(mean), len(linear(data.at, found.values, every)) < len(every)
+
+
+def _is_doubtful(found: Fit) -> bool:
+    """Whether another minimum may be lower, as far as the residuals tell."""
+    if not found.converged or found.undetermined or found.wandering:
+        return True
+    if found.explained is not None and found.explained < _ENOUGH:
+        return True
+    return found.absolute and found.dof > 0 and found.probability < _PROBABLE
+
+
+def _guessed(
+    rows: EquationRows, data: InMemory, bounds: Bounds, guessed: Collection[str]
+) -> tuple[float, Array] | None:
+    """(the sum of squares, the point) where a fit may start whose parameters were not given one."""
+    from gradcli.columns.optimize.guessed_starts import better_start
+    from gradcli.columns.optimize.parameter_sizes import priors
+
+    many, count = len(rows.components), len(next(iter(data.batch.values())))
+    if data.related:
+        return None
+    chosen = np.arange(count)
+    if count > _THIN:
+        chosen = np.sort(np.random.default_rng(0).choice(count, _THIN, replace=False))
+    places = (chosen[:, None] * many + np.arange(many)).ravel()
+    deviation: Any = data.deviation
+    deviation = deviation[places] if np.ndim(deviation) else deviation
+    thin = InMemory(rows, {n: a[chosen] for n, a in data.batch.items()}, deviation, {})
+    columns = {n: a for n, a in data.batch.items() if a.ndim == 1 and a.dtype.kind == "f"}
+    known = priors(rows.source, columns, list(rows.start))
+    each = [
+        known[name] if name in guessed else None
+        for name, array in rows.start.items()
+        for _ in range(array.size)
+    ]
+    lower, upper = limits(rows.start, bounds)
+    return better_start(thin.at, rows.flat(), lower, upper, each)
+
+
+def _positive(
+    found: Fit, data: InMemory, guessed: Collection[str], bounds: tuple[Array, Array]
+) -> Fit:
+    """The same fit with positive parameters, where their sign changes no residual: s of
+    exp(-x²/s²)."""
+    upper = bounds[1]
+    values, signs = np.array(found.values), np.ones(len(found.values))
+    labels = data.rows.labels
+    turning = [
+        k
+        for k, label in enumerate(labels)
+        if label.partition("[")[0] in guessed and values[k] < 0 <= upper[k] + values[k]
+    ]
+    # One by one, and two together, as in `a*tanh(x/s)`.
+    for few in [*((k,) for k in turning), *combinations(turning, 2)]:
+        turned = np.array(values)
+        turned[[*few]] = np.abs(turned[[*few]])
+        if (turned == values).all():
+            continue
+        r = data.at(turned)[0]
+        if np.isfinite(r).all() and abs(float(r @ r) - found.chi2) <= _SAME * found.chi2:
+            signs[[*few]] *= np.sign(values[[*few]])
+            values = turned
+    return found._replace(values=values, covariance=found.covariance * np.outer(signs, signs))
+
+
+def _best(found: Fit, begin: tuple[float, Array] | None, fit: Callable[[Array], Fit]) -> Fit:
+    """The fit that there is, or one from another start if that ends lower, or at a minimum at all."""
+    if begin is None:
+        return found
+    try:
+        other = fit(begin[1])
+    except ValueError:  # of SciPy's, about what is not finite
+        return found
+    if not other.converged or other.undetermined:
+        return found
+    is_none = not found.converged or found.undetermined
+    if is_none or other.chi2 < found.chi2 * (1 - _GAIN):
+        return other._replace(begun=begin[1])
+    return found
 
 
 def _residuals(rows: EquationRows) -> str:

@@ -84,6 +84,8 @@ class Fit(NamedTuple):
     their uncertainties. search: what other starts came to, where they were asked for. explained: the share
     of the data's variance that the residuals lack, for as many rows and parameters (the adjusted R²).
     hardly: the parameters that nearly replace each other, so that a search goes on along a valley.
+    wandering: (runs of one sign among the residuals, runs that chance makes, whether the model may have
+    another minimum), where the runs are too few.
     """
 
     values: Array
@@ -101,6 +103,7 @@ class Fit(NamedTuple):
     search: Search | None = None
     explained: float | None = None
     hardly: Sequence[int] = ()
+    wandering: tuple[int, int, bool] | None = None
 
     @property
     def probability(self) -> float:

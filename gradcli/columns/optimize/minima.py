@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradcli.columns.optimize import descents
 from gradcli.columns.optimize.evidence import (
     FALLS,
     GRADIENT,
@@ -47,6 +48,7 @@ _WIDER, _CLOSE = (
     1e3,
     1e-6,
 )  # times the last step before: the first radius near a minimum, and its least
+_CURVED = 200  # variables up to which the usual rate of a descent is that of the largest curvature
 _TOLERANCES = {
     **dict.fromkeys(("trust-krylov", "trust-ncg"), _TRUST),
     "L-BFGS-B": {"ftol": TOLERANCE, "gtol": GRADIENT, "maxcor": 30},
@@ -387,6 +389,48 @@ def _judged(
     )  # fmt: skip
 
 
+def descended(
+    objective: Compiled,
+    start: Array,
+    method: str,
+    rate: float | None = None,
+    steps: int | None = None,
+    *,
+    momentum: float | None = None,
+    told: descents.Told | None = None,
+) -> tuple[Minimum, descents.Descent, float]:
+    """(where a descent ends, its steps, its rate): the last point, as it is, whatever it is.
+
+    method: one of `descents.DESCENTS`. rate: `descents.usual_rate` if None. Raises LanguageError where it
+    rises, with a rate that falls.
+    """
+    slopes, newton = objective.value_and_gradient, method == descents.NEWTON
+    curved = newton or (len(start) <= _CURVED and not objective.costly)
+    hessian = objective.hessian if curved else None
+    if rate is None:
+        rate = descents.usual_rate(method, slopes, start, hessian)
+    steps = steps or descents.STEPS
+    made = descents.descend(
+        method, slopes, start, rate, steps, hessian=hessian, told=told, momentum=momentum
+    )
+    evaluations = objective.evaluations
+    if made.away or (made.rises and not newton):
+        words = "the numbers leave all bounds" if made.away else "the value is above where it began"
+        lower = (
+            None if newton else descents.falling_rate(method, slopes, start, rate, steps, momentum)
+        )
+        hint = "start elsewhere" if lower is None else f"a smaller rate falls: --rate {lower:g}"
+        raise LanguageError(f"{made.ended(rate)} {words}", kind="value", usage=False, hint=hint)
+    free, x = np.full(len(start), np.inf), made.points[-1]
+    found = described(Problem(objective, (-free, free), ()), x, False)
+    path = list(zip(made.points[1:], made.values[1:], made.norms[1:], strict=True))
+    minimum = Minimum(
+        x, *slopes(x), found.kind, found.eigenvalues, method, len(path), evaluations,
+        found.converged, path,
+    )  # fmt: skip
+    return minimum, made, rate
+
+
 def _constraint(relation: str, c: Compiled) -> dict[str, Any]:
     side = sign(relation)
     return {
@@ -405,4 +449,4 @@ def _with_hessian(relation: str, c: Compiled) -> Any:
     )
 
 
-__all__ = ["METHODS", "Minimum", "minimize"]
+__all__ = ["METHODS", "Minimum", "descended", "minimize"]

@@ -35,7 +35,7 @@ def starts(at: At, start: Array, lower: Array, upper: Array, count: int) -> list
     """As many starts, the likely ones first; the same every time."""
     random = np.random.default_rng(0)
     free = np.isinf(lower) & np.isinf(upper)
-    linear = _linear(at, start, np.flatnonzero(free))
+    among = linear(at, start, np.flatnonzero(free))
     drawn: list[tuple[float, Array]] = []
     for point in _points(random, start, lower, upper, _DRAWN * count):
         r, jac = at(point)
@@ -44,17 +44,24 @@ def starts(at: At, start: Array, lower: Array, upper: Array, count: int) -> list
         # In a*exp(-b*x) + c only b is hard to guess. For each drawn b the best a and c follow by linear
         # least squares, so a draw is judged by b alone. Without it, a good b with a bad a would be thrown
         # away.
-        if linear:
-            inner = jac[:, linear]
-            step = _least_squares(inner, -r)
-            r = r + inner @ step
-            point[linear] += step
+        point, r = projected(point, r, jac, among)
         drawn.append((float(r @ r), point))
     # Half of the starts are the best draws, which often lie in one valley. The other half are any draws,
     # so that a narrow valley that no draw hit well has its chance.
     likely = sorted(range(len(drawn)), key=lambda k: drawn[k][0])[: count - count // 2]
     chance = [k for k in range(len(drawn)) if k not in likely][: count // 2]
     return [drawn[k][1] for k in (*likely, *chance)]
+
+
+def projected(point: Array, r: Array, jac: Array, among: list[int]) -> tuple[Array, Array]:
+    """(the point with the parameters solved for that the model is linear in, the residuals there)."""
+    if not among:
+        return point, r
+    inner = jac[:, among]
+    step = _least_squares(inner, -r)
+    point = np.array(point)
+    point[among] += step
+    return point, r + inner @ step
 
 
 def _least_squares(a: Array, b: Array) -> Array:
@@ -93,7 +100,7 @@ def _points(random: Any, start: Array, lower: Array, upper: Array, count: int) -
         yield np.clip(point, lower, upper)
 
 
-def _linear(at: At, start: Array, among: Array) -> list[int]:
+def linear(at: At, start: Array, among: Array) -> list[int]:
     """The parameters that the model is linear in, all at once: those whose derivatives do not change with
     any of them."""
     _, first = at(start)
@@ -115,4 +122,4 @@ def _linear(at: At, start: Array, among: Array) -> list[int]:
     return found
 
 
-__all__ = ["Search", "search", "starts"]
+__all__ = ["Search", "linear", "projected", "search", "starts"]

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradcli import language
 from gradcli.columns.streaming.mapped_program import Rows
 from gradcli.language.located_errors import LanguageError
+
+
+class Share(NamedTuple):
+    """An uncertainty that is a part of the absolute value of what it belongs to: 0.05 for 5%."""
+
+    part: float
 
 
 class RowFormula:
@@ -26,6 +32,11 @@ class RowFormula:
         loaded: Mapping[str, Any] | None = None,
     ) -> None:
         self.source, self.columns, self.loaded = source, dict(columns), dict(loaded or {})
+
+    def moved(self, places: Mapping[int, int]) -> RowFormula:
+        """The same where the columns have other places."""
+        columns = {name: places[place] for name, place in self.columns.items()}
+        return RowFormula(self.source, columns, self.loaded)
 
     def values(self, columns: Mapping[str, Any], rows: int) -> dict[str, Any]:
         """The parts of the value by suffix ("" of a number, "[0]", … of a vector), each with its rows.

@@ -24,7 +24,7 @@ from gradcli.columns.streaming.mapped_program import (
     elements,
     jvp,
 )
-from gradcli.columns.streaming.row_formulas import whole_numbers
+from gradcli.columns.streaming.row_formulas import RowFormula, Share, whole_numbers
 from gradcli.engine.core import errors, random
 from gradcli.engine.system import dtypes
 from gradcli.language import parse
@@ -165,7 +165,7 @@ class RowJob:
         self.directions: dict[str, list[int] | Any] = {}
         self.errors: dict[
             str, Any
-        ] = {}  # a column's place, an array; None: what its own cells have
+        ] = {}  # a column's place, an array, a share, a formula; None: what its own cells have
         self.spread: set[int] = set()  # the columns of variables whose cells have uncertainties
         self.covariances: dict[tuple[str, str], Any] = {}
         self.correlated: set[tuple[str, str]] = set()  # pairs whose numbers above are correlations
@@ -235,9 +235,10 @@ class RowJob:
         results = self._rows()(batch, len(places))
         along = {direction(n): a[there] for n, a in along.items()}
         further = self._further(results, batch, along, len(places), before)
-        errors = {n: self._spread(n, e, read, there) for n, e in self.errors.items()}
+        errors = {n: self._spread(n, e, read, there, batch) for n, e in self.errors.items()}
         covariances = {
-            pair: self._spread(pair[0], e, read, there) for pair, e in self.covariances.items()
+            pair: self._spread(pair[0], e, read, there, batch)
+            for pair, e in self.covariances.items()
         }
         for pair in self.correlated:
             one, other = (self._wide(errors[n], n) for n in pair)
@@ -261,15 +262,33 @@ class RowJob:
             columns = [(name, self._placed(a, places, keep, bad)) for name, a in columns]
         return self._distinct(self._named(self._passed(table, keep, form), columns))
 
-    def _spread(self, name: str, of: Any, read: _Reading, there: Any) -> Any:
-        """An uncertainty or covariance of a variable's rows. of: a column, an array, or None: the cells."""
+    def _spread(
+        self, name: str, of: Any, read: _Reading, there: Any, batch: Mapping[str, Any]
+    ) -> Any:
+        """An uncertainty or covariance of a variable's rows. of: see `errors`. batch: its columns."""
         if of is None:
             cells = side_by_side([read.cells(i) for i in self.columns[name]])
             spread = cells.taken(there).spread
             return spread if spread is None or self.shape(name) else spread[:, 0]
+        if isinstance(of, Share):
+            return of.part * np.abs(batch[name])
+        if isinstance(of, RowFormula):
+            return self._of_formula(name, of, read, there)
         if not isinstance(of, int):
             return of
         return read.numbers(of)[there].reshape(-1, *[1] * len(self.shape(name)))
+
+    def _of_formula(self, name: str, of: RowFormula, read: _Reading, there: Any) -> Any:
+        """The uncertainties that a formula of columns gives; each is a number that is not negative."""
+        columns = {n: read.numbers(i)[there] for n, i in of.columns.items()}
+        found = of.values(columns, int(there.sum()))
+        errors = np.asarray(found.get("", next(iter(found.values()), np.zeros(0))), np.float64)
+        if len(found) > 1 or (errors < 0).any():
+            what = "is negative in a row" if len(found) == 1 else "is no number in a row"
+            raise LanguageError(
+                f"--uncertainty {name}: {of.source} {what}", kind="value", usage=False
+            )
+        return errors.reshape(-1, *[1] * len(self.shape(name)))
 
     def _wide(self, error: Any, name: str) -> Any:
         """An uncertainty with an element for each of its variable's."""
@@ -364,7 +383,7 @@ class RowJob:
 
     def _renumber(self, moved: Mapping[int, int]) -> None:
         self.columns = {n: [moved[i] for i in found] for n, found in self.columns.items()}
-        self.errors = {n: moved[e] if isinstance(e, int) else e for n, e in self.errors.items()}
+        self.errors = {n: _moved(e, moved) for n, e in self.errors.items()}
         self.covariances = {
             n: moved[e] if isinstance(e, int) else e for n, e in self.covariances.items()
         }
@@ -773,6 +792,8 @@ class RowJob:
         for of in (*self.errors.values(), *self.covariances.values()):
             if isinstance(of, int):
                 found.add(of)
+            if isinstance(of, RowFormula):
+                found.update(of.columns.values())
         for of in self.directions.values():
             if isinstance(of, list):
                 found.update(of)
@@ -862,6 +883,13 @@ def _not_finite(found: list[Column]) -> Iterator[tuple[str, Any, Any]]:
     for name, array in found:
         if array.dtype.kind in "fc":
             yield name, array, ~np.isfinite(array)
+
+
+def _moved(error: Any, places: Mapping[int, int]) -> Any:
+    """An uncertainty where the columns have other places."""
+    if isinstance(error, RowFormula):
+        return error.moved(places)
+    return places[error] if isinstance(error, int) else error
 
 
 def _anomalies(found: list[Column], places: Any, results: Results) -> dict[int, Exception]:

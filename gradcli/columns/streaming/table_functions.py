@@ -148,7 +148,8 @@ _OF_TORCH = frozenset("fullgraph dynamic backend mode options disable".split())
 def compile(
     program: str | Callable[..., Any] | None = None,
     *,
-    wrt: Iterable[str] | None = None,
+    wrt: str | Iterable[str] | None = None,
+    static: str | Iterable[str] = (),
     threads: int | None = None,
     memory: str | None = None,
     native: bool = False,
@@ -157,16 +158,16 @@ def compile(
     """As `gradcli.columns.compiler.compile`; the function has a method `map`, for the rows of tables."""
     if unknown := [name for name in of_torch if name not in _OF_TORCH]:
         raise TypeError(f"compile() got an unexpected keyword argument '{unknown[0]}'")
+    how: dict[str, Any] = {"wrt": wrt, "static": static, "threads": threads, "memory": memory}
+    how["native"] = native
     if program is None:  # @torch.compile(mode="default")
-        return functools.partial(compile, wrt=wrt, threads=threads, memory=memory, native=native)
+        return functools.partial(compile, **how)
     modules = sys.modules.get("gradcli.torch.nn.modules.module")
     if modules is not None and isinstance(program, modules.Module):
         from gradcli.torch.nn.modules.compiled import OptimizedModule
 
         return OptimizedModule(program)
-    found: CompiledFunction = plan.compile(
-        program, wrt=wrt, threads=threads, memory=memory, native=native, kind=CompiledFunction
-    )
+    found: CompiledFunction = plan.compile(program, kind=CompiledFunction, **how)
     return found
 
 

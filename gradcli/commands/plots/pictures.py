@@ -91,14 +91,36 @@ class Contours(NamedTuple):
         return max(low, float(finite[0])), min(high, float(finite[-1]))
 
     def levels(self) -> list[float]:
-        """Where contours are drawn: evenly over what the function has there, closer below where it is a
-        deep valley."""
+        """Where contours are drawn: at round numbers, evenly over what the function has there; in a deep
+        valley 1, 2, 5, 10, 20, … above a round number at its ground."""
         finite = self.values[np.isfinite(self.values)]
         low, high = self.ends()
-        shares = np.linspace(0, 1, _LEVELS + 2)[1:-1]
-        if high > low and float(np.median(finite)) - low < 0.15 * (high - low):
-            shares = shares**3
-        return [float(v) for v in dict.fromkeys(low + (high - low) * shares)]
+        if not high > low:
+            return [low]
+        if float(np.median(finite)) - low < 0.15 * (high - low):
+            return _above(low, high)
+        step = _round_step((high - low) / _LEVELS)
+        first, last = np.ceil(low / step), np.floor(high / step)
+        return [float(f"{k * step:.12g}") for k in np.arange(first, last + 1)]
+
+
+def _round_step(least: float) -> float:
+    """The least of 1, 2 and 5 times powers of ten that is not smaller."""
+    power = 10.0 ** np.floor(np.log10(least))
+    return float(power * next(n for n in (1, 2, 5, 10) if n * power >= least * (1 - 1e-9)))
+
+
+def _above(low: float, high: float) -> list[float]:
+    """1, 2, 5, 10, 20, … of a small step above a round number at the lower end."""
+    span = high - low
+    ground = np.floor(low / (step := _round_step(span / 1000))) * step
+    heights: list[float] = []
+    size = 10.0 ** np.floor(np.log10(span))
+    while len(heights) < _LEVELS:
+        heights += [n * size for n in (5, 2, 1) if n * size < high - ground]
+        size /= 10
+    found = sorted(float(f"{ground + height:.12g}") for height in heights[:_LEVELS])
+    return [level for level in found if level > low]
 
 
 def sampled(grid: Any, rows: Any, columns: Any) -> Any:

@@ -167,6 +167,28 @@ class NoNumpyError(EngineError, RuntimeError):
         )
 
 
+class NegativeStepError(EngineError, ValueError):
+    """A slice with a negative step, which NumPy's arrays have and tensors have not."""
+
+    def __init__(self) -> None:
+        super().__init__("step must be greater than zero")
+
+
+class LeftGraphError(EngineError, RuntimeError):
+    """A tensor that is differentiated became a number of Python's, and the gradient would lack a term.
+
+    place: file and line. line: what stands there. PyTorch warns only.
+    """
+
+    def __init__(self, place: str, line: str) -> None:
+        self.place, self.line = place, line
+        said = f": {line}" if line else ""
+        super().__init__(
+            "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior: "
+            f"the gradient would lack what the number does ({place}{said})"
+        )
+
+
 class ReturnedTypeError(EngineError, RuntimeError):
     """A function to be differentiated returned something that is no tensor."""
 

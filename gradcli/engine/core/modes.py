@@ -12,6 +12,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -112,8 +113,9 @@ inference_used: list[None] = []
 
 class _Local(threading.local):
     state: State | None = None
-    # Filled, where somebody watches, with whatever leaves the graph as a number of Python's.
-    left: list[str] | None = None
+    # Filled, where somebody watches, with whatever leaves the graph as a number of Python's: the method,
+    # and the module, file and line that called it.
+    left: list[tuple[str, str, str, int]] | None = None
 
 
 local = _Local()
@@ -274,6 +276,53 @@ class _NoArgumentMode(Mode):
 
     def __init__(self, function: Callable[..., Any] | None = None) -> None:
         super().__init__()
+
+
+def note_left(method: str, depth: int) -> None:
+    """Note that a tensor becomes a number, by a method that is called from `depth` frames above."""
+    if local.left is not None:
+        frame = sys._getframe(depth + 1)
+        code = frame.f_code
+        module = frame.f_globals.get("__name__", "")
+        local.left.append((method, module, code.co_filename, frame.f_lineno))
+
+
+@contextmanager
+def no_number_may_leave() -> Iterator[None]:
+    """A context in which a tensor that is differentiated becomes no number: float(x), as math.exp calls it.
+
+    Raises LeftGraphError at its end. `item()` and `tolist()` are asked for by name, and may.
+    """
+    before = local.left
+    left: list[tuple[str, str, str, int]] = []
+    local.left = left
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings(
+                "ignore", "Converting a tensor with requires_grad=True to a scalar"
+            )
+            yield
+    except RuntimeError as error:
+        from gradcli.engine.core.errors import ReturnedTypeError
+
+        if not isinstance(error, ReturnedTypeError):  # the number may be what was returned
+            raise
+        _refuse_left(left)
+        raise
+    finally:
+        local.left = before
+    _refuse_left(left)
+
+
+def _refuse_left(left: list[tuple[str, str, str, int]]) -> None:
+    for method, module, file, number in left:
+        if method == "float" and not module.startswith("gradcli."):
+            import linecache
+
+            from gradcli.engine.core.errors import LeftGraphError
+
+            line = linecache.getline(file, number).strip()
+            raise LeftGraphError(f"{file}:{number}", line) from None
 
 
 def users_level() -> int:

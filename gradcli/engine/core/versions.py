@@ -6,6 +6,7 @@ node's, so that saving a tensor stores no version.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import count
 from typing import Any
 
@@ -33,14 +34,7 @@ class Versions:
 
     def bump(self) -> None:
         """Count a write."""
-        global last
-        with _writing:
-            last = tick()
-            stamps = self.stamps
-            stamps.append(last)
-            if len(stamps) > 2 * _KEPT:
-                self.forgotten += _KEPT
-                del stamps[:_KEPT]
+        bump_together((self,))
 
     def stale(self, tick: int) -> bool:
         """True if the memory was written after `tick`."""
@@ -49,6 +43,19 @@ class Versions:
     def at(self, tick: int) -> int:
         """The version number at `tick`."""
         return self.forgotten + sum(stamp < tick for stamp in self.stamps)
+
+
+def bump_together(counters: Iterable[Versions]) -> None:
+    """Count a write to several pieces of memory."""
+    global last
+    with _writing:
+        for counter in counters:
+            last = tick()
+            stamps = counter.stamps
+            stamps.append(last)
+            if len(stamps) > 2 * _KEPT:
+                counter.forgotten += _KEPT
+                del stamps[:_KEPT]
 
 
 # The tick of the last write or detach in place: younger nodes need no check.

@@ -249,6 +249,15 @@ def bump(tensor: Tensor) -> None:
         _mark(counter.views)
 
 
+def bump_all(tensors: Iterable[Tensor]) -> None:
+    """Count a write to the memory of each tensor."""
+    counters = [tensor.shared_versions() for tensor in tensors]
+    versions.bump_together(counters)
+    for counter in counters:
+        if counter.views is not None:
+            _mark(counter.views)
+
+
 def castable(source: str, target: str) -> bool:
     order = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
     return order[source] <= order[target]

@@ -412,12 +412,40 @@ def above(value: Value, low: Any) -> Any:
 
     NumPy returns the second of equal operands, but the first for float16.
     """
-    return np.maximum(value, low) if value.dtype == np.float16 else np.maximum(low, value)
+    if value.dtype == np.float16:
+        return np.maximum(value, low)
+    return _with_rows(np.maximum, low, value)
 
 
 def below(value: Value, high: Any) -> Any:
     """`minimum(value, high)`; of equal operands the element of `value`."""
-    return np.minimum(value, high) if value.dtype == np.float16 else np.minimum(high, value)
+    if value.dtype == np.float16:
+        return np.minimum(value, high)
+    return _with_rows(np.minimum, high, value)
+
+
+_ROW = 1024  # elements of a row that is made of one number
+_LEAST = 2048  # elements from which such rows pay off
+
+
+def _with_rows(extremum: np.ufunc, number: Any, value: Any) -> Any:
+    """`extremum(number, value)`: with rows of the number, which NumPy compares four times faster than it."""
+    plain = type(value) is np.ndarray and value.size >= _LEAST and value.dtype.char in "fd"
+    if not plain or not (type(number) in (int, float) or type(number) is value.dtype.type):
+        return extremum(number, value)
+    width = value.shape[-1]
+    row = np.empty(max(width, _ROW) if width <= 4 * _ROW else _ROW, value.dtype)
+    row.fill(number)
+    if 64 <= width <= len(row):
+        return extremum(row[:width], value)
+    if not value.flags.c_contiguous:
+        return extremum(number, value)
+    found, rest = np.empty_like(value), value.size % _ROW
+    given, out = value.reshape(-1), found.reshape(-1)
+    whole = value.size - rest
+    extremum(row, given[:whole].reshape(-1, _ROW), out=out[:whole].reshape(-1, _ROW))
+    extremum(row[:rest], given[whole:], out=out[whole:])
+    return found
 
 
 def at_least(value: Value, low: float) -> Any:

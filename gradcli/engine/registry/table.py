@@ -519,6 +519,15 @@ def meaning(numpy_function: Any) -> Any:
 tensor.meaning = meaning
 
 
+def _outside(numpy_function: Any) -> Any:
+    """The function of tensors that a program's own call of NumPy's means, with NumPy's arguments."""
+    module: Any = import_module("gradcli.operators.composites.numpy_functions")
+    return module.meaning(numpy_function)
+
+
+tensor.outside = _outside
+
+
 def _batching_rule(text: str) -> Any:
     """The rule of a name, or what a function makes of the words behind its name: `last 2 2`."""
     name, *words = text.split()

@@ -109,7 +109,8 @@ static object *answered(object *self, object *const *a, long n, object *names, i
     return all;
   }
   if (form == 2) {
-    object *by = py.new_dict(), *known = py.item(self, FIRST);
+    object *known = py.item(self, FIRST), *kind = py.item(self, FIRST + 1 + py.length(known));
+    object *by = kind == py.none ? py.new_dict() : py.call_with(kind, 0);
     if (!by) return failed(made);
     for (long j = 0, k = 1; j < py.length(known); j++) {
       int there = py.item(self, FIRST + 1 + j) != py.none;
@@ -181,8 +182,9 @@ class DirectCalls:
 
         form: TUPLE, ALONE (the first result), WITH_GRADIENTS (the first, and a dictionary of the others) or
         MADE (what a function makes of two objects and the first result). other: the function of Python that
-        takes every other call, and those in another default dtype. more: the names of the dictionary and for
-        each of them None or True (whether there is a result for it), or the function and its two objects.
+        takes every other call, and those in another default dtype. more: the names of the dictionary, for
+        each of them None or True (whether there is a result for it), and its class (None: dict); or the
+        function and its two objects.
         """
         return self._made(form, other, dtypes.default.real, tuple(map(sys.intern, names)), more)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 # What C begins with that calls them; `found` fills the table. A product is of matrices that lie by row.
 TABLE = """typedef void (*inner)(char **, const long *, const long *, void *);
-static struct { inner loop; void *data; } numpy[3];
+static struct { inner loop; void *data; } numpy[4];
 void loops(void **table) { __builtin_memcpy(&numpy, table, sizeof numpy); }
 static void function_of(long k, const T *a, T *out, long n) {
   char *data[] = {(char *)a, (char *)out};
@@ -22,11 +22,12 @@ static void function_of(long k, const T *a, T *out, long n) {
 }
 void tanh_of(const T *a, T *out, long n) { function_of(0, a, out, n); }
 void exp_of(const T *a, T *out, long n) { function_of(1, a, out, n); }
+void log_of(const T *a, T *out, long n) { function_of(2, a, out, n); }
 void product(const T *a, const T *b, T *out, long rows, long inside, long columns) {
   char *data[] = {(char *)a, (char *)b, (char *)out};
   long s = sizeof(T), sizes[] = {1, rows, inside, columns};
   long steps[] = {0, 0, 0, inside * s, s, columns * s, s, columns * s, s};
-  numpy[2].loop(data, sizes, steps, numpy[2].data);
+  numpy[3].loop(data, sizes, steps, numpy[3].data);
 }
 """
 
@@ -63,15 +64,15 @@ def _loop(ufunc: Any, dtype: Any) -> list[int | None]:
 
 def fill(library: Any, dtype: Any) -> bool:
     """Whether a library with `TABLE` was told NumPy's loops of its T's dtype, and has NumPy's bits."""
-    found = [*_loop(np.tanh, dtype), *_loop(np.exp, dtype), *_loop(np.matmul, dtype)]
-    if len(found) != 6:
+    found = [one for ufunc in (np.tanh, np.exp, np.log, np.matmul) for one in _loop(ufunc, dtype)]
+    if len(found) != 8:
         return False
-    library.loops((ctypes.c_void_p * 6)(*found))
-    a, b = np.linspace(-9, 9, 77).astype(dtype), np.linspace(-1, 1, 55).astype(dtype)
+    library.loops((ctypes.c_void_p * 8)(*found))
+    a, b = np.linspace(1e-3, 9, 77).astype(dtype), np.linspace(-1, 1, 55).astype(dtype)
     out, all_of = np.empty(77, dtype), np.empty(35, dtype)
     a_, b_, out_, all_ = (ctypes.c_void_p(x.ctypes.data) for x in (a, b, out, all_of))
-    for function, of in ((np.tanh, library.tanh_of), (np.exp, library.exp_of)):
-        of(a_, out_, ctypes.c_long(77))
+    for function in (np.tanh, np.exp, np.log):
+        getattr(library, f"{function.__name__}_of")(a_, out_, ctypes.c_long(77))
         if (out != function(a)).any():
             return False
     library.product(a_, b_, all_, *map(ctypes.c_long, (7, 11, 5)))

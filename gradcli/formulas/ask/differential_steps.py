@@ -8,7 +8,7 @@ sum(u*f(x)) is linear in u, and its inner product with dx has the gradient J@dx 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,9 +16,20 @@ import numpy as np
 
 from gradcli.formulas.algebra import algebra as alg
 from gradcli.formulas.algebra.array_algebra import transposed
-from gradcli.formulas.algebra.exact_numbers import ONE
+from gradcli.formulas.algebra.exact_numbers import ONE, Number
 from gradcli.formulas.algebra.expressions import Expression, call, is_call, name, order
 from gradcli.formulas.algebra.rewriting import rewrite
+from gradcli.formulas.ask.rule_names import (
+    CHAIN,
+    CHOICES,
+    CONSTANT,
+    EXPONENTIAL,
+    LINEAR,
+    POWER,
+    PRODUCT,
+    QUOTIENT,
+    SUM,
+)
 from gradcli.formulas.derive.differentiate import (
     differentiate,
     own_names,
@@ -49,11 +60,15 @@ LETTERS = "uvwpqrstabcdefghklmnxyz"
 
 
 class Step(NamedTuple):
-    """An expression with its differential; name: what it is called in later steps, "" for the last."""
+    """An expression with its differential.
+
+    name: what it is called in later steps, "" for the last. rules: those that its differential needs.
+    """
 
     name: str
     expression: Expression
     differential: Expression
+    rules: tuple[str, ...] = ()
 
     def texts(self, form: str = "text") -> tuple[str, str]:
         """(the expression, its differential), with dots for what would be too long."""
@@ -62,22 +77,26 @@ class Step(NamedTuple):
             for e in (self.expression, self.differential)
         )  # type: ignore[return-value]
 
-    def line(self, form: str = "text") -> str:
-        """`u = A@x`, `du = A@dx` of what has a name; `d(u@u) = 2*u@du` of others."""
+    def line(self, form: str = "text") -> tuple[str, str]:
+        """`u = A@x`, `du = A@dx` of what has a name; "" and `d(u@u) = 2*u@du` of others."""
         own, made = self.texts(form)
         if form == "latex":
-            left = rf"{symbol(self.name)} &= {own}, & \mathrm{{d}}{symbol(self.name)}"
-            left = left if self.name else rf"&& \mathrm{{d}}\left({own}\right)"
-            return rf"  {left} &= {made} \\"
-        return f"{self.name} = {own};  d{self.name} = {made}" if self.name else f"d({own}) = {made}"
+            if not self.name:
+                return "", rf"\mathrm{{d}}\left({own}\right) &= {made}"
+            word = symbol(self.name)
+            return f"{word} &= {own}", rf"\mathrm{{d}}{word} &= {made}"
+        if not self.name:
+            return "", f"d({own}) = {made}"
+        return f"{self.name} = {own}", f"d{self.name} = {made}"
 
-    def to_json(self) -> dict[str, str | None]:
+    def to_json(self) -> dict[str, Any]:
         """What JSON says of it."""
         expression, differential = self.texts()
         return {
             "name": self.name or None,
             "expression": expression,
             "differential": differential,
+            "rules": list(self.rules),
         }
 
 
@@ -110,7 +129,12 @@ def steps(
         terms = Terms(first, second, wrt)
         try:
             return [
-                Step(a.name, *(unified(x, y, terms) for x, y in zip(a[1:], b[1:], strict=True)))
+                Step(
+                    a.name,
+                    unified(a.expression, b.expression, terms),
+                    unified(a.differential, b.differential, terms),
+                    a.rules,
+                )
                 for a, b in zip(one, two, strict=True)
             ]
         except (NoSymbolicShape, ValueError):  # a number is 1 by chance, or no size
@@ -162,7 +186,7 @@ def _at(
             if output is not value and is_zero(change):
                 continue
             word = "" if output is value else own.get(id(output)) or next(free, "")
-            found.append(Step(word, whole, change))
+            found.append(Step(word, whole, change, _rules(whole, words, wanted)))
             if word:
                 places[word] = whole.position
                 known.append((output, name(word, output.shape, places[word])))
@@ -179,7 +203,63 @@ def _at(
             found += [
                 Step("", e, differential(e, arrays, wanted, places)) for e in lower.by.values()
             ]
-        return [Step(n, *(rewrite(e, released) for e in own)) for n, *own in found]
+        return [
+            Step(n, rewrite(own, released), rewrite(made, released), rules)
+            for n, own, made, rules in found
+        ]
+
+
+_BILINEAR = frozenset("matmul dot outer bmm mv einsum linalg.cross kron tensordot".split())
+_SUMS = frozenset("sum mean trace cumsum nansum".split())
+_MOVED = frozenset(
+    "T [] () : select slice index expand expand_as reshape permute contiguous detach diagonal stack "
+    "cat tensor float to flip roll tril triu transpose diag_embed".split()
+)
+
+
+def _rules(
+    whole: Expression, variables: Collection[str], wanted: Collection[str]
+) -> tuple[str, ...]:
+    """The rules that the differential of an expression needs, the outermost first.
+
+    variables: the names in it that change. wanted: those that are no steps: the variables themselves.
+    """
+    moving: set[Expression] = set()
+    for node in order([whole]):
+        if node.data in variables if node.op == "name" else any(p in moving for p in node.parts):
+            moving.add(node)
+    found: list[str] = []
+    waiting = [whole] if whole in moving else []
+    for node in waiting:  # grows as it is read
+        inner = [p for p in node.parts if p in moving]
+        found += _rules_of(node, inner, wanted)
+        waiting += inner
+    return tuple(dict.fromkeys(found))
+
+
+def _rules_of(node: Expression, inner: list[Expression], wanted: Collection[str]) -> list[str]:
+    """The rules of one operation. inner: its operands that depend on the variables that are wanted."""
+    chain = [CHAIN] * any(p.op != "name" or p.data not in wanted for p in inner)
+    if node.op == "sum":
+        return [SUM] if len(inner) > 1 else []
+    if node.op == "product":
+        pairs = [p for p in alg.powers_of(node) if p[0] in inner or p[1] in inner]
+        below = [e for _, e in pairs if isinstance(e, Number) and e.negative]
+        if len(pairs) > 1:
+            return [QUOTIENT if below else PRODUCT]
+        (exponent,) = (e for _, e in pairs)
+        if isinstance(exponent, Expression) and exponent in inner:
+            return [EXPONENTIAL]
+        plain = node.data[0].whole != 1 or len(node.args) > 1
+        return [CONSTANT] * plain + ([] if exponent == ONE else [*chain, POWER])
+    if node.op != "call" or node.data[0] in _MOVED:
+        return []
+    word = node.data[0]
+    if word in _BILINEAR:
+        return [PRODUCT if len(inner) > 1 else CONSTANT]
+    if word in _SUMS:
+        return [LINEAR]
+    return [CHOICES[word]] if word in CHOICES else [*chain, f"derivative of {word}"]
 
 
 def _is_product(call: Any, bound: set[int]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from gradcli.formulas.algebra.expression_text import Printer
+from gradcli.formulas.algebra.expression_text import Piece, Printer
 from gradcli.formulas.algebra.expressions import Expression, order
 from gradcli.formulas.derive.differentiate import Derivatives
 from gradcli.formulas.derive.shape_inference import sizes_said
@@ -153,4 +153,11 @@ def spelled_out(expression: Expression, form: str = "text") -> str | None:
     return _notation(form)[0]().text(expression)
 
 
-__all__ = ["Formula", "Printed", "printed", "spelled_out"]
+def piece_over(expression: Expression, form: str, known: Mapping[Expression, Piece]) -> Piece:
+    """The piece of an expression in which these parts are written so, in parentheses where needed."""
+    printer = _notation(form)[0]()
+    printer.pieces.update(known)
+    return printer.piece(expression)
+
+
+__all__ = ["Formula", "Printed", "piece_over", "printed", "spelled_out"]

@@ -351,5 +351,7 @@ def _bounds(key: slice) -> tuple[int, int, int]:
     if step == 0:
         raise ValueError("slice step cannot be zero")
     if step < 0:
-        raise ValueError("step must be greater than zero")
+        from gradcli.engine.core.errors import NegativeStepError
+
+        raise NegativeStepError
     return start, stop, step

@@ -28,6 +28,7 @@ from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import afresh, donated
 from gradcli.engine.system.cascaded_sums import add_reduce
 from gradcli.engine.system.threads import in_runs
+from gradcli.operators.primitives import softmax_loops
 
 FAMILY = "reductions"
 
@@ -127,6 +128,8 @@ def _softmax(self: Array, dim: int) -> Array:
     at = _check_softmax("softmax", self, dim)
     if not self.size:
         return self.copy()
+    if (found := softmax_loops.found(softmax_loops.VALUES, at, self)) is not None:
+        return found
     powers = _shifted(self, at)[1]
     found = powers / sum_over_few(powers, axis=at, keepdims=True)
     return afresh(found.astype(self.dtype, copy=False), self)
@@ -136,6 +139,8 @@ def _log_softmax(self: Array, dim: int) -> Array:
     at = _check_softmax("log_softmax", self, dim)
     if not self.size:
         return self.copy()
+    if (found := softmax_loops.found(softmax_loops.LOG_VALUES, at, self)) is not None:
+        return found
     shifted, powers = _shifted(self, at)
     found = shifted - np.log(sum_over_few(powers, axis=at, keepdims=True))
     return afresh(found.astype(self.dtype, copy=False), self)
@@ -151,6 +156,9 @@ class softmax_backward_data:
     """`output * (grad_output - (grad_output * output).sum(dim, True))`."""
 
     def forward(grad_output: Array, output: Array, dim: int) -> Array:
+        found = softmax_loops.found(softmax_loops.SLOPES, dim, grad_output, output)
+        if found is not None:
+            return found
         product = grad_output * output
         return product - output * total(product, dim, True)
 
@@ -172,6 +180,9 @@ class log_softmax_backward_data:
     """`grad_output - exp(output) * grad_output.sum(dim, True)`."""
 
     def forward(grad_output: Array, output: Array, dim: int) -> Array:
+        found = softmax_loops.found(softmax_loops.LOG_SLOPES, dim, grad_output, output)
+        if found is not None:
+            return found
         return grad_output - np.exp(output) * total(grad_output, dim, True)
 
     grad_output = lambda g, output, dim: g - total(g * np.exp(output), dim, True)

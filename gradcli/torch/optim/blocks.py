@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core import modes
-from gradcli.engine.core.views import bump
+from gradcli.engine.core.views import bump, bump_all
 from gradcli.engine.system import background_code
 from gradcli.engine.system.array_memory import address
 from gradcli.engine.system.element_loops import Recorder, loop
@@ -137,24 +137,46 @@ class Block:
         return self._written(np.positive, other.array)
 
 
-def in_one_loop(update: Callable[[list[Block]], None], rows: list[list[Any]]) -> bool:
-    """Whether parameters were moved by one loop in C over what a rule does; if not, none was.
+class Recorded:
+    """What a rule does to the elements of a parameter, written down, until its numbers are others."""
 
-    rows: for each parameter it, its gradient, and what is remembered of it: `are_bare`, of one dtype.
-    """
-    if not background_code.possible:
-        return False
-    recorder = Recorder()
-    update([Block(f"a{k}", recorder) for k in range(len(rows[0]))])
-    said, numbers = recorder.done()
-    arrays = [tensor.array for row in rows for tensor in row]
-    elements = sum(row[0].array.size for row in rows)
-    fused = loop(said, len(rows[0]), arrays[0].dtype.char)
-    if not fused.run(arrays, numbers, elements):
-        return False
-    for row in rows:
-        _written(row)
-    return True
+    def __init__(self) -> None:
+        self._key: tuple[Any, ...] = ()
+        self._loop: Any = None
+        self._numbers: tuple[float, ...] = ()
+
+    def __reduce__(self) -> Any:
+        return Recorded, ()  # a copy has nothing written down
+
+    def move(
+        self,
+        key: tuple[Any, ...],
+        char: str,
+        update: Callable[[list[Block]], None],
+        rows: list[list[Any]],
+    ) -> bool:
+        """Whether parameters were moved by one loop in C over what a rule does; if not, none was.
+
+        key: the numbers that the rule reads. char: the parameters' dtype. rows: for each parameter it, its
+        gradient, and what is remembered of it.
+        """
+        if not background_code.possible or char not in "fd":
+            return False
+        key = (*key, char, len(rows[0]))
+        if key != self._key:
+            recorder = Recorder()
+            update([Block(f"a{k}", recorder) for k in range(len(rows[0]))])
+            said, numbers = recorder.done()
+            self._key, self._loop = key, loop(said, len(rows[0]), char)
+            self._numbers = tuple(numbers)
+        arrays = [t.array for row in rows for t in row if t.tangents is None and not t.inference]
+        if len(arrays) != len(rows) * len(rows[0]):
+            return False
+        elements = sum([row[0].array.size for row in rows])
+        if not self._loop.run(arrays, self._numbers, elements):
+            return False
+        bump_all([t for row in rows for k, t in enumerate(row) if k != GRADIENT])
+        return True
 
 
 _kept = threading.local()  # memory that a thread has asked for comes cheaper than new memory
@@ -167,11 +189,12 @@ def _spare(dtype: Any) -> Spare:
     return spare
 
 
-def are_numbers(group: dict[str, Any]) -> bool:
-    """Whether nothing listens to what is done with tensors, and a group's options are Python's numbers."""
+def numbers_of(group: dict[str, Any]) -> tuple[Any, ...] | None:
+    """A group's options, if they are Python's numbers and nothing listens to what is done with tensors."""
     if not modes.nothing_listens():
-        return False
-    return all(type(value) in _NUMBERS for name, value in group.items() if name != "params")
+        return None
+    values = [value for name, value in group.items() if name != "params"]
+    return tuple(values) if _NUMBERS.issuperset(map(type, values)) else None
 
 
 def are_bare(tensors: list[Any]) -> bool:

@@ -18,13 +18,13 @@ from gradcli.engine.registry.table import resolve
 from gradcli.torch.nn.modules.arguments import constructed
 from gradcli.torch.nn.modules.module import zero_grads
 from gradcli.torch.optim.blocks import (
+    Recorded,
     are_apart,
     are_bare,
-    are_numbers,
     blocks,
     gathered,
-    in_one_loop,
     is_small,
+    numbers_of,
 )
 
 Group = dict[str, Any]
@@ -77,6 +77,7 @@ class Optimizer:
         self.check()
         self.state: dict[Any, Any] = defaultdict(dict)
         self.param_groups: list[Group] = []
+        self._recorded = Recorded()
         groups = list(params)
         if not groups:
             raise ValueError("optimizer got an empty parameter list")
@@ -146,8 +147,14 @@ class Optimizer:
 
     def _step_group(self, group: Group) -> None:
         """Move the parameters of a group: together where their memory allows it."""
-        together = self.by_elements and are_numbers(group)
+        options = numbers_of(group) if self.by_elements else None
         names, maximize = self._remembered(group), group.get("maximize")
+
+        def update(row: list[Any], step: int) -> None:
+            p, g, *rest = row
+            kept = dict(zip(names, rest, strict=True))
+            self._update(p, g.neg() if maximize else g, kept, group, step)
+
         rows: dict[tuple[int, Any], list[list[Any]]] = {}
         for parameter in group["params"]:
             grad = parameter.grad
@@ -155,35 +162,16 @@ class Optimizer:
                 continue
             state = self.state[parameter]
             step = self._begin(parameter, state, group)
-            tensors = [parameter, grad, *(state[name] for name in names)]
-            if together and are_bare(tensors):
-                rows.setdefault((step, parameter.array.dtype.char), []).append(tensors)
+            row = [parameter, grad, *[state[name] for name in names]]
+            if options is not None and type(parameter.array) is np.ndarray:
+                rows.setdefault((step, parameter.array.dtype.char), []).append(row)
             else:
                 self._update(parameter, grad.neg() if maximize else grad, state, group, step)
-        for (step, _), many in rows.items():
-            self._step_rows(many, names, group, step)
-
-    def _step_rows(
-        self, rows: list[list[Any]], names: tuple[str, ...], group: Group, step: int
-    ) -> None:
-        """Move parameters in one loop, or in blocks, of which small parameters share some."""
-
-        def update(row: list[Any]) -> None:
-            p, g, *rest = row
-            kept = dict(zip(names, rest, strict=True))
-            self._update(p, g.neg() if group.get("maximize") else g, kept, group, step)
-
-        if in_one_loop(update, rows):
-            return
-        small = [row for row in rows if is_small(row[0])]
-        if not are_apart([row[0] for row in rows]):
-            small = []  # one after the other, as what was written first is read again
-        for row in rows:
-            if not (small and is_small(row[0])):
-                for some in blocks(row):
-                    update(some)
-        for some in gathered(small) if small else ():
-            update(some)
+        for (step, char), many in rows.items():
+            loop = functools.partial(self._recorded.move, (step, *(options or ())), char)
+            move = functools.partial(update, step=step)
+            if not loop(move, many):
+                _step_rows(loop, move, many)
 
     def _begin(self, parameter: Any, state: State, group: Group) -> int:
         """Count a step in what is remembered of a parameter, and fill that at the first; the number of it."""
@@ -246,6 +234,32 @@ class Optimizer:
             lines += ["", f"Parameter Group {k}"] if k else [f"Parameter Group {k}"]
             lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
         return "\n".join([*lines, ")"])
+
+
+def _step_rows(
+    loop: Callable[..., bool], update: Callable[[list[Any]], None], rows: list[list[Any]]
+) -> None:
+    """Move parameters that no one loop takes: those that are not bare one by one.
+
+    Of the others those that are small share blocks.
+    """
+    bare = []
+    for row in rows:
+        if are_bare(row):
+            bare.append(row)
+        else:
+            update(row)
+    if len(bare) < len(rows) and bare and loop(update, bare):
+        return
+    small = [row for row in bare if is_small(row[0])]
+    if not are_apart([row[0] for row in bare]):
+        small = []  # one after the other, as what was written first is read again
+    for row in bare:
+        if not (small and is_small(row[0])):
+            for some in blocks(row):
+                update(some)
+    for some in gathered(small) if small else ():
+        update(some)
 
 
 def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:

@@ -114,9 +114,12 @@ def _run(found: NumpyTracer, function: Any, cotangent: Any, backward: bool, nest
     result = function(**found.variables)
     if nested and not backward and not isinstance(result, Tensor):
         leaves, found.spec = pytrees.flatten(result)
-        if leaves and all(isinstance(v, Tensor) for v in leaves):
+        if not all(isinstance(v, Tensor) for v in leaves):
+            leaves, found.spec = pytrees.with_constants(leaves, found.spec, _varies)
+        if leaves and all(isinstance(v, (Tensor, np.ndarray)) for v in leaves):
             found.result = result
-            found.value, *found.more = [_operation(found.graph, v.array) for v in leaves]
+            arrays = [v.array if isinstance(v, Tensor) else v for v in leaves]
+            found.value, *found.more = [_operation(found.graph, a) for a in arrays]
             return
     if not isinstance(result, Tensor):
         raise Untraceable(f"the value is not a tensor but {type(result).__name__}")
@@ -200,6 +203,11 @@ class Kernels:
     def total(self, arrived: Any) -> Any:
         """The same."""
         return arrived
+
+
+def _varies(leaf: Any) -> bool:
+    """Whether a leaf of a result is no constant of Python's, which a trace gives as it is."""
+    return not (leaf is None or isinstance(leaf, (str, bool, int, float, complex)))
 
 
 def _abstract(operands: list[Any]) -> list[AbstractArray]:

@@ -18,16 +18,6 @@ from gradcli.language import parse
 from gradcli.language.located_errors import LanguageError
 from tests.columns.optimize.unconstrained_functions import FUNCTIONS
 
-QUICK = {
-    "Rosenbrock",
-    "Meyer",
-    "Powell singular",
-    "Osborne 1",
-    "Watson",
-    "linear, rank 1",
-    "Chebyquad",
-}
-
 
 @pytest.fixture(autouse=True)
 def double() -> Iterator[None]:
@@ -52,9 +42,8 @@ def found(source: str, start: Any, low: float = -np.inf, **given: Any) -> Minimu
     )
 
 
-@pytest.mark.parametrize(
-    "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.long) for n in FUNCTIONS]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_what_more_garbow_and_hillstrom_know(name: str) -> None:
     """Its six digits, and what is missing to the minimum there is less than 1e-8 of it."""
     source, start, known = FUNCTIONS[name]
@@ -137,6 +126,7 @@ KINDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("source", "start", "given", "at", "kind"), KINDS)
 def test_what_was_found(source: str, start: Any, given: Any, at: Any, kind: str) -> None:
     made = found(source, start, **given)

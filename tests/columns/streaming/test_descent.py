@@ -100,6 +100,7 @@ def program(text: str, steps: int) -> list[str]:
     return ["run", "p.py", *[f"--{n}={VALUES[n]}" for n in read], "--no-grad", columns]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("text", "steps", "passes", "plans"), PROGRAMS)
 def test_a_program_prints_what_it_prints_of_columns_in_memory(
     text: str, steps: int, passes: Any, plans: Any, monkeypatch: pytest.MonkeyPatch
@@ -178,6 +179,7 @@ def test_steps_on_a_running_cluster(scheduler: str, monkeypatch: pytest.MonkeyPa
     assert run(*argv, "--cluster", scheduler) == run(*argv, "--by-rows")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "program", ["mean((a*x + b - y)**2) + 0.01*a**4", "var(y - a*x) + (a*b - 1)**2"]
 )

@@ -217,11 +217,12 @@ KERNELS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("source", "rows"),
     [(s, 7) for s in (*WITHIN, *KERNELS)]
-    + [pytest.param(s, 20_000, marks=[pytest.mark.long] * (s != WITHIN[0])) for s in WITHIN]
-    + [pytest.param(s, 900, marks=[pytest.mark.long] * (s != KERNELS[0])) for s in KERNELS],
+    + [(s, 20_000) for s in WITHIN]
+    + [(s, 900) for s in KERNELS],
 )
 def test_what_is_chosen_within_a_row(source: str, rows: int) -> None:
     rng = np.random.default_rng(0)

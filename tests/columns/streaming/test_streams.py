@@ -141,6 +141,7 @@ def test_a_stream_tells_how_far_it_is(
 PLAIN = [json.dumps({"x": k / 3, "n": k, "s": f"r{k}", "t": "2020-01-01"}) for k in range(60)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "line",
     [

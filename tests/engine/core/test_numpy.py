@@ -126,7 +126,7 @@ def test_what_is_recorded_stays_so() -> None:
 )
 def test_transforms_keep_or_refuse(transform: Any, refusal: str) -> None:
     with pytest.raises(RuntimeError, match=re.escape(refusal)):
-        transform(lambda x: gradcli.from_numpy(np.sort(x)))
+        transform(lambda x: gradcli.from_numpy(np.unwrap(x)))
     found, own = transform(np.sin), transform(gradcli.sin)
     assert str(found) == str(own)
 

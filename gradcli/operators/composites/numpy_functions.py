@@ -1,0 +1,471 @@
+"""NumPy's and SciPy's functions on tensors that are differentiated, with NumPy's arguments and meanings.
+
+`Tensor.__array_function__` and `__array_ufunc__` ask `meaning` for them. What means the same to PyTorch
+under the same name is an entry of the operator table, with `numpy=` in its declaration; here is what
+differs: `axis`, `ddof`, flattening where no axis is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine.core.tensor import Tensor, wrap
+from gradcli.engine.registry.table import resolve
+from gradcli.engine.system import dtypes
+
+Axis = int | tuple[int, ...] | None
+FUNCTIONS: dict[Any, Callable[..., Any]] = {}
+
+# Functions of SciPy's, which need not be installed, by their names: those of tensors.
+OF_SCIPY = {
+    **{n: f"special.{n}" for n in "erf erfc erfcx erfinv xlogy xlog1py entr ndtr ndtri".split()},
+    **{
+        n: f"special.{n}" for n in "log_ndtr i0 i0e i1 i1e gammaln gammainc gammaincc logit".split()
+    },
+    **{n: f"special.{n}" for n in "zeta expit exp2 expm1 log1p digamma".split()},
+    **{"psi": "special.digamma", "j0": "special.bessel_j0", "j1": "special.bessel_j1"},
+    **{"y0": "special.bessel_y0", "y1": "special.bessel_y1"},
+    **{"log_expit": "nn.functional.logsigmoid"},
+}
+
+
+def meaning(function: Any) -> Callable[..., Any] | None:
+    """The function of tensors for one of NumPy's, or a ufunc of SciPy's; None if there is none."""
+    found = FUNCTIONS.get(function)
+    if found is None and isinstance(function, np.ufunc) and function not in _OWN_UFUNCS:
+        name = OF_SCIPY.get(function.__name__)
+        found = None if name is None else _call(name)
+    return found
+
+
+_OWN_UFUNCS = frozenset(f for f in vars(np).values() if isinstance(f, np.ufunc))
+
+
+def _call(name: str) -> Callable[..., Any]:
+    found: Any = resolve(name)
+    call: Callable[..., Any] = getattr(found, "call", found)
+    return call
+
+
+def _of(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def enter(made: Callable[..., Any]) -> Callable[..., Any]:
+        FUNCTIONS.update(dict.fromkeys(functions, made))
+        return made
+
+    return enter
+
+
+def _tensor(value: Any, like: Tensor | None = None) -> Any:
+    """A value as a tensor; a number in the dtype of another tensor."""
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, (list, tuple)) and any(
+        isinstance(v, (Tensor, list, tuple)) for v in value
+    ):
+        return _call("stack")([_tensor(v, like) for v in value])
+    array = np.asarray(value)
+    number = like is not None and not hasattr(value, "dtype") and like.array.dtype.kind in "fc"
+    return wrap(array.astype(like.array.dtype) if number and like is not None else array)
+
+
+def _promoted(*values: Any) -> list[Any]:
+    """Tensors of one dtype, as NumPy's products make it of their operands."""
+    tensors = [_tensor(v) for v in values]
+    dtype = np.result_type(*[t.array.dtype for t in tensors])
+    return [t if t.array.dtype == dtype else t.to(dtypes.of(dtype)) for t in tensors]
+
+
+def _flat(a: Any, axis: Axis) -> tuple[Any, Any]:
+    """(the tensor, the axis): where none is given, a vector of all elements."""
+    a = _tensor(a)
+    return (a.reshape(-1), 0) if axis is None else (a, axis)
+
+
+# -- products ---------------------------------------------------------------------------------------
+@_of(np.dot)
+def dot(a: Any, b: Any, out: None = None) -> Any:
+    a, b = _promoted(a, b)
+    if a.ndim == 0 or b.ndim == 0:
+        return a * b
+    if b.ndim <= 2:
+        return a @ b
+    return _call("tensordot")(a, b, ([a.ndim - 1], [b.ndim - 2]))
+
+
+@_of(np.vdot)
+def vdot(a: Any, b: Any) -> Any:
+    a, b = _promoted(a, b)
+    return a.conj().reshape(-1) @ b.reshape(-1)
+
+
+@_of(np.linalg.multi_dot)
+def multi_dot(arrays: Sequence[Any], *, out: None = None) -> Any:
+    found, *others = _promoted(*arrays)
+    for other in others:
+        found = found @ other
+    return found
+
+
+@_of(np.cross)
+def cross(a: Any, b: Any, axis: int = -1) -> Any:
+    a, b = _promoted(a, b)
+    return _call("linalg.cross")(a, b, dim=axis)
+
+
+@_of(np.convolve)
+def convolve(a: Any, v: Any, mode: str = "full") -> Any:
+    a, v = _promoted(a, v)
+    if v.shape[0] > a.shape[0]:
+        a, v = v, a
+    n = v.shape[0]
+    padding = {"full": n - 1, "valid": 0, "same": n - 1}[mode]
+    kernel = _call("flip")(v, (0,)).reshape(1, 1, -1)
+    found = _call("nn.functional.conv1d")(a.reshape(1, 1, -1), kernel, padding=padding).reshape(-1)
+    if mode == "same":
+        start = (n - 1) // 2
+        found = found[start : start + a.shape[0]]
+    return found
+
+
+# -- linear algebra ---------------------------------------------------------------------------------
+@_of(np.linalg.norm)
+def norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> Any:
+    return _call("linalg.norm")(_tensor(x), ord, dim=axis, keepdim=keepdims)
+
+
+@_of(np.linalg.svd)
+def svd(
+    a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+) -> Any:
+    if not compute_uv:
+        return _call("linalg.svdvals")(_tensor(a))
+    return _call("linalg.svd")(_tensor(a), full_matrices=full_matrices)
+
+
+@_of(np.linalg.cholesky)
+def cholesky(a: Any, /, *, upper: bool = False) -> Any:
+    return _call("linalg.cholesky")(_tensor(a), upper=upper)
+
+
+for _name in ("slogdet", "eigh", "eigvalsh", "qr", "matrix_power"):
+    FUNCTIONS[getattr(np.linalg, _name)] = lambda *args, _n=_name, **how: _call(f"linalg.{_n}")(
+        *args, **how
+    )
+
+
+# -- order ------------------------------------------------------------------------------------------
+@_of(np.sort)
+def sort(
+    a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+) -> Any:
+    a, axis = _flat(a, axis)
+    return _call("sort")(a, dim=axis)[0]
+
+
+@_of(np.argsort)
+def argsort(
+    a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+) -> Any:
+    a, axis = _flat(a, axis)
+    return _call("sort")(a, dim=axis, stable=bool(stable))[1]
+
+
+@_of(np.median)
+def median(
+    a: Any,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Any:
+    a, axis = _flat(a, axis)
+    ordered = _call("sort")(a, dim=axis)[0]
+    n = ordered.shape[axis]
+    middle = _call("narrow")(ordered, axis, (n - 1) // 2, 2 - n % 2)
+    return middle.mean(axis, keepdim=keepdims)
+
+
+@_of(np.quantile)
+def quantile(
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+) -> Any:
+    a = _tensor(a)
+    return _call("quantile")(a, _tensor(q, a), dim=axis, keepdim=keepdims, interpolation=method)
+
+
+@_of(np.percentile)
+def percentile(a: Any, q: Any, axis: Axis = None, **how: Any) -> Any:
+    return quantile(a, np.asarray(q, float) / 100, axis, **how)
+
+
+# -- sums and statistics ----------------------------------------------------------------------------
+@_of(np.cumsum)
+def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    a, axis = _flat(a, axis)
+    return _call("cumsum")(a, axis)
+
+
+@_of(np.cumprod)
+def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    a, axis = _flat(a, axis)
+    return _call("cumprod")(a, axis)
+
+
+def _spread(name: str) -> Callable[..., Any]:
+    def spread(
+        a: Any,
+        axis: Axis = None,
+        dtype: Any = None,
+        out: None = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+    ) -> Any:
+        dims = axis if axis is None or isinstance(axis, tuple) else (axis,)
+        return _call(name)(_tensor(a), dims, correction=ddof, keepdim=keepdims)
+
+    return spread
+
+
+FUNCTIONS |= {np.var: _spread("var"), np.std: _spread("std")}
+
+
+@_of(np.average)
+def average(
+    a: Any,
+    axis: Axis = None,
+    weights: Any = None,
+    returned: bool = False,
+    *,
+    keepdims: bool = False,
+) -> Any:
+    a = _tensor(a)
+    w = None if weights is None else _tensor(weights, a)
+    if w is not None and w.ndim == 1 and a.ndim > 1 and isinstance(axis, int):
+        w = w.reshape([-1 if k == axis % a.ndim else 1 for k in range(a.ndim)])
+    dims = tuple(range(a.ndim)) if axis is None else axis
+    if w is None:
+        found, total = a.mean(dims, keepdim=keepdims), _tensor(1.0)
+    else:
+        total = (w + a.detach() * 0).sum(dims, keepdim=keepdims)
+        found = (a * w).sum(dims, keepdim=keepdims) / total
+    return (found, total) if returned else found
+
+
+@_of(np.nansum)
+def nansum(
+    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False
+) -> Any:
+    return _call("nansum")(_tensor(a), axis, keepdim=keepdims)
+
+
+@_of(np.nanmean)
+def nanmean(
+    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False
+) -> Any:
+    return _call("nanmean")(_tensor(a), axis, keepdim=keepdims)
+
+
+@_of(np.ptp)
+def ptp(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Any:
+    a, axis = _flat(a, axis)
+    return _call("amax")(a, axis, keepdim=keepdims) - _call("amin")(a, axis, keepdim=keepdims)
+
+
+@_of(np.trapezoid)
+def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Any:
+    y = _tensor(y)
+    if x is None:
+        return _call("trapezoid")(y, dx=dx, dim=axis)
+    return _call("trapezoid")(y, _tensor(x, y), dim=axis)
+
+
+@_of(np.gradient)
+def gradient(f: Any, *varargs: Any, axis: Axis = None, edge_order: int = 1) -> Any:
+    f = _tensor(f)
+    dims = list(range(f.ndim)) if axis is None else [axis] if isinstance(axis, int) else list(axis)
+    steps = list(varargs) or [1.0]
+    steps = steps * len(dims) if len(steps) == 1 else steps
+    spacing: Any
+    if any(np.ndim(s) for s in steps):
+        sizes = [f.shape[d] for d in dims]
+        spacing = [
+            _tensor(s if np.ndim(s) else float(s) * np.arange(n), f)
+            for s, n in zip(steps, sizes, strict=True)
+        ]
+    else:
+        spacing = steps
+    found = _call("gradient")(f, spacing=spacing, dim=dims, edge_order=edge_order)
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+# -- shapes -----------------------------------------------------------------------------------------
+@_of(np.transpose)
+def transpose(a: Any, axes: Any = None) -> Any:
+    a = _tensor(a)
+    return a.permute(tuple(reversed(range(a.ndim))) if axes is None else tuple(axes))
+
+
+@_of(np.flip)
+def flip(m: Any, axis: Axis = None) -> Any:
+    m = _tensor(m)
+    dims = tuple(range(m.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    return _call("flip")(m, dims)
+
+
+FUNCTIONS[np.size] = lambda a, axis=None: a.numel() if axis is None else a.shape[axis]
+FUNCTIONS |= {np.flipud: lambda m: flip(m, 0), np.fliplr: lambda m: flip(m, 1)}
+
+
+@_of(np.tile)
+def tile(A: Any, reps: Any) -> Any:
+    return _call("tile")(_tensor(A), (reps,) if np.ndim(reps) == 0 else tuple(reps))
+
+
+@_of(np.append)
+def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+    arr = _tensor(arr)
+    values = _tensor(values, arr)
+    if axis is None:
+        arr, values, axis = arr.reshape(-1), values.reshape(-1), 0
+    return _call("cat")([arr, values], axis)
+
+
+@_of(np.column_stack)
+def column_stack(tup: Sequence[Any]) -> Any:
+    return _call("column_stack")([_tensor(v) for v in tup])
+
+
+@_of(np.take)
+def take(
+    a: Any, indices: Any, axis: int | None = None, out: None = None, mode: str = "raise"
+) -> Any:
+    a, axis = _flat(a, axis)
+    places = indices if isinstance(indices, Tensor) else np.asarray(indices)
+    return a[(slice(None),) * (axis % a.ndim) + (places,)]
+
+
+@_of(np.meshgrid)
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
+    return tuple(_call("meshgrid")(*[_tensor(x).reshape(-1) for x in xi], indexing=indexing))
+
+
+@_of(np.linspace)
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Any:
+    like = start if isinstance(start, Tensor) else stop
+    low, high = _tensor(start, like), _tensor(stop, like)
+    step = (high - low) / ((num - 1 if endpoint else num) or 1)
+    steps = wrap(np.arange(num, dtype=like.array.dtype))
+    found = low + step * steps.reshape((num, *[1] * step.ndim))
+    return (found, step) if retstep else found
+
+
+# -- by pieces --------------------------------------------------------------------------------------
+@_of(np.select)
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+    like = next((v for v in choicelist if isinstance(v, Tensor)), None)
+    found = _tensor(default, like)
+    for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
+        found = _call("where")(_tensor(condition), _tensor(choice, like), found)
+    return found
+
+
+@_of(np.piecewise)
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
+    x = _tensor(x)
+    if isinstance(condlist, Tensor) or not isinstance(condlist, (list, tuple)):
+        condlist = [condlist]
+    if len(funclist) - len(condlist) not in (0, 1):
+        raise TypeError("np.piecewise wants a function for each condition, and at most one more")
+    values = [f(x, *args, **kw) if callable(f) else _tensor(f, x) for f in funclist]
+    default = values.pop() if len(values) > len(condlist) else _tensor(0.0, x)
+    found = default + x * 0
+    for condition, value in zip(condlist, values, strict=True):
+        found = _call("where")(_tensor(condition), value, found)  # the last that holds
+    return found
+
+
+@_of(np.interp)
+def interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Any:
+    if period is not None or left is not None or right is not None:
+        raise TypeError("np.interp of tensors takes x, xp and fp alone")
+    like = next(v for v in (x, xp, fp) if isinstance(v, Tensor))
+    x, xp, fp = (_tensor(v, like) for v in (x, xp, fp))
+    inside = x.clamp(xp[0], xp[-1])
+    at = _call("searchsorted")(xp.detach(), inside.detach(), right=True) - 1
+    at = at.clamp(0, xp.shape[0] - 2)
+    slope = (fp[at + 1] - fp[at]) / (xp[at + 1] - xp[at])
+    return fp[at] + slope * (inside - xp[at])
+
+
+@_of(np.polyval)
+def polyval(p: Any, x: Any) -> Any:
+    like = x if isinstance(x, Tensor) else p if isinstance(p, Tensor) else None
+    x, p = _tensor(x, like), _tensor(p, like)
+    found = x * 0
+    for k in range(p.shape[0]):
+        found = found * x + p[k]
+    return found
+
+
+def _of_pairs(name: str) -> Callable[..., Any]:
+    """The function of that name, of two of which one may be a number."""
+
+    def pair(a: Any, b: Any) -> Any:
+        like = a if isinstance(a, Tensor) else b
+        return _call(name)(_tensor(a, like), _tensor(b, like))
+
+    return pair
+
+
+for _name in ("logaddexp", "logaddexp2", "fmax", "fmin"):
+    FUNCTIONS[getattr(np, _name)] = _of_pairs(_name)
+
+
+@_of(np.heaviside)
+def heaviside(x1: Any, x2: Any) -> Any:
+    like = x1 if isinstance(x1, Tensor) else x2
+    x, at_zero = _tensor(x1, like), _tensor(x2, like)
+    where = _call("where")
+    return where(x > 0, wrap(np.ones((), x.array.dtype)), where(x == 0, at_zero, x.detach() * 0))
+
+
+@_of(np.cbrt)
+def cbrt(x: Any) -> Any:
+    x = _tensor(x)
+    return x.sign() * x.abs() ** (1 / 3)
+
+
+@_of(np.full_like)
+def full_like(a: Any, fill_value: Any, dtype: Any = None, **how: Any) -> Any:
+    a = _tensor(a)
+    value = (
+        fill_value
+        if isinstance(fill_value, Tensor)
+        else wrap(np.asarray(fill_value, a.array.dtype))
+    )
+    return value.expand(a.shape)
+
+
+FUNCTIONS[np.sinc] = lambda x: _call("sinc")(_tensor(x))
+
+
+__all__ = ["FUNCTIONS", "OF_SCIPY", "meaning"]
