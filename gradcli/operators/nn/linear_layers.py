@@ -71,7 +71,7 @@ def _trilinear(
     """The first two are multiplied first, and summed over what the third does not have, as PyTorch does."""
     n = i1.ndim + len(expand1)
     first, second, third = (_letters(n, e) for e in (expand1, expand2, expand3))
-    both = _letters(n, [d for d in sumdim if d in expand3])
+    both = _letters(n, tuple([d for d in sumdim if d in expand3]))
     both = "".join(c for c in both if c in first or c in second)
     pair = np.einsum(f"{first},{second}->{both}", i1, i2, optimize=True)
     return np.einsum(f"{both},{third}->{_letters(n, sumdim)}", pair, i3, optimize=True, order="C")

@@ -126,7 +126,7 @@ def _weighed(x: Array, taps: list[Taps]) -> Array:
     return np.ascontiguousarray(x)
 
 
-def _there(terms: Array, places: Array, shape: Ints) -> Array:
+def _there(terms: Array, places: Array, shape: list[int]) -> Array:
     return terms if places.min() >= 0 else np.where(places.reshape(shape) < 0, 0, terms)
 
 
