@@ -86,6 +86,9 @@ MEANT = {
         ("--constraint", "--constraints", "--subject-to", "--st"),
         ("--subject", "write --subject RELATION, as in --subject 'x + y == 1'"),
     ),
+    "--seed": ("--manual-seed", "write --manual-seed N"),
+    "--degree": ("--order", "write --order N"),
+    "--repeat": ("--passes", "write --passes N --retain-graph"),
     **dict.fromkeys(
         ("--lr", "--learning-rate", "--step-size"),
         ("--rate", "write --rate R, beside --method gradient-descent"),
@@ -111,15 +114,18 @@ ELSEWHERE = {
     "--check": "the command `gradcli check EXPR` compares with numerical gradients",
     "--second": "a mixed derivative: gradcli diff EXPR --wrt x,y --order 2; in a table gradcli map EXPR "
     "FILE --second x,y",
+    "--degree": "gradcli taylor EXPR --order N is the polynomial of that degree",
     "--order": "higher derivatives: gradcli diff EXPR --order N, or gradcli hessian EXPR",
     "--value": "gradcli eval EXPR prints the value, gradcli grad EXPR --value both",
-    "--repeat": "write --passes N --retain-graph",
-    "--tangent": "write --vector VALUE; in a plot --at VALUE draws the tangent",
-    "--seed": "write --manual-seed N",
-    "--degree": "write --order N",
+    "--repeat": "gradcli grad EXPR --passes N --retain-graph goes backward N times",
+    "--tangent": "gradcli jvp EXPR --vector VALUE is the derivative along it; gradcli plot EXPR --at VALUE "
+    "draws the tangent",
+    "--starts": "gradcli root EXPR --x FROM:TO --all finds every root in an interval; gradcli fit EQUATION "
+    "FILE --starts N tries N starts",
     **dict.fromkeys(
         ("--greeks", "--delta", "--vega", "--theta", "--rho"),
-        "the first derivatives are NAME.grad: --wrt NAMES chooses; --second S,S adds a second one to map",
+        "the first derivatives are NAME.grad: --wrt NAMES chooses; gradcli map EXPR FILE --second S,S adds a "
+        "second one",
     ),
     "--gamma": "a second derivative: gradcli map EXPR FILE --second S,S, or gradcli diff EXPR --order 2",
     "--sort": "rows keep the order of the table: gradcli map EXPR FILE | sort -t, -g -k N",
@@ -690,7 +696,17 @@ def _take_reading(request: Request, reading: FormulaReading) -> None:
                     raise usage(f"no function is called `{name}`", hint=hint)
         request.loaded |= unknowns(functions)
         kind = "an unknown function" if len(functions) == 1 else "unknown functions"
-        note(f"{', '.join(functions)}: read as {kind} of numbers")
+        note(f"{', '.join(functions)}: read as {kind} of numbers{_of_distributions(functions)}")
+
+
+def _of_distributions(functions: Iterable[str]) -> str:
+    """What is known by a name that nobody defined: Φ, N, cdf."""
+    from gradcli.language.foreign_names import DISTRIBUTIONS
+
+    known = [
+        f"{DISTRIBUTIONS[n][0]} is {DISTRIBUTIONS[n][1]}" for n in functions if n in DISTRIBUTIONS
+    ]
+    return "".join(f"; {words}" for words in dict.fromkeys(known))
 
 
 def _looks_known(program: Program | None, name: str) -> bool:
