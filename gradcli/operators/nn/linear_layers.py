@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from math import inf, prod, sqrt
 from typing import Any
 
@@ -58,6 +60,19 @@ def _letters(size: int, without: Ints) -> str:
     return "".join(c for i, c in enumerate("abcdefghij"[:size]) if i not in without)
 
 
+def _products(three: Sequence[Any], without: Sequence[Ints], sumdim: Ints, einsum: Any) -> Any:
+    """The sums of products of three operands that have no dimensions `without`.
+
+    The first two are multiplied first, and summed over what the third does not have, as PyTorch does.
+    """
+    n = three[0].ndim + len(without[0])
+    first, second, third = (_letters(n, e) for e in without)
+    summed = _letters(n, tuple([d for d in range(n) if d not in sumdim or d not in without[2]]))
+    both = "".join(c for c in _letters(n, ()) if c in first + second and c not in summed)
+    pair = einsum(f"{first},{second}->{both}", *three[:2])
+    return einsum(f"{both},{third}->{_letters(n, sumdim)}", pair, three[2])
+
+
 def _trilinear(
     i1: Array,
     i2: Array,
@@ -68,13 +83,8 @@ def _trilinear(
     sumdim: Ints,
     unroll_dim: int = 1,
 ) -> Array:
-    """The first two are multiplied first, and summed over what the third does not have, as PyTorch does."""
-    n = i1.ndim + len(expand1)
-    first, second, third = (_letters(n, e) for e in (expand1, expand2, expand3))
-    both = _letters(n, tuple([d for d in sumdim if d in expand3]))
-    both = "".join(c for c in both if c in first or c in second)
-    pair = np.einsum(f"{first},{second}->{both}", i1, i2, optimize=True)
-    return np.einsum(f"{both},{third}->{_letters(n, sumdim)}", pair, i3, optimize=True, order="C")
+    einsum = partial(np.einsum, optimize=True, order="C")
+    return _products((i1, i2, i3), (expand1, expand2, expand3), sumdim, einsum)  # type: ignore[no-any-return]
 
 
 @primitive(
@@ -92,12 +102,15 @@ class trilinear:
         sumdim: Ints,
         mask: tuple[bool, ...],
     ) -> list[Any]:
-        first, second, third = (None if x is None else conj(x) for x in (i1, i2, i3))
-        return [
-            trilinear(g, second, third, sumdim, expand2, expand3, expand1) if mask[0] else None,
-            trilinear(first, g, third, expand1, sumdim, expand3, expand2) if mask[1] else None,
-            trilinear(first, second, g, expand1, expand2, sumdim, expand3) if mask[2] else None,
-        ]
+        given = [None if x is None else conj(x) for x in (i1, i2, i3)]
+        without = [expand1, expand2, expand3]
+        grads: list[Any] = [None] * 3
+        for k in range(3):
+            if mask[k]:
+                three, dims = list(given), list(without)
+                three[k], dims[k] = g, sumdim
+                grads[k] = _products(three, dims, without[k], np.einsum)
+        return grads
 
 
 @function(
