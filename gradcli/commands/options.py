@@ -196,7 +196,11 @@ class ExpressionCommand(HelpfulCommand):
         ctx.meta["gradcli.variables"] = held
 
     def invoke(self, ctx: click.Context) -> Any:
-        """As click does; of a file of formulas each is answered by itself."""
+        """As click does; of a file of formulas, or a sheet of answers, each is answered by itself."""
+        if "gradcli.sheet" in ctx.meta:
+            from gradcli.commands.answer_sheets import check
+
+            ctx.exit(check(self, ctx, ctx.meta["gradcli.sheet"]))
         if "gradcli.formulas" not in ctx.meta:
             return super().invoke(ctx)
         from gradcli.commands.formula_lists import answer
@@ -241,6 +245,13 @@ class ExpressionCommand(HelpfulCommand):
                 if lines:
                     ctx.meta["gradcli.formulas"] = lines, found
                     return []
+        against = found.given.get("against") or ""
+        if text and self.name == "check" and "@" in (text[0], against[:1]) and not lenient:
+            from gradcli.commands.answer_sheets import sheet_of
+
+            if (sheet := sheet_of(text, found)) is not None:
+                ctx.meta["gradcli.sheet"] = sheet
+                return []
         if text and not lenient:
             _check_file(text, found, self.declaration, declared)
             refuse_words(found.bindings, text, declared)
@@ -417,6 +428,8 @@ def _check_file(text: str, found: Split, command: Command, declared: Declared) -
         hint = f"the table comes after the expression: gradcli {command.name} {what} {word}"
     else:
         hint = f"a column of a table is a variable's value: --x @{word}:COLUMN"
+        if command.name == "check":
+            hint = f"columns of formulas: gradcli check @{word}:COLUMN --against @{word}:COLUMN"
     raise usage(f"{text} is a file, not an expression", hint=hint, kind="file")
 
 

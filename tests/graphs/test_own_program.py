@@ -265,6 +265,24 @@ graph = graphs.inspect(loss, model=net, grads=True)
 """
 
 
+WITHOUT = NET.replace("self.dec =", "self.rest = nn.Linear(8, 2)\n        self.dec =").replace(
+    "opt =", "net.enc.requires_grad_(False)\nnet.dec.bias.requires_grad = False\nopt ="
+)
+
+
+@pytest.mark.long
+def test_norms_say_why_there_is_no_gradient(without_torch) -> None:
+    lines = without_torch(WITHOUT, "--norms").stdout.splitlines()
+    told = {
+        line.split()[0]: line[line.index("None") :].split()[2:] for line in lines if "None" in line
+    }
+    assert [" ".join(words) for words in told.values()] == [
+        *["no operation uses it net.py:8"] * 2,
+        *["requires_grad is False net.py:16"] * 2,
+        "requires_grad is False net.py:17",
+    ]
+
+
 def test_models_are_known_in_python(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text(IN_PYTHON)
