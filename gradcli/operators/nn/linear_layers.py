@@ -84,7 +84,7 @@ def _trilinear(
     unroll_dim: int = 1,
 ) -> Array:
     einsum = partial(np.einsum, optimize=True, order="C")
-    return _products((i1, i2, i3), (expand1, expand2, expand3), sumdim, einsum)  # type: ignore[no-any-return]
+    return _products((i1, i2, i3), (expand1, expand2, expand3), sumdim, einsum)
 
 
 @primitive(
