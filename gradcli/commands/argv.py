@@ -149,7 +149,7 @@ def split(args: Iterable[str], declared: Mapping[str, Option]) -> Split:
                 # comes as a word of its own, which click takes whatever it is.
                 found.options.extend([f"{head}={value}"] if head[:2] == "--" else [head, value])
                 found.take(head, option, value)
-        elif len(word) > 3 and (ours := _as_ours(word, declared, words)) is not None:
+        elif len(word) > 2 and (ours := _as_ours(word, declared, words)) is not None:
             rest.append(ours)
         elif word == "--at" and rest and (values := _point(rest[-1])):
             found.bindings += values
@@ -175,7 +175,10 @@ def _is_names(word: str, words: list[str]) -> bool:
 def _as_ours(word: str, declared: Mapping[str, Option], words: list[str]) -> str | None:
     """The option of ours that a word of PyTorch's or of other tools means; None for most words."""
     form = declared.get("--format")
-    if word[:2] != "--" or not ("_" in word or (form and word[2:] in (*_ENDINGS, *form.choices))):
+    vector = word.partition("=")[0] == "--v" and "--vector" in declared
+    if word[:2] != "--" or not (
+        "_" in word or vector or (form and word[2:] in (*_ENDINGS, *form.choices))
+    ):
         return None
     from gradcli.commands.foreign_options import as_ours
 

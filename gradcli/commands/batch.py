@@ -70,10 +70,17 @@ class Answer(NamedTuple):
     Argument("FILE", name="path", required=True, complete="files"),
     Option("--jobs N", "Run up to N lines at a time; the answers keep their order.", least=1),
     Option("--stop", "Stop after the first line that fails."),
+    Option("--quiet", "Print the lines that fail only."),
+    Option(
+        "--junit FILE",
+        "Write a report of the lines, as JUnit's, for a CI server.",
+        complete="files",
+    ),
     Option("--json", "Print an object a line, with the line's answer in it."),
     examples=(
         "gradcli batch lines.txt",
         "gradcli batch lines.txt --jobs 4 --json",
+        "gradcli batch checks.txt --quiet --junit report.xml",
         "seq 3 | sed 's/.*/grad \"x**2\" --x &/' | gradcli batch -",
     ),
 )
@@ -84,13 +91,18 @@ def command(ctx: click.Context, options: Options) -> None:
     and lines that start with # are skipped. Where a line fails, its number is printed, and the others go on.
     The exit code is the highest of all lines. Lines that use each other's files go without --jobs.
     """
+    from gradcli.commands import junit
+
     lines = _lines(options.path, options.json)
     worst = 0
     formulas: list[Line] = []  # that failed
+    done: list[Answer] = []
     jobs = 1 if options.stop else options.jobs or 1
     for answer in _answers(ctx.find_root().command, lines, jobs):
         worst = max(worst, answer.code)
-        (_as_json if options.json else _as_text)(answer)
+        if answer.code or not options.quiet:
+            (_as_json if options.json else _as_text)(answer)
+        done.append(answer)
         if answer.code and not answer.line.wrong and answer.line.words[0] not in COMMANDS:
             formulas.append(answer.line)
         if answer.code and options.stop:
@@ -101,6 +113,10 @@ def command(ctx: click.Context, options: Options) -> None:
             f"line {formulas[0].number} has no command; for formulas, one a line: "
             f"gradcli diff -f {file}, or --math as well"
         )
+    if options.junit is not None:
+        junit.write(options.junit, options.path, [(a.line.text, *a[1:]) for a in done])
+    if options.quiet and (failed := sum(a.code > 0 for a in done)):
+        output.note(f"{failed} of {len(done)} lines failed")
     ctx.exit(worst)
 
 

@@ -102,6 +102,9 @@ class Writer:
     def lines(self, node: Node) -> Iterator[Line]:
         """The lines of a step, those of its parts, and what they are together."""
         own = (self.word(node.name), self.text(node.own)) if node.called else None
+        if own and self.form == "latex" and not node.depth:  # a document has not said what f is
+            whole = self.text(node.whole)
+            own = own if whole == own[1] else (own[0], f"{whole} = {own[1]}")
         change = self.text(node.change)
         rule = ", ".join(node.rules)
         left = self.change_of(node)

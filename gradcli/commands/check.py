@@ -10,7 +10,7 @@ from gradcli.commands import output
 from gradcli.commands.answers import large_table, others_of, rows_wanted
 from gradcli.commands.check_points import SHAPES, chosen
 from gradcli.commands.command_errors import quoted, usage
-from gradcli.commands.declarations import BY_ROWS, LIKE, OPEN, Option, Options, declare
+from gradcli.commands.declarations import BY_ROWS, LIKE, OPEN, OUTPUTS, Option, Options, declare
 from gradcli.commands.formula_question import ASSUME
 from gradcli.commands.progress import Bar
 from gradcli.commands.question import CHECKED, Answer, Question, write
@@ -49,10 +49,12 @@ KEEP_OUT = {"detach", "detach_", "data", "item", "tolist", "numpy", "round"} | {
         "--atol FLOAT", "Absolute tolerance (default: 1e-12 of the largest element).", type=float
     ),
     *(LIKE, BY_ROWS),
+    Option("--csv", "Of a table of answers: print it with a verdict in each row.", section=OUTPUTS),
     examples=(
         'gradcli check "sum(sin(x)*exp(x))" --x 1,2,3',
         'gradcli check "x**3" --against "3*x**2" --wrt x --samples 5',
         'gradcli check "x**2 + y**2 == 1" --of y --wrt x --against "-x/y"',
+        "gradcli check @answers.csv:task --against @answers.csv:answer --math",
     ),
     open_variables=True,
 )
@@ -62,6 +64,9 @@ def command(ctx: click.Context, request: Request, options: Options) -> None:
     Numerical are complex steps where all is analytic, and finite differences elsewhere.
 
     The exit code is 1 if they differ. Variables without values get random values.
+
+    @FILE:COLUMN in the place of EXPR, of the formula or of both checks each row of a table, such as the
+    answers of a class.
     """
     question = Question(CHECKED, ctx, request, options)
     table = large_table(request, rows_wanted(question))

@@ -136,7 +136,7 @@ def show(error: Exception, arguments: list[str], meta: Mapping[str, Any]) -> int
         return error.exit_code
     report = _of_python(as_report(error), arguments)
     if "gradcli.typed" in meta:
-        from gradcli.language.typed_text import as_typed
+        from gradcli.language.typed_errors import as_typed
 
         report = as_typed(report, meta["gradcli.typed"])
     if meta.get("gradcli.json", "--json" in arguments):

@@ -23,7 +23,7 @@ _COMMON = {
     "root": "--wrt --all --where --bad-rows | --precision --plain --json -o",
     "fit": "--sigma --bounds --fix --columns --budget --correlation | --plot -o --precision --json",
     "plot": "--order --at --surface --descend | --width --height --theme -o --csv",
-    "check": "--against --wrt --second-order --order --assume | --shape --dtype --json",
+    "check": "--against --wrt --second-order --order --assume | --math --shape --dtype --json",
 }
 # Where the first clause of an option's help does not say enough.
 _SHORTER = {

@@ -197,7 +197,7 @@ def _finish(
     if taken is not None:
         lines = map(visible, taken.lines(form))
         if shown := list(lines):
-            answer.lines = [*shown, "", *taken.last(answer.lines, form)]
+            answer.lines = [*shown, *taken.last(answer.lines, form)]
         answer.more = {"steps": taken.to_json()} if form == "json" else {}
 
 

@@ -15,7 +15,7 @@ from gradcli.commands.declarations import Command, Option
 if TYPE_CHECKING:
     from gradcli.language.located_errors import LanguageError
 
-_OPTION = re.compile(r"--([A-Za-z]\w+)(=.*)?", re.S)
+_OPTION = re.compile(r"--([A-Za-z]\w*)(=.*)?", re.S)
 _SHORT = 80  # characters of an expression that a hint repeats
 
 
@@ -30,6 +30,8 @@ def as_ours(word: str, declared: Mapping[str, Option], words: Iterable[str]) -> 
         return None
     name, value = match[1], match[2] or ""
     dashed = f"--{name.replace('_', '-')}"
+    if name == "v" and "--vector" in declared:  # as of torch.func.jvp and books
+        dashed = "--vector"
     if dashed not in declared or dashed == f"--{name}":
         form, known = FORMATS_ELSEWHERE.get(name, name), declared.get("--format")
         if value or known is None:

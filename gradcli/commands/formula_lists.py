@@ -104,7 +104,7 @@ def answer(command: ExpressionCommand, ctx: click.Context, lines: list[Line], fo
         for key in [key for key in ctx.meta if key.startswith("gradcli.")]:
             del ctx.meta[key]
         if as_json:
-            code, one = _as_object(command, ctx, _words(line, lines, found))
+            code, one = answered(command, ctx, _words(line, lines, found))
             objects.append({"line": line.number, "formula": line.text, **one})
         else:
             if titled:
@@ -157,10 +157,12 @@ def _as_text(command: ExpressionCommand, ctx: click.Context, words: list[str], l
     return _run(command, ctx, words, tell)
 
 
-def _as_object(
+def answered(
     command: ExpressionCommand, ctx: click.Context, words: list[str]
 ) -> tuple[int, Mapping[str, Any]]:
-    """(exit code, what JSON says of one formula: its object, or that of its error)."""
+    """(exit code, what JSON says of a command line: its object, or that of its error)."""
+    for key in [key for key in ctx.meta if key.startswith("gradcli.")]:
+        del ctx.meta[key]
     made = io.StringIO()
     told: dict[str, Any] = {}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,9 @@ from gradcli.commands import output
 from gradcli.commands.command_errors import usage
 from gradcli.commands.request import Request
 from gradcli.commands.shape_option import shapes_of
+from gradcli.language.located_errors import LanguageError
+from gradcli.language.parser import parses
+from gradcli.language.program import Program
 
 if TYPE_CHECKING:
     from gradcli.engine.system.process import AnyContext
@@ -92,6 +96,10 @@ def made_up_point(
     """
     from gradcli.formulas.derive.shape_inference import made_up
 
+    _check_no_call_in_brackets(request.program, [n for n in open_names if n not in declared])
+    for name in {"e", "E"}.intersection(open_names):
+        if re.search(rf"(?<![\w.]){name}\s*\*\*", request.program.source):
+            output.note(f"{name} is a variable here; a power of Euler's number is exp(…)")
     for x, way in along.items():
         if way in open_names and way not in declared:
             if x in declared:
@@ -102,6 +110,25 @@ def made_up_point(
     program, names = request.program, request.loaded
     arrays, guessed = made_up(program, given, declared, open_names, names, *suits)
     return Point(arrays, dict(tensors), {n: s for n, s in guessed.items() if s})
+
+
+def _check_no_call_in_brackets(program: Program, open_names: Sequence[str]) -> None:
+    """Refuse `Sin[x]`, an element of a matrix that nobody knows, where Mathematica calls a function."""
+    if not any(name[0].isupper() and f"{name}[" in program.source for name in open_names):
+        return
+    from gradcli.language.computer_algebra import bracket_calls
+    from gradcli.language.translations import hint
+
+    called = [name for name in bracket_calls(program.source) if name in open_names]
+    if called and (written := hint(program.source, parses)):
+        start = program.source.index(f"{called[0]}[")
+        raise LanguageError(
+            f"`{called[0]}[…]` is an element of a matrix here, and no matrix is called {called[0]}",
+            kind="name",
+            source=program.source,
+            span=(start, start + len(called[0])),
+            hint=f"{written}; of a matrix say --shape {called[0]}=m,n",
+        )
 
 
 def wanted_names(request: Request, point: Point) -> list[str]:
@@ -120,8 +147,15 @@ def wanted_names(request: Request, point: Point) -> list[str]:
         raise cannot_require_grad(request, wanted[0], point.tensors[wanted[0]])
     raise usage(
         "nothing to differentiate with respect to",
-        hint="the expression has no variables" if not point.arrays else "see --wrt, --no-grad",
+        hint=_no_variables(request.program) if not point.arrays else "see --wrt, --no-grad",
     )
+
+
+def _no_variables(program: Program) -> str:
+    """What to do where an expression has none: of `lambda x: x**2` the body is differentiated."""
+    from gradcli.language.translations import hint
+
+    return hint(program.source, parses) or "the expression has no variables"
 
 
 def note_guesses(point: Point) -> None:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
 from gradcli.commands.declarations import ANOMALY, DRAWN, SEED, Option, Options, declare
-from gradcli.commands.inspected import evaluate_watched, graph_of, raise_anomaly, raise_on_anomalies
+from gradcli.commands.inspected import (
+    evaluate_along,
+    evaluate_watched,
+    graph_of,
+    raise_anomaly,
+    raise_on_anomalies,
+)
 from gradcli.commands.request_evaluation import Evaluation, Look, cotangent_of, explained, kinks_of
 from gradcli.commands.terminal import is_terminal, speaks_unicode
 from gradcli.language.located_errors import OPERATION_ERRORS, did_you_mean, suggest
@@ -60,7 +67,7 @@ REASONS = {
 }
 # Options that say where the graph comes from or goes to, and not what a picture shows of it.
 _NOT_SHOWN = frozenset(
-    "format path frames seed torch norms diagnose time places sort detect_anomaly steps at".split()
+    "format path frames seed vector torch norms diagnose time places sort detect_anomaly steps at".split()
 )
 
 
@@ -111,6 +118,11 @@ def _inputs(ctx: Any, args: list[str]) -> list[str]:
     Option("--saved", "Show what each node keeps for the backward pass."),
     Option("--values", "Show the value that each node computed."),
     Option("--grads", "Run the backward pass; show the gradient that reaches each node."),
+    Option(
+        "--vector V",
+        "Show the tangent of each node along V, in forward mode; NAME=V of several variables.",
+        many=True,
+    ),
     Option(SEED, "The gradient that --grads starts from (1 for a number)."),
     Option("--edges", "Number the edges as next_functions does, None included."),
     Option("--only NAME|NODE", "Show one node, by name or number, and what is below it."),
@@ -191,6 +203,10 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     if options.time or options.open or options.fold:
         shown["by"] = "module"
     if options.torch is not None:
+        if options.vector:
+            raise usage(
+                "--vector is not for PyTorch programs", hint="torch.func.jvp has the derivative"
+            )
         from gradcli.graphs.html_page import FEW_NODES
         from gradcli.graphs.value_text import norm_of, stats_of
 
@@ -217,8 +233,12 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         values = shown["values"] or chosen == "html" or norms or anomalies or options.diagnose
         if request.open_variables:
             numbers = values or wants_gradients or shown["saved"] or chosen == "json"
+            numbers = numbers or bool(options.vector)
             _work_out_shapes(ctx, request, numbers)
-        graph = _graph(ctx, request, values or options.forward, wants_gradients, seed, anomalies)
+        graph = _graph(
+            ctx, request, values or options.forward, wants_gradients, seed, anomalies,
+            options.vector,
+        )  # fmt: skip
     _show(graph, options, shown, chosen, request.style)
     if code := ctx.meta.get("gradcli.code"):
         raise SystemExit(code)  # as the program would have ended
@@ -498,12 +518,19 @@ def _graph(
     grads: bool,
     seed: str | None,
     anomalies: bool = False,
+    vectors: Sequence[str] = (),
 ) -> Graph:
+    tangents: Any = None
+    watched: Any = None
     with Look() as look:
-        evaluation, watched = evaluate_watched(ctx, request, values)
+        if vectors:
+            evaluation, watched, tangents = evaluate_along(ctx, request, vectors)
+        else:
+            evaluation, watched = evaluate_watched(ctx, request, values)
     if anomalies:
         raise_on_anomalies(evaluation, watched)
     graph = graph_of(evaluation, _tensors(evaluation), watched)
+    graph.describer.tangents = tangents
     if anomalies or grads:
         gradient = cotangent_of(evaluation, seed)
         try:

@@ -81,11 +81,17 @@ def of_one_row(
         if call[1] in ("max", "min") and more and not _is_dimension(more[0]):
             continue
         whole = f"{call[1]}({inside})"
+        of_two = ""
+        if call[1] in ("max", "min") and len(more) == 1 and "=" not in more[0]:
+            which, bound = ("larger", "min") if call[1] == "max" else ("smaller", "max")
+            number = more[0].strip()
+            of_two = f"; the {which} of two is clamp({first.strip()}, {bound}={number})"
         if call[1] == "gradient" and len(more) == 1 and more[0].strip() in columns:
             whole = f"gradient({first}, spacing=({more[0].strip()},))"
         read = [n for n in columns if n in _WORD.findall(whole)]
         options = " ".join(f"--{n} {_file(table, columns[n][0])}" for n in read)
-        return f"{call[0]}…) is of the number of one row; of all rows: gradcli eval {_shell(whole)} {options}"
+        of_all = f"of all rows: gradcli eval {_shell(whole)} {options}"
+        return f"{call[0]}…) is of the number of one row; {of_all}{of_two}"
     return None
 
 

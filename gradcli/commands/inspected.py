@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from gradcli.commands.request_evaluation import Evaluation, evaluate
+from gradcli.commands.request_evaluation import Evaluation, evaluate, read_variables, run
 
 if TYPE_CHECKING:
     from gradcli.commands.request import Request
@@ -25,6 +25,28 @@ def evaluate_watched(
 
     with watching() as values:
         return evaluate(ctx, request), values
+
+
+def evaluate_along(
+    ctx: AnyContext, request: Request, texts: Iterable[str]
+) -> tuple[Evaluation, Values, Values]:
+    """Evaluate in forward mode: also the result of every node, and its tangent along the vectors."""
+    from gradcli.commands.vector_option import vectors_of
+    from gradcli.engine.core.tensor import edge
+    from gradcli.graphs import watching
+    from gradcli.transforms import forward_mode, forward_state
+
+    variables, integers = read_variables(ctx, request)
+    wanted = [n for n, t in variables.items() if t.requires_grad]
+    vectors = vectors_of(texts, wanted, variables, request, integers)
+    with forward_mode.taped_level():
+        for name, vector in vectors.items():
+            forward_state.carry(variables[name], vector)
+        with watching() as values:
+            found = run(request, variables, integers)
+        made = {node: forward_mode.unpack_dual(t).tangent for node, t in values.items()}
+    tangents = {node: t for node, t in made.items() if t is not None}
+    return found, values, tangents | {edge(variables[n]): v for n, v in vectors.items()}
 
 
 def graph_of(evaluation: Evaluation, tensors: Any, values: Values | None = None) -> Graph:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from gradcli.tables.writing import Sink
 
 
-_RENAMED = r",(?=\s*[^\W\d][\w.]*\s*=)"  # between a=b,c=d; not in w.grad[0,1]
+_NEXT = re.compile(r"\s*[^\W\d][\w.]*\s*=(?!=)")  # behind a comma between a=b,c=d
 COLUMNS = Option(
     "--columns 'x=x1,x2'",
     "Columns to use for a variable; several columns make a vector.",
@@ -46,7 +46,7 @@ COLUMNS = Option(
 )
 KEEP_COLUMNS = Option(
     "--keep-columns all|none|NAMES",
-    "Columns of the table to copy to the output (default all).",
+    "Columns of the table to copy to the output, in this order (default all).",
     many=True,
 )
 TABLE_FORMAT = Option(
@@ -56,6 +56,12 @@ TABLE_FORMAT = Option(
 )
 TABLE_FILE = Option(
     "-o FILE", "Write the table to a file; its ending says the format.", name="path"
+)
+AS = Option(
+    "--as NAME=COLUMN",
+    "Rename a column, as in delta=S.grad, or add one: 'theta=-T.grad/365'.",
+    name="called",
+    many=True,
 )
 HEAD = Option("--head N", "Compute only the first N rows.", least=0)
 ROWS_WHERE = Option("--where EXPR", "Compute only rows where EXPR, of columns, is true.")
@@ -78,7 +84,7 @@ ROWS_WHERE = Option("--where EXPR", "Compute only rows where EXPR, of columns, i
     Option("--detect-anomaly", "Treat a row that gives NaN or infinity as a bad row."),
     Option("--order N", "Add derivatives up to the N-th by each variable.", least=1, default=1),
     Option("--second x,y", "Add the second derivative by x and y, as column value.x.y.", many=True),
-    Option("--as NAME=COLUMN", "Rename a column, as in delta=S.grad.", name="called", many=True),
+    AS,
     HEAD,
     ROWS_WHERE,
     Option(
@@ -285,6 +291,7 @@ class RowQuestion:
                 message = f"{name} is a function, and no column of {self.table_name}"
             close = did_you_mean(suggest(name, self.names))
             hint = f"{close or f'give --{name} VALUE'} (its columns are: {listed(self.names)})"
+            hint = self._translation(name) or hint
             if self.names == places(len(self.names)):
                 hint = (
                     f"its columns have no names: --names gives them, --columns {name}=1 takes one"
@@ -292,6 +299,17 @@ class RowQuestion:
         program = self.request.program
         span = where_read(program, name)
         raise usage(message, hint=hint, source=program.source, span=span, kind="name")
+
+    def _translation(self, name: str) -> str | None:
+        """How `norm.cdf(x)` and `math.ceil(x)` are written here."""
+        from gradcli.language import foreign_names, translations
+        from gradcli.language.parser import parses
+
+        source = self.request.source
+        if re.search(rf"(?<![\w.]){re.escape(name)}\s*[.(]", source) is None:
+            return None
+        known = foreign_names.distribution_hint(name, source)
+        return known or translations.hint(source, parses, dict.fromkeys(self.names, False))
 
     def _say(self, word: str, reading: str) -> None:
         """Note the meaning of a word that is also the name of a column."""
@@ -308,7 +326,7 @@ class RowQuestion:
         if "none" in keep:
             self._say("none", "no column, and not")
             return []
-        return sorted({i for words in keep for i in self._select(words).columns})
+        return list(dict.fromkeys(i for words in keep for i in self._select(words).columns))
 
     def _select(self, wanted: str) -> Selection:
         """The columns of the table that a text means."""
@@ -439,13 +457,14 @@ class RowQuestion:
 
     def choose(self, options: Options) -> None:
         """Take in which rows are wanted, and what columns are called."""
-        for text in [one for given in options.called for one in re.split(_RENAMED, given)]:
+        for text in [one for given in options.called for one in _named_parts(given)]:
             name, equals, old = (word.strip() for word in text.partition("="))
             if not (name and equals and old):
-                raise usage(f"--as wants NAME=COLUMN, not {text!r}", hint="as in --as delta=S.grad")
-            if old in self.job.renamed:
-                raise usage(f"--as: {old} is called {self.job.renamed[old]!r} already")
-            self.job.renamed[old] = name
+                raise usage(
+                    f"--as wants NAME=COLUMN, not {text!r}",
+                    hint="as in --as delta=S.grad, or --as 'theta=-T.grad/365'",
+                )
+            self.job.rename(name, old)
         if options.where is not None:
             self.job.where = self._condition(options.where)
         if options.head is not None and (options.workers or options.cluster):
@@ -589,6 +608,17 @@ class RowQuestion:
             raise
 
 
+def _named_parts(text: str) -> list[str]:
+    """`a=b,c=d` in its parts; a comma in brackets or before no name is part of a formula: `w.grad[0,1]`."""
+    found, depth, begin = [], 0, 0
+    for at, letter in enumerate(text):
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == "," and not depth and _NEXT.match(text, at + 1):
+            found.append(text[begin:at])
+            begin = at + 1
+    return [*found, text[begin:]]
+
+
 def _read_in(text: str) -> list[str]:
     """The variables that a text reads; none where it is no expression."""
     from gradcli.language.parser import parse, parses
@@ -694,7 +724,8 @@ def say(tally: Tally, bad_rows: str, source: str) -> None:
             f"distributions{lost}: there neither the gradient nor the second order tells it"
         )
     if tally.alone is not None:
-        output.note(f"the rows ran one by one: {tally.alone}")
+        who = ", as `if`, `float(…)` and `.item()` do" * (tally.alone == "it looks at the numbers")
+        output.note(f"the rows ran one by one: {tally.alone}{who}")
 
 
 # -- where it goes ----------------------------------------------------------------------------------

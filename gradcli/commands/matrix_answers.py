@@ -20,16 +20,14 @@ from gradcli.commands.request_evaluation import (
     cannot_require_grad,
     check_scalar,
     kinks_of,
-    read_value,
     read_variables,
     run,
     tell,
 )
 from gradcli.commands.vector_option import (
     no_direction,
-    no_variable,
     nothing_to_differentiate_by,
-    vector_texts,
+    vectors_of,
 )
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.no_derivative import without_derivative
@@ -217,25 +215,7 @@ def _check_sparse(question: Question, other: str = "") -> None:
 
 def _vectors(texts: Iterable[str], run: Again) -> Found:
     """The vectors of --vector, of their variables' shapes and dtypes."""
-    evaluation = run.evaluation
-    vectors: dict[str, Any] = {}
-    for name, text in vector_texts(texts, run.wanted).items():
-        if name not in run.wanted:
-            if name in evaluation.integers:
-                raise cannot_require_grad(run.request, name, evaluation.variables[name])
-            raise no_variable(name, run.wanted)
-        tensor = run.tensors[name]
-        if text.strip() == "ones":
-            from gradcli.engine.registry.table import resolve
-
-            vector = resolve("ones_like")(tensor)
-        else:
-            vector = read_value(text, "--vector").to(tensor.dtype).detach()
-        if vector.shape != tensor.shape:
-            shapes = f"has shape {tuple(tensor.shape)}, and its vector {tuple(vector.shape)}"
-            raise usage(f"--vector: {name} {shapes}", kind="shape")
-        vectors[name] = vector
-    return vectors
+    return vectors_of(texts, run.wanted, run.tensors, run.request, run.evaluation.integers)
 
 
 def _note_slow(names: Iterable[str]) -> None:

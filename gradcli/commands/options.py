@@ -86,9 +86,16 @@ MEANT = {
         ("--constraint", "--constraints", "--subject-to", "--st"),
         ("--subject", "write --subject RELATION, as in --subject 'x + y == 1'"),
     ),
+    "--seed": ("--manual-seed", "write --manual-seed N"),
+    "--degree": ("--order", "write --order N"),
+    "--repeat": ("--passes", "write --passes N --retain-graph"),
     **dict.fromkeys(
         ("--lr", "--learning-rate", "--step-size"),
         ("--rate", "write --rate R, beside --method gradient-descent"),
+    ),
+    **dict.fromkeys(
+        ("--tangent", "--tangent-at", "--tangent-line"),
+        ("--at", "write --at VALUE, which draws the tangent there"),
     ),
     "--answer": ("--against", "write --against FORMULA"),
     "--steps": ("--show-steps", "write --show-steps"),
@@ -107,15 +114,18 @@ ELSEWHERE = {
     "--check": "the command `gradcli check EXPR` compares with numerical gradients",
     "--second": "a mixed derivative: gradcli diff EXPR --wrt x,y --order 2; in a table gradcli map EXPR "
     "FILE --second x,y",
+    "--degree": "gradcli taylor EXPR --order N is the polynomial of that degree",
     "--order": "higher derivatives: gradcli diff EXPR --order N, or gradcli hessian EXPR",
     "--value": "gradcli eval EXPR prints the value, gradcli grad EXPR --value both",
-    "--repeat": "write --passes N --retain-graph",
-    "--tangent": "write --vector VALUE; in a plot --at VALUE draws the tangent",
-    "--seed": "write --manual-seed N",
-    "--degree": "write --order N",
+    "--repeat": "gradcli grad EXPR --passes N --retain-graph goes backward N times",
+    "--tangent": "gradcli jvp EXPR --vector VALUE is the derivative along it; gradcli plot EXPR --at VALUE "
+    "draws the tangent",
+    "--starts": "gradcli root EXPR --x FROM:TO --all finds every root in an interval; gradcli fit EQUATION "
+    "FILE --starts N tries N starts",
     **dict.fromkeys(
         ("--greeks", "--delta", "--vega", "--theta", "--rho"),
-        "the first derivatives are NAME.grad: --wrt NAMES chooses; --second S,S adds a second one to map",
+        "the first derivatives are NAME.grad: --wrt NAMES chooses; gradcli map EXPR FILE --second S,S adds a "
+        "second one",
     ),
     "--gamma": "a second derivative: gradcli map EXPR FILE --second S,S, or gradcli diff EXPR --order 2",
     "--sort": "rows keep the order of the table: gradcli map EXPR FILE | sort -t, -g -k N",
@@ -186,7 +196,11 @@ class ExpressionCommand(HelpfulCommand):
         ctx.meta["gradcli.variables"] = held
 
     def invoke(self, ctx: click.Context) -> Any:
-        """As click does; of a file of formulas each is answered by itself."""
+        """As click does; of a file of formulas, or a sheet of answers, each is answered by itself."""
+        if "gradcli.sheet" in ctx.meta:
+            from gradcli.commands.answer_sheets import check
+
+            ctx.exit(check(self, ctx, ctx.meta["gradcli.sheet"]))
         if "gradcli.formulas" not in ctx.meta:
             return super().invoke(ctx)
         from gradcli.commands.formula_lists import answer
@@ -231,6 +245,13 @@ class ExpressionCommand(HelpfulCommand):
                 if lines:
                     ctx.meta["gradcli.formulas"] = lines, found
                     return []
+        against = found.given.get("against") or ""
+        if text and self.name == "check" and "@" in (text[0], against[:1]) and not lenient:
+            from gradcli.commands.answer_sheets import sheet_of
+
+            if (sheet := sheet_of(text, found)) is not None:
+                ctx.meta["gradcli.sheet"] = sheet
+                return []
         if text and not lenient:
             _check_file(text, found, self.declaration, declared)
             refuse_words(found.bindings, text, declared)
@@ -407,6 +428,8 @@ def _check_file(text: str, found: Split, command: Command, declared: Declared) -
         hint = f"the table comes after the expression: gradcli {command.name} {what} {word}"
     else:
         hint = f"a column of a table is a variable's value: --x @{word}:COLUMN"
+        if command.name == "check":
+            hint = f"columns of formulas: gradcli check @{word}:COLUMN --against @{word}:COLUMN"
     raise usage(f"{text} is a file, not an expression", hint=hint, kind="file")
 
 
@@ -505,10 +528,12 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
     once = len(wrt) < 2 and "order" not in found.given
     by = (next(iter(wrt), "") if once else "") if derives else None
     moving = [found.given["euler_lagrange"]] if "euler_lagrange" in found.given else []
-    read = read_mathematics(text, parses, bound, equation, known, by, named, moving)
+    # Where an equation can be asked for, `x^2 = 2` is one, and no formula that is called x^2.
+    labels = command.name not in ("root", "plot", "check", "fit", "simplify")
+    read = read_mathematics(text, parses, bound, equation, known, by, named, moving, labels)
     inside = read is not None and not wrt <= {*read.differentiated}
     if read is not None and read.differentiated and (inside or "order" in found.given):
-        read = read_mathematics(text, parses, bound, equation, known, named=named)
+        read = read_mathematics(text, parses, bound, equation, known, named=named, labels=labels)
     if read is None:
         return text
     note(f"read as {read}")
@@ -537,13 +562,16 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
 def _names_as_read(text: str, found: Split) -> None:
     r"""The names of options as the text's are read: `--wrt '\theta'` is --wrt theta, `W^{[1]}` is W_1.
 
-    lambda, a word of the language, is lam where the text has `\lambda`.
+    lambda, a word of the language, is lam where the text has `\lambda`; `--sigma` is of a σ, too.
     """
-    from gradcli.language.mathematics import name_as_read
+    from gradcli.language.mathematics import in_letters_of, name_as_read
 
     def renamed(name: str) -> str:
-        read = name_as_read(name) or name
-        if "\\lambda" not in text or re.search(rf"(?<![\w\\]){re.escape(read)}\b", text):
+        read = in_letters_of(text, name_as_read(name) or name)
+        typed = re.search(rf"(?<![\w\\]){re.escape(read)}\b", text)
+        if typed if read != "lambda" else re.search(r"(?<![\w\\])lambda(?:\s[\w,\s]*:|_)", text):
+            return read
+        if "lambda" not in text:
             return read
         return re.sub(r"^lambda(?=_|$)", "lam", read)
 
@@ -682,7 +710,18 @@ def _take_reading(request: Request, reading: FormulaReading) -> None:
                     hint = f"here it is written {module}.{name}"
                     raise usage(f"no function is called `{name}`", hint=hint)
         request.loaded |= unknowns(functions)
-        note(f"{', '.join(functions)}: read as unknown functions of numbers")
+        kind = "an unknown function" if len(functions) == 1 else "unknown functions"
+        note(f"{', '.join(functions)}: read as {kind} of numbers{_of_distributions(functions)}")
+
+
+def _of_distributions(functions: Iterable[str]) -> str:
+    """What is known by a name that nobody defined: Φ, N, cdf."""
+    from gradcli.language.foreign_names import DISTRIBUTIONS
+
+    known = [
+        f"{DISTRIBUTIONS[n][0]} is {DISTRIBUTIONS[n][1]}" for n in functions if n in DISTRIBUTIONS
+    ]
+    return "".join(f"; {words}" for words in dict.fromkeys(known))
 
 
 def _looks_known(program: Program | None, name: str) -> bool:
@@ -811,7 +850,9 @@ def _check_positionals(found: Split, declared: Declared, declaration: Command) -
     for word in found.positionals:
         head = word.partition("=")[0]
         if _DASHED.fullmatch(word):
-            hint = _of_another(head) or did_you_mean(suggest(head, declared))
+            option, meant = MEANT.get(head, ("", ""))
+            hint = meant if option in declared else ELSEWHERE.get(head)
+            hint = hint or _of_another(head) or did_you_mean(suggest(head, declared))
             if hint is None and head[2:] in variables(found.positionals[0], lenient=True)[1]:
                 value = quoted(word.partition("=")[2]) if "=" in word else "VALUE"
                 text = quoted(found.positionals[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from gradcli.commands import output
 from gradcli.commands.array_output import picture_form
 from gradcli.commands.command_errors import usage
 from gradcli.commands.declarations import Option, Options
+from gradcli.commands.plots import LATEX
 from gradcli.commands.terminal import said_width, speaks_unicode, width
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from gradcli.commands.plots.pictures import Contours, Curves
 
 PLOT = "--plot [FILE]"
-PLOTTED = "on the terminal, or into FILE.svg, .png, .pdf."
+PLOTTED = "on the terminal, or into FILE.svg, .png, .pdf, .tex."
 
 
 SIZES = (
@@ -128,7 +130,10 @@ class Canvas:
         high: int | None = None,
     ) -> None:
         self.path = None if path in output.STANDARD_OUTPUT else path
-        self.form = None if self.path is None else picture_form(self.path, option)
+        self.form: str | None = None
+        if self.path is not None:
+            latex = os.path.splitext(self.path.lower())[1][1:] in LATEX
+            self.form = "tex" if latex else picture_form(self.path, option)
         self.style, self.theme, self.wide, self.high = style, theme, wide, high
         if self.path is None and path is not None and style.form != "text":
             raise usage(
@@ -150,10 +155,17 @@ class Canvas:
     def draw(self, picture: Curves | Contours) -> None:
         """Draw it."""
         if self.path is not None and self.form is not None:
-            from gradcli.commands.plots import figures
+            drawer: Any
+            if self.form == "tex":
+                from gradcli.commands.plots import pgfplots
 
+                drawer = pgfplots
+            else:
+                from gradcli.commands.plots import figures
+
+                drawer = figures
             inches = ((self.wide or 72) / 10, (self.high or 45) / 10)
-            found = getattr(figures, picture.kind)(picture, self.form, self.theme, inches)
+            found = getattr(drawer, picture.kind)(picture, self.form, self.theme, inches)
             output.write_file(self.path, found)
             return
         from gradcli.commands.plots import braille

@@ -62,7 +62,12 @@ _DASHES = ((1, 0), (3, 3), (1, 3), (5, 2))
     Option("--hist", "Draw how often values of a table's columns occur."),
     Option("--bins N", "Blocks of --hist.", least=1, most=10_000),
     Option("--csv", "Print the points, or the steps of --descend, as a table.", section=OUTPUTS),
-    Option("-o FILE", "Draw into FILE.svg, .png or .pdf.", name="path", complete="files"),
+    Option(
+        "-o FILE",
+        "Draw into FILE.svg, .png or .pdf; .tex is for LaTeX (pgfplots).",
+        name="path",
+        complete="files",
+    ),
     *AXES,
     examples=(
         'gradcli plot "x*sin(x)" --x -10:10',

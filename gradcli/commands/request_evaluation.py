@@ -4,6 +4,7 @@ backward passes over it, with the errors that PyTorch's users know, and remedies
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
@@ -326,9 +327,20 @@ def read_variable(request: Request, name: str, files: Reader | None) -> Any:
     if name in request.tensors:
         return request.tensors[name].detach().clone()
     value = read_value(request.texts[name], request.options[name].rstrip("="), files=files)
+    _note_end(name, request.texts[name])
     if value.node is not None:
         value = value.detach()  # `tensor([1.], requires_grad=True)*2`: the option's value is a leaf
     return value
+
+
+def _note_end(name: str, text: str) -> None:
+    """Say of `1:20` that 20 is not in it: who counts from 1 expects it. `0:20` has 20 numbers."""
+    found = re.fullmatch(r"\s*(-?\d{1,9}):(-?\d{1,9})\s*", text)
+    if found is None or not (start := int(found[1])) or start >= (stop := int(found[2])):
+        return
+    output.note(
+        f"--{name} {text.strip()} ends at {stop - 1}, as ranges do; {start}:{stop + 1} has {stop}, too"
+    )
 
 
 def require_grad(request: Request, name: str, tensor: Any) -> bool:

@@ -18,6 +18,7 @@ from gradcli.commands.declarations import (
 )
 from gradcli.commands.fit import bounds_of
 from gradcli.commands.map import (
+    AS,
     COLUMNS,
     HEAD,
     KEEP_COLUMNS,
@@ -45,6 +46,7 @@ _SHOWN = 4  # variables whose last values are said
     Option("--all", "Find all roots in an interval, as in --x 0:10."),
     COLUMNS,
     KEEP_COLUMNS,
+    AS,
     Option(
         "--bad-rows stop|skip|nan",
         "A row of TABLE without a root: nan (default), leave it out, or stop.",
@@ -184,9 +186,10 @@ def _refuse_options_of_tables(ctx: AnyContext, request: Request, options: Option
 
         declared = cast(Any, ctx).command.declared
         raise unbound(request.program, request.open_variables[0], declared, set(request.names))
-    for name in ("columns", "keep_columns", "bad_rows", "where", "head", "format", "path"):
+    others = {"path": "-o", "called": "--as"}
+    for name in ("columns", "keep_columns", "bad_rows", "where", "head", "format", *others):
         if getattr(options, name) not in (None, (), []):
-            option = "-o" if name == "path" else f"--{name.replace('_', '-')}"
+            option = others.get(name, f"--{name.replace('_', '-')}")
             hint = "gradcli root EQUATION TABLE solves it in every row"
             if name == "path":
                 hint += "; > FILE writes what is printed"

@@ -38,9 +38,7 @@ def solve(ctx: AnyContext, request: Request, options: Options) -> None:
     form = form_of(request, options.format, options.path)
     request.wrt = []
     bad_rows = options.bad_rows or "nan"
-    vars(options).update(
-        bad_rows=bad_rows, called=(), detect_anomaly=False, workers=None, cluster=None
-    )
+    vars(options).update(bad_rows=bad_rows, detect_anomaly=False, workers=None, cluster=None)
     with reading_table(table):
         stream = Stream(table, sys.stdin, request.tables, as_lines=form in ("csv", "tsv"))
         asked = RowQuestion(request, stream, options)
@@ -53,6 +51,9 @@ def solve(ctx: AnyContext, request: Request, options: Options) -> None:
                 f"{unknown} is looked for: its uncertainty is found, and none is given",
                 hint=f"give those of the other variables, and --{unknown} NUMBER alone",
             )
+        job.solved, job.renamed = unknown, {"value": str(unknown)}
+        if job.errors:
+            job.renamed["value.uncertainty"] = f"{unknown}.uncertainty"
         asked.choose(options)
         start = None
         if unknown in job.shared:
@@ -72,10 +73,7 @@ def solve(ctx: AnyContext, request: Request, options: Options) -> None:
         rows = RootRows(
             program, request.loaded, job.shared, unknown, start, interval, by=job.hidden
         )
-        job.rows, job.solved = rows, unknown
-        job.renamed = {"value": unknown}
-        if job.errors:
-            job.renamed["value.uncertainty"] = f"{unknown}.uncertainty"
+        job.rows = rows
         write_rows(stream, job, form, options.path, request, options.head)
     say(job.tally(), bad_rows, request.source)
     if rows.turned:
@@ -99,10 +97,12 @@ def _unknown(request: Request, measured: set[str]) -> tuple[str | None, tuple[fl
     if len(names) != 1:
         if not names:
             return None, None
-        shown = next((n for n in names if ":" in request.texts.get(n, "")), names[0])
+        interval = next((f"--wrt {n}" for n in names if ":" in request.texts.get(n, "")), None)
+        choices = [f"--wrt {name}" for name in names]
         raise usage(
             f"a row has one equation, and {', '.join(names)} have values from which to start",
-            hint=f"say which number is unknown, as in --wrt {shown}",
+            hint="say which number is unknown: "
+            + (interval or f"{', '.join(choices[:-1])} or {choices[-1]}"),
         )
     name = names[0]
     text = request.texts.get(name, "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -85,10 +85,15 @@ class ShownSteps:
         writer = Writer(self.nodes, form, self.differentials)
         return f"{writer.text(self.nodes[-1].derivative)} = 0"
 
-    def last(self, lines: Iterable[str], form: str) -> list[str]:
-        """The lines of the answer behind the steps: in LaTeX an environment of their own."""
+    def last(self, lines: Sequence[str], form: str) -> list[str]:
+        """The lines of the answer behind the steps: in LaTeX an environment of their own.
+
+        There the steps of a function of one number have ended with the answer already.
+        """
         if form != "latex":
-            return list(lines)
+            return ["", *lines]
+        if self.nodes and not self.differentials and self.of is None and len(lines) == 1:
+            return []
         return _environment([line.replace(" = ", " &= ", 1) for line in lines])
 
     def to_json(self) -> list[dict[str, Any]]:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
 from gradcli.commands.declarations import OPEN, Option, Options, declare
-from gradcli.commands.formula_question import FORMAT, format_of, located
+from gradcli.commands.formula_question import CODE, FORMAT, format_of, located
 from gradcli.commands.free_points import point
+from gradcli.commands.pictures import AXES, PLOT, PLOTTED, Canvas
 from gradcli.commands.question import Answer, write
 from gradcli.commands.request import Request
 from gradcli.engine.system.visible import visible
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from gradcli.engine.system.process import AnyContext
     from gradcli.formulas.ask.taylor_series import Polynomial
 
+MOST = 30  # the highest degree
 BY_NUMBERS = "the program has no formula here: the coefficients are numbers, by power series"
 
 
@@ -87,12 +89,20 @@ def at_zero(names: Iterable[str], hint: str) -> dict[str, str]:
 @declare(
     "taylor",
     *OPEN,
-    Option("--order N", "The degree of the polynomial.", least=0, most=30, default=6),
+    Option(
+        "--order N",
+        "The degree of the polynomial (6); 1:5 or 1,3,5 for several.",
+        type=str,
+        default="6",
+    ),
     FORMAT,
+    Option(PLOT, f"Draw EXPR and the polynomials around the point {PLOTTED}"),
+    *AXES,
     examples=(
         'gradcli taylor "sin(x)/x" --x 0 --order 6',
         'gradcli taylor "log(x)" --x 1 --order 3 --format latex',
         'gradcli taylor "exp(x*y)" --x 0 --y 0 --order 4',
+        'gradcli taylor "sin(x)" --x 0 --order 1,3,5 --plot --xlim=-6:6',
     ),
     open_variables=True,
     puts_in="lets",
@@ -113,12 +123,66 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     texts = dict(request.texts) or at_zero(names, f"as in --{[*names, 'x'][0]} 0")
     if not request.texts:
         output.note(f"this is at {min(texts)} = 0; choose another point with --{min(texts)}")
+    orders = _orders(options.order)
+    canvas = None
+    if options.plot is not None:
+        if len(texts) != 1 or len(where.arrays) != 1:
+            raise usage("--plot draws functions of one variable", hint="leave it out")
+        canvas = Canvas(
+            options.plot, request.style, "--plot",
+            theme=options.theme, wide=options.width, high=options.height,
+        )  # fmt: skip
+    form = format_of(request, options)
+    if len(orders) > 1 and form in CODE:
+        raise usage(f"--format {form} is of one order", hint=f"write --order {orders[-1]}")
+    made: dict[int, str] = {}
+    numbers = False
     with located(request):
-        form = format_of(request, options)
-        text, found = expanded(request, where.arrays, texts, options.order, form)
-    if found is None:
+        for order in orders:
+            made[order], found = expanded(request, where.arrays, texts, order, form)
+            numbers = numbers or found is None
+    if numbers:
         output.note(BY_NUMBERS)
-    keys = {"at": texts, "order": options.order, "taylor": text}
+    keys: dict[str, Any] = {"at": texts, "order": orders[-1], "taylor": made[orders[-1]]}
+    if len(orders) > 1:
+        keys["orders"] = {str(order): text for order, text in made.items()}
     answer = Answer(request, [], lambda _: keys)
-    answer.lines = [visible(text)]
+    answer.lines = [visible(text) for text in _lines(made, form, request.style.form)]
     write(answer)
+    if canvas is not None:
+        from gradcli.commands.taylor_picture import number_of, picture
+
+        ((name, text),) = texts.items()
+        plain = made
+        if form not in ("text", "json"):
+            with located(request):
+                plain = {n: expanded(request, where.arrays, texts, n, "text")[0] for n in orders}
+        canvas.draw(picture(request, options, name, number_of(text), plain))
+
+
+def _lines(made: Mapping[int, str], form: str, style: str) -> Iterable[str]:
+    """A polynomial, or a line for each order."""
+    if len(made) == 1:
+        return made.values()
+    if style == "plain":
+        return [f"{order}\t{text}" for order, text in made.items()]
+    if form == "latex":
+        return [f"T_{{{order}}} = {text}" for order, text in made.items()]
+    wide = max(len(str(order)) for order in made)
+    return [f"order {order:<{wide}}  {text}" for order, text in made.items()]
+
+
+def _orders(text: str) -> list[int]:
+    """The degrees that --order says: 4, 1:5, 1,3,5."""
+    found: list[int] = []
+    for part in text.split(","):
+        ends = [end.strip() for end in part.split(":")]
+        if len(ends) > 2 or not all(end.isdecimal() and int(end) <= MOST for end in ends):
+            raise usage(
+                f"--order wants numbers from 0 to {MOST}, not {text!r}",
+                hint="as in --order 4, --order 1:5, or --order 1,3,5",
+            )
+        found += range(int(ends[0]), int(ends[-1]) + 1)
+    if not found:
+        raise usage(f"--order {text} is empty", hint="from the smaller: --order 1:5")
+    return sorted(set(found))

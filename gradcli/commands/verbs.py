@@ -73,7 +73,7 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except LanguageError as error:
-            from gradcli.language.typed_text import as_typed
+            from gradcli.language.typed_errors import as_typed
 
             error = as_typed(error, error.source)  # it may be about a text that the verb has made
             found = in_python(error, function.__name__).with_traceback(None)

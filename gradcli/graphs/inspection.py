@@ -102,6 +102,7 @@ class Graph:
             skeleton = walk(roots, with_constants(constants, name_of))
             self._forward = Describer(skeleton, self.source, self.names, probe=self.probe)
         self._forward.grads = self.describer.grads
+        self._forward.tangents = self.describer.tangents
         return self._forward
 
     def values_of(self, describer: Describer) -> dict[int, Any]:

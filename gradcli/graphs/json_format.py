@@ -66,6 +66,8 @@ def node_to_json(record: Record) -> dict[str, Any]:
         node["kink"] = record.kink
     if record.device not in (None, "cpu"):
         node["device"] = record.device
+    if record.has_tangent:
+        node |= _array("tangent", record.tangent)
     if record.has_grad:
         node |= _array("grad", record.grad)
     if len(record.outputs) > 1:

@@ -187,6 +187,8 @@ class Picture:
         card.lines += [("detail", line) for line in detail_lines(record, options)]
         if options.values and i in self.forward:
             self._array(card, "value", "= ", self.forward[i])
+        if record.tangent is not None:
+            self._array(card, "saved", "tangent ", record.tangent)
         if options.grads and record.has_grad:
             if record.grad is None:
                 card.lines.append(("grad", "grad None"))

@@ -44,6 +44,8 @@ class Record:
     node: Any
     has_grad: bool = False
     grad: Any = None
+    has_tangent: bool = False
+    tangent: Any = None
     place: Place | None = None
     module: str | None = None
     device: str | None = None
@@ -180,6 +182,7 @@ class Describer:
     )  # node -> "kink" or "jump", if it is at one
     probe: Probe = OWN
     spans: dict[int, tuple[int, int] | None] = field(default_factory=dict)
+    tangents: Mapping[Any, Any] | None = None  # node -> the tangent of its result
 
     def id_of(self, node: Any) -> int | None:
         """Return the id of a node of the graph."""
@@ -263,6 +266,8 @@ class Describer:
             node=node,
             has_grad=reached,
             grad=self.grads.get(node) if reached and self.grads is not None else None,
+            has_tangent=self.tangents is not None,
+            tangent=None if self.tangents is None else self.tangents.get(node),
             place=place,
             module=self.probe.module(node),
             device=device,

@@ -221,6 +221,8 @@ class Drawing:
             known = self.forward.get(record.id)
             self.unknown += known is None
             columns.append(self.value("= ", known, "value"))
+        if record.has_tangent:
+            columns.append(self.value("tangent ", record.tangent, "saved"))
         if self.options.grads and record.has_grad:
             columns.append(self.gradient(record))
         return _Cells(head, columns, self.source(row, record))

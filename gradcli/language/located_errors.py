@@ -100,6 +100,9 @@ class LanguageError(GradcliError):
         return "\n".join(lines)
 
 
+LanguageError.__module__ = "gradcli"  # a traceback names it as it is called
+
+
 def error_at(
     error: Exception,
     *,

@@ -110,10 +110,13 @@ def _is_only_called(program: Program, name: str) -> bool:
 
 def _is_slip(name: str) -> bool:
     """Whether a name resembles a function's, or is a function of another library."""
+    from gradcli.language.computer_algebra import is_called_elsewhere
     from gradcli.language.foreign_names import FUNCTIONS
     from gradcli.language.names import suggestions
 
-    return name in FUNCTIONS or bool(suggest(name, suggestions()))
+    if name in FUNCTIONS or is_called_elsewhere(name):
+        return True
+    return bool(suggest(name, suggestions()))
 
 
 def check_no_equation(program: Program) -> None:

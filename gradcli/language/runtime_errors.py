@@ -34,7 +34,7 @@ _PYTHON_SAYS: tuple[tuple[str, str], ...] = (
         "a list is no vector: write `tensor([1., 2.])` of numbers, `stack([x, y])` of expressions",
     ),
     (
-        r"unsupported operand type\(s\) for .*'function'",
+        r"unsupported operand type\(s\) for .*'function'|bad operand type for unary .*'function'",
         "a function is no number: func.grad takes a function and gives one, func.grad(f)(x); the derivative "
         "by a variable is NAME.grad, which grad and map print",
     ),

@@ -57,10 +57,10 @@ def joined(*parts: str) -> str:
     return TypedText._of("".join(parts), origins)
 
 
-def as_typed(error: LanguageError, text: str) -> LanguageError:
-    """The error about a rewritten text as one about what was typed; others as they are."""
+def placed(error: LanguageError, text: str) -> bool:
+    """Make of an error about a rewritten text one about what was typed; whether its text is another now."""
     if not isinstance(text, TypedText) or _as_it_was(text):
-        return error
+        return False
     error.calls = tuple(
         CallSite(call.name, found[1], found[0].text)
         if call.source == text and (found := _place(text, call.span)) is not None
@@ -68,18 +68,16 @@ def as_typed(error: LanguageError, text: str) -> LanguageError:
         for call in error.calls
     )
     if error.source != text:
-        return error
+        return False
     found = None if error.span is None else _place(text, error.span)
     if found is None:
         typed = next((o[0] for o in text.origins if o is not None and not o[0].name), None)
         error.source, error.span = "" if typed is None else typed.text, None
-        error.hint = _hint(error.hint, error.source)
-        return error
+        return True
     (name, error.source), error.span = found
-    error.hint = _hint(error.hint, error.source)
     if name:
         error.message = f"{name}: {error.message}"
-    return error
+    return True
 
 
 def _as_it_was(text: TypedText) -> bool:
@@ -100,13 +98,3 @@ def _place(text: TypedText, span: Span) -> tuple[Typed, Span] | None:
     typed = min((o[0] for o in origins), key=lambda t: bool(t.name))
     places = [place for where, place in origins if where == typed]
     return typed, (min(places), max(places) + 1)
-
-
-def _hint(hint: str | None, typed: str) -> str | None:
-    """A hint that writes the whole text otherwise, for what was typed; None where it says nothing of that."""
-    if hint is None or not hint.startswith("here it is written "):
-        return hint
-    from gradcli.language import translations
-    from gradcli.language.parser import parses
-
-    return translations.hint(typed, parses)

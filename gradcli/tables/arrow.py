@@ -224,6 +224,7 @@ class ArrowTable(Table):
         reading, file = self.reading, self.name
         clock.tell = lambda words: reading.note(file, words)
         clock.origin, clock.shown = reading.origin(name, first, "ymd")
+        clock.first = clock.unit == "d" and how.time_origin is None
         clock.number(first)  # which says what it counts from
         reading.clocks[name] = clock
         epoch = nanoseconds("1970-01-01", "ymd") if dated else 0

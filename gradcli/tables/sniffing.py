@@ -261,6 +261,7 @@ def _clock(title: str, cells: Sequence[str], name: str, reading: Reading) -> Any
         made.tell = lambda words: reading.note(name, words)
         if made.order:
             made.origin, made.shown = reading.origin(title, cells[0], made.order)
+            made.first = made.unit == "d" and reading.how.time_origin is None
     return made
 
 

@@ -30,6 +30,9 @@ class TableError(GradcliError):
         self.hint, self.wrong, self.known = hint, wrong, known
 
 
+TableError.__module__ = "gradcli"  # a traceback names it as it is called
+
+
 MISSING_HINT = "--missing nan reads it as nan, --missing skip leaves its row out"
 
 

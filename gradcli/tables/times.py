@@ -27,14 +27,19 @@ _CELL = (
 class Clock:
     """How the times of a column are numbers. unit: of the numbers. origin: what they count from, in ns.
 
-    order: of day, month and year where the year is not first; "" where two are possible.
+    order: of day, month and year where the year is not first; "" where two are possible. first: they are days
+    that count from the first row, and nobody asked for that.
     """
 
-    __slots__ = ("column", "example", "is_date", "order", "origin", "said", "shown", "tell", "unit")
+    __slots__ = (
+        *("column", "example", "first", "is_date", "order", "origin", "said", "shown", "tell"),
+        "unit",
+    )
 
     def __init__(self, column: str, unit: str, order: str, is_date: bool) -> None:
         self.column, self.unit, self.order, self.is_date = column, unit, order, is_date
         self.origin = 0
+        self.first = False
         self.example = self.shown = ""
         self.tell: Any = None
         self.said = False
@@ -61,7 +66,8 @@ class Clock:
         if self.tell is not None:
             what = _SPELT.get(self.unit, self.unit)
             days = f", {_WORDS[self.order]}" if self.order != "ymd" and self.is_date else ""
-            self.tell(f"{self.column} is {what} since {self.shown}{days}")
+            way = "; --time-origin DATE counts from another day" if self.first else ""
+            self.tell(f"{self.column} is {what} since {self.shown}{days}{way}")
 
 
 _WORDS = {"dmy": "day first", "mdy": "month first", "ymd": "year first"}

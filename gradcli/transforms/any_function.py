@@ -54,7 +54,9 @@ def double(value: Any) -> Any:
 def is_leaf(value: Any) -> bool:
     """Whether a value is an array, a number, or a list of numbers: one variable to differentiate by."""
     if isinstance(value, (list, tuple)):
-        return all(is_leaf(v) and not getattr(v, "ndim", 0) for v in value)
+        return not hasattr(value, "_fields") and all(
+            is_leaf(v) and not getattr(v, "ndim", 0) for v in value
+        )
     return not isinstance(value, bool) and library_of(value) is not None
 
 
@@ -74,8 +76,8 @@ def leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, Mapping):
         for key, item in value.items():
             yield from leaves(f"{name}.{key}", item)
-    elif isinstance(value, (list, tuple)):
-        for key, item in enumerate(value):
+    elif (found := pytrees.items_of(value)) is not None:  # a list, or an object with fields
+        for key, item in zip(_keys(value, *found), found[1], strict=True):
             yield from leaves(f"{name}.{key}", item)
 
 
@@ -86,10 +88,17 @@ def rebuilt(name: str, value: Any, found: Mapping[str, Any]) -> Any:
     if isinstance(value, Mapping):
         made = {k: rebuilt(f"{name}.{k}", v, found) for k, v in value.items()}
         return made if type(value) is dict else type(value)(made)  # type: ignore[call-arg]
-    if isinstance(value, (list, tuple)):
-        items = [rebuilt(f"{name}.{k}", v, found) for k, v in enumerate(value)]
-        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    if (parts := pytrees.items_of(value)) is not None:
+        keys = _keys(value, *parts)
+        items = [rebuilt(f"{name}.{k}", v, found) for k, v in zip(keys, parts[1], strict=True)]
+        return pytrees.made(type(value), parts[0], items)
     return value
+
+
+def _keys(value: Any, context: Any, items: Sequence[Any]) -> Sequence[Any]:
+    """What the items of a list, or of an object with fields, are called."""
+    names: Sequence[Any] | None = getattr(value, "_fields", context)
+    return range(len(items)) if names is None else names
 
 
 def bound(function: Any, given: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -296,6 +305,21 @@ class Subject:
                 return self.function(*args, **kwargs)
             whole = functools.partial(self.function, *args, **kwargs)
             return _with_parameters(library, self.modules, found, whole)
+
+    def element(self, index: tuple[int, ...]) -> Subject:
+        """The same, of one element of the function's value alone."""
+        found = copy.copy(self)
+        function = self.function
+
+        @functools.wraps(function)
+        def picked(*args: Any, **kwargs: Any) -> Any:
+            value = function(*args, **kwargs)
+            if isinstance(value, (list, tuple)):
+                return value[index[0]] if len(value) > 1 or len(index) == 1 else value[0][index]
+            return value[index]
+
+        found.function = picked
+        return found
 
     def tensors(self, library: Library) -> Tensors:
         """The function of gradcli's tensors by the names of leaves, differentiated by the library."""

@@ -48,8 +48,9 @@ def assert_gradients(
     as `jax.grad(f)` (without the name where there is one variable). It is compared with the exact gradient
     where there is one, and else with numerical differences. Where nothing is expected, the function's own
     gradient is compared with numerical differences. On a kink each slope between those of the two sides is
-    right. second_order: the second derivatives too. A value that is not a scalar is summed up for
-    `expected`. against: `expected` by the name that it has on the command line.
+    right. second_order: the second derivatives too. Of a value that is not a scalar, `expected` is the
+    Jacobian, if it has the value's dimensions before the variable's, and else the gradient of its sum.
+    against: `expected` by the name that it has on the command line.
 
     rtol, atol: relative to each element, and absolute (None: 1e-12 of the largest element). Differences
     add to it, for each element, ten times what they lose to the rounding of the function's values. An
@@ -152,3 +153,7 @@ def _no_trouble(what: str, places: list[str], norms: Any) -> None:
         lines.append(f"  and {len(places) - 12} more")
     lines += [f"hint: {remedy}" for remedy in remedies]
     raise GradientTrouble("\n".join(lines), places)
+
+
+# A test report names them as they are called.
+GradientMismatch.__module__ = GradientTrouble.__module__ = "gradcli"

@@ -134,6 +134,10 @@ def _against_expected(
         raise TypeError(f"expected is of none of the variables ({', '.join(subject.names)})")
     for name, array in wanted.items():
         shape = subject.arrays[name].shape
+        if array.shape != shape and array.ndim > len(shape) and _is_jacobian(subject, name, array):
+            yield from _rows_of_jacobian(subject, name, array, rtol, atol)
+            wanted = {n: a for n, a in wanted.items() if n != name}
+            continue
         if array.shape != shape and array.size != 1:
             yield _of_shape(subject, name, array)
             return
@@ -241,18 +245,44 @@ def _by_differences(
     return check_point(function, subject.arrays, list(wanted), rtol=rtol, atol=atol)
 
 
+def _value_shape(subject: Subject) -> tuple[int, ...] | None:
+    """The shape of the function's value, a list of numbers too; None where it has several."""
+    start = {n: subject.reads.make(subject.arrays[n]) for n in subject.names}
+    with subject.reads.around():
+        value = subject.call(subject.reads, start)
+    shapes = [tuple(map(int, np.shape(v))) for v in outputs(value)]
+    if isinstance(value, (list, tuple)) and not any(shapes):  # of numbers
+        return (len(shapes),)
+    return shapes[0] if len(shapes) == 1 else None
+
+
+def _is_jacobian(subject: Subject, name: str, array: Any) -> bool:
+    """Whether an array has the value's dimensions before those of the variable."""
+    return bool(array.shape == (*(_value_shape(subject) or ()), *subject.arrays[name].shape))
+
+
+def _rows_of_jacobian(
+    subject: Subject, name: str, array: Any, rtol: float, atol: float | None
+) -> Iterator[Row]:
+    """The rows of a Jacobian, each as the gradient of one element of the value."""
+    shape = _value_shape(subject) or ()
+    for index in np.ndindex(shape):
+        place = f"[{', '.join(map(str, index))}]"
+        for row in _against_expected(subject.element(index), {name: array[index]}, rtol, atol):
+            if row.what == YOURS:
+                row.what = f"row {place} of your Jacobian"
+                row.labels = f"your row {place}", row.labels[1].replace("gradient", "row")
+            yield row
+
+
 def _of_shape(subject: Subject, name: str, array: Any) -> Row:
     shape = subject.arrays[name].shape
     empty = Comparison(np.zeros(0), np.zeros(0), 0.0, 0.0)
     empty.ok = False
     what = f"gradient by {name} has shape {shape}, expected {array.shape}"
-    start = {n: subject.reads.make(subject.arrays[n]) for n in subject.names}
-    with subject.reads.around():
-        values = outputs(subject.call(subject.reads, start))
-    of = tuple(map(int, np.shape(values[0]))) if len(values) == 1 else ()
-    if of and array.shape == (*of, *shape):
-        what += f": the value has shape {of}, and the gradient is that of its sum; a Jacobian is "
-        what += "compared with gradcli.jacobian(expression, …) or gradcli.func.jacrev(f)(tensor)"
+    if of := _value_shape(subject):
+        what += f": the value has shape {of}, and the gradient is that of its sum; a Jacobian would have "
+        what += f"shape {(*of, *shape)}"
     return Row(what, name, ("", ""), (np.zeros(shape), array), empty, (0.0, 0.0))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -75,6 +76,27 @@ def test_a_line_that_fails_is_told_and_the_others_go_on(
 def test_the_exit_code_is_the_worst(tmp_path: Path) -> None:
     assert batch(tmp_path, "eval 1/0\neval x\neval 1\n")[0] == 2
     assert batch(tmp_path, "# nothing\n") == (0, "", "")
+
+
+def test_a_ci_server_is_given_a_report(tmp_path: Path) -> None:
+    report = tmp_path / "r.xml"
+    text = 'check "x**2" --against "3*x" --x 3\neval "1 < 2"\neval "a\x1b"\n'
+    code, out, err = batch(tmp_path, text, "--quiet", "--junit", str(report))
+    assert code == 2 and out.startswith("wrong gradient") and "True" not in out
+    assert err.endswith("gradcli: note: 2 of 3 lines failed\n")
+    root = ElementTree.parse(report).getroot()
+    assert root.attrib == {"tests": "3", "failures": "1", "errors": "1"}
+    first, second, third = root.iter("testcase")
+    assert first.attrib["name"] == 'check "x**2" --against "3*x" --x 3'
+    failure, error = first.find("failure"), third.find("error")
+    assert failure is not None and failure.attrib["message"].startswith(
+        "wrong gradient: x: given 9"
+    )
+    assert second.find("failure") is None and second.findtext("system-out") == "True"
+    assert error is not None and error.text and "\x1b" not in error.text
+    assert batch(tmp_path, "eval 1\n", "--junit", str(tmp_path))[2].startswith(
+        f"gradcli: error: cannot write {tmp_path}: "
+    )
 
 
 def test_json_is_an_object_a_line(tmp_path: Path) -> None:

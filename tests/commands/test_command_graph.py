@@ -36,6 +36,33 @@ def test_the_schema():
     assert all("grad" in node for node in with_grads["nodes"])
 
 
+@sweep(
+    ("source", "values", "vector"),
+    [
+        ("h = tanh(w*x + b); (2*h - 1)**2", {"w": "0.5", "x": "2", "b": "0.1"}, ("w=1", "b=-2")),
+        ("sum(exp(x)*y)", {"x": "1,2", "y": "3,1"}, ("x=1,0",)),
+        ("A@x @ x", {"A": "1,2;3,4", "x": "1,2"}, ("x=ones", "A=1,0;0,1")),
+    ],
+    parts=1,
+)
+def test_the_tangent_of_the_result_is_the_derivative_along_the_vector(source, values, vector):
+    along = [word for text in vector for word in ("--vector", text)]
+    given = [word for name, text in values.items() for word in (f"--{name}", text)]
+    found = json.loads(out(source, *given, "--json", *along))
+    by_name = {node["variable"] or "": node.get("tangent") for node in found["nodes"]}
+    result = found["nodes"][found["root"]]["tangent"]
+    derivative = running.run("jvp", source, *given, *along, "--json")
+    assert result == pytest.approx(json.loads(derivative.stdout)["jvp"], rel=1e-12)
+    assert {n: by_name[n] is not None for n in values} == {
+        n: any(text.startswith(f"{n}=") for text in vector) for n in values
+    }
+
+
+def test_a_picture_has_tangents_beside_gradients():
+    lines = out(*PRODUCT, "--format", "tikz", "--vector", "x=1", "--grads", "--values")
+    assert r"tangent 4" in lines and r"grad 1" in lines and r"= 12" in lines
+
+
 @pytest.mark.parametrize(
     "argv, leaves, note",
     [

@@ -15,13 +15,13 @@ from tests.sweep import sweep
 pytestmark = pytest.mark.long
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-PAPERS, SYMPYS = (
+PAPERS, LECTURES, SYMPYS, CODE = (
     json.loads((GOLDEN / name).read_text("utf-8"))["rows"]
-    for name in ("papers.json", "sympys_latex.json")
+    for name in ("papers.json", "lectures.json", "sympys_latex.json", "sympys_code.json")
 )
 
 
-@sweep(("text", "values", "wanted"), PAPERS, parts=4)
+@sweep(("text", "values", "wanted"), PAPERS + LECTURES, parts=4)
 def test_values(text: str, values: dict[str, str], wanted: Any) -> None:
     options = [f"--{name}={value}" for name, value in values.items()]
     found = np.array(json.loads(run("eval", "--math", "--json", text, *options).stdout)["value"])
@@ -31,6 +31,17 @@ def test_values(text: str, values: dict[str, str], wanted: Any) -> None:
 
 @sweep(("text", "values", "wanted"), SYMPYS, parts=4)
 def test_what_sympy_prints(text: str, values: dict[str, float], wanted: float) -> None:
+    _holds(text, values, wanted)
+
+
+@sweep(("system", "text", "values", "wanted"), CODE, parts=4)
+def test_what_sympy_prints_for_other_systems(
+    system: str, text: str, values: dict[str, float], wanted: float
+) -> None:
+    _holds(text, values, wanted)
+
+
+def _holds(text: str, values: dict[str, float], wanted: float) -> None:
     options = [f"--{name}={value}" for name, value in values.items()]
     result = run("eval", "--math", "--json", "--dtype=float64", text, *options)
     found = json.loads(result.stdout)["value"]

@@ -65,7 +65,7 @@ def test_where_the_roots_go(folder: Path) -> None:
 
 REFUSED = {
     "K*x == price; x == 1 --x 1": "these are 2 equations, and a row has one unknown number",
-    "K*x == price*y --x 1 --y 2": "as in --wrt x",
+    "K*x == price*y --x 1 --y 2": "--wrt x or --wrt y",
     "K*x == price --x 1 --uncertainty x=0.1": "x is looked for: its uncertainty is found",
     "K*x == price --x 1 --budget": "--budget: no variable has an uncertainty",
     "K*x == price": "x is not a column of quotes.csv, and has no value",

@@ -81,6 +81,8 @@ AREA = ["--let", "x=r*cos(t)", "--let", "y=r*sin(t)"]
         (["x(t)**2", "--wrt", "t"], ["2*x(t)*func.grad(x)(t)"]),
         (["f(x, 2*x)"], ["func.grad(f, 0)(x, 2*x) + 2*func.grad(f, 1)(x, 2*x)"]),
         (["f(x)", "--order", "2"], ["func.grad(func.grad(f))(x)"]),
+        (["f(2)*x*g(-1)"], ["g(-1)*f(2)"]),  # and no number of the stand-in's
+        (["f(g(2))*h(1, pi)*x**2"], ["2*f(g(2))*h(1, pi)*x"]),
         (["u(x, t) == 0", "--of", "x", "--wrt", "t"],
          ["-func.grad(u, 1)(x, t)/func.grad(u, 0)(x, t)"]),
         # the equation of motion of a Lagrangian
@@ -206,6 +208,27 @@ def test_simplify(argv: list[str], expected: list[str]) -> None:
 )  # fmt: skip
 def test_taylor(argv: list[str], expected: list[str]) -> None:
     assert lines("taylor", *argv) == expected
+
+
+@sweep(
+    ("argv", "expected"),
+    [
+        (["sin(x)", "--x", "0", "--order", "1:3"],
+         ["order 1  x", "order 2  x", "order 3  x - x**3/6"]),
+        (["sin(x)", "--x", "0", "--order", "3,1", "--plain"], ["1\tx", "3\tx - x**3/6"]),
+        (["cos(x)", "--x", "0", "--order", "0,2", "--format", "latex"],
+         ["T_{0} = 1", r"T_{2} = 1 - \frac{x^{2}}{2}"]),
+    ],
+    parts=1,
+)  # fmt: skip
+def test_polynomials_of_several_orders(argv: list[str], expected: list[str]) -> None:
+    assert lines("taylor", *argv) == expected
+
+
+@pytest.mark.parametrize(("order", "words"), [("5:1", "is empty"), ("31", "numbers from 0 to 30")])
+def test_what_is_no_order(order: str, words: str) -> None:
+    result = run("taylor", "sin(x)", "--x", "0", "--order", order)
+    assert result.exit_code == 2 and words in result.stderr
 
 
 @sweep(

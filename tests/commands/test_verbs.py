@@ -174,6 +174,12 @@ def test_refused(assert_gradients):
 
 def test_verb():
     gradcli.grad("x*2", x=[1.0, 2])
+
+def test_compiled():
+    gradcli.compile(lambda x: x.std())([1.0, 2])
+
+def test_function():
+    gradcli.grad(lambda x: x*x)([1.0, 2])
 """
 
 
@@ -184,7 +190,7 @@ def test_pytest_shows_the_test_and_what_is_wrong(tmp_path: Path) -> None:
     argv += ["-p", "no:benchmark", "-p", "no:hypothesispytest"]
     found = subprocess.run([*argv, str(tmp_path)], capture_output=True, text=True, cwd=tmp_path)
     parts = found.stdout.split("\n____")[1:]
-    assert len(parts) == 4, found.stdout
+    assert len(parts) == 6, found.stdout
     for part in parts:
         shown = [line for line in part.splitlines()[1:] if line.strip()]
         shown = shown[: next(i for i, line in enumerate(shown) if line.startswith("test_page.py:"))]

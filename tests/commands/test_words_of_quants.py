@@ -50,7 +50,7 @@ SAID = [
     ("hessian x**2 --x 2 --value", 2, "gradcli eval EXPR prints the value, gradcli grad EXPR --value both"),
     ("map x*x q.csv --as x.grad=delta", 2, "the new name comes first: --as delta=x.grad"),
     ("map x*x q.csv --as v=value,d=x.grad --keep-columns none", 0, "v,d\n1,2\n4,4\n"),
-    ("map x*x q.csv --format jsonl --keep-columns day,x --wrt x", 0, '"x": 1, "day": "2025-01-02", "value"'),
+    ("map x*x q.csv --format jsonl --keep-columns day,x --wrt x", 0, '"day": "2025-01-02", "x": 1, "value"'),
     ("map x*x q.csv --format jsonl --keep-columns day --where x>1", 0, '{"day": "2024-12-31", "value": 4.0'),
     ("root --help-all", 0, "Solve for these variables only; the others are"),
     ("minimize --help-all", 0, "Move these variables only; the others are"),
@@ -80,6 +80,39 @@ SAID = [
     ("root exp(u)==x q.csv --u 9 --keep-columns none --where x<2", 0, "e-1"),
 ]  # fmt: skip
 
+# The same, of which one a time is enough.
+ALSO = [
+    ("eval sum(x**k) --x 2 --k 1:20", 0, "note: --k 1:20 ends at 19, as ranges do; 1:21 has 20, too"),
+    ("eval sum(x**k) --x 2 --k 0:20", 0, "1048575\n"),
+    ("diff S*Φ(d) --wrt d", 0, "the normal distribution function is special.ndtr"),
+    ("map g=lambda(s):s*x;-func.grad(g) q.csv", 2, "error"),
+    ("map norm.cdf(x) q.csv", 2, "hint: here it is written special.ndtr(x)\n"),
+    ("map math.ceil(x) q.csv", 2, "hint: here it is written ceil(x)\n"),
+    ("map xx*2 q.csv", 2, "did you mean `x`? (its columns are"),
+    ("map max(x,0) q.csv", 1, "hint: here it is written clamp(x, min=0)\n"),
+    ("map max(x-1,0)*2 q.csv --no-grad all", 0, "the larger of two is clamp(x-1, min=0)\n"),
+    ("map float(x)*2 q.csv --no-grad all", 0, "the rows ran one by one: it looks at the numbers, as `if`"),
+    ("map x*day q.csv --wrt x", 0, "day is days since 2025-01-02; --time-origin DATE counts from another day"),
+    ("map x*day q.csv --wrt x --time-origin 2025-01-01", 0, "day is days since 2025-01-01\n"),
+    ("map x*x q.csv --keep-columns day,x --no-grad all", 0, "day,x,value\n2025-01-02,1,1\n"),
+    ("root u*x==v q.csv --u 1 --v 2", 2, "hint: say which number is unknown: --wrt u or --wrt v"),
+    ("root u*x==2 q.csv --u 1 --keep-columns day,x --as iv=u,pct=100*iv", 0, "day,x,iv,pct\n2025-01-02,1,2,200\n"),
+    ("root cos(x)==x --x 1 --starts 3", 2, "hint: gradcli root EXPR --x FROM:TO --all finds every root"),
+    ("root cos(x)==x --x 1 --as y=x", 2, "error: --as needs a table"),
+    # columns that are made of others
+    ("map x*x q.csv --keep-columns none --as q=value,d=x.grad/2,h=d*q+x", 0, "q,x.grad,d,h\n1,2,1,2\n4,4,2,10\n"),
+    ("map a*x*x q.csv --a 3 --keep-columns none --as q=value/a,r=clamp(value,min=4)", 0, "value,x.grad,q,r\n3,6,1,4\n12,12,4,12\n"),
+    ("map x*x q.csv --keep-columns none --as q=`yield`*2,big=x>1", 0, "value,x.grad,q,big\n1,2,0.04,False\n4,4,0.06,True\n"),
+    ("map x*x q.csv --as q=foo*2", 2, "error: --as: there is no column 'foo'\n    foo*2\n    ^^^\nhint: there are x, value, x.grad, yield, day"),
+    ("map x*x q.csv --as q=x.gard*2", 2, "hint: did you mean `x.grad`?"),
+    ("map x*lam q.csv --columns lam=lambda --wrt x --as q=lam.grad*2", 2, "--wrt has the variables by which there are gradients"),
+    ("map x*x q.csv --as q=day*2", 0, "day is days since"),
+    ("map dot(w,x) q.csv --columns x=x,lambda --w 1,2 --wrt w --as n=w.grad.norm(),m=w.grad[1]-x[0]", 0, "3.1622776601683795,2\n"),
+    ("map dot(w,x) q.csv --columns x=x,lambda --w 1,2 --wrt w --as n=2*w.grad", 2, "n is a column, and its formula has 2 numbers"),
+    ("map x,x*x q.csv --wrt x --keep-columns none --as d=value_1.x.grad-value_0.x.grad", 0, ",d\n1,1,1,2,1\n"),
+    ("map x*x q.csv --keep-columns none --format jsonl --as d=2*value", 0, '"value": 4.0, "x.grad": 4.0, "d": 8.0, "wrt"'),
+]  # fmt: skip
+
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,6 +127,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("line", "code", "piece"), SAID, ids=[line for line, *_ in SAID])
 def test_what_is_said(line: str, code: int, piece: str) -> None:
+    found = outcome(*line.split())
+    assert found[0] == code and piece in found[1] + found[2], found
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("line", "code", "piece"), ALSO, ids=[line for line, *_ in ALSO])
+def test_what_is_said_too(line: str, code: int, piece: str) -> None:
     found = outcome(*line.split())
     assert found[0] == code and piece in found[1] + found[2], found
 

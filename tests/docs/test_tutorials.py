@@ -24,7 +24,7 @@ TUTORIALS = [
         ]
     )
 ]
-_BLOCK = re.compile(r'^```(?:python title="([^"]+)"|(console))\n(.*?)^```$', re.M | re.S)
+_BLOCK = re.compile(r'^```(?:(?:python|sh) title="([^"]+)"|(console))\n(.*?)^```$', re.M | re.S)
 
 
 @pytest.mark.parametrize("page", TUTORIALS)

@@ -108,16 +108,13 @@ def test_latex_and_json() -> None:
     lines = run("sin(x**2)", "--show-steps", "--format", "latex").stdout.splitlines()
     assert lines == [
         r"\begin{align*}",
-        r"  f &= \sin\left(u\right) & f' &= \cos\left(u\right) u' \tag*{chain rule, derivative of sin} \\",
+        r"  f &= \sin\left(x^{2}\right) = \sin\left(u\right) & f' &= \cos\left(u\right) u' "
+        r"\tag*{chain rule, derivative of sin} \\",
         r"  u &= x^{2} & u' &= 2 x \tag*{power rule}",
         r"\end{align*}",
         r"\begin{align*}",
         r"  f' &= \cos\left(x^{2}\right) \left(2 x\right) \\",
         r"  &= 2 x \cos\left(x^{2}\right)",
-        r"\end{align*}",
-        "",
-        r"\begin{align*}",
-        r"  \frac{\mathrm{d}f}{\mathrm{d}x} &= 2 x \cos\left(x^{2}\right)",
         r"\end{align*}",
     ]
     found = json.loads(run("sin(x**2)", "--show-steps", "--json").stdout)

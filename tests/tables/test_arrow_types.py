@@ -112,7 +112,10 @@ def test_times_are_the_numbers_that_they_are_in_a_text(form, tmp_path, monkeypat
     wanted = {
         "s": ([0, 1800, 172800.25], "s is seconds since 2026-01-31 12:00:00\n"),
         "zone": ([0, 1800, 172800.25], "zone is seconds since 2026-01-31 13:00:00+0100\n"),
-        "day": ([0, 0, 2], "day is days since 2026-01-31\n"),
+        "day": (
+            [0, 0, 2],
+            "day is days since 2026-01-31; --time-origin DATE counts from another day\n",
+        ),
         "clock": ([0, 1800], "1 row left out for a number that is missing\n"),
         "duration": ([0, 1800, 172800.25], ""),
     }

@@ -6,7 +6,7 @@ import importlib
 import math
 import subprocess
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -403,3 +403,42 @@ def test_numpys_own_meaning_of_a_method_is_kept() -> None:
 def test_integers_of_arrays_are_refused_with_a_remedy() -> None:
     with pytest.raises(TypeError, match=r"x has integers, pass x.astype\(float\)"):
         assert_gradients(lambda x: (x**2).sum(), expected=lambda x: 2 * x, x=np.arange(3))
+
+
+class Line(NamedTuple):
+    slope: Any
+    shift: Any
+
+
+def softmax(z: Any) -> Any:
+    e = np.exp(z - z.max())
+    return e / e.sum()
+
+
+def slopes_of_softmax(z: Any) -> Any:
+    s = softmax(z)
+    return np.diag(s) - np.outer(s, s)
+
+
+J = np.array([[2.0, 1.0], [2.0, 0.0]])
+JACOBIANS: list[tuple[Any, Any, Any]] = [
+    (lambda x: np.stack([x[0] * x[1], x[0] ** 2]), J, {"x": [1.0, 2.0]}),
+    (lambda x: np.array([x[0] * x[1], x[0] ** 2]), J, {"x": [1.0, 2.0]}),
+    (lambda x: [x[0] * x[1], x[0] ** 2], J, {"x": [1.0, 2.0]}),
+    ("stack([x[0]*x[1], x[0]**2])", J, {"x": [1.0, 2.0]}),
+    (softmax, slopes_of_softmax, {"z": [0.1, 2.0, -1.0]}),
+    (lambda line: line.slope * 2 + line.shift, Line(2.0, 1.0), {"line": Line(3.0, 1.0)}),
+]
+
+
+@pytest.mark.parametrize(("function", "expected", "point"), JACOBIANS)
+def test_a_jacobian_is_expected(function: Any, expected: Any, point: Any) -> None:
+    assert_gradients(function, expected=expected, **point)
+    if expected is J:
+        wrong = J + np.array([[0, 0], [0, 0.1]])
+        with pytest.raises(
+            GradientMismatch, match=r"row \[1\] of your Jacobian by x is wrong at x\[1\]"
+        ):
+            assert_gradients(function, expected=wrong, **point)
+        with pytest.raises(GradientMismatch, match=r"a Jacobian would have shape \(2, 2\)"):
+            assert_gradients(function, expected=np.ones((3, 2)), **point)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.columns.streaming import uncertainty_law
+from gradcli.columns.streaming.computed_columns import ComputedColumn, is_formula, words_of
 from gradcli.columns.streaming.item_rows import ItemRows
 from gradcli.columns.streaming.mapped_program import (
     Results,
@@ -172,6 +173,8 @@ class RowJob:
         self.budget = False
         self.second: list[tuple[str, str]] = []  # pairs of numbers to differentiate by
         self.renamed: dict[str, str] = {}  # what columns are called where they are written
+        self.formulas: list[tuple[str, str]] = []  # columns made of others: their names and texts
+        self.asked: dict[str, int] = {}  # the table's columns that the formulas name
         self.where: Condition | None = None  # of the rows that are computed
         self.indices: list[str] = []  # variables that count elements: k of `b[k]`
         self.hidden: list[str] = []  # differentiated by for the uncertainty alone
@@ -185,10 +188,11 @@ class RowJob:
         self.further: dict[str, Rows] | None = None  # the columns of further derivatives
         self.moved: Any = None  # the values where the inputs are moved by their uncertainties
         self.suffixes: list[str] | None = None
+        self.computed: list[ComputedColumn] | None = None
         self.counted = Tally()
 
     def __getstate__(self) -> dict[str, Any]:
-        running = ("rows", "paths", "further", "moved", "suffixes", "counted")
+        running = ("rows", "paths", "further", "moved", "suffixes", "computed", "counted")
         return {name: value for name, value in self.__dict__.items() if name not in running}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -218,6 +222,7 @@ class RowJob:
             for index in items.values():
                 if isinstance(index, int):
                     _check(table, index, read.numbers(index), signed, read.bad)
+        own = {heading: read.numbers(index) for heading, index in self.asked.items()}
         # A row that is bad is not also "left out": it is counted and reported once, as bad.
         bad, skipped = read.bad, read.skipped
         skipped[list(bad)] = False
@@ -245,6 +250,10 @@ class RowJob:
             a, b = uncertainty_law.facing(one, other, covariances[pair])
             covariances[pair] = covariances[pair] * a * b
         columns = self._computed(results, further, batch, errors, covariances, len(places))
+        made = [name for name, _ in columns]
+        if self.formulas:
+            own = {heading: array[there] for heading, array in own.items()}
+            columns += self._by_formulas(own | batch, columns, len(places))
         bad.update({int(places[row]): error for row, error in results.refused.items()})
         if self.detect_anomaly:
             bad.update(_anomalies(columns, places, results))
@@ -260,7 +269,7 @@ class RowJob:
             keep[list(bad)] = False
         if bad or len(places) < len(keep):
             columns = [(name, self._placed(a, places, keep, bad)) for name, a in columns]
-        return self._distinct(self._named(self._passed(table, keep, form), columns))
+        return self._distinct(self._named(self._passed(table, keep, form), columns, made))
 
     def _spread(
         self, name: str, of: Any, read: _Reading, there: Any, batch: Mapping[str, Any]
@@ -333,8 +342,46 @@ class RowJob:
             made[label] = [(label + suffix, array) for suffix, array in values.items()]
         return made
 
-    def _named(self, passed: list[Column], made: list[Column]) -> list[Column]:
-        """The columns as they are to be called; a name means what was computed before the table's own."""
+    def rename(self, name: str, old: str) -> None:
+        """Call a column otherwise, or have one more whose formula `old` is. Raises LanguageError."""
+        if old == self.solved:
+            old = "value"
+        if old not in self.names and is_formula(old):
+            found = words_of(old)
+            made = {*self.items, *(() if self.items else ("value",))}
+            self.asked |= {
+                heading: index
+                for index, heading in enumerate(self.names)
+                if heading in found and heading not in made and heading not in self.columns
+            }
+            self.formulas.append((name, old))
+        elif old in self.renamed and self.solved is None:
+            raise _usage(f"--as: {old} is called {self.renamed[old]!r} already")
+        else:
+            self.renamed[old] = name
+
+    def _by_formulas(self, own: dict[str, Any], made: list[Column], rows: int) -> list[Column]:
+        """The columns whose formulas are given. own: the variables, and columns of the table, by name."""
+        known = own | dict(made)
+        known |= {new: known[old] for old, new in self.renamed.items() if old in known}
+        if self.computed is None:
+            names = list(known)
+            self.computed = []
+            for name, text in self.formulas:
+                self.computed.append(ComputedColumn(name, text, names, self.shared, self.names))
+                names.append(name)
+        found: list[Column] = []
+        for column in self.computed:
+            known[column.name] = column.values(known, rows)
+            found.append((column.name, known[column.name]))
+        return found
+
+    def _named(self, passed: list[Column], columns: list[Column], names: list[str]) -> list[Column]:
+        """The columns as they are to be called; a name means what was computed before the table's own.
+
+        columns: what was computed; names: of those that are no formulas' columns.
+        """
+        made = columns[: len(names)]
         # `--as value=y` renames what was computed. If the table has a column `value` of its own, that
         # keeps its name.
         own = {name for name, _ in made}
@@ -349,7 +396,8 @@ class RowJob:
         called = self.renamed.get
         self.paths = {called(n, n): path for n, path in self._places_in_json(made).items()}
         kept = [(name if name in own else called(name, name), array) for name, array in passed]
-        return [*kept, *((called(name, name), array) for name, array in made)]
+        result = [*kept, *((called(name, name), array) for name, array in made)]
+        return [*result, *columns[len(names) :]]
 
     def _distinct(self, columns: list[Column]) -> list[Column]:
         """The columns, if no two have one name."""
@@ -392,6 +440,7 @@ class RowJob:
             directions[n] = [moved[i] for i in d] if isinstance(d, list) else d
         self.directions = directions
         self.keep = [moved[i] for i in self.keep]
+        self.asked = {heading: moved[i] for heading, i in self.asked.items()}
         self.kinds = {moved[i]: kind for i, kind in self.kinds.items() if i in moved}
         self.spread = {moved[i] for i in self.spread}
 
@@ -736,7 +785,7 @@ class RowJob:
         else:
             found = error
         if whole:
-            found.hint = "--no-grad all gives the values alone; or make it one number, as in sum(…)"
+            found.hint = self._translation(found) or _ALONE
         else:
             found.notes = (*found.notes, str(table.where(row, -1)["at"]))
             found.hint = (
@@ -744,6 +793,17 @@ class RowJob:
             )
         found.usage = False
         return found
+
+    def _translation(self, error: LanguageError) -> str | None:
+        """What `max(x, 0)`, which is a tuple here, is meant to be; None where nothing is known."""
+        from gradcli.language import translations
+        from gradcli.language.parser import parses
+
+        if "not a tensor" not in error.message or not isinstance(self.source, str):
+            return None
+        return translations.hint(
+            self.source, parses, dict.fromkeys(self.columns, False), elementwise=True
+        )
 
     def _count(self, table: Table, bad: dict[int, Exception], skipped: int) -> None:
         counted = self.counted
@@ -788,7 +848,7 @@ class RowJob:
 
     def _read_besides(self) -> set[int]:
         """The same without those that are passed on."""
-        found = set()
+        found = {*self.asked.values()}
         for of in (*self.errors.values(), *self.covariances.values()):
             if isinstance(of, int):
                 found.add(of)
@@ -825,6 +885,7 @@ def _usage(message: str, *, hint: str | None = None) -> LanguageError:
     return LanguageError(message, kind="usage", hint=hint)
 
 
+_ALONE = "--no-grad all gives the values alone; or make it one number, as in sum(…)"
 _KINDS = {
     "number": "the rows before have numbers",
     "integer": "the rows before have integers",

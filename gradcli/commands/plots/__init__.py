@@ -1,8 +1,9 @@
-"""Pictures of functions and tables: sampled curves, drawn on a terminal or by matplotlib."""
+"""Pictures of functions and tables: sampled curves, drawn on a terminal, by matplotlib or by LaTeX."""
 
 import os
 
 FORMATS = ("svg", "png", "pdf")
+LATEX = ("tex", "tikz", "pgf")  # endings of a picture of pgfplots
 MISSING = "pictures in files need matplotlib: pip install matplotlib"
 
 

@@ -13,11 +13,11 @@ from gradcli.commands.plots.axes import Axis
 from gradcli.commands.plots.pictures import Contours, Curves, Line
 
 # Okabe and Ito's colours, which those who are colour-blind tell apart; yellow only on dark.
-_COLOURS = {
+COLOURS = {
     "light": ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00"),
     "dark": ("#56B4E9", "#E69F00", "#009E73", "#E8A4CB", "#F0E442", "#FF7F50"),
 }
-_INK = {"light": ("#ffffff", "#1f2933", "#d7dde4"), "dark": ("#14181d", "#d9e0e7", "#37414c")}
+INK = {"light": ("#ffffff", "#1f2933", "#d7dde4"), "dark": ("#14181d", "#d9e0e7", "#37414c")}
 
 
 @contextmanager
@@ -30,7 +30,7 @@ def figure(
     """
     import matplotlib
 
-    back, ink, grid = _INK[theme]
+    back, ink, grid = INK[theme]
     settings: Any = {
         "figure.facecolor": back, "axes.facecolor": back, "savefig.facecolor": back,
         "text.color": ink, "axes.labelcolor": ink, "axes.edgecolor": ink, "xtick.color": ink,
@@ -45,7 +45,7 @@ def figure(
 
         found = Figure(figsize=size, layout=layout)
         FigureCanvasAgg(found)
-        yield found, _COLOURS[theme]
+        yield found, COLOURS[theme]
 
 
 def saved(found: Any, form: str) -> bytes:
@@ -87,7 +87,7 @@ def curves(picture: Curves, form: str, theme: str, size: tuple[float, float]) ->
             _line(axes[1], line, colours[number % len(colours)])
             if not k:
                 axes[1].margins(y=0.15)
-                axes[1].axhline(0, linewidth=1, color=_INK[theme][1], zorder=1)
+                axes[1].axhline(0, linewidth=1, color=INK[theme][1], zorder=1)
                 axes[1].set_ylabel(line.label)
         found.align_ylabels()
         axes[-1].set_xlabel(picture.x.full_label(max(int(size[0]), 3)))
@@ -163,7 +163,7 @@ def contours(picture: Contours, form: str, theme: str, size: tuple[float, float]
         # would paint all of it in one colour.
         shades = matplotlib.colormaps["viridis"](np.linspace(0, 1, len(levels) + 1))
         filled = axes.contourf(x, y, picture.values, levels=levels, extend="both", colors=shades)
-        axes.contour(x, y, picture.values, levels=levels, colors=[_INK[theme][1]], linewidths=0.4,
+        axes.contour(x, y, picture.values, levels=levels, colors=[INK[theme][1]], linewidths=0.4,
                      linestyles="solid")  # fmt: skip
         found.colorbar(filled, label=picture.label, ticks=levels, format="%g")
         every = max(len(x) // 18, 1)
@@ -190,7 +190,7 @@ def surface(picture: Contours, form: str, theme: str, size: tuple[float, float])
         axes = found.add_subplot(projection="3d")
         axes.set_zlabel(picture.label)
         for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
-            axis.set_pane_color(_INK[theme][0])
+            axis.set_pane_color(INK[theme][0])
         across, up = np.meshgrid(picture.x, picture.y)
         heights = np.clip(picture.values, *picture.ends())
         axes.plot_surface(across, up, heights, rcount=80, ccount=80, cmap="viridis")

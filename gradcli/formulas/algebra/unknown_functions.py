@@ -35,7 +35,11 @@ class Unknown:
                 f"{self.name} is not defined, and an unknown function takes no arrays: "
                 f"define it first, as in {self.name} = lambda x: 2*x; … (with --math {self.name}(x) = 2x; …)"
             )
-        return _primitive(self.name, (), len(args))(*map(_number, args))
+        return self.declared(len(args))(*map(_number, args))
+
+    def declared(self, count: int) -> Primitive:
+        """The function of so many arguments, which expressions may call from now on by its name."""
+        return _primitive(self.name, (), count)
 
 
 def _number(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from fractions import Fraction
 from itertools import islice
 from typing import Any
@@ -42,14 +43,16 @@ def likely_mistake(
         except REFUSED:
             return None
         factor = _factor(claimed, right)
-        if factor is not None and factor != -1:
+        if factor is not None and not same(factor, -1.0):
             lost = _lost_piece(program, where, name, claimed, true)
             return f"given / true = {_said(factor)}" + (lost or _as_factor(factor))
-        if factor == -1:
+        if factor is not None:
             return "given / true = -1: the sign"
         turned = "it is the transpose" if _turned(claimed, right) else None
         special = turned or _symmetric(program, where, given, true)
-        return special or _lost_piece(program, where, name, claimed, true)
+        lost = special or _lost_piece(program, where, name, claimed, true)
+        lost = lost or _wrong_rule(program, where, name, claimed, true)
+        return lost or _kept_constant(program, claimed, right)
 
 
 def _said(factor: float) -> str:
@@ -127,6 +130,114 @@ def _lost_piece(
             except REFUSED:
                 continue
     return None
+
+
+def _kept_constant(program: Program, claimed: list[Any], right: list[Any]) -> str | None:
+    """A constant term that is in the derivative as well: 6*x + 5 of 3*x**2 + 5."""
+    apart = [np.asarray(c) - np.asarray(r) for c, r in zip(claimed, right, strict=True)]
+    if any(np.ndim(a) for a in apart) or not same(apart, [apart[0]] * len(apart)):
+        return None
+    rows = program.walk()
+    for row, (kind, _, _, _) in enumerate(rows):
+        if kind not in ("add", "sub"):
+            continue
+        for child in program.children(row):
+            text = program.source[slice(*program.span(child))]
+            with suppress(ValueError):
+                if same(abs(float(apart[0])), abs(float(text))):
+                    return f"the derivative of the constant {text} is 0"
+    return None
+
+
+# A derivative that is not by the rule of its operation: what was taken in its place. The true derivative is a
+# sum r + o*s of what other pieces give and of what this piece gives; s is made of what its operands give
+# alone, u'*v and u*v' of a product, and of their values and slopes.
+_IN_PLACE: tuple[tuple[str, str, Callable[..., Any]], ...] = (
+    ("mul", "u'*v'", lambda one, other, u, v, du, dv: du * dv),
+    ("mul", "u'*v - u*v'", lambda one, other, u, v, du, dv: one - other),
+    ("mul", "u*v' - u'*v", lambda one, other, u, v, du, dv: other - one),
+    ("div", "u'/v'", lambda one, other, u, v, du, dv: du / dv),
+    ("div", "(u'*v + u*v')/v**2", lambda one, other, u, v, du, dv: one - other),
+    ("div", "(u*v' - u'*v)/v**2", lambda one, other, u, v, du, dv: -one - other),
+    ("div", "u'*v - u*v'", lambda one, other, u, v, du, dv: (one + other) * v**2),
+    ("div", "(u'*v - u*v')/v", lambda one, other, u, v, du, dv: (one + other) * v),
+    ("pow", "n*u**n*u'", lambda one, other, u, v, du, dv: one * u),
+)
+_TRUE = {
+    "mul": ("u'*v + u*v'", "product rule"),
+    "div": ("(u'*v - u*v')/v**2", "quotient rule"),
+    "pow": ("n*u**(n - 1)*u'", "power rule"),
+}
+
+
+def _wrong_rule(
+    program: Program, where: list[Arrays], name: str, claimed: list[Any], true: Slope
+) -> str | None:
+    """A product, a quotient or a power whose derivative is not by its rule."""
+    rows = program.walk()
+    tried = 0
+    for row, (kind, _, _, span) in enumerate(rows):
+        if kind not in ("mul", "div", "pow") or tried >= MOST_PIECES:
+            continue
+        children = program.children(row)
+        spans = [program.span(child) for child in children]
+        texts = [program.source[start:end] for start, end in spans]
+        try:
+            both = [name in free_names(parse(text)) for text in texts]
+            if len(texts) != 2 or both != [True, kind != "pow"]:
+                continue
+            tried += 1
+            parts = [_parts(program, span, spans, texts, name, w, true) for w in where]
+        except REFUSED:
+            continue
+        for of, said, slip in _IN_PLACE:
+            if of == kind and all(
+                same(c, rest + outer * slip(*own))
+                for c, (rest, outer, *own) in zip(claimed, parts, strict=True)
+            ):
+                u, v = ("u", "n") if kind == "pow" else ("u", "v")
+                right, rule = _TRUE[kind]
+                names = f"{u} = {texts[0]}, {v} = {texts[1]}"
+                return f"this is {said} in the place of {right}, the {rule}, with {names}"
+    return None
+
+
+def _parts(
+    program: Program,
+    span: tuple[int, int],
+    spans: list[tuple[int, int]],
+    texts: list[str],
+    name: str,
+    at: Arrays,
+    true: Slope,
+) -> tuple[Any, ...]:
+    """(what the rest of a program gives, the slope by a piece's value, and of the piece: what its first
+    and its second operand give, their values, their slopes)."""
+
+    def slope(start: int, end: int, text: str) -> Any:
+        return true(parse(program.source[:start] + text + program.source[end:]), at)
+
+    piece = program.source[slice(*span)]
+    rest = slope(*span, f"({piece}).detach()")
+    outer = slope(*span, f"(({piece}).detach() + {name} - {name}.detach())") - rest
+    moving = [name in free_names(parse(text)) for text in texts]
+    whole = true(program, at)
+    held = [
+        slope(*where, f"({text}).detach()") if moves else whole
+        for where, text, moves in zip(spans, texts, moving, strict=True)
+    ]
+    first, second = (held[1] - rest) / outer, (held[0] - rest) / outer
+    values = [_value(text, at) for text in texts]
+    slopes = [true(parse(t), at) if m else 0.0 for t, m in zip(texts, moving, strict=True)]
+    return rest, outer, first, second, *values, *slopes
+
+
+def _value(text: str, at: Arrays) -> Any:
+    from gradcli.engine.core.tensor import wrap
+    from gradcli.language import run
+
+    value = run(parse(text), {n: wrap(np.asarray(a)) for n, a in at.items()}).value
+    return np.asarray(getattr(value, "array", value))
 
 
 def _pieces(program: Program, name: str) -> Iterator[tuple[int, int, str, bool]]:

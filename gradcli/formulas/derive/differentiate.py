@@ -478,7 +478,7 @@ def _traced(
 ) -> tuple[dict[str, Expression], tuple[Tensor, Tracer]]:
     """(what its named constants are, the traced run) of a program whose constants have names."""
     program, arrays, wanted, follow, names, nan_guards, more = asked
-    named, exactly = exact_constants(program)
+    named, exactly = exact_constants(program, names)
     if exactly:
         try:
             values = {

@@ -7,16 +7,17 @@ the elementwise functions of the language.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container, Mapping
 from functools import cache, partial
-from types import CodeType
+from types import CodeType, MappingProxyType
 from typing import Any
 
 from gradcli.engine.system.generated_builtins import NO_BUILTINS
 from gradcli.formulas.algebra import algebra as alg
 from gradcli.formulas.algebra.algebra import function
 from gradcli.formulas.algebra.constants import as_exact
-from gradcli.formulas.algebra.expressions import Expression, name, number
+from gradcli.formulas.algebra.expressions import Expression, call, name, number
+from gradcli.formulas.algebra.unknown_functions import Unknown
 from gradcli.formulas.lift.elementwise_rules import compare
 from gradcli.language import parse
 from gradcli.language.program import Program
@@ -101,11 +102,15 @@ CONSTANT = frozenset(
 _PARTS = frozenset("name constant call add sub mul div pow neg".split())
 
 
-def exact_constants(program: Program) -> tuple[Program, dict[str, Expression]]:
+def exact_constants(
+    program: Program, names: Mapping[str, Any] = MappingProxyType({})
+) -> tuple[Program, dict[str, Expression]]:
     """The program with a name for each call of a constant, such as sqrt(3), and what it is exactly.
 
-    So no arithmetic of floats folds it into a decimal. A program that prints keeps its calls.
+    So no arithmetic of floats folds it into a decimal, and f(2) of an unknown function, one of `names`,
+    stays a call. A program that prints keeps its calls.
     """
+    unknown = {word: f for word, f in names.items() if isinstance(f, Unknown)}
     known: dict[str, Expression] = {}
     source, rows = program.source, program.walk()
     if "print" in program.uses:
@@ -116,7 +121,9 @@ def exact_constants(program: Program) -> tuple[Program, dict[str, Expression]]:
     called = {program.children(row)[0] for row, (kind, *_) in enumerate(rows) if kind == "call"}
     varying = [0]
     for row, (kind, word, *_) in enumerate(rows):  # a variable may be called erf
-        constant = _is_constant(kind, word) and (kind != "name" or word == "pi" or row in called)
+        constant = _is_constant(kind, word, unknown) and (
+            kind != "name" or word == "pi" or row in called
+        )
         varying.append(varying[-1] + (not constant))
     for row in reversed(range(len(rows))):
         kind, _, _, (first, last) = rows[row]
@@ -124,14 +131,22 @@ def exact_constants(program: Program) -> tuple[Program, dict[str, Expression]]:
             word = f"constant_{row}"
             while word in program.source:  # a variable's
                 word += "_"
-            known[word] = read(source[first:last], (), [])
+            made = {n: partial(_unknown_call, f) for n, f in unknown.items()}
+            known[word] = read(source[first:last], tuple(made), list(made.values()))
             source, end = source[:first] + word + source[last:], first
     return (parse(source) if known else program), known
 
 
-def _is_constant(kind: str, word: Any) -> bool:
+def _unknown_call(function: Unknown, *args: Any) -> _Term:
+    function.declared(len(args))
+    return _Term(call(function.name, [_expression(a) for a in args], ()))
+
+
+def _is_constant(kind: str, word: Any, unknown: Container[str]) -> bool:
     """Whether a part of a program may be one of a constant."""
-    return kind in _PARTS and (kind != "name" or word == "pi" or word in CONSTANT)
+    return kind in _PARTS and (
+        kind != "name" or word == "pi" or word in CONSTANT or word in unknown
+    )
 
 
 __all__ = ["exact_constants", "read"]

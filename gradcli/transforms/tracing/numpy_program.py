@@ -213,7 +213,7 @@ class NumpyProgram:
 
     def read(self, operation: Operation) -> Any:
         """The numbers of a result, which are not there. Raises Untraceable."""
-        self.refuse("a decision depends on the numbers")
+        self.refuse("it looks at the numbers")
 
     def refuse(self, words: str) -> NoReturn:
         """Raise Untraceable, or as an Exception."""

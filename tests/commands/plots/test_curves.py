@@ -102,7 +102,7 @@ def lab(colour: str, seen: Any) -> Any:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_colours_are_told_apart_by_the_colour_blind(theme: str, who: str) -> None:
     """Two of them are 15 apart at least, where one sees 2; and they stand out from the paper."""
-    paper, *_ = figures._INK[theme]
-    colours = [lab(c, SEEN[who]) for c in (*figures._COLOURS[theme], paper)]
+    paper, *_ = figures.INK[theme]
+    colours = [lab(c, SEEN[who]) for c in (*figures.COLOURS[theme], paper)]
     apart = [np.linalg.norm(a - b) for i, a in enumerate(colours) for b in colours[:i]]
     assert min(apart) >= 15

@@ -1,0 +1,83 @@
+"""`gradcli check @answers.csv:task --against @answers.csv:answer`: the answers of a class, a row each."""
+
+from __future__ import annotations
+
+import csv
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.commands import running
+
+run = partial(running.run, "check")
+
+# -- (task, answer, what is said; nothing of what is right) ------------------------------------------
+ROWS = [
+    ("x^2 sin x", "2x sin x + x^2 cos x", ""),
+    ("x^2 sin x", "x(2 sin x + x cos x)", ""),
+    ("x^2 sin x", "2x cos x", "this is u'*v' in the place of u'*v + u*v', the product rule"),
+    ("x^2 sin x", "2x sin x - x^2 cos x", "this is u'*v - u*v' in the place of u'*v + u*v'"),
+    ("sin(x)/x", "cos(x)", "this is u'/v' in the place of (u'*v - u*v')/v**2, the quotient rule"),
+    ("sin(x)/x", "(sin(x) - x cos(x))/x^2", "given / true = -1: the sign"),
+    ("sin(x)/x", "x cos(x) - sin(x)", "this is u'*v - u*v' in the place of (u'*v - u*v')/v**2"),
+    ("x^3", "3x^3", "this is n*u**n*u' in the place of n*u**(n - 1)*u', the power rule"),
+    ("x^3", "x^2", "a factor 3 is missing; the derivative is 3*x**2"),
+    ("3x^2 + 5", "6x + 5", "the derivative of the constant 5 is 0"),
+    ("3x^2 + 5", "6x + 2", "the derivative is 6*x"),
+    ("exp(3x)", "exp(3x)", "the inner derivative of `exp(3*x)` is missing"),
+    ("x^3", "3x^2 +", "it cannot be read: the text ends where a value is missing"),
+    ("x^3", "", "there is no answer"),
+    ("a x^2", "2 a x", "add --wrt"),
+]
+
+
+@pytest.fixture
+def sheet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    with open("a.csv", "w", newline="") as file:
+        csv.writer(file).writerows([("task", "answer"), *(row[:2] for row in ROWS)])
+    return "@a.csv"
+
+
+@pytest.mark.long
+def test_each_row_is_right_or_wrong_and_why(sheet: str) -> None:
+    result = run(f"{sheet}:task", "--against", f"{sheet}:answer", "--math", "--json")
+    assert result.exit_code == 1 and "note: 2 of 15 right" in result.stderr
+    for (task, answer, said), one in zip(ROWS, json.loads(result.stdout), strict=True):
+        assert one["row"] == {"task": task, "answer": answer}
+        assert one["ok"] == (not said)
+        why = "; the derivative is ".join(filter(None, (one["mistake"], one["derivative"])))
+        assert said.removeprefix("the derivative is ") in why
+
+
+@pytest.mark.long
+def test_text_and_table_say_the_same(sheet: str) -> None:
+    asked = (f"{sheet}:task", "--against", f"{sheet}:answer", "--math")
+    text, table = run(*asked).stdout, run(*asked, "--csv").stdout
+    rows = list(csv.DictReader(table.splitlines()))
+    verdicts = [line.split()[0] for line in text.splitlines() if not line.startswith(" ")]
+    assert [row["verdict"] for row in rows] == verdicts
+    assert " ".join(rows[2]["why"].split()) in " ".join(text.split())
+
+
+def test_one_task_for_all(sheet: str) -> None:
+    Path("b.csv").write_text("who;d\nA;3*x**2\nB;3*x\n")
+    result = run("x**3", "--against", "@b.csv:d")
+    assert result.stdout.startswith("right  A  3*x**2\nwrong  B  3*x\n    ")
+    assert result.exit_code == 1 and run("x**3", "--against", "3*x**2").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["@a.csv:task"], "hint: as in gradcli check @a.csv:task --against @a.csv:COLUMN"),
+        (["@a.csv:tsk", "--against", "@a.csv:answer"], "did you mean `task`"),
+        (["@b.csv:task", "--against", "@b.csv:answer"], "cannot read b.csv"),
+        (["a.csv", "--against", "answer"], "gradcli check @a.csv:COLUMN --against @a.csv:COLUMN"),
+    ],
+)
+def test_what_is_no_sheet(sheet: str, argv: list[str], words: str) -> None:
+    result = run(*argv)
+    assert result.exit_code == 2 and words in result.stderr
