@@ -157,6 +157,7 @@ def write_rows(
         left = sys.maxsize if head is None else head
         with Bar(stream.size) as progress:
             for batch in stream:
+                job.most = None if head is None else left
                 made = job.run(batch, form)
                 sink.paths = job.paths
                 few = made and left < len(made[0][1])

@@ -55,9 +55,7 @@ def _behind(source: str) -> str | None:
     if found is None:
         return None
     name, right = found[1], found[3] or "VALUE"
-    return (
-        f"{name} = … gives a name: write `; {name} == {right}` behind {'…' if found[3] else 'it'}"
-    )
+    return f"`{name} = …` only gives a name: end with `; {name} == {right}`"
 
 
 def all_sides(program: Program) -> tuple[Program, list[str]]:
