@@ -114,15 +114,15 @@ class Look:
     """Notes, while a program runs, whether a call lies on a switch, as relu at 0 or floor at 1.
 
     Most runs meet none, and then nothing more need be computed for the notes on kinks. met: one lies there.
-    compiled: the calls ran on arrays without numbers, so it is not known. bent: the first operator that has a
-    kink or a jump anywhere.
+    compiled: the calls ran on arrays without numbers, so it is not known. switched: the operators that
+    have a switch anywhere, as they are called.
     """
 
-    __slots__ = ("bent", "compiled", "met")
+    __slots__ = ("compiled", "met", "switched")
 
     def __init__(self) -> None:
         self.met = self.compiled = False
-        self.bent: str | None = None
+        self.switched: list[Any] = []
 
     def __enter__(self) -> Look:
         from gradcli.engine.core.switch import watching
@@ -151,8 +151,8 @@ class Look:
 
     def see(self, primitive: Any, operands: Sequence[Any], results: Sequence[Any]) -> None:
         """One call of an operator that has a switch."""
-        if self.bent is None and primitive.switch is not None and _bends(primitive):
-            self.bent = str(primitive.name)
+        if primitive.switch is not None:
+            self.switched.append(primitive)
         if self.met or primitive.switch is None:
             return
         import numpy as np
@@ -179,11 +179,15 @@ def _bends(primitive: Any) -> bool:
 def note_of_random_kinks(evaluation: Evaluation, look: Look) -> None:
     """Say that second derivatives of draws, such as gamma of `relu(S - K)`, are none of their mean."""
     before, after = evaluation.drawn, drawn()
-    if look.bent is None or after is None or after[1] == (0 if before is None else before[1]):
+    if (
+        not any(map(_bends, look.switched))
+        or after is None
+        or after[1] == (0 if before is None else before[1])
+    ):
         return
     output.note(
-        f"the kinks of {look.bent} have no second derivative, and the draws miss them: this is not that of "
-        "the mean; differences of the first derivative, with one --manual-seed, are near it"
+        "kinks have no second derivative, and random draws miss them: this is not that of the mean; differences "
+        "of the first derivative, with one --manual-seed, are near it"
     )
 
 

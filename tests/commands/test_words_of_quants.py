@@ -110,8 +110,8 @@ ALSO = [
     ("map y=x*x;z=y*2 q.csv --keep-columns none --wrt x", 0, "value,x.grad\n2,4\n8,8\n"),
     ("map 1/(x-2) q.csv --keep-columns none --no-grad all --head 1 --detect-anomaly", 0, "value\n-1\n"),
     ("map x*t q.csv", 2, "hint: give --t VALUE, or --columns t=COLUMN (its columns are: x, yield, day, lambda)"),
-    ("grad mean(relu(x*randn(9)-1)) --x 1 --order 2", 0, "note: the kinks of relu have no second derivative, and the draws miss"),
-    ("hessian mean(relu(x*randn(9)-1)) --x 1", 0, "note: the kinks of relu have no second derivative, and the draws miss"),
+    ("grad mean(relu(x*randn(9)-1)) --x 1 --order 2", 0, "note: kinks have no second derivative, and random draws miss them"),
+    ("hessian mean(relu(x*randn(9)-1)) --x 1", 0, "note: kinks have no second derivative, and random draws miss them"),
     ("grad mean((x*randn(9))**2) --x 1 --order 2 --manual-seed 1", 0, "x.grad2 ="),
     # columns that are made of others
     ("map x*x q.csv --keep-columns none --as q=value,d=x.grad/2,h=d*q+x", 0, "q,x.grad,d,h\n1,2,1,2\n4,4,2,10\n"),
