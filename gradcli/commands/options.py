@@ -528,10 +528,12 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
     once = len(wrt) < 2 and "order" not in found.given
     by = (next(iter(wrt), "") if once else "") if derives else None
     moving = [found.given["euler_lagrange"]] if "euler_lagrange" in found.given else []
-    read = read_mathematics(text, parses, bound, equation, known, by, named, moving)
+    # Where an equation can be asked for, `x^2 = 2` is one, and no formula that is called x^2.
+    labels = command.name not in ("root", "plot", "check", "fit", "simplify")
+    read = read_mathematics(text, parses, bound, equation, known, by, named, moving, labels)
     inside = read is not None and not wrt <= {*read.differentiated}
     if read is not None and read.differentiated and (inside or "order" in found.given):
-        read = read_mathematics(text, parses, bound, equation, known, named=named)
+        read = read_mathematics(text, parses, bound, equation, known, named=named, labels=labels)
     if read is None:
         return text
     note(f"read as {read}")
@@ -560,12 +562,12 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
 def _names_as_read(text: str, found: Split) -> None:
     r"""The names of options as the text's are read: `--wrt '\theta'` is --wrt theta, `W^{[1]}` is W_1.
 
-    lambda, a word of the language, is lam where the text has `\lambda`.
+    lambda, a word of the language, is lam where the text has `\lambda`; `--sigma` is of a σ, too.
     """
-    from gradcli.language.mathematics import name_as_read
+    from gradcli.language.mathematics import in_letters_of, name_as_read
 
     def renamed(name: str) -> str:
-        read = name_as_read(name) or name
+        read = in_letters_of(text, name_as_read(name) or name)
         typed = re.search(rf"(?<![\w\\]){re.escape(read)}\b", text)
         if typed if read != "lambda" else re.search(r"(?<![\w\\])lambda(?:\s[\w,\s]*:|_)", text):
             return read

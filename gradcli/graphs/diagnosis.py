@@ -11,7 +11,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gradcli.graphs import flow_findings, missing_gradients, training_findings, value_text
+from gradcli.graphs import (
+    flow_findings,
+    missing_gradients,
+    slip_findings,
+    training_findings,
+    value_text,
+)
 from gradcli.graphs.findings import MOST_NAMES, Finding
 from gradcli.graphs.gradient_flow import Flow
 from gradcli.graphs.labels import plural
@@ -45,6 +51,20 @@ ERRORS = {
     "Found dtype Double but expected Float": "targets have the dtype of predictions: labels.float()",
     "Found dtype Float but expected Double": "targets have the dtype of predictions: labels.double()",
     "0D or 1D target tensor expected": "a class is one number a row: labels.squeeze(1)",
+    "is out of bounds.": "classes count from 0: labels - 1 if theirs count from 1, or a last layer with "
+    "as many outputs as there are classes",
+    "elements of input should be between 0 and 1": "binary_cross_entropy_with_logits of the scores, or "
+    "sigmoid before binary_cross_entropy",
+    "index out of range in self": "indices of an Embedding count from 0 and are below its num_embeddings",
+    "to match target batch_size": "as many rows in both: flatten predictions and targets alike",
+    "shapes cannot be multiplied": "the last dimension of the input is the layer's in_features: flatten(1) "
+    "before the first Linear, or another in_features",
+    "Expected more than 1 value per channel": "BatchNorm needs two rows or more in train(): DataLoader(…, "
+    "drop_last=True), or eval()",
+    "empty parameter list": "a model registers what it is given as nn.Module, nn.ModuleList or "
+    "nn.Parameter, not as a list",
+    "mat1 and mat2 must have the same dtype": "data of the weights' dtype: x.float()",
+    "numpy() on Tensor that requires grad": "detach() first: x.detach().numpy(), which ends the graph",
 }  # fmt: skip
 
 
@@ -99,6 +119,9 @@ def _ended(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Findi
     cut = NO_GRAPH in error or "'backward'" in error
     if cut and any(one.fault for one in missing_gradients.cut_off(graph, facts, error)):
         return  # which says it better
+    if cut and facts is not None and (icy := list(missing_gradients.frozen(graph, facts))):
+        yield from icy
+        return
     at, _, said = error.partition(": ")
     file, _, line = at.rpartition(":")
     if not line.isdecimal():
@@ -144,6 +167,8 @@ def _written(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Fin
 # -- NaN and infinity -----------------------------------------------------------------------------
 def _not_finite(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
     found = None if facts is None else facts.nonfinite
+    if facts is not None and training_findings.rising(facts.training.losses) is not None:
+        return  # what the loss has come to by itself
     if facts is None and not graph.probe.foreign and (own := graph.anomaly()) is not None:
         piece = graph.describer.piece(own.span)
         yield Finding("not finite", f"{piece or own.name}: {own.message}", None, own.remedy)
@@ -174,6 +199,8 @@ def _flow(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Findin
 
 def _dead(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
     """Activations that are zero for every row of the batch."""
+    if next(slip_findings.alike(graph, facts, error), None) is not None:
+        return  # which says it better
     for node in graph.skeleton.nodes:
         if class_name(node) != "ReluBackward0" or not graph.probe.of_program:
             continue
@@ -251,6 +278,7 @@ Check = Callable[[Any, Facts | None, str | None], Iterator[Finding]]
 CHECKS: tuple[Check, ...] = (
     *(_ended, _written, missing_gradients.cut_off, missing_gradients.no_leaf, _not_finite),
     *(training_findings.steps, training_findings.modes, training_findings.losses),
+    *slip_findings.CHECKS,
     *(_flow, _dead, training_findings.learning_rate, missing_gradients.not_optimized),
     *(_leaks, _kept),
 )

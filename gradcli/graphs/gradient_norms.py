@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradcli.engine.system.visible import columns, fitting
-from gradcli.graphs import flow_findings, value_text
+from gradcli.graphs import flow_findings, missing_gradients, value_text
 from gradcli.graphs.gradient_flow import Flow
 from gradcli.graphs.styles import (
     ASCII,
@@ -41,6 +41,7 @@ class NodeNorm:
     value: float | None
     zeros: float | None  # the share of zeros in the gradient
     bad: int
+    why: str = ""  # why there is no gradient, or that no step uses it
 
     @property
     def ratio(self) -> float | None:
@@ -78,17 +79,20 @@ class Norms:
 
     def __init__(self, graph: Any) -> None:
         """graph: an inspected one, backpropagated (`Graph.backpropagate`)."""
+        self.graph = graph
         self.describer: Describer = graph.describer
         self.skeleton = graph.skeleton
         self.modules = graph.modules
         self.steps = [] if graph.recorder is None else list(graph.recorder.steps)
         self.forward = graph.forward
         self.rows = list(self._rows())
+        self.rows += self._without()
         self.marks = list(self._marks(Flow(graph)))
 
     def _rows(self) -> Iterable[NodeNorm]:
         seen: set[int] = set()
         order = [self.skeleton.ids[node] for node in self.describer.probe.order(self.skeleton)]
+        unstepped = missing_gradients.unstepped(self.graph)
         order += [i for i, n in enumerate(self.skeleton.nodes) if hasattr(n, "variable")]
         for depth, i in enumerate(order):
             node = self.skeleton.nodes[i]
@@ -110,7 +114,15 @@ class Norms:
                 None if value is None else value_text.stats_of(value).norm,
                 None if known is None or not known.size else known.zeros / known.size,
                 0 if known is None else known.bad,
+                "no optimizer steps it" if leaf and id(node.variable) in unstepped else "",
             )
+
+    def _without(self) -> Iterable[NodeNorm]:
+        """The parameters that the result does not reach, and why."""
+        for name, parameter, why in missing_gradients.reasons(self.graph):
+            known = value_text.stats_of(parameter)
+            shape = value_text.shape_text(parameter.shape)
+            yield NodeNorm(-1, name, len(self.skeleton), shape, None, known.norm, None, 0, why)
 
     # -- marks -----------------------------------------------------------------------------------
     def _marks(self, flow: Flow) -> Iterable[Mark]:
@@ -177,7 +189,7 @@ class Norms:
         grad = "None" if row.grad is None else short(row.grad)
         return (
             *(row.name, row.shape, grad, short(row.value), short(row.ratio), zeros),
-            self._bar(row.grad, signs),
+            "  ".join(filter(None, (self._bar(row.grad, signs), row.why))),
         )
 
     def _bar(self, norm: float | None, signs: Signs) -> str:
@@ -202,7 +214,7 @@ class Norms:
         return {
             "norms": [
                 {
-                    "node": row.id,
+                    "node": row.id if row.id >= 0 else None,
                     "name": row.name,
                     "depth": row.depth,
                     "grad": number(row.grad),
@@ -210,6 +222,7 @@ class Norms:
                     "ratio": number(row.ratio),
                     "zeros": number(row.zeros),
                     "not_finite": row.bad,
+                    "why": row.why,
                 }
                 for row in self.sorted(by)
             ],

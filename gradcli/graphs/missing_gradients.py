@@ -11,7 +11,7 @@ from gradcli.graphs import value_text
 from gradcli.graphs.findings import Finding, some
 from gradcli.graphs.gradient_flow import is_parameter
 from gradcli.graphs.labels import plural
-from gradcli.graphs.of_torch.torch_facts import Cut, Facts
+from gradcli.graphs.of_torch.torch_facts import Cut, Facts, Where
 from gradcli.graphs.of_torch.torch_tensors import is_torch_tensor, memory_of, node_of
 from gradcli.graphs.probes import Place
 from gradcli.graphs.traversal import class_name
@@ -31,6 +31,7 @@ COMPARISONS = frozenset("gt ge lt le eq ne isclose logical_and logical_or logica
 SIGNS = {
     "gt": ">", "ge": ">=", "lt": "<", "le": "<=", "eq": "==", "ne": "!=",
 }  # fmt: skip
+NOT_USED = "no operation that leads to the loss uses it"
 UNNAMED = "unnamed"  # an optimizer's, that neither a model nor a variable has
 NO_GRAPH = "does not require grad and does not"
 NO_TENSOR = "object has no attribute 'backward'"
@@ -89,10 +90,18 @@ def cut_off(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Find
     if error is not None and NO_TENSOR in error and (found := _number(facts)) is not None:
         yield found
         return
-    leaves = {id(n.variable) for n in graph.skeleton.nodes if hasattr(n, "variable")}
     if facts.partial and error is None:
         return  # what it does not reach, another loss may
     known = known_leaves(graph, facts)
+    for (kind, place), keys in _grouped(graph, facts, error, known).items():
+        yield _without(kind, place, keys, known, facts)
+
+
+def _grouped(
+    graph: Any, facts: Facts, error: str | None, known: Known
+) -> dict[tuple[str, Place | None], list[int]]:
+    """What has no gradient, by the kind and the line that cuts it off ("": nothing uses it)."""
+    leaves = {id(n.variable) for n in graph.skeleton.nodes if hasattr(n, "variable")}
     cuts = sorted(facts.cuts.values(), key=lambda cut: cut.kind == "no_grad")
     grouped: dict[tuple[str, Place | None], list[int]] = {}
     for key in known.names:
@@ -104,8 +113,50 @@ def cut_off(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Find
             grouped.setdefault(("", Place.at(*born)), []).append(key)
         elif cut is not None and (key in known.meant or _is_lost(key, known, facts, error)):
             grouped.setdefault((cut.kind, cut.place), []).append(key)
-    for (kind, place), keys in grouped.items():
-        yield _without(kind, place, keys, known, facts)
+    return grouped
+
+
+def reasons(graph: Any) -> Iterator[tuple[str, Any, str]]:
+    """(name, parameter, why it has no gradient, with the line) of those that the graph does not have."""
+    facts = graph.facts
+    if facts is None:
+        return
+    if not facts.partial:
+        known = known_leaves(graph, facts)
+        for (kind, place), keys in _grouped(graph, facts, graph.error, known).items():
+            how = _ending(kind)[0] if kind else "no operation uses it"
+            for key in keys:
+                yield known.names[key], known.tensors[key], f"{how}{_at(place)}"
+    leaves = {id(n.variable) for n in graph.skeleton.nodes if hasattr(n, "variable")}
+    for number, root in enumerate(_roots(graph)):
+        before = f"{graph.calls.prefix(number)}." if graph.calls.prefix(number) else ""
+        for name, p in root.named_parameters():
+            if not p.requires_grad and id(p) not in leaves:
+                place = Place.at(*facts.training.slips.frozen.get(id(p), (None, 0)))
+                yield f"{before}{name}", p, f"requires_grad is False{_at(place)}"
+
+
+def unstepped(graph: Any) -> set[int]:
+    """The ids of parameters in a graph that no optimizer steps, though others are stepped."""
+    facts = graph.facts
+    if facts is None or not any(one.steps for one in facts.training.optimizers):
+        return set()
+    held = _held(facts)
+    leaves = [n.variable for n in graph.skeleton.nodes if hasattr(n, "variable")]
+    return {
+        id(p) for p in leaves if is_parameter(p) and id(p) not in held and not _is_written(p, facts)
+    }
+
+
+def _held(facts: Facts) -> set[int]:
+    """The ids of what optimizers have; not of one that is gone and has made no step."""
+    every = facts.training.optimizers
+    alive = [one for one in every if one.steps or one.ref() is not None]
+    return {key for one in alive for key in one.parameters} | facts.optimized
+
+
+def _at(place: Place | None) -> str:
+    return "" if place is None else f"  {place}"
 
 
 def _is_of_cut(error: str) -> bool:
@@ -136,19 +187,9 @@ def _without(
     kind: str, place: Place | None, keys: list[int], known: Known, facts: Facts
 ) -> Finding:
     names = [known.names[key] for key in keys]
-    how, advice = (
-        "no operation that leads to the loss uses it",
-        "call it in forward and let the loss depend on it, or take it out of the model",
-    )
+    how, advice = _ending(kind)
     optional = False
-    if kind in CUTS:
-        how, advice = CUTS[kind]
-    elif kind:
-        name = kind.removeprefix("whole numbers of ")
-        name = name.strip("_")
-        how = f"{SIGNS[name]} ends the graph" if name in SIGNS else f"{name}() ends the graph"
-        advice = TRUTH if name in COMPARISONS else WHOLE
-    else:
+    if not kind:
         optional = any(
             facts.born.get(key) == (place.file, place.line)
             for key in facts.trained
@@ -164,8 +205,38 @@ def _without(
     return Finding("no gradient", text, place, advice)
 
 
+def _ending(kind: str) -> tuple[str, str]:
+    """(how the graph is ended by what is of a kind, what to do)."""
+    if not kind:
+        return (
+            NOT_USED,
+            "call it in forward and let the loss depend on it, or take it out of the model",
+        )
+    if kind in CUTS:
+        return CUTS[kind]
+    name = kind.removeprefix("whole numbers of ").strip("_")
+    how = f"{SIGNS[name]} ends the graph" if name in SIGNS else f"{name}() ends the graph"
+    return how, TRUTH if name in COMPARISONS else WHOLE
+
+
 def _leaves(count: int) -> str:
     return "1 leaf" if count == 1 else f"{count} leaves"
+
+
+def frozen(graph: Any, facts: Facts) -> Iterator[Finding]:
+    """The parameters of models that were frozen, where a loss has found no other."""
+    groups: dict[Where, list[str]] = {}
+    every = {id(p): (name, p) for root in _roots(graph) for name, p in root.named_parameters()}
+    for key, (name, p) in every.items():
+        if p.requires_grad:
+            return
+        groups.setdefault(facts.training.slips.frozen.get(key, (None, 0)), []).append(name)
+    for where, names in groups.items():
+        text = f"{plural(len(names), 'parameter')} without a gradient ({some(names)}): requires_grad is False"
+        advice = (
+            "leave requires_grad of what is to be trained as it is, or True: p.requires_grad_()"
+        )
+        yield Finding("no gradient", text, Place.at(*where), advice)
 
 
 # -- leaves that are not what the program holds ---------------------------------------------------
@@ -222,7 +293,7 @@ def not_optimized(graph: Any, facts: Facts | None, error: str | None) -> Iterato
     if facts is None:
         return
     training = facts.training
-    held = {key for one in training.optimizers for key in one.parameters} | facts.optimized
+    held = _held(facts)
     steps = max((one.steps for one in training.optimizers), default=0)
     registered = {id(p) for root in _roots(graph) for p in root.parameters()}
     groups: dict[tuple[Place | None, str], list[int]] = {}
@@ -240,6 +311,9 @@ def not_optimized(graph: Any, facts: Facts | None, error: str | None) -> Iterato
         if id(leaf) not in registered:
             holder = _holder(graph, leaf)
             why = f"list {holder[0]}" if holder else why or "alone"
+        thawed = training.slips.thawed.get(id(leaf))
+        if thawed is not None and not why:
+            where, why = thawed, "thawed"
         groups.setdefault((Place.at(*where), why), []).append(i)
     for (place, why), ids in groups.items():
         yield _unstepped(graph, facts, place, why, ids, steps)
@@ -277,6 +351,9 @@ def _unstepped(
         advice = (
             "make the optimizer after the last change of the model, or optimizer.add_param_group"
         )
+    elif why == "thawed":
+        how = "its requires_grad was switched on after the optimizer had been made without it"
+        advice = "optimizer.add_param_group({'params': […]}) where it is switched on"
     elif why == "alone":
         how = "in no module"
         advice = "give it to the optimizer too: [*model.parameters(), it]"

@@ -19,6 +19,8 @@ MOVES = frozenset(
     "Expand Flatten".split()
 )
 BETWEEN = MOVES | frozenset("Pow Abs Mul Neg Sqrt Div Add SmoothL1Loss HuberLoss MseLoss".split())
+WORSE = 0.2  # of the first loss, that a later one is larger: less may be another batch
+RISES, MUCH = 5, 100  # steps in which a loss grows, and so many times
 ROUNDED = 1e-3  # a logarithm of a probability so far above 0 is rounded
 SUMS = frozenset(("Mean", "Sum", "MseLoss", "SmoothL1Loss", "HuberLoss", "Abs"))
 
@@ -53,7 +55,10 @@ def learning_rate(graph: Any, facts: Facts | None, error: str | None) -> Iterato
     losses = [] if facts is None else facts.training.losses
     if facts is None or len(losses) < 2:
         return
-    if math.isfinite(losses[-1]) and losses[-1] <= losses[0]:
+    if math.isfinite(losses[-1]) and losses[-1] <= losses[0] + WORSE * abs(losses[0]):
+        return
+    if (rise := rising(losses)) is not None:
+        yield from _diverges(facts, *rise)
         return
     names = {id(p): name for name, p in (() if graph.calls is None else graph.calls.parameters())}
     for one in facts.training.optimizers:
@@ -74,6 +79,35 @@ def learning_rate(graph: Any, facts: Facts | None, error: str | None) -> Iterato
             Place.at(*one.made),
             f"a learning rate {ratio} times smaller or less",
         )
+
+
+def rising(losses: list[float]) -> tuple[int, list[float]] | None:
+    """(the number of the first, the losses) of the last steps, if each is larger and all together much."""
+    end = next((k for k, loss in enumerate(losses) if not math.isfinite(loss)), len(losses))
+    first = end - 1
+    while first > 0 and losses[first] > losses[first - 1]:
+        first -= 1
+    rise = losses[first:end]
+    is_much = len(rise) > RISES and rise[-1] > MUCH * abs(rise[0]) > 0
+    return (first + 1, rise) if is_much else None
+
+
+def _diverges(facts: Facts, first: int, rise: list[float]) -> Iterator[Finding]:
+    """The steps of every optimizer overshoot."""
+    factor = (rise[-1] / rise[-4]) ** (1 / 3)  # in the end one direction grows alone
+    low, high, each = (value_text.number(n, 2) for n in (rise[0], rise[-1], factor))
+    for one in facts.training.optimizers:
+        if not one.steps or not one.rate:
+            continue
+        text = f"the steps of {one.kind} with lr={one.rate:g} overshoot: the loss grows in each of "
+        text += f"{len(rise) - 1} steps, at last {each}-fold, from {low} (step {first}) to {high}"
+        advice = "a learning rate 10 times smaller, or inputs of mean 0 and deviation 1"
+        if one.kind == "SGD" and not one.momentum:  # of a quadratic: (1 - lr*c)**2 is the factor
+            most = value_text.number(2 * one.rate / (1 + math.sqrt(factor)), 2)
+            advice = (
+                f"lr below {most} (what the growth allows), or inputs of mean 0 and deviation 1"
+            )
+        yield Finding("learning rate", text, Place.at(*one.made), advice)
 
 
 def modes(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:

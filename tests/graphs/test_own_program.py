@@ -265,6 +265,24 @@ graph = graphs.inspect(loss, model=net, grads=True)
 """
 
 
+WITHOUT = NET.replace("self.dec =", "self.rest = nn.Linear(8, 2)\n        self.dec =").replace(
+    "opt =", "net.enc.requires_grad_(False)\nnet.dec.bias.requires_grad = False\nopt ="
+)
+
+
+@pytest.mark.long
+def test_norms_say_why_there_is_no_gradient(without_torch) -> None:
+    lines = without_torch(WITHOUT, "--norms").stdout.splitlines()
+    told = {
+        line.split()[0]: line[line.index("None") :].split()[2:] for line in lines if "None" in line
+    }
+    assert [" ".join(words) for words in told.values()] == [
+        *["no operation uses it net.py:8"] * 2,
+        *["requires_grad is False net.py:16"] * 2,
+        "requires_grad is False net.py:17",
+    ]
+
+
 def test_models_are_known_in_python(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text(IN_PYTHON)
@@ -292,8 +310,8 @@ def test_pytorchs_place_is_left_as_it_was(without_torch) -> None:
     assert sys.modules["torch"] is None
 
 
-# SparseAdam, distributions, nn.Transformer
-LACKING = {"factors_of_ratings", "policy_gradient", "transformer"}
+# SparseAdam, distributions
+LACKING = {"factors_of_ratings", "policy_gradient"}
 PLANTED = sorted(p for p in PROGRAMS.glob("*y/*.py") if p.stem not in LACKING)
 
 

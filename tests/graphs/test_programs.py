@@ -66,6 +66,10 @@ class Plain:
         found = [self.passes[k][id(parameter)] for k in passes or (-1,)]
         return float(sum(found).norm())
 
+    def total(self, k: int) -> float:
+        """The norm of all gradients of a pass."""
+        return math.hypot(*(float(g.norm()) for g in self.passes[k].values()))
+
 
 def _leaf_alone(run: Plain) -> tuple[float, ...]:
     assert not run["w"].is_leaf and run["w"].grad is None
@@ -135,10 +139,30 @@ def _steps(run: Plain) -> tuple[float, ...]:
     return max(ratios), run.losses[0], run.losses[-1]
 
 
-def _refused(words: str) -> Callable[[Plain], tuple[float, ...]]:
+def _shares(run: Plain) -> tuple[float, ...]:
+    """The largest share that softmax gives in the first four passes, whose steps are made again."""
+    import torch
+
+    net, x, high = run["net"], run["x"], 0.0
+    with torch.no_grad():
+        for grads in reversed(run.passes):
+            for p in net.parameters():
+                p += 0.1 * grads[id(p)]
+            high = max(high, float(torch.softmax(net(x), 1).max()))
+    return (high,)
+
+
+def _grown(losses: list[float]) -> tuple[float, ...]:
+    """(steps, the last factor, the first and the last loss) before the loss is infinite."""
+    known = [loss for loss in losses if math.isfinite(loss)]
+    assert known == sorted(known) and len(known) < len(losses)
+    return len(known) - 1, (known[-1] / known[-4]) ** (1 / 3), known[0], known[-1]
+
+
+def _refused(words: str, *numbers: float) -> Callable[[Plain], tuple[float, ...]]:
     def proof(run: Plain) -> tuple[float, ...]:
         assert words in run.error
-        return ()
+        return numbers
 
     return proof
 
@@ -249,6 +273,75 @@ FAULTS: dict[str, tuple[str, str, Callable[[Plain], tuple[float, ...]]]] = {
         *("not optimized", rf"{GRAD}\): made after the optimizer, whose (\d) parameters"),
         lambda run: (max(map(run.norm, run["model"].parameters())), 4, 4),
     ),
+    "clipped_after_the_step": (
+        *("step", r"clips (\d) times what step.* \|grad\| up to (\S+) \(max_norm is (\S+)\)"),
+        lambda run: (len(run.passes), max(map(run.total, range(4))), 1),
+    ),
+    "clipped_before_the_pass": (
+        *("step", r"has nothing to clip in (\d) calls"),
+        lambda run: (len(run.passes),),
+    ),
+    "a_schedule_before_the_step": ("step", "the first learning rate is never used", lambda run: ()),
+    "an_optimizer_a_step": (
+        *("step", r"made anew (\d) times, .* \(exp_avg, exp_avg_sq\) is lost"),
+        lambda run: (len(run.passes),),
+    ),
+    "dropout_in_eval": ("mode", r"dropout drops in (\d) call", lambda run: (1 - run["net"].training,)),
+    "kl_of_probabilities": ("loss", r"given numbers up to (\S+), and wants logarithms", _shares),
+    "steps_lost_in_rounding": (
+        *("learning rate", r"step 4 of SGD with lr=1e-12 leaves (\d+)% .* than float32 can hold"),
+        lambda run: (100 * (run.losses[0] == run.losses[-1]),),
+    ),
+    "a_rate_that_diverges": (
+        *("learning rate", r"in each of (\d+) steps, at last (\S+)-fold, from (\S+) \(step 1\) to (\S+)"),
+        lambda run: _grown(run.losses),
+    ),
+    "units_alike": (
+        *("initialisation", r"all (\d+) units of 0.weight are alike"),
+        lambda run: (16 - 2e6 * (run["net"][0].weight - run["net"][0].weight[0]).abs().max().item(),),
+    ),
+    "all_frozen": (
+        *("no gradient", r"(\d) parameters .* requires_grad is False"),
+        _refused("does not require grad", 4),
+    ),
+    "thawed_too_late": (
+        *("not optimized", rf"\(0.bias, 0.weight, {GRAD}\): its requires_grad was switched on after"),
+        lambda run: (max(map(run.norm, run["net"][0].parameters())), 4),
+    ),
+    "a_class_too_many": ("error", r"Target (\d) is out of bounds", _refused("out of bounds", 3)),
+    "bce_of_scores": ("error", "should be between 0 and 1", _refused("between 0 and 1")),
+    "losses_kept": ("memory", r"(\d) graphs of earlier steps hang on `losses`", lambda run: (5,)),
+}  # fmt: skip
+# program -> (what is wrong, what stands there when the advice is taken): then nothing is found
+TAKEN = {
+    "clipped_after_the_step": (
+        "    opt.step()\n    nn.utils.clip_grad_norm_(net.parameters(), 1.0)",
+        "    nn.utils.clip_grad_norm_(net.parameters(), 1.0)\n    opt.step()",
+    ),
+    "clipped_before_the_pass": (
+        "    nn.utils.clip_grad_norm_(net.parameters(), 1.0)  # FAULT\n    loss.backward()",
+        "    loss.backward()\n    nn.utils.clip_grad_norm_(net.parameters(), 1.0)",
+    ),
+    "a_schedule_before_the_step": (
+        "    s.step()  # FAULT\n    opt.step()", "    opt.step()\n    s.step()"
+    ),
+    "an_optimizer_a_step": (
+        "for _ in range(4):\n    opt = torch.optim.Adam(net.parameters(), lr=0.01)",
+        "opt = torch.optim.Adam(net.parameters(), lr=0.01)\nfor _ in range(4):\n    pass",
+    ),
+    "dropout_in_eval": (", 0.5)", ", 0.5, training=self.training)"),
+    "kl_of_probabilities": ("kl_div(torch.softmax", "kl_div(torch.log_softmax"),
+    "steps_lost_in_rounding": ("lr=1e-12", "lr=1e-1"),
+    "a_rate_that_diverges": ("lr=0.1)  #", "lr=0.0045)  #"),
+    "units_alike": ("nn.init.constant_(m.weight, 0.5)", "nn.init.kaiming_uniform_(m.weight)"),
+    "all_frozen": ("requires_grad = False", "requires_grad = True"),
+    "thawed_too_late": (
+        "            p.requires_grad = True  # FAULT",
+        "            p.requires_grad = True\n            opt.add_param_group({'params': [p]})",
+    ),
+    "a_class_too_many": ("net(x), y)", "net(x), y - 1)"),
+    "bce_of_scores": ("F.binary_cross_entropy(", "F.binary_cross_entropy_with_logits("),
+    "losses_kept": ("losses.append(loss)", "losses.append(loss.item())"),
 }  # fmt: skip
 AND_AN_ERROR = {"a_scaled_parameter"}  # which PyTorch raises in the second pass
 
@@ -281,6 +374,16 @@ def test_a_fault_is_named_and_its_number_is_confirmed(name: str) -> None:
     assert len(expected) == len(said.groups())
     for text, number in zip(said.groups(), expected, strict=True):
         assert math.isclose(float(text), number, rel_tol=0.06), (one["text"], expected)
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_the_advice_was_taken(name: str, tmp_path: Path) -> None:
+    text = (PROGRAMS / "faulty" / f"{name}.py").read_text()
+    wrong, right = TAKEN[name]
+    assert wrong in text
+    path = tmp_path / f"{name}.py"
+    path.write_text(text.replace(wrong, right))
+    assert diagnosed(path) == []
 
 
 def test_every_program_is_in_the_table() -> None:

@@ -21,6 +21,7 @@ from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry import torch_namespaces
 from gradcli.graphs import nonfinite, value_text
 from gradcli.graphs.backward_steps import StepListener
+from gradcli.graphs.of_torch.slips import around
 from gradcli.graphs.of_torch.torch_anomaly import in_backward
 from gradcli.graphs.of_torch.torch_notes import KEY, note_of
 from gradcli.graphs.of_torch.torch_tensors import has_bad, readable
@@ -105,6 +106,16 @@ class OwnWatch(Watch):
             undo.callback(setattr, Tensor, name, former_one)
             setattr(Tensor, name, former_one.getter(self._told(name, former_one.fget)))
 
+        freezes = Tensor.__dict__["requires_grad_"]
+        undo.callback(setattr, Tensor, "requires_grad_", freezes)
+        setattr(Tensor, "requires_grad_", self._freezing(freezes))
+        former_one = Tensor.__dict__["requires_grad"]
+        undo.callback(setattr, Tensor, "requires_grad", former_one)
+        setattr(Tensor, "requires_grad", former_one.setter(self._freezing(former_one.fset)))
+
+        for name, look in self.facts.training.slips.functions().items() if self.program else ():
+            undo.callback(around(self.torch.nn.functional, name, self._looking(look)))
+
         for name in ("tensor", "as_tensor"):
             function = getattr(self.torch, name)
             undo.callback(setattr, self.torch, name, function)
@@ -150,6 +161,29 @@ class OwnWatch(Watch):
             return found
 
         return told
+
+    def _looking(self, look: Callable[..., None]) -> Callable[..., Any]:
+        """What calls a function of `nn.functional` and tells of it before."""
+
+        def calls(function: Any, frame: FrameType, *args: Any, **kwargs: Any) -> Any:
+            if not self._is_off():
+                look(frame, *args, **kwargs)
+            return function(*args, **kwargs)
+
+        return calls
+
+    def _freezing(self, method: Callable[..., Any]) -> Any:
+        """What sets `requires_grad`, which tells of itself when the program calls it."""
+
+        @functools.wraps(method)
+        def freezing(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            found = method(tensor, *args, **kwargs)
+            if not self._is_off() and self.program:
+                value = next(iter((*args, *kwargs.values())), True)
+                self.facts.training.slips.freezes(tensor, value, sys._getframe(1))
+            return found
+
+        return freezing
 
     def _is_off(self) -> bool:
         return self._is_looking or self._in_pass > 0 or self._ended

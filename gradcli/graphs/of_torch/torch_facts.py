@@ -71,6 +71,7 @@ class Facts:
         self._where, self._failed = where, failed
         self._torch = torch
         self._data, self._grad = self._torch.Tensor.data, self._torch.Tensor.grad
+        self._requires = self._torch.Tensor.requires_grad
         self.cuts: dict[tuple[str | None, int, str], Cut] = {}
         self.writes: dict[int, dict[Where, int]] = {}  # storage -> line -> version that it made
         self.by_hand: set[int] = (
@@ -126,6 +127,10 @@ class Facts:
             if asked is not self._data:
                 return name
             name = "data"
+        elif name == "__set__" and getattr(function, "__self__", None) is self._requires:
+            self.training.slips.freezes(given[0], given[1], frame)
+        elif name == "requires_grad_":
+            self.training.slips.freezes(given[0], given[1] if len(given) > 1 else True, frame)
         self.heard(name, out, given, frame)
         return name
 
@@ -218,7 +223,7 @@ class Facts:
             self.leak.count = max(count, self.leak.count)
             return
         earlier = {id(ref()) for ref in self._alive}
-        while frame is not None and "torch" in frame.f_globals.get("__name__", ""):
+        while frame is not None and _is_librarys(frame):
             frame = frame.f_back
         names = {} if frame is None else {**frame.f_globals, **frame.f_locals}
         for name, value in names.items():
@@ -230,6 +235,11 @@ class Facts:
                 note = note_of(starts[0])
                 self.leak = Leak(name, count, None if note is None else note.place)
                 return
+
+
+def _is_librarys(frame: FrameType) -> bool:
+    name = frame.f_globals.get("__name__", "")
+    return "torch" in name or name.partition(".")[0] == "gradcli"
 
 
 def tensors_among(values: Iterable[Any]) -> Iterator[Any]:

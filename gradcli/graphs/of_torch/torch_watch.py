@@ -516,6 +516,7 @@ class Watch:
         """Show PyTorch's warnings about a call at the user's line; Python takes ours for the caller."""
 
         def shown(message: Any, category: Any, file: str, *rest: Any, **kwargs: Any) -> None:
+            self.facts.training.slips.warned(str(message), (file, *rest)[:2])
             ours = file.startswith(
                 _OURS
             )  # Python takes what calls PyTorch, or what is it, for the caller
@@ -787,6 +788,11 @@ def _mode(watch: Watch) -> Any:
     """PyTorch's own means of seeing every call of its functions."""
     overrides: Any = import_module("torch.overrides")
     silent = _silent(sys.modules["torch"].Tensor)
+    functional: Any = import_module("torch.nn.functional")
+    looks = {
+        getattr(functional, name): look
+        for name, look in watch.facts.training.slips.functions().items()
+    }
 
     class Mode(overrides.TorchFunctionMode):  # type: ignore[misc]
         def __torch_function__(
@@ -794,6 +800,8 @@ def _mode(watch: Watch) -> Any:
         ) -> Any:
             if function in silent or watch.facts.training.stepping:
                 return function(*args, **(kwargs or {}))
+            if watch.program and function in looks:
+                looks[function](sys._getframe(1), *args, **(kwargs or {}))
             number = watch.clock()
             begun = watch.now() if watch.timed else 0.0
             try:

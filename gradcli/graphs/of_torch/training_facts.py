@@ -15,8 +15,9 @@ from importlib import import_module
 from types import FrameType
 from typing import Any
 
+from gradcli.graphs.of_torch.slips import Slips
 from gradcli.graphs.of_torch.torch_notes import note_of
-from gradcli.graphs.of_torch.torch_tensors import is_torch_tensor, node_of, readable
+from gradcli.graphs.of_torch.torch_tensors import is_dense, is_torch_tensor, node_of, readable
 
 Where = tuple[str | None, int]
 LOOKED_AT = 3  # parameters of an optimizer, to know whether it has been zeroed
@@ -31,12 +32,13 @@ PAIRS = frozenset("sub __sub__ rsub __rsub__ mse_loss l1_loss smooth_l1_loss hub
 
 @dataclass(slots=True)
 class Update:
-    """One measured step of a weight: its number, the weight by id, |step| and |weight| before it."""
+    """One measured step of a weight: its number, the weight by id, |step|, and |weight| before it."""
 
     step: int
     parameter: int
     change: float
     size: float
+    lost: float  # the share of elements with a gradient that it has not changed
 
 
 @dataclass(slots=True)
@@ -54,9 +56,11 @@ class Optimizer:
     zeroed: Where = (None, 0)  # the last zero_grad since that pass
     stepped: Where = (None, 0)
     rate: float | None = None  # lr of its first group, as of its last step
+    momentum: float | None = None  # of that group; None: it has none
     empty: int = 0  # steps that found no gradient
     empty_after: Where = (None, 0)  # the zero_grad that took it away; none: no pass has run
     early: bool = False  # no pass had run before its first step
+    remembers: tuple[str, ...] = ()  # the names of tensors that it keeps for a parameter
     unused: int = 0  # passes whose gradients it has zeroed before its first step
     last_pass: Where = (None, 0)  # the last of these
     norm: float = 0.0  # of the largest of their gradients, of a few parameters
@@ -125,6 +129,7 @@ class Training:
         self.pauses: Any = None  # `begin()` and `end()` around such operations
         self._pairs: list[tuple[Any, Any]] = []
         self._unwatched = unwatched
+        self.slips = Slips(torch, where, failed, unwatched)
 
     def hooks(self) -> list[Any]:
         """Hear of optimizers, of Parameters and of `eval()`; what ends that."""
@@ -141,6 +146,7 @@ class Training:
         ends += _around(optim.Optimizer, "zero_grad", before=zeroed, inside=self._pausing)
         ends += _around(nn.Module, "zero_grad", before=zeroed, inside=self._pausing)
         ends += _around(nn.Module, "eval", before=looking(self._eval, self._failed))
+        ends += self.slips.hooks()
         seen = looking(self._parameter_made, self._failed)
         make = nn.Parameter.__dict__["__new__"]
 
@@ -227,6 +233,7 @@ class Training:
         known.stepped = self._where(sys._getframe(2))
         rate = groups[0].get("lr") if groups else None
         known.rate = None if rate is None else float(rate)
+        known.momentum = groups[0].get("momentum") if groups else None
         self.stepping = not (any(args[1:]) or kwargs.get("closure") is not None)
         if not self.stepping:
             known.clean = True
@@ -254,11 +261,17 @@ class Training:
         for p, before in self._pairs:
             size = float(before.norm())
             if size:
+                change = p.detach() - before
                 known.updates.append(
-                    Update(known.steps + 1, id(p), float((p.detach() - before).norm()), size)
+                    Update(
+                        known.steps + 1, id(p), float(change.norm()), size, _lost(p.grad, change)
+                    )
                 )
         self._pairs = []
         known.steps += 1
+        self.slips.stepped(known.parameters.values())
+        if not known.remembers:
+            known.remembers = _remembered(optimizer)
         for key, trains in known.modes:
             mode = self.modes.get(key)
             if mode is not None and (key, not trains) not in known.modes:
@@ -310,6 +323,7 @@ class Training:
     def enters(self, module: Any, call: int, frame: FrameType | None) -> None:
         """A whole model is called."""
         self._goes_on()
+        self.slips.is_judging = not module.training
         mode = self._mode(module)
         if mode is None:
             return
@@ -321,6 +335,7 @@ class Training:
 
     def leaves(self, module: Any, output: Any) -> None:
         """A whole model has returned."""
+        self.slips.is_judging = False
         if self._torch.is_grad_enabled() or not module.training or self._mode(module) is None:
             return
         if is_torch_tensor(output):
@@ -429,6 +444,23 @@ def _has_grad(parameter: Any) -> bool:
     if str(grad.layout) != "torch.strided":
         return True
     return bool(grad.detach().any())
+
+
+def _remembered(optimizer: Any) -> tuple[str, ...]:
+    """The names of tensors that an optimizer keeps of a parameter, and that have its shape."""
+    for parameter, state in optimizer.state.items():
+        found = [n for n, v in state.items() if getattr(v, "shape", None) == parameter.shape]
+        if found and parameter.ndim:
+            return tuple(found)
+    return ()
+
+
+def _lost(grad: Any, change: Any) -> float:
+    """The share of the elements with a gradient that have not changed."""
+    if grad is None or not is_dense(grad):
+        return 0.0
+    wanted = grad.detach() != 0
+    return float((wanted & (change == 0)).sum()) / max(1, int(wanted.sum()))
 
 
 def _is_measured(steps: int) -> bool:
