@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,7 +60,7 @@ def local_slopes(steps: Iterable[Step]) -> dict[tuple[Any, int], float]:
 def _number(gradient: Any) -> float | None:
     """A gradient of a real number; None of an array."""
     array = getattr(gradient, "array", gradient)
-    if array is None or getattr(array, "shape", ()) or getattr(array, "dtype", None) == complex:
+    if array is None or array.shape != () or array.dtype.kind not in "fiu":
         return None
     return float(array)
 

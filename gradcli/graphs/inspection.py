@@ -176,8 +176,8 @@ class Graph:
     def picture(self, **options: Any) -> Picture:
         """Return what every picture shows, before any format.
 
-        Options: saved, values, grads, edges, slopes, collapse, depth, only, by, forward, precision, and how it
-        is drawn: direction ("down", "right"), theme ("auto", "light", "dark"), background ("auto",
+        Options: saved, values, grads, edges, slopes, collapse, depth, only, by, forward, precision, and how
+        it is drawn: direction ("down", "right"), theme ("auto", "light", "dark"), background ("auto",
         "none", "white"), title. Raises ValueError if `only` names nothing.
         """
         from gradcli.graphs.pictures import Picture, PictureOptions

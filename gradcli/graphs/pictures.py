@@ -124,7 +124,10 @@ class Picture:
         groups: Any = None,
         slopes: Mapping[tuple[int, int], float] | None = None,
     ) -> None:
-        """slopes: of operations on numbers, by node and edge. groups: the modules, for `--by module` (`gradcli.graphs.of_torch.module_view.Modules`)."""
+        """slopes: of operations on numbers, by node and edge.
+
+        groups: the modules, for `--by module` (`gradcli.graphs.of_torch.module_view.Modules`).
+        """
         self.describer, self.forward, self.options = describer, forward, options
         self.modules, self.slopes = groups, slopes or {}
         labels = describer.labels() if options.only is not None else None

@@ -203,7 +203,8 @@ class _Svg:
             if made.slope:
                 x, y = layered_layout.middle(wire, forward=self.options.forward)
                 wide = 6.0 * len(made.slope)
-                yield f'<rect {self.paint("paper")} x="{x - wide / 2:.1f}" y="{y - 7:.1f}" width="{wide:.1f}" height="14"/>'
+                at = f'x="{x - wide / 2:.1f}" y="{y - 7:.1f}" width="{wide:.1f}" height="14"'
+                yield f"<rect {self.paint('paper')} {at}/>"
                 more = ' text-anchor="middle"'
                 yield self.words("ink", made.slope, x, y + 3.5, 10, MONO, more)
 
