@@ -95,3 +95,17 @@ def test_what_a_program_is_given_and_where_it_met_nan(capsys: pytest.CaptureFixt
     assert "--detect-anomaly is given to the program" in shown.err
     command = "gradcli graph --torch nan.py --detect-anomaly finds the cause"
     assert f"backward pass 2 began at a loss that is nan; {command}" in " ".join(shown.err.split())
+
+
+@pytest.mark.long
+def test_a_program_of_gradcli_s_is_watched_by_its_own_tensors() -> None:
+    """Also where PyTorch is installed."""
+    Path("own.py").write_text(
+        "import gradcli as torch\nw, v = (torch.ones(2, requires_grad=True) for _ in range(2))\n"
+        "loss = ((w*2).detach()*v).sum()\nloss.backward()\n"
+    )
+    found = CliRunner().invoke(main, ["graph", "--torch", "own.py", "--diagnose"])
+    assert found.stdout.startswith(
+        "! own.py:3  1 leaf without a gradient (w): detach() ends the graph"
+    )
+    assert "PyTorch" not in found.stderr
