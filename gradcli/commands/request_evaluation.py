@@ -114,15 +114,15 @@ class Look:
     """Notes, while a program runs, whether a call lies on a switch, as relu at 0 or floor at 1.
 
     Most runs meet none, and then nothing more need be computed for the notes on kinks. met: one lies there.
-    compiled: the calls ran on arrays without numbers, so it is not known. switched: the operators that
-    have a switch anywhere, as they are called.
+    compiled: the calls ran on arrays without numbers, so it is not known. switched: the operators called
+    that have a switch anywhere.
     """
 
     __slots__ = ("compiled", "met", "switched")
 
     def __init__(self) -> None:
         self.met = self.compiled = False
-        self.switched: list[Any] = []
+        self.switched: set[Any] = set()
 
     def __enter__(self) -> Look:
         from gradcli.engine.core.switch import watching
@@ -152,7 +152,7 @@ class Look:
     def see(self, primitive: Any, operands: Sequence[Any], results: Sequence[Any]) -> None:
         """One call of an operator that has a switch."""
         if primitive.switch is not None:
-            self.switched.append(primitive)
+            self.switched.add(primitive)
         if self.met or primitive.switch is None:
             return
         import numpy as np
@@ -186,8 +186,8 @@ def note_of_random_kinks(evaluation: Evaluation, look: Look) -> None:
     ):
         return
     output.note(
-        "kinks have no second derivative, and random draws miss them: this is not that of the mean; differences "
-        "of the first derivative, with one --manual-seed, are near it"
+        "kinks have no second derivative, and random draws miss them: this is not that of the mean; "
+        "differences of the first derivative, with one --manual-seed, are near it"
     )
 
 
