@@ -64,6 +64,26 @@ def test_a_program_of_this_language_is_none() -> None:
     assert not is_python("plain.py") and not is_python("none.py") and is_python("net.py")
 
 
+@pytest.mark.parametrize(
+    ("words", "shown", "code"),
+    [
+        (["told", "a", "--b"], "gradcli ['a', '--b'] __main__\n", 3),
+        (["nowhere"], "-m: no module named 'nowhere'", 2),
+        ([], "-m wants the name of a module", 2),
+    ],
+)
+def test_a_module_runs_as_a_program(words: list[str], shown: str, code: int) -> None:
+    Path("told.py").write_text(
+        "import sys, torch\nprint(torch.__name__, sys.argv[1:], __name__)\nsys.exit(3)\n"
+    )
+    kept = {name: sys.modules[name] for name in sys.modules if name.partition(".")[0] == "torch"}
+    try:
+        done = CliRunner().invoke(main, ["-m", *words])
+    finally:
+        sys.modules.update(kept)
+    assert done.exit_code == code and shown in done.output
+
+
 def test_what_a_program_is_given_and_where_it_met_nan(capsys: pytest.CaptureFixture[str]) -> None:
     kept = {name: sys.modules[name] for name in sys.modules if name.partition(".")[0] == "torch"}
     try:
