@@ -19,6 +19,51 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
+    # What a type checker sees; at run time `__getattr__` finds it when it is asked for.
+    from gradcli import autograd as autograd
+    from gradcli import func as func
+    from gradcli import nn as nn
+    from gradcli import optim as optim
+    from gradcli import testing as testing
+    from gradcli import utils as utils
+    from gradcli._functions import *  # noqa: F403
+    from gradcli.columns.streaming.table_functions import compile as compile
+    from gradcli.commands.solver_verbs import fit as fit
+    from gradcli.commands.solver_verbs import minimize as minimize
+    from gradcli.commands.solver_verbs import root as root
+    from gradcli.commands.table_reading import read_table as read_table
+    from gradcli.commands.table_verbs import jvp as jvp
+    from gradcli.commands.table_verbs import map as map
+    from gradcli.commands.table_verbs import plot as plot
+    from gradcli.commands.typed_verbs import diff as diff
+    from gradcli.commands.typed_verbs import grad as grad
+    from gradcli.commands.typed_verbs import hessian as hessian
+    from gradcli.commands.typed_verbs import jacobian as jacobian
+    from gradcli.commands.typed_verbs import value_and_grad as value_and_grad
+    from gradcli.commands.verbs import check as check
+    from gradcli.commands.verbs import graph as graph
+    from gradcli.commands.verbs import simplify as simplify
+    from gradcli.commands.verbs import taylor as taylor
+    from gradcli.engine.core.errors import EngineError as EngineError
+    from gradcli.engine.core.modes import enable_grad as enable_grad
+    from gradcli.engine.core.modes import inference_mode as inference_mode
+    from gradcli.engine.core.modes import no_grad as no_grad
+    from gradcli.engine.core.modes import set_grad_enabled as set_grad_enabled
+    from gradcli.engine.core.size import Size as Size
+    from gradcli.engine.core.tensor import Tensor as Tensor
+    from gradcli.engine.system import GradcliError as GradcliError
+    from gradcli.engine.system.dtypes import dtype as dtype
+    from gradcli.graphs import inspect as inspect
+    from gradcli.language import evaluate as evaluate
+    from gradcli.language import parse as parse
+    from gradcli.language.located_errors import LanguageError as LanguageError
+    from gradcli.tables.table_errors import TableError as TableError
+    from gradcli.torch.serialization import load as load
+    from gradcli.torch.serialization import save as save
+    from gradcli.transforms.assertions import GradientMismatch as GradientMismatch
+    from gradcli.transforms.assertions import GradientTrouble as GradientTrouble
+    from gradcli.transforms.vmap import vmap as vmap
+
 # Where the names that are not in the operator table live.
 _HOME = {
     **dict.fromkeys(["Tensor"], "gradcli.engine.core.tensor"),

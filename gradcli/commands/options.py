@@ -56,7 +56,7 @@ ABOUT_VARIABLES = (
 )
 
 # Commands that read `y = …` otherwise: as an equation, a curve, a column.
-_WITHOUT_VALUE = ("root", "fit", "plot", "map")
+_WITHOUT_VALUE = ("root", "fit", "plot")
 # What other tools call options of ours, where the command has such an option.
 MEANT = {
     "--name": ("--as", "write --as NAME=COLUMN, as in --as result=value"),
@@ -114,6 +114,10 @@ ELSEWHERE = {
     "--check": "the command `gradcli check EXPR` compares with numerical gradients",
     "--second": "a mixed derivative: gradcli diff EXPR --wrt x,y --order 2; in a table gradcli map EXPR "
     "FILE --second x,y",
+    **dict.fromkeys(
+        ("--taylor", "--series"),
+        "polynomials beside the function: gradcli taylor EXPR --order 1,3,5 --plot",
+    ),
     "--degree": "gradcli taylor EXPR --order N is the polynomial of that degree",
     "--order": "higher derivatives: gradcli diff EXPR --order N, or gradcli hessian EXPR",
     "--value": "gradcli eval EXPR prints the value, gradcli grad EXPR --value both",
@@ -528,10 +532,12 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
     once = len(wrt) < 2 and "order" not in found.given
     by = (next(iter(wrt), "") if once else "") if derives else None
     moving = [found.given["euler_lagrange"]] if "euler_lagrange" in found.given else []
-    read = read_mathematics(text, parses, bound, equation, known, by, named, moving)
+    # Where an equation can be asked for, `x^2 = 2` is one, and no formula that is called x^2.
+    labels = command.name not in ("root", "plot", "check", "fit", "simplify")
+    read = read_mathematics(text, parses, bound, equation, known, by, named, moving, labels)
     inside = read is not None and not wrt <= {*read.differentiated}
     if read is not None and read.differentiated and (inside or "order" in found.given):
-        read = read_mathematics(text, parses, bound, equation, known, named=named)
+        read = read_mathematics(text, parses, bound, equation, known, named=named, labels=labels)
     if read is None:
         return text
     note(f"read as {read}")
@@ -560,12 +566,12 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
 def _names_as_read(text: str, found: Split) -> None:
     r"""The names of options as the text's are read: `--wrt '\theta'` is --wrt theta, `W^{[1]}` is W_1.
 
-    lambda, a word of the language, is lam where the text has `\lambda`.
+    lambda, a word of the language, is lam where the text has `\lambda`; `--sigma` is of a σ, too.
     """
-    from gradcli.language.mathematics import name_as_read
+    from gradcli.language.mathematics import in_letters_of, name_as_read
 
     def renamed(name: str) -> str:
-        read = name_as_read(name) or name
+        read = in_letters_of(text, name_as_read(name) or name)
         typed = re.search(rf"(?<![\w\\]){re.escape(read)}\b", text)
         if typed if read != "lambda" else re.search(r"(?<![\w\\])lambda(?:\s[\w,\s]*:|_)", text):
             return read
@@ -681,7 +687,7 @@ def _formula(found: Split, text: str, which: str) -> FormulaReading:
     wrt = [o.removeprefix("--wrt=") for o in found.options if o.startswith("--wrt=")]
     how = {"of": "of", "along": "along", "euler_lagrange": "motion"}
     given = {word: found.given.get(option) for option, word in how.items()}
-    reading = read(text, values, wrt, **given)
+    reading = read(text, values, wrt, **given, in_order=which == "let")
     found.bindings = [b for b in found.bindings if b[0] not in reading.put_in]
     left_out = ("--wrt=", *(f"--let={name}=" for name in reading.put_in))
     found.options = [o for o in found.options if not o.startswith(left_out)]
@@ -953,8 +959,15 @@ def _check_names(program: Program, shown: list[str], bound: set[str], declared: 
     from gradcli.language import foreign_names
 
     wrong = [n for n in missing if is_called(program, n) or n in foreign_names.CONSTANTS]
-    if wrong or foreign_names.PREFIXED.intersection(missing):
-        raise unbound(program, [*wrong, *missing][0], declared, bound)
+    # `np.exp(x)`; a column may be called cp
+    wrong += [n for n in foreign_names.PREFIXED.intersection(missing) if _is_prefix(program, n)]
+    if wrong:
+        raise unbound(program, wrong[0], declared, bound)
+
+
+def _is_prefix(program: Program, name: str) -> bool:
+    """Whether something is asked of the name: `np.exp`, and not `cp*x`."""
+    return re.search(rf"(?<![\w.]){re.escape(name)}\s*\.", program.source) is not None
 
 
 def _of_another(option: str) -> str | None:

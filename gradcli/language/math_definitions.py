@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import NamedTuple
 
-from gradcli.language.math_symbols import BARE, SCRIPTS, SHY, SYMBOLS
-from gradcli.language.notation import Token, is_greek
+from gradcli.language.math_symbols import BARE, DEFINABLE, SCRIPTS, SHY
+from gradcli.language.notation import Token, indexed, is_letter, letter_name
 
 _ENDS = (";", "\n")  # of a statement
 _BETWEEN = (",", ";", "|", ":", "‖")  # the parameters of `L(\theta; x)` and `p(x | \mu)`
@@ -34,44 +34,24 @@ def definition(found: list[Token], at: int) -> Definition | None:
 
     `cos(x) = a x` is none, for cos has a meaning already.
     """
-    name = _letter(found, at)
-    if name is None or (name in BARE and name not in SHY):
-        return None
-    at += 1
+    one = indexed(found, at)  # f, f_1, f_{\theta}
     texts = [t.text for t in found]
-    if texts[at : at + 1] == ["_"]:  # f_1, f_{\theta}
-        braced = texts[at + 1 : at + 2] == ["{"]
-        index = found[at + 1 + braced : at + 2 + braced]
-        if not index or index[0].kind not in ("name", "number", "command"):
-            return None
-        name = f"{name}_{index[0].text}"
-        at += 2 + 2 * braced
+    if one is None or (one.name in BARE and one.name not in SHY | DEFINABLE):
+        return None
+    name, at = one.name, one.end
     if texts[at : at + 1] != ["("]:
         return None
     parameters = []
     while True:
-        parameter = _letter(found, at + 1)
-        if parameter is None:
+        if at + 1 == len(found) or not is_letter(found[at + 1]):
             return None
-        parameters.append(parameter)
+        parameters.append(letter_name(found[at + 1]))
         at += 2
         if texts[at : at + 1] == [")"]:
             break
         if texts[at : at + 1] not in [[sign] for sign in _BETWEEN]:
             return None
     return Definition(name, tuple(parameters), at + 1) if texts[at + 1 : at + 2] == ["="] else None
-
-
-def _letter(found: list[Token], at: int) -> str | None:
-    """The name at a token, of a Greek letter too; None where there is none."""
-    token = found[at] if at < len(found) else None
-    if token is None or not (
-        token.kind == "name"
-        or (token.kind == "command" and (is_greek(token.text) or token.text in SYMBOLS))
-    ):
-        return None
-    name = token.text.removeprefix("var") if token.kind == "command" else token.text
-    return "lam" if name == "lambda" else name
 
 
 def definitions(found: list[Token]) -> Definitions:

@@ -11,17 +11,13 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from typing import NamedTuple
 
 from gradcli.language import names
+from gradcli.language.math_symbols import INDEX_WORDS
 from gradcli.language.math_tree import Node, nodes
 from gradcli.language.math_values import Known
 from gradcli.language.notation import is_greek
 
 DELTAS = frozenset(("delta", "δ"))
 EPSILONS = frozenset(("epsilon", "varepsilon", "ε", "ϵ"))
-# Below a line these say what a thing is, and are no two indices.
-_WORDS = frozenset(
-    """in out max min eff ref tot kin pot ext int rms abs rel id is on if el mol ms hat dot ddot bar cal
-    vec""".split()
-)
 
 
 class Index(NamedTuple):
@@ -59,7 +55,7 @@ def subscripts(node: Node) -> tuple[Index, ...]:
                 if index.offset or not (word.isascii() and word.isalpha() and len(word) <= 4):
                     return ()
                 # u_{xx} is a derivative, or a component: a name either way.
-                if word in _WORDS or not word.strip("xyzt"):
+                if word in INDEX_WORDS or not word.strip("xyzt"):
                     return ()
                 found += [Index(letter) for letter in word]
             else:

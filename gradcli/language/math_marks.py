@@ -5,16 +5,23 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Container
+from itertools import pairwise
 from typing import NamedTuple
 
 from gradcli.language.math_symbols import ACCENTS, FONTS, SCRIPTS
-from gradcli.language.notation import Token, is_greek
+from gradcli.language.notation import Token, is_greek, is_letter, letter_name
 
 LONGEST_MARK = 9  # tokens, those of `^{[l-1]T}`
 _SERIES = frozenset(("sum", "prod"))
 _ELEMENT = re.compile(r"[A-Za-zα-ωΑ-Ω]_(?:\d+|[A-Za-z])")
 _PRODUCT = re.compile(rf"{_ELEMENT.pattern}(?:{_ELEMENT.pattern})+")
-_COMBINING = {"\u0302": "hat", "\u0303": "tilde", "\u0307": "dot", "\u0308": "ddot"}
+_COMBINING = {
+    "\u0302": "hat",
+    "\u0304": "bar",
+    "\u0303": "tilde",
+    "\u0307": "dot",
+    "\u0308": "ddot",
+}
 _UPRIGHT = frozenset("mathrm text textrm operatorname".split())
 
 
@@ -44,9 +51,65 @@ def _marked(token: Token, place: int, mark: str, end: int) -> list[Token]:
     before, letter, after = token.text[:place], token.text[place], token.text[place + 1 :]
     start = token.start + place
     name = token._replace(text=f"{letter}_{_COMBINING[mark]}{after}", start=start, end=end)
+    marked = [name]
+    if mark == "\u0304" and not after:  # a mean, or a name, as the parser finds
+        marked = [
+            name._replace(kind="command", text="bar"),
+            name._replace(text=letter, blank=False),
+        ]
     if not before:
-        return [name]
-    return [token._replace(text=before, end=start), name._replace(blank=False)]
+        return marked
+    return [token._replace(text=before, end=start), marked[0]._replace(blank=False), *marked[1:]]
+
+
+def with_sums(found: list[Token], own: Container[str]) -> list[Token]:
+    """The tokens with the sign of a sum for the letter Σ, where what follows has an index: `Σ_i x_i`.
+
+    Σ is a variable where it has a value, behind a transpose, and where no value follows: Σ_k of a mixture.
+    """
+    if "Σ" in own:
+        return found
+    parts: list[Token] = []
+    for i, token in enumerate(found):
+        stem, _, index = token.text.partition("_")
+        if token.kind != "name" or stem != "Σ" or token.text in own:
+            parts.append(token)
+            continue
+        end = i + 1
+        if not index and [t.text for t in found[end : end + 1]] == ["_"]:
+            braced = [t.text for t in found[end + 1 : end + 2]] == ["{"]
+            end += 2
+            if braced:
+                end = next((k for k in range(end, len(found)) if found[k].text == "}"), end) + 1
+            index = "".join(t.text for t in found[i + 2 : end] if t.text not in ("{", "}"))
+        rest = found[end : end + 1]
+        while end < len(found) and found[end].kind == "power":
+            end += 1
+        before = [t.text for t in found[max(i - 2, 0) : i]]
+        transposed = before[-1:] in (["ᵀ"], ["'"]) or before == ["**", "T"] or before[:1] == ["T"]
+        letter = index.partition("=")[0]
+        later = _indices_behind(found[end:])
+        follows = rest and (rest[0].kind in ("name", "number", "command") or rest[0].text in "([|{")
+        is_sum = "=" in index or (
+            follows and not transposed and (letter in later if letter else bool(later))
+        )
+        if not is_sum:
+            parts.append(token)
+            continue
+        middle = token.start + 1
+        parts.append(token._replace(kind="command", text="sum", end=middle))
+        if "_" in token.text:
+            parts.append(Token("sign", "_", False, middle, token.end))
+            parts.append(Token("name", letter, False, middle, token.end))
+    return parts
+
+
+def _indices_behind(found: list[Token]) -> set[str]:
+    """The small letters that are indices among tokens: i of `x_i`, `x_{i}` and `x^(i)`."""
+    texts = [t.text for t in found if t.text != "{"]
+    below = {t.text.rpartition("_")[2] for t in found if t.kind == "name" and "_" in t.text}
+    below |= {two for one, two in pairwise(texts) if one == "_"}
+    return {letter for letter in below if re.fullmatch("[a-z]", letter)}
 
 
 def with_products(found: list[Token], own: Container[str]) -> list[Token]:
@@ -90,15 +153,14 @@ def with_accents(found: list[Token]) -> list[Token]:
             if found[k + 2 : k + 3] and found[k + 2].text == "{":
                 below = next((j for j in range(k, len(found)) if found[j].text == "}"), k) + 1
         end = below + closers
-        is_letter = letter.kind == "name" or (letter.kind == "command" and is_greek(letter.text))
-        if not is_letter or [t.text for t in found[below:end]] != ["}"] * closers:
+        if not is_letter(letter) or [t.text for t in found[below:end]] != ["}"] * closers:
             continue
         indexed = (
             "_" in letter.text or below > k + 1 or [t.text for t in found[end : end + 1]] == ["_"]
         )
         if token.text == "bar" and not indexed:
             continue
-        stem, line, index = letter.text.removeprefix("var").partition("_")
+        stem, line, index = letter_name(letter).partition("_")
         name = f"{stem}_{ACCENTS.get(token.text, 'bar')}{line}{index}"
         parts[-1] = token._replace(kind="name", text=name, end=found[end - 1].end, blank=True)
         if font is not None:
@@ -130,7 +192,7 @@ def with_increments(found: list[Token], own: Container[str]) -> list[Token]:
     r"""The tokens with the name Delta_x for `\Delta x`, where Δ has no value and stands before letters."""
     deltas = [i for i, t in enumerate(found) if t.text in ("Delta", "Δ")]
     after = [found[i + 1] if i + 1 < len(found) else found[i] for i in deltas]
-    if "Delta" in own or "Δ" in own or not all(_is_letter(token) for token in after):
+    if "Delta" in own or "Δ" in own or not all(_is_small_letter(token) for token in after):
         return found
     parts: list[Token] = []
     for i, token in enumerate(found):
@@ -142,7 +204,7 @@ def with_increments(found: list[Token], own: Container[str]) -> list[Token]:
     return parts
 
 
-def _is_letter(token: Token) -> bool:
+def _is_small_letter(token: Token) -> bool:
     if token.kind == "command":
         return is_greek(token.text) and token.text.islower()
     return token.kind == "name" and len(token.text.partition("_")[0]) == 1
@@ -155,6 +217,58 @@ def scripts_apart(found: list[Token]) -> list[Token]:
         t._replace(text=f"{t.text}_cal") if t.font in SCRIPTS and t.text in plain else t
         for t in found
     ]
+
+
+def with_stars(found: list[Token]) -> list[Token]:
+    r"""The tokens with the name x_star for `x^*`, `x^{\star}` and `x_*`."""
+    texts = [t.text for t in found]
+    parts: list[Token] = []
+    i = 0
+    while i < len(found):
+        size = next((len(one) for one in _STARS if texts[i : i + len(one)] == one), 0)
+        before = parts[-1] if parts else None
+        if not size or before is None or not is_letter(before):
+            parts.append(found[i])
+            i += 1
+            continue
+        name, end = f"{letter_name(before)}_star", found[i + size - 1].end
+        parts[-1] = before._replace(kind="name", text=name, end=end)
+        i += size
+    return parts
+
+
+_STARS = [["**", "{", "*", "}"], ["_", "{", "*", "}"], ["**", "*"], ["_", "*"]]
+
+
+def with_elements(
+    found: list[Token], functions: Container[str], own: Container[str]
+) -> list[Token]:
+    r"""The tokens with `P_i` for the `P(i)` of `\sum_i P(i)`, where P is no function of the text."""
+    bound = bound_letters([t.text for t in found])
+    parts: list[Token] = []
+    i = 0
+    while i < len(found):
+        token, behind = found[i], found[i + 1 : i + 4]
+        texts = [t.text for t in behind]
+        name = letter_name(token)
+        is_variable = is_letter(token) and name not in functions and (
+            name in own or (name not in _FUNCTIONS and (len(name) == 1 or is_greek(name)))
+        )  # fmt: skip
+        called = texts[:1] == ["("] and texts[2:] == [")"] and not behind[0].blank
+        if is_variable and called and texts[1] in bound and name not in bound:
+            end = behind[2].end
+            parts += [token, behind[0]._replace(text="_"), behind[1]._replace(end=end)]
+            i += 4
+        else:
+            parts.append(token)
+            i += 1
+    return parts
+
+
+# Letters that are functions.
+_FUNCTIONS = frozenset(
+    ("sigma", "σ", "Phi", "Φ", "Gamma", "Γ", "psi", "ψ", "zeta", "ζ", "f", "g", "h")
+)
 
 
 class Mark(NamedTuple):
@@ -205,7 +319,7 @@ def with_indices(found: list[Token], functions: Container[str]) -> list[Token]:
         ):
             parts += [Token("sign", "'", False, found[i].start, end)] * order
         elif is_free and alone and (mark.bracket == "[" or first.text in bound):
-            stem = "lam" if before.text == "lambda" else before.text.removeprefix("var")
+            stem = letter_name(before)
             parts[-1] = before._replace(kind="name", text=f"{stem}_{first.text}", end=end)
             if mark.transposed:
                 parts += [Token("sign", "**", False, end, end), Token("name", "T", False, end, end)]
@@ -241,10 +355,10 @@ def raised_mark(found: list[Token]) -> Mark | None:
     if braced and [t.text for t in found[close : close + 1]] != ["}"]:
         return None
     first, *more = inside
-    is_letter = first.kind == "name" and len(first.text) == 1
+    letter = first.kind == "name" and len(first.text) == 1
     is_number = first.kind == "number" and first.text.isdigit()
     is_shifted = bool(more) and more[0].text in ("+", "-") and more[1].kind == "number"
-    if not ((is_letter and (is_shifted or not more)) or (is_number and not more)):
+    if not ((letter and (is_shifted or not more)) or (is_number and not more)):
         return None
     return Mark(inside, bracket[0], braced, close + braced, transposed)
 

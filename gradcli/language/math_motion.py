@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
-from gradcli.language.notation import Token, is_greek
+from gradcli.language.notation import Token, indexed
 
 _DOTS = {"_dot": 1, "_ddot": 2}
 _NAMES = {1: "_dot", 2: "_ddot"}
@@ -85,18 +85,10 @@ def of_coordinates(found: list[Token], names: Collection[str]) -> list[Token]:
 
 def _moving(found: list[Token], i: int) -> _Moving | None:
     """The letter that begins at a token, with its index, dots and primes; None elsewhere."""
-    token = found[i]
-    is_letter = token.kind == "name" or (token.kind == "command" and is_greek(token.text))
-    if not is_letter or (i and found[i - 1].text == "_"):
+    one = indexed(found, i)
+    if one is None or (i and found[i - 1].text == "_"):
         return None
-    name, end = token.text.removeprefix("var") if token.kind == "command" else token.text, i + 1
-    if [t.text for t in found[end : end + 1]] == ["_"]:
-        braced = [t.text for t in found[end + 1 : end + 2]] == ["{"]
-        index = found[end + 1 + braced : end + 2 + braced]
-        if not index or index[0].kind not in ("name", "number"):
-            return None
-        name, end = f"{name}_{index[0].text}", end + 2 + 2 * braced
-    order = 0
+    name, end, order = one.name, one.end, 0
     for dots, number in _DOTS.items():  # q_dot, and q_dot_1 of `\dot q_1`
         letter, marked, rest = name.partition(dots)
         if marked and (not rest or rest.startswith("_")):

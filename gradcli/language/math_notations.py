@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from gradcli.language.foreign_names import CONSTANTS
 from gradcli.language.located_errors import LanguageError
-from gradcli.language.math_symbols import CASES, MATRICES, OTHERWISE
+from gradcli.language.math_indices import subscripts
+from gradcli.language.math_symbols import CASES, MATRICES, OTHERWISE, RELATIONS
 from gradcli.language.math_tree import Binder, Node, nodes
-from gradcli.language.notation import Token, is_differential
+from gradcli.language.notation import Token, is_differential, letter_name
 
 if TYPE_CHECKING:
     from gradcli.language.math_parser import Parser
@@ -56,7 +57,7 @@ def derivative(parser: Parser, token: Token) -> Node | None:
         if parser.next.text in ("+", "-"):
             parser.remarks.append("the derivative ends before the sum; write ( ) around all of it")
     elif inner.kind == "name" and inner.text not in parser.own:
-        raise no_function(parser, inner.text, token)
+        raise no_function(parser, inner.text, token, variables[0])
     return Node("derivative", token, " ".join(variables), (inner,))
 
 
@@ -75,7 +76,7 @@ def below(parser: Parser, first: Token) -> tuple[str, ...]:
     while parser.next.kind != "end" and not parser.accept("}"):
         token = parser.take()
         if token.text in ("d", "partial", "∂") and parser.next.kind in ("name", "command"):
-            name = parser.take().text
+            name = letter_name(parser.take())
         elif token.kind == "name" and re.fullmatch(r"d\w", token.text):
             name = token.text[1:]
         else:
@@ -97,7 +98,6 @@ def differentiated_by(parser: Parser, name: str) -> str:
     theta_j, where the text has that name elsewhere too; else theta, of which it is the derivative by one
     element.
     """
-    name = "lam" if name == "lambda" else name.removeprefix("var")
     name, _, index = name.partition("_")
     if not index and parser.next.text == "_":
         parser.take()
@@ -157,7 +157,7 @@ def _in_one_line(parser: Parser, order: int) -> list[str]:
         token, after = parser.next, parser.peek(1)
         if token.text in ("partial", "∂") and after.kind in ("name", "command"):
             parser.at += 2
-            name = differentiated_by(parser, after.text)
+            name = differentiated_by(parser, letter_name(after))
         elif token.kind == "name" and re.fullmatch(r"[d∂][^\W\d_]", token.text):
             parser.take()
             name = token.text[1:]
@@ -269,7 +269,13 @@ def raised_limit(parser: Parser) -> Node:
     # `\sum^b_{a=1}`, typed as `^b_a`: the tokenizer reads the name b_a. The limit is b, and `_a` begins
     # the other.
     head, underline, rest = token.text.partition("_")
-    if underline and token.text not in parser.own:
+    if token.text not in parser.own and len(head) > 1 and head not in CONSTANTS:  # \\sum_{i=1}^nx_i
+        one, more = head[0], f"{head[1:]}{underline}{rest}"
+        parser.tokens[parser.at : parser.at + 1] = [
+            token._replace(text=one, end=token.start + 1),
+            token._replace(text=more, start=token.start + 1, blank=False),
+        ]
+    elif underline and token.text not in parser.own:
         middle = token.start + len(head)
         parser.tokens[parser.at : parser.at + 1] = [
             token._replace(text=head, end=middle),
@@ -315,6 +321,8 @@ def sum_of_point(parser: Parser) -> Node:
 # -- environments --------------------------------------------------------------------------------
 def environment(parser: Parser, token: Token) -> Node:
     r"""`\begin{pmatrix} a & b \\ c & d \end{pmatrix}`, `\begin{cases} x & x > 0 \\ … \end{cases}`."""
+    before = parser.tokens[parser.at - 2] if parser.at > 1 else token
+    braced = parser.source[before.start : before.end] == "\\{"  # \\left\\{ \\begin{array}
     parser.expect("{")
     name = parser.take().text
     if parser.accept("*"):
@@ -325,6 +333,7 @@ def environment(parser: Parser, token: Token) -> Node:
                          "there are cases, matrix and their like")  # fmt: skip
     if name == "array" and parser.next.text == "{":
         parser.closing()
+    in_cases = name in CASES or (name == "array" and braced)
     rows: list[list[Node]] = [[]]
     bars, parser.bars = parser.bars, ""
     while parser.next.text != "end":
@@ -332,9 +341,9 @@ def environment(parser: Parser, token: Token) -> Node:
             raise parser.error(f"`\\end{{{name}}}` is missing", token)
         if parser.accept("\\\\"):
             rows.append([])
-        elif parser.accept("&", "\n") or (name in CASES and parser.accept(",", ";")):
+        elif parser.accept("&", "\n") or (in_cases and parser.accept(",", ";", ".", ":")):
             continue
-        elif name in CASES and parser.next.text in ("if", "for", "when", "falls", *OTHERWISE):
+        elif in_cases and (parser.next.text in ("if", *OTHERWISE) or is_word(parser, rows[-1])):
             word = parser.take()
             if word.text in OTHERWISE:
                 rows[-1].append(Node("raw", word, "otherwise"))
@@ -347,9 +356,21 @@ def environment(parser: Parser, token: Token) -> Node:
     conditions = name == "array" and all(
         len(row) == 2 and row[1].kind == "relation" for row in rows
     )
-    if name in CASES or conditions:
+    if in_cases or conditions:
         return cases(parser, token, rows)
     return matrix(parser, token, name, rows)
+
+
+def is_word(parser: Parser, row: list[Node]) -> bool:
+    r"""Whether the next token is a word before a condition, in any language: `\text{si } x > 0`."""
+    token, after = parser.next, parser.peek(1)
+    upright = token.font in ("text", "mathrm", "textrm", "mbox", "textbf")
+    return (
+        bool(row) and token.kind == "name" and token.text not in parser.own
+        and (token.text in ("for", "when", "falls") or (upright and token.text not in ("and", "or", "not")))
+        and after.kind in ("name", "command", "number", "sign") and after.text not in ("&", "\\\\")
+        and after.text not in RELATIONS
+    )  # fmt: skip
 
 
 def matrix(parser: Parser, token: Token, name: str, rows: list[list[Node]]) -> Node:
@@ -388,7 +409,10 @@ def series(parser: Parser, token: Token, kind: str) -> Node:
             high = raised_limit(parser)
     if high is not None:
         binder = binder._replace(high=high)
+    start = parser.at
     body = parser.product()
+    if kind in ("sum", "prod") and not binder.names and high is None:
+        binder = Binder(index_of(parser, body, token))
     if (
         kind not in ("sum", "prod")
         and len(binder.names) == 1
@@ -396,9 +420,27 @@ def series(parser: Parser, token: Token, kind: str) -> Node:
     ):
         one = binder.names[0]
         sense = " --maximize" if kind in ("amax", "argmax") else ""
-        hint = f'gradcli minimize "EXPR"{sense} --{one} START finds it'
-        raise parser.error(f"{token.text} over all {one} is no number of a formula", token, hint)
+        end = parser.tokens[parser.at - 1].end
+        typed = parser.source[parser.tokens[start].start : end]
+        hint = f"gradcli minimize --math '{typed}'{sense} --{one} START finds it"
+        word = {"amax": "max", "amin": "min"}.get(kind, kind)
+        raise parser.error(f"{word} over all {one} is no number of a formula", token, hint)
     return Node("series", token, kind, (body,), "", binder)
+
+
+def index_of(parser: Parser, body: Node, token: Token) -> tuple[str, ...]:
+    r"""The index of a sum that names none: i of `\sum x_i`; () where nothing has an index."""
+    found = {one.letter for n in nodes(body) if n.kind == "name" and n.text not in parser.own
+             for one in subscripts(n)}  # fmt: skip
+    bound = {n for node in nodes(body) if node.binder is not None for n in node.binder.names}
+    letters = sorted({x for x in found if re.fullmatch("[i-n]", x)} - bound)
+    if len(letters) > 1:
+        names = ", ".join(letters)
+        raise parser.asks(f"is this sum over {letters[0]}, or over {names}?", token,
+                          f"say it below: \\sum_{{{letters[0]}}}")  # fmt: skip
+    if letters:
+        parser.remarks.append(f"the sum is over {letters[0]}")
+    return tuple(letters)
 
 
 def _is_variable(body: Node, letter: str) -> bool:
@@ -410,11 +452,19 @@ def _is_variable(body: Node, letter: str) -> bool:
 
 def below_sum(parser: Parser, token: Token) -> Binder:
     """What stands below a sum."""
+    if parser.next.text == "(":
+        raise parser.error(
+            "a sum over a set is not supported", token, "write its elements as a vector"
+        )
     if not parser.accept("{"):
         name = parser.take()
         if not name.text.isidentifier():
             raise parser.error("the index of a sum is one letter", token)
         return Binder((name.text,))
+    if parser.next.text == "(":
+        raise parser.error(
+            "a sum over a set is not supported", token, "write its elements as a vector"
+        )
     if parser.next.kind == "number":  # 1 \le i < j \le n
         low = parser.sum()
         if not parser.accept("<=", "<"):

@@ -19,26 +19,30 @@ from gradcli.language.foreign_names import (
     known_as,
 )
 from gradcli.language.located_errors import LanguageError
+from gradcli.language.math_clauses import Label, label
 from gradcli.language.math_definitions import definition, end_of_statement, logarithm_of
 from gradcli.language.math_indices import subscripts
 from gradcli.language.math_marks import LONGEST_MARK, bound_letters, raised_mark
 from gradcli.language.math_symbols import (
     ACCENTS,
     BARE,
+    INDEX_WORDS,
     INVERSES,
     RELATIONS,
     SCRIPTS,
     SHY,
     SYMBOLS,
 )
-from gradcli.language.math_tree import Binder, Node
+from gradcli.language.math_tree import Binder, Node, nodes
 from gradcli.language.notation import (
     Token,
     fraction,
+    indexed,
     is_derivative,
     is_differential,
     is_greek,
     is_matrix,
+    letter_name,
 )
 from gradcli.language.tokens import KEYWORDS
 
@@ -64,8 +68,17 @@ _SERIES = {
 _PRODUCTS = ("*", "·", "×", "⊙", "⊘", "⊗", "/", "@", "%", "//")
 _NOT_READ = {
     "nabla": 'gradcli diff "EXPR" differentiates; of a field: --operator grad, div, curl or laplacian',
-    "mathbb": "an expectation is mean(x)",
 }
+
+
+def _is_constant(node: Node) -> bool:
+    """Whether a node is of numbers and π alone."""
+    return all(
+        n.kind in ("number", "product", "neg", "group", "fraction", "power")
+        or (n.kind == "raw" and n.text == "pi")
+        or (n.kind == "name" and n.text == "pi")
+        for n in nodes(node)
+    )
 
 
 def _is_quotient(name: str, sign: str, below: str) -> bool:
@@ -87,7 +100,8 @@ class Parser:
 
     loose: as for --math, where any names may be factors. own: names that the text assigns, or that have a
     value; bound: those that have one, and whether it can be called. vectors: the names of vectors where
-    the text is of matrices, else None. functions: the names that it defines by f(x) = ….
+    the text is of matrices, else None. functions: the names that it defines by f(x) = …. labels: whether
+    `R^2 = …` names a formula, and is no equation.
     """
 
     def __init__(
@@ -101,8 +115,10 @@ class Parser:
         equation: bool = False,
         loose: bool = True,
         functions: Container[str] = (),
+        labels: bool = True,
     ) -> None:
-        self.functions = functions
+        self.functions, self.labels = functions, labels and loose and not equation
+        self._chain: set[int] = set()  # the places of `=` behind the first formula of `L = a = b`
         self.source, self.tokens, self.bound, self.own = source, found, bound, own
         self.vectors, self.equation, self.loose = vectors, equation, loose
         self.remarks: list[str] = []
@@ -175,6 +191,10 @@ class Parser:
         token = self.next
         if token.text in ("±", "\\pm"):
             return self.two_values()
+        if token.text in ("⇒", "→"):
+            return self.error(
+                "this is a step from one formula to another", token, "give one of them"
+            )
         return self.error(f"`{token.text}` cannot follow here")
 
     def two_values(self) -> LanguageError:
@@ -194,10 +214,7 @@ class Parser:
         """A definition, an assignment, an equation, or a value."""
         token = self.next
         if not self.equation and (sign := logarithm_of(self.tokens, self.at, self.own)) is not None:
-            said = self.source[token.start : self.tokens[sign].start].rstrip()
-            self.remarks.append(f"the value is that of {said}")
-            self.at = sign + 1
-            return self.values()
+            return self.called_so(Label(sign))
         if self.peek(1).text in ("mapsto", "↦"):  # x ↦ x^2 is x^2
             self.at += 2
             return self.values()
@@ -211,13 +228,23 @@ class Parser:
             {t.text for t in self.tokens[self.at + 1 : found.sign]} - {"("}
         ):
             self.at = found.sign + 1
-            body = self.values()
+            body = self.values() if self.equation else self.named_value(found.sign, "")
             if self.equation:  # y(t) = … of a table with a column y
                 return Node("relation", token, "==", (Node("name", token, found.name), body))
             if self.next.kind == "end":
                 return body  # what is asked for is the function's value
             self.own.add(found.name)
             return Node("define", token, found.name, (body,), ", ".join(found.parameters))
+        one = indexed(self.tokens, self.at) if self.labels else None
+        if one is not None and self.tokens[one.end : one.end + 1]:
+            behind = self.tokens[one.end].text
+            if behind == "=" or (behind == "≈" and one.name not in self.own):
+                letters = one.name.partition("_")[2]
+                several = re.fullmatch("[a-z]{1,3}", letters) and letters not in INDEX_WORDS
+                value = self.named_value(one.end, letters if several else "")
+                return Node("assign", token, one.name, (value,))
+        if (said := label(self.tokens, self.at, self.own) if self.labels else None) is not None:
+            return self.called_so(said)
         if self.next.kind == "name" and self.peek(1).text == "=" and not self.equation:
             name = self.take().text
             self.take()
@@ -226,6 +253,30 @@ class Parser:
             self.take()
             return Node("return", token, "", (self.values(),))
         return self.values()
+
+    def called_so(self, said: Label) -> Node:
+        """The formula behind a label."""
+        start = self.tokens[self.at - 1].end if self.at else 0
+        end = self.tokens[said.sign].start
+        typed = " ".join(self.source[start:end].strip(" $&").split())
+        self.remarks.append(f"the value is that of {'the new ' * said.updates}{typed}")
+        return self.named_value(said.sign, "".join(said.letters))
+
+    def named_value(self, sign: int, letters: str) -> Node:
+        """The formula behind the `=` at a place; of several equal ones the first. letters: its indices."""
+        end, depth = end_of_statement(self.tokens, sign), 0
+        for k in range(sign + 1, end):
+            text = self.tokens[k].text
+            depth += (text in ("(", "[", "{", "begin")) - (text in (")", "]", "}", "end"))
+            if not depth and text in ("=", "≈"):
+                self._chain.add(k)
+        self.at = sign + 1
+        value = self.values()
+        if self.at in self._chain:
+            self.remarks.append("of several equal formulas the first is taken")
+            self.at = end_of_statement(self.tokens, self.at)
+        self._chain.clear()
+        return Node("labelled", value.token, letters, (value,)) if letters else value
 
     def values(self) -> Node:
         """One value, or several between commas."""
@@ -285,6 +336,8 @@ class Parser:
         while self.next.text in RELATIONS:
             if self.next.text == "=" and not self.loose:
                 raise self.stray()
+            if self.at in self._chain:
+                break
             token = self.take()
             sign = "==" if token.text == "=" else token.text
             value = Node("relation", token, sign, (value, self.sum()))
@@ -330,6 +383,8 @@ class Parser:
                 self.take()
                 self.check_composition(token)
                 last = factor = self.signed()
+                if token.text == "/" and (whole := self.below_slash(value, factor)) is not None:
+                    factor = whole
                 # The dx of an integral is no factor: it says by what is integrated.
                 if factor.base == "differential" and token.text in ("*", "·"):
                     continue
@@ -355,6 +410,47 @@ class Parser:
                 value = Node("product", token, "", (value, factor))
             else:
                 return value
+
+    def below_slash(self, above: Node, first: Node) -> Node | None:
+        r"""All letters that stand close behind a slash: k_B T of `E/k_B T`; None where the first is alone.
+
+        Behind a number it is asked: `\pi/2 x` and `x^2/2\sigma^2` mean different things; `1/2 x` is a half.
+        """
+        if not self.loose or first.kind not in ("name", "number", "power"):
+            return None
+        if not self.is_letter_next():
+            return None
+        number = first.kind == "number"
+        if number and _is_constant(above):
+            return None
+        start = self.tokens[self.at - 1].start if number else first.token.start
+        begin, whole = self.at, first
+        while self.is_letter_next():
+            token = self.next
+            whole = Node("product", token, "", (whole, self.power()))
+        end = self.tokens[self.at - 1].end
+        below = self.source[start:end]
+        one = self.source[start : self.tokens[begin - 1].end]
+        rest = self.source[self.tokens[begin].start : end]
+        if number:
+            raise self.asks(f"/{below} is /({below}), or (…/{one}) {rest}?", self.tokens[begin],
+                            f"write /({below}), or put a * before {rest}")  # fmt: skip
+        self.remarks.append(f"/{below} is read as /({below}); write (…/{one}) {rest} for the other")
+        return Node("group", first.token, "", (whole,))
+
+    def is_letter_next(self) -> bool:
+        """Whether a variable follows, and no function, bracket or number."""
+        token = self.next
+        if token.kind == "name":
+            return self.begins_operand() and (
+                token.text in self.own
+                or (
+                    token.text not in BARE
+                    and self.peek(1).text != "("
+                    and not is_differential(token)
+                )
+            )
+        return token.kind == "command" and (is_greek(token.text) or token.text in SYMBOLS)
 
     def look_at_exponent(self, factor: Node, following: Token) -> None:
         """Say what stands raised in `e^2x` and in `x^1/3`: the number alone."""
@@ -463,6 +559,7 @@ class Parser:
             if self.take().text == "{":
                 self.take()
                 self.expect("}")
+            self.check_degrees(base, token)
             return Node("degrees", token, "", (base,))
         texts = [self.peek(k).text for k in range(3)]
         if texts[0] == "+" or texts == ["{", "+", "}"]:  # the pseudo-inverse
@@ -484,6 +581,14 @@ class Parser:
         if base.kind == "call" and base.text == "amax" and not base.parts:
             raise self.error("the argument is missing")
         return Node("power", token, how, (base, exponent))
+
+    def check_degrees(self, value: Node, token: Token) -> None:
+        """Ask what the circle of `E°` is, which chemists have at what is of the standard state."""
+        name = value.text.removeprefix("Delta_").removeprefix("Δ")
+        if value.kind == "name" and name[:1].isupper() and name[:1].isascii():
+            said = value.text
+            raise self.asks(f"{said}° is an angle in degrees, or {said} of the standard state?", token,
+                            f"write {said}_0 for the latter, {said} \\pi/180 for the angle")  # fmt: skip
 
     def superscript(self) -> Node:
         """`²`, `⁻¹`."""
@@ -509,6 +614,7 @@ class Parser:
                 self.take()
                 value = Node("factorial", token, "", (value,))
             elif token.text == "°":
+                self.check_degrees(value, token)
                 self.take()
                 value = Node("degrees", token, "", (value,))
             elif token.kind == "name" and token.text == "percent":
@@ -543,6 +649,8 @@ class Parser:
     def is_sized(self, token: Token) -> bool:
         r"""Whether a bracket has no index in it: `\left[` and that of `\alpha[x + 1]`, not of `\theta[0]`."""
         if self.source[: token.start].rstrip().endswith(("\\left", "\\big", "\\Big", "\\bigl")):
+            return True
+        if self.tokens[self.at - 1].text == "}":  # V_{\\max}[S]
             return True
         named = self.source[self.tokens[self.at - 1].start] == "\\"
         return named and self.peek(1).kind != "number" and self.peek(1).text not in (":", "-")
@@ -593,7 +701,10 @@ class Parser:
         if before in ("@", value.text) or value.text in self.bound:  # see Writer.transpose
             return
         name = value.text
-        hint = f"write {name}'(t) or \\dot {name} for a derivative, {name}^T for the transposed"
+        hint = (
+            f"write {name}'(t) or \\dot {name} for a derivative, {name}^T for the transposed, "
+            f"{name}_2 for another {name}"
+        )
         raise self.error(f"{name}' is a derivative, or transposed?", hint=hint)
 
     def closing(self) -> int:
@@ -609,6 +720,8 @@ class Parser:
     def primary(self) -> Node:
         """A number, a name, a call, or what is in brackets or bars."""
         token = self.next
+        if (found := self.indicator(token)) is not None:
+            return found
         if token.kind == "number" and token.font in ("mathbf", "boldsymbol", "bm"):
             return Node("ones", self.take(), token.text)
         if token.kind == "number" and "{,}" in token.text:
@@ -644,6 +757,29 @@ class Parser:
         if token.text in ("±", "\\pm"):  # in front of all
             raise self.two_values()
         raise self.error(f"a value is missing before `{token.text}`")
+
+    def indicator(self, token: Token) -> Node | None:
+        r"""`\mathbb{1}[x > 0]` and `\mathbf{1}_{x > 0}`, 1 where that holds, else 0; None of other things."""
+        letter = token.kind == "name" and token.text == "I" and "I" not in self.own
+        bold = token.kind == "number" and token.text == "1" and token.font
+        if not ((letter and token.font in ("mathbb", "mathbf", "")) or bold):
+            return None
+        at, start = self.at + 1, self.at
+        at += [t.text for t in self.tokens[at : at + 1]] == ["_"]
+        opened = self.tokens[at].text if at < len(self.tokens) else ""
+        if opened not in ("[", "(", "{"):
+            return None
+        closer = {"[": "]", "(": ")", "{": "}"}[opened]
+        self.at = at + 1
+        bars, self.bars = self.bars, ""
+        condition = self.logical()
+        self.bars = bars
+        if condition.kind not in ("relation", "logical") or not self.accept(closer):
+            self.at = start
+            return None
+        one, zero = Node("number", token, "1"), Node("number", token, "0")
+        otherwise = Node("raw", token, "otherwise")
+        return Node("cases", token, "", (one, condition, zero, otherwise))
 
     def group(self) -> Node:
         """What is in brackets; braces only hold together."""
@@ -799,20 +935,30 @@ class Parser:
         if text == "binom":
             return Node("call", token, "binom", (self.argument(), self.argument()))
         if text == "overline":
-            return Node("bar", token, "", (self.argument(),))
+            inner = self.argument()
+            if inner.kind == "name" and (
+                f"{inner.text}_bar" in self.own or self._has_index(inner.text)
+            ):
+                return self.barred(token, inner)
+            return Node("bar", token, "", (inner,))
         if text == "bar":
-            return self.barred(token)
+            return self.barred(token, self.argument())
         if text in ACCENTS:
             raise self.error(f"`\\{text}` is of one letter", token)
         if text == "pmod":
             raise self.error("write x mod 3 for a remainder", token)
-        name = text.removeprefix("var")
-        if name == "lambda":
+        name = letter_name(token)
+        if name == "lam":
             self.remarks.append("lam is lambda, which is a word of the language")
-            name = "lam"
         # Other commands are names of functions, of Greek letters and of symbols: the command turns into a
         # token of a name, and is read as if it had been typed without its backslash.
         hint = _NOT_READ.get(text)
+        if text in ("dots", "ldots", "cdots", "dotsc", "dotsb", "vdots"):
+            hint = "write it with its index: \\sum_{i=1}^n x_i for x_1 + … + x_n"
+            raise self.error("dots are not read", token, hint)
+        if text == "underset":
+            hint = "write \\arg\\min_\\theta for what stands below another"
+            raise self.error("`\\underset` is not read", token, hint)
         if hint is None and (
             is_function(name) or name in BARE or is_greek(name) or name in ("lam", *SYMBOLS)
         ):
@@ -821,9 +967,8 @@ class Parser:
             return self.named()
         raise self.error(f"`\\{text}` is not supported", token, hint)
 
-    def barred(self, token: Token) -> Node:
+    def barred(self, token: Token, inner: Node) -> Node:
         r"""`\bar{x}`: a name, if it has a value; the mean where the text has `x_i`; else it is asked."""
-        inner = self.argument()
         if inner.kind != "name":
             return Node("call", token, "conj", (inner,))
         name = f"{inner.text}_bar"
@@ -831,7 +976,7 @@ class Parser:
             return Node("name", token, name)
         if self._has_index(inner.text) and self.next.text != "_":
             self.remarks.append(f"the bar of {inner.text} is its mean")
-            return Node("call", token, "mean", (inner,))
+            return Node("call", token, "mean", (inner,), "bar")
         raise self.asks(
             f"the bar of {inner.text} is a mean, a conjugate, or part of a name?", token,
             f"write \\mathrm{{mean}}({inner.text}), \\overline{{{inner.text}}}, "
@@ -861,9 +1006,9 @@ class Parser:
     def named(self) -> Node:
         """A variable, a constant, or a function with its argument."""
         token = self.take()
-        if token.font in SCRIPTS and token.text == "N" and self.next.text == "(":
-            hint = r"write \exp(-(x-\mu)^2 / (2\sigma^2)) / \sqrt{2\pi\sigma^2}"
-            raise self.error("the normal distribution's density is not read", token, hint)
+        if token.font in SCRIPTS and token.text.partition("_")[0] == "N" and self.next.text == "(":
+            return self.normal(token)
+        self.check_expectation(token)
         if token.text == "Σ" and self.vectors is None and not {"Σ", "Sigma"} & self.own:
             hint = "write ∑_i x_i for the sum of all x_i; Σ of a variable needs a value, --Σ VALUE"
             if self.loose and self.next.text != "_" and self.begins_operand():
@@ -876,7 +1021,7 @@ class Parser:
                 return found
         # `sum_i x_i` is typed without backslash as well. The tokenizer gives one name, `sum_i`; here it
         # is split into the three tokens of `\sum_i`.
-        series = re.fullmatch(r"(sum|prod|max|min)_([^\W_]+)", token.text)
+        series = re.fullmatch(r"(sum|prod|max|min|int)_([^\W_]+)", token.text)
         if series and token.text not in self.own and not self.takes_argument(token.text):
             self.at -= 1
             start = token.start + len(series[1])
@@ -922,6 +1067,10 @@ class Parser:
         if primes:
             name = name if name in self.own else _PRINTED.get(name, name)
             return Node("prime", token, name, tuple(self.arguments()), str(primes))
+        if name == "B" and "B" not in self.own and self.next.text == "(" and self.listed_next():
+            hint = "write \\frac{\\Gamma(a)\\Gamma(b)}{\\Gamma(a + b)} for the beta function"
+            raise self.asks("B(…) is the beta function, or another one?", token, hint)
+        self.check_probability(token)
         if name in ("if", "IF") and self.next.text == "(":
             return Node("call", token, "where", tuple(self.arguments()))
         if name not in self.own and self.dotted(name):
@@ -952,6 +1101,55 @@ class Parser:
             self.look_twice(name, token)
         return node
 
+    def normal(self, token: Token) -> Node:
+        r"""`\mathcal{N}(x; \mu, \sigma^2)`: the density at x, by mean and variance."""
+        self.take()
+        bars, self.bars = self.bars, "|"  # which ends the first one
+        parts = [self.sum()]
+        self.bars = ""
+        while self.accept(",", ";", "|"):
+            parts.append(self.sum())
+        self.bars = bars
+        self.expect(")")
+        if len(parts) != 3:
+            hint = r"its density at x is \mathcal{N}(x; \mu, \sigma^2), of the variance \sigma^2"
+            raise self.error("a distribution is no number of a formula", token, hint)
+        variance = parts[2]
+        if variance.kind == "name" and variance.base.partition("_")[0] in ("sigma", "σ", "s"):
+            said = variance.text or variance.base
+            raise self.asks(
+                f"{said} is the variance of this normal distribution, or its standard deviation?",
+                variance.token, "write \\sigma^2, the variance, or another letter for it: v",
+            )  # fmt: skip
+        self.remarks.append("N(x; m, v) is the normal density at x, of mean m and variance v")
+        return Node("normal", token, "", tuple(parts))
+
+    def check_probability(self, token: Token) -> None:
+        """Refuse `P(B|A)`, which nothing gives a formula."""
+        texts = [self.peek(k).text for k in range(7)]
+        inside = texts[1 : texts.index(")")] if ")" in texts else []
+        if texts[0] == "(" and inside[1:2] == ["|"] and inside.count("|") == 1 and not self.bars:
+            said = f"{token.text}({' '.join(inside)})".replace(" | ", "|")
+            if token.text not in self.own:
+                hint = f"give it a name of its own, as {token.text}_1"
+                raise self.error(f"{said} has no formula here", token, hint)
+
+    def check_expectation(self, token: Token) -> None:
+        r"""Refuse `\mathbb{E}[X]`, which is of a distribution."""
+        plain = token.text == "E" and self.next.text == "[" and not self.next.blank
+        if "E" in self.own or token.text not in ("E", "Var", "Cov", "Pr", "P"):
+            return
+        if (token.font == "mathbb" and token.text in ("E", "P")) or (plain and self.loose) or (
+            token.text in ("Var", "Cov", "Pr") and token.font and self.next.text in ("(", "[")
+        ):  # fmt: skip
+            what = {"E": "an expectation", "P": "a probability", "Pr": "a probability"}.get(
+                token.text, "a variance"
+            )
+            hint = "of data x it is \\frac{1}{n}\\sum_{i=1}^n x_i, or mean(x), var(x)"
+            raise self.error(
+                f"{what} is over a distribution, and no formula of numbers", token, hint
+            )
+
     def name_of(self, token: Token) -> Node:
         """A name with its index, as it is called here."""
         name = token.text if token.text in self.own else unicodedata.normalize("NFKC", token.text)
@@ -976,7 +1174,7 @@ class Parser:
                 raise self.error("an index is a letter or a whole number", found)
             kind = "number" if found.kind == "number" else "name"
             subscripts = (Node(kind, found, found.text),)
-            text = f"{name}_{found.text}"
+            text = f"{name}_{'inf' if found.text == '∞' else found.text}"
         elif "_" in name and name not in self.own and "." not in name:
             base, _, letters = name.rpartition("_")
             kind = "number" if letters.isdigit() else "name"
@@ -1027,6 +1225,7 @@ class Parser:
         if (
             name in names.LETTERS
             or name in CONSTANTS
+            or name in CONSTANTS.values()  # \\pi(x + 1) is a product
             or (root != name and not names.is_namespace(root) and name not in FUNCTIONS)
         ):
             return False
@@ -1045,8 +1244,8 @@ class Parser:
     def is_element(self, node: Node) -> bool:
         """Whether a name with an index is an element that multiplies a bracket: `y_i(w^T x_i + b)`.
 
-        It is where a sum is over the index; else where the letter is one of data and the bracket has more in
-        it than a name, as that of `y_i(t)` has not.
+        It is where a sum is over the index; else where it is one letter and the bracket has more in it than a
+        name, as `S_0(1 + r)` has and `y_i(t)` has not.
         """
         found = subscripts(node)
         if node.text in self.own or node.base in _UNKNOWN or not found:
@@ -1057,7 +1256,7 @@ class Parser:
         if all(one.letter in bound for one in found):
             return True
         more = self.peek(2).text not in (")", ",") and not self.listed_next()
-        if node.base in ("x", "y", "z", "u", "v", "w") and more:
+        if (len(node.base) == 1 or is_greek(node.base)) and node.base not in _PRINTED and more:
             self.remarks.append(f"{node.text}(…) is a product")
             return True
         return False
@@ -1138,7 +1337,7 @@ class Parser:
         bars, self.bars = self.bars, ""
         found: list[Node] = []
         while not self.accept(")"):
-            if found:
+            if found and not self.accept(";"):
                 self.expect(",")
             if self.next.kind == "name" and self.peek(1).text == "=":
                 keyword = self.take()

@@ -401,6 +401,7 @@ def check_whole(writer: Writer, body: Node, letters: set[str]) -> None:
             and not node.parts
             and node.text in indexed
             and node.base != "called"
+            and node.text != "pi"  # \\pi beside \\pi_k is the number
         ):
             name = node.text
             raise writer.asks(

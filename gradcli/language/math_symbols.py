@@ -5,7 +5,8 @@ from __future__ import annotations
 # Other ways to write a sign. What is a word is a command or, if it is in WORDS, a name.
 SIGNS = {
     **dict.fromkeys(("·", "⋅", "∙", "•", "cdot", "bullet"), "·"), **dict.fromkeys(("×", "times"), "×"),
-    **dict.fromkeys(("∗", "ast"), "*"), "^": "**", ".^": ".^", "⊙": "⊙", "∘": "⊙", ".*": "⊙", "odot": "⊙",
+    "^": "**", **dict.fromkeys(("∗", "ast", "star", "⋆"), "*"),
+    ".^": ".^", "⊙": "⊙", "∘": "⊙", ".*": "⊙", "odot": "⊙",
     "circ": "⊙", "./": "⊘", "oslash": "⊘", **dict.fromkeys(("⊗", "otimes"), "⊗"),
     "&&": "and", "∧": "and", "∨": "or", "¬": "not", "land": "and", "lor": "or", "wedge": "and", "vee": "or",
     "lnot": "not", "neg": "not", "∛": "cbrt", **dict.fromkeys(("÷", "∕", "⁄", "div"), "/"),
@@ -24,18 +25,21 @@ SIGNS = {
     **dict.fromkeys(("lceil", "⌈"), "⌈"), **dict.fromkeys(("rceil", "⌉"), "⌉"),
     **dict.fromkeys(("langle", "⟨", "〈"), "⟨"), **dict.fromkeys(("rangle", "⟩", "〉"), "⟩"),
     "infty": "∞", "degree": "°", "to": "→", "\\%": "percent", "colon": ":",
-    **dict.fromkeys(("rightarrow", "Rightarrow", "longrightarrow", "Longrightarrow"), "→"),
-    **dict.fromkeys(("coloneqq", "triangleq", "equiv", "≡", "≔"), "="),
+    **dict.fromkeys(("rightarrow", "longrightarrow"), "→"),
+    **dict.fromkeys(("coloneqq", "triangleq", "equiv", "≡", "≔", "doteq", "≜"), "="),
+    **dict.fromkeys(("approx", "simeq", "≈", "≃", "cong"), "≈"),
+    **dict.fromkeys(("leftarrow", "gets", "←", "longleftarrow"), "←"),
+    **dict.fromkeys(("implies", "iff", "Leftrightarrow", "Rightarrow", "⇒", "⇔", "therefore"), "⇒"),
     "in": "∈", "pm": "±", "mp": "±", "exponentialE": "e",
 }  # fmt: skip
 WORDS = frozenset(("T", "and", "or", "not", "∞", "percent"))  # of these, those that are names
 FONTS = frozenset(
-    """mathrm mathbf mathit text operatorname boldsymbol bm mathsf vec textbf textrm symbf mathnormal
-    mathcal mathscr mathfrak""".split()
+    """mathrm mathbf mathit text operatorname boldsymbol pmb bm mbox mathsf vec textbf textrm symbf mathnormal
+    mathcal mathscr mathfrak mathbb mathds mathbbm""".split()
 )
 SYMBOLS = frozenset(("hbar", "ell"))  # letters that LaTeX has beside the Greek ones
 SCRIPTS = frozenset("mathcal mathscr mathfrak".split())  # of letters that are names of their own
-BOLD = frozenset("mathbf boldsymbol bm vec textbf symbf".split())  # of vectors and matrices
+BOLD = frozenset("mathbf boldsymbol pmb bm vec textbf symbf".split())  # of vectors and matrices
 # Commands that only put space, or say how large a sign is.
 SPACES = (
     r"displaystyle|textstyle|limits|nolimits|q?quad|thinspace|medspace|thickspace|negthinspace|"
@@ -49,6 +53,11 @@ MATRICES = frozenset("matrix pmatrix bmatrix Bmatrix vmatrix Vmatrix smallmatrix
 CASES = frozenset(("cases", "dcases", "rcases"))
 OTHERWISE = frozenset(("otherwise", "else", "sonst", "elsewhere"))
 
+# Below a line these say what a thing is, and are no two indices.
+INDEX_WORDS = frozenset(
+    """in out max min eff ref tot kin pot ext int rms abs rel id is on if el mol ms hat dot ddot bar cal
+    vec cm ac dc ex""".split()
+)
 # Functions whose argument may follow without brackets. A variable may have any other function's name.
 BARE = frozenset(
     """sin cos tan cot sec csc cotan cosec sinh cosh tanh coth sech csch asin acos atan acot asec acsc arcsin
@@ -63,6 +72,11 @@ BARE = frozenset(
 SHY = frozenset(
     """sum prod mean median std var norm rank vec frac arg round real imag sh ch th ld lb max min floor ceil
     gelu elu""".split()
+)
+# Functions that a text may define itself, as `\\mathrm{softmax}(z)_i = …` does.
+DEFINABLE = frozenset(
+    """sigmoid logistic expit relu softplus softmax log_softmax logsigmoid silu gelu elu selu mish softsign
+    logsumexp""".split()
 )
 INVERSES = frozenset(
     "sin cos tan sinh cosh tanh cot sec csc coth sech csch".split()  # sin^-1 is asin

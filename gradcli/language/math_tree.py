@@ -12,6 +12,7 @@ Kinds of nodes, with their parts:
 | neg, transpose, bar, factorial, degrees, percent, group, abs, floor, ceil | one | |
 | norm | inner, order | |
 | inner | left, right | |
+| normal | x, mean, variance | the normal density |
 | call | arguments | the function, with a dot behind it where it takes each element (`exp.(A)`) |
 | apply | callee, arguments | |
 | keyword, lambda, assign, define | one | the name, or what stands before the colon |
@@ -19,6 +20,7 @@ Kinds of nodes, with their parts:
 | derivative | body | the variables, one for each order; "∇" |
 | integral | body, limits | the variable |
 | limit | body, point | the variable |
+| labelled | one | the indices that it has on the left of `=` |
 | elements | one | its indices: the array of these elements; `binder` has them too |
 | element | one | the indices of an element of it |
 | matrix | cells, row by row | the number of columns |

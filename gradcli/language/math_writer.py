@@ -66,7 +66,8 @@ class Writer:
         loose: bool = True,
         elementwise: bool = True,
     ) -> None:
-        self.source, self.own, self.vectors, self.known = source, own, vectors, known
+        self.source, self.own, self.vectors = source, own, vectors
+        self._known, self.hidden = known, set[str]()  # by the parameters of a function
         self.found, self.loose, self.elementwise = found, loose, elementwise
         self.einstein = loose and found is not None and not found.bound
         self.limits: set[str] = set()  # the names that limit sums, which are numbers
@@ -81,7 +82,12 @@ class Writer:
         ] = {}  # of functions: parameters, what they give
         self.inlined: set[str] = set()  # the functions whose body stood in for a call
         self.matrices: set[str] = set()  # the names of which an element with one index is a row
+        self.indexed_matrices: set[str] = set()  # Σ_k of a text of vectors
         self.beside_rows: set[str] = set()  # the vectors that multiply such rows
+
+    def known(self, name: str) -> Known | None:
+        """What is known of the value of a name."""
+        return None if name in self.hidden else self._known(name)
 
     @property
     def indices(self) -> Indices:
@@ -115,8 +121,12 @@ class Writer:
     def line(self, node: Node) -> str:
         if node.kind == "define":
             self.own.add(node.text)
-            self.bodies[node.text] = [*re.split(r"[,\s]+", node.base)], node.only
-            return f"{node.text} = lambda {node.base}: {self.whole(node.only).text}"
+            parameters = re.split(r"[,\s]+", node.base)
+            self.bodies[node.text] = parameters, node.only
+            self.hidden |= {*parameters}
+            value = self.whole(node.only)
+            self.hidden -= {*parameters}
+            return f"{node.text} = lambda {node.base}: {value.text}"
         if node.kind == "assign":
             value = self.whole(node.only)
             if value.rank and not value.axes:
@@ -164,7 +174,8 @@ class Writer:
             if (found := math_series.element(self, node)) is not None:
                 return found
         if not name:
-            raise self.error("nothing binds the index here", node.token, "as \\sum_i does")
+            hint = f"give it a name of its own, as {node.base}_p; \\sum_i binds an index i"
+            raise self.error("nothing binds the index here", node.token, hint)
         # Statistics writes n_x for the number of observations of x.
         if name[:2] == "n_" and name not in self.own and (size := self.size(name[2:])) is not None:
             self.say(f"{name} is len({name[2:]})")
@@ -172,11 +183,25 @@ class Writer:
         # In mathematics e is Euler's number, unless somebody gives it a value.
         if name == "e" and "e" not in self.own:
             return Value("torch.e" if self.loose else "e")
+        if (
+            name == "pi"
+            and not node.parts
+            and self.found is not None
+            and "pi" in self.found.tensors
+        ):
+            self.say("π without an index is the number")
+            return Value("torch.pi")
         # I, and I_n with its size, which is that of what it is added to.
         is_identity = name == "I" or (node.base == "I" and len(name) == 3)
         if is_identity and not {name, "I"} & self.own and self.loose and self.of_matrices():
             return Value("I", ATOM, 2)
         return self.sized(name)
+
+    @property
+    def pi(self) -> str:
+        """The number π, also where the text has another pi, as the π_k of a mixture."""
+        mine = "pi" in self.own or (self.found is not None and "pi" in self.found.tensors)
+        return "torch.pi" if mine else "pi"
 
     def bar(self, node: Node) -> Value:
         """The conjugate of a number, the mean of a vector."""
@@ -213,13 +238,25 @@ class Writer:
             return Value(name)
         if name in self.vectors:
             return Value(name, ATOM, 1, False, (), (f"len({name})",))
-        if is_matrix(name):
+        if is_matrix(name) or name in self.indexed_matrices:
             return Value(name, ATOM, 2, False, (), (f"{name}.shape[0]", f"{name}.shape[1]"))
         return Value(name)
 
     def ones(self, node: Node) -> Value:
         r"""`\mathbf{1}`: what is summed, or a number for each element."""
         return Value(f"{node.text}\0", ATOM, 1)
+
+    def labelled(self, node: Node) -> Value:
+        """A formula with the indices on the left: of `y_{ij} = …`, which say the order of its dimensions."""
+        if self.found is None:
+            return self.value(node.only)
+        self.free = tuple(letter for letter in node.text if letter in self.indices.letters)
+        value = self.value(node.only)
+        self.free = ()
+        order = [value.axes.index(letter) for letter in node.text if letter in value.axes]
+        if value.rank or order == sorted(order) or len(order) != len(value.axes):
+            return value
+        return value.like(transposed(value.at(ATOM), order), ATOM)
 
     def group(self, node: Node) -> Value:
         inner = self.value(node.only)
@@ -241,6 +278,12 @@ class Writer:
         return self.added(terms, node)
 
     def added(self, terms: list[Value], node: Node) -> Value:
+        for one, part in zip(terms, node.parts, strict=True):
+            again = any(t.text == one.text and t.row != one.row and t.rank == 1 for t in terms)
+            if one.rank == 1 and one.row and again and part.token.text == "'":
+                name = one.text
+                raise self.asks(f"{name}' is another {name}, or {name} transposed?", part.token,
+                                f"write another letter for the other one, as {name}_2")  # fmt: skip
         values, axes, rank = aligned(terms)
         matrix = next((t for t in terms if t.rank == 2 and not t.axes), None)
         if (
@@ -434,6 +477,10 @@ class Writer:
         if vectors and left.row == right.row and sign in ("·", "@"):
             return Value(f"{left.at(PRODUCT)}@{right.at(POWER)}", PRODUCT)
         found = _PRODUCTS.get(pair)
+        if pair == ("column", "matrix") and self.is_row(left, right):
+            self.say(f"{bare(left.text)} is a row")
+            left = left._replace(row=True)
+            found = (1, True)
         if found is None:
             return self.no_product(left, sign, right, token)
         # `*` between two matrices is typed by people who mean NumPy's product of each element, and by
@@ -460,6 +507,11 @@ class Writer:
         if pair == ("matrix", "column") and (found_diagonal := _diagonal(text)) is not None:
             text = f"{found_diagonal[0]}*{found_diagonal[1]}"
         return Value(text, PRODUCT, rank, row, (), sizes if len(sizes) == rank else ())
+
+    def is_row(self, left: Value, right: Value) -> bool:
+        """Whether a vector before a matrix can only be a row of it: the x of `x W + b`."""
+        sizes = (*left.sizes[:1], *right.sizes[:1])
+        return len(sizes) == 2 and all(s.isdigit() for s in sizes) and sizes[0] == sizes[1]
 
     def mismatch(self, left: Value, right: Value, token: Token) -> Value:
         shapes = [f"({', '.join(v.sizes)})" for v in (left, right)]
@@ -663,6 +715,10 @@ class Writer:
     def abs(self, node: Node) -> Value:
         inner = self.value(node.only)
         plain = bare(inner.text)
+        if inner.rank == 1 and inner.axes and node.only.token.font:  # |\\mathbf{r}_i|
+            from gradcli.language import math_series
+
+            return math_series.norm(self, inner, "", node)
         if inner.axes or not inner.rank:
             return inner.like(f"abs({inner.text})", ATOM)
         if inner.rank == 2 and inner.square is not False:
@@ -711,6 +767,27 @@ class Writer:
             self.numbers.add(value)
         return f"=sum(abs({bare(inner.text)})**{value})**(1/{value})"
 
+    def normal(self, node: Node) -> Value:
+        """The normal density at x, by its mean and its variance, or the matrix of covariances."""
+        x, mean, variance = (self.value(part) for part in node.parts)
+        if variance.rank == 2 and not (x.axes or mean.axes or variance.axes):
+            if not (x.rank or mean.rank) or "eye(" in variance.text or self.is_identity(variance):
+                raise self.error("the size of this matrix of covariances is not known", node.token)
+            gap = f"({x.text} - {mean.at(PRODUCT)})"
+            matrix = bare(variance.text)
+            text = f"exp(-1/2*{gap}@linalg.inv({matrix})@{gap})/sqrt(det(2*{self.pi}*{variance.at(POWER)}))"
+            return Value(text, PRODUCT)
+        if variance.rank == 2 or "I" in re.findall(r"\w+", variance.text):
+            raise self.error(
+                "the density of many vectors is not read", node.token, "write it for one of them: x"
+            )
+        (x, mean, variance), axes, rank = aligned([x, mean, variance])
+        if rank:
+            self.say("the density is that of each element")
+        gap, below = f"({x.text} - {mean.at(PRODUCT)})", variance.at(POWER)
+        text = f"exp(-{gap}**2/(2*{below}))/sqrt(2*{self.pi}*{below})"
+        return Value(text, PRODUCT, rank, False, axes, x.sizes)
+
     def inner(self, node: Node) -> Value:
         left, right = (self.value(part) for part in node.parts)
         if left.rank == right.rank == 1 and not (left.axes or right.axes):
@@ -725,6 +802,8 @@ class Writer:
         """A call as the language has it."""
         if node.base.startswith("along "):
             return self.along(node)
+        if node.base == "bar" and (row := self.mean_of_rows(node)) is not None:
+            return row
         name = node.text.removesuffix(".")
         parts = node.parts
         values = [self.value(part) for part in parts]
@@ -771,6 +850,15 @@ class Writer:
         level = ATOM if is_call(written) else PRODUCT  # another function's formula
         return self.shaped(Value(written, level, 0, False, axes), name, plain, len(values))
 
+    def mean_of_rows(self, node: Node) -> Value | None:
+        r"""The mean vector of the x_i, where these are vectors: of `\bar{x}`; None where they are numbers."""
+        name = node.only.text
+        known = self.known(name)
+        rows = name in self.matrices or any(v.startswith(f"{name}_") for v in self.vectors or ())
+        if not rows and (known is None or len(known.shape) != 2):
+            return None
+        return Value(f"mean({name}, 0)", ATOM, 1)
+
     def along(self, node: Node) -> Value:
         """`mean_i(A)`: a function along the dimension of that letter."""
         inner, dim = self.plain(node.only), int(node.base.removeprefix("along "))
@@ -784,6 +872,9 @@ class Writer:
     def shaped(self, value: Value, name: str, plain: list[Value], count: int) -> Value:
         """The value of a function with its shape."""
         first = plain[0] if plain else Value("")
+        if name in ("max", "min") and len(plain) == 2 and not value.axes:  # of each element
+            largest = max(plain, key=lambda v: v.rank)
+            return value._replace(rank=largest.rank, row=largest.row, sizes=largest.sizes)
         if name in NUMBERS:
             return value
         if name in MATRIX_VALUED:
@@ -1082,7 +1173,8 @@ def _binomial(n: str, k: str) -> str | None:
 
 _WRITERS: Mapping[str, Callable[[Writer, Node], Value]] = {
     "number": Writer.raw, "string": Writer.raw, "raw": Writer.raw, "fraction": Writer.fraction,
-    "ones": Writer.ones, "name": Writer.name, "group": Writer.group, "sum": Writer.sum, "neg": Writer.neg,
+    "ones": Writer.ones, "labelled": Writer.labelled, "normal": Writer.normal,
+    "name": Writer.name, "group": Writer.group, "sum": Writer.sum, "neg": Writer.neg,
     "product": Writer.product, "power": Writer.power, "root": Writer.root,
     "transpose": Writer.transpose, "bar": Writer.bar, "factorial": Writer.factorial,
     "degrees": Writer.degrees,

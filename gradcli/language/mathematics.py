@@ -13,9 +13,10 @@ from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from gradcli.language import math_marks, math_motion, notation
+from gradcli.language import math_clauses, math_marks, math_motion, notation
 from gradcli.language.computer_algebra import as_mathematics
 from gradcli.language.located_errors import LanguageError
+from gradcli.language.math_clauses import Clauses
 from gradcli.language.math_definitions import Definitions, definitions
 from gradcli.language.math_parser import Parser
 from gradcli.language.math_tree import Node, nodes
@@ -62,17 +63,19 @@ def read_mathematics(
     by: str | None = None,
     named: Collection[str] = (),
     coordinates: Collection[str] = (),
+    labels: bool = True,
 ) -> Mathematics | None:
     """A text of mathematics in the language; None if it stands there as the language has it.
 
     bound: the names that have a value, and whether it can be called. equation: whether `=` is none of an
     assignment. known: the shape of a name's value. by: of a text that is differentiated, by what, "" if
     that is not said, so that d/dx before all of it says so. named: names that are variables, though nothing
-    is known of their values. coordinates: those of a Lagrangian, which are functions of t. Raises
-    LanguageError with the place of what cannot be read.
+    is known of their values. coordinates: those of a Lagrangian, which are functions of t. labels: whether
+    `R^2 = …` names a formula, and is no equation. Raises LanguageError with the place of what cannot be read.
     """
     try:
-        found = _read(source, bound, known, by, named, equation=equation, coordinates=coordinates)
+        found = _read(source, bound, known, by, named, equation=equation, coordinates=coordinates,
+                      labels=labels)  # fmt: skip
     except LanguageError as error:
         if error.kind == "syntax" and re.search(r"[^\W_]", source) and parses(source):
             return None  # a program, as a line of a session may be
@@ -90,15 +93,21 @@ def name_as_read(text: str) -> str | None:
     r"""The name that mathematics has for `\theta`, `W^{[1]}`, `\hat{y}` or `x_{1}`; None of other texts."""
     marked = math_marks.with_accents(math_marks.with_combined(notation.tokens(text)))
     found = math_marks.with_indices(notation.in_one_font(marked), frozenset())
-    texts = [token.text for token in found if token.text not in ("{", "}")]
-    if not texts or found[0].kind not in ("name", "command"):
-        return None
-    name = texts[0].removeprefix("var")
-    if len(texts) == 3 and texts[1] == "_":
-        name = f"{name}_{texts[2]}"
-    elif len(texts) != 1:
-        return None
-    return name if name.isidentifier() else None
+    one = notation.indexed(found, 0)
+    return one.name if one and one.end == len(found) and one.name.isidentifier() else None
+
+
+def in_letters_of(text: str, name: str) -> str:
+    r"""The name as a text has its Greek letter: σ_1 for `sigma_1` where it has σ, sigma for `σ` in LaTeX."""
+    stem, line, index = name.partition("_")
+    word = "lambda" if stem == "lam" else stem
+    letter = notation.greek_letter(word)
+    if letter is not None and letter in text and not re.search(rf"{word}(?![A-Za-z])", text):
+        return f"{letter}{index}" if f"{letter}{index}" in text else f"{letter}{line}{index}"
+    spelled = notation.greek_name(stem) if stem not in text else None
+    if spelled is not None and f"\\{spelled}" in text:
+        return f"{'lam' if spelled == 'lambda' else spelled}{line}{index}"
+    return name
 
 
 def written(source: str, bound: Mapping[str, bool], elementwise: bool) -> str:
@@ -106,8 +115,17 @@ def written(source: str, bound: Mapping[str, bool], elementwise: bool) -> str:
 
     elementwise: whether `max(x, 0)` is the larger one, and no pair as PyTorch's. Raises LanguageError.
     """
+    if "`" in source or ":=" in source:  # of a shell, and of Python
+        raise LanguageError("this is no mathematics", kind="syntax", source=source)
+    digits = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")  # x₁ of a program is x1, as Python reads it
     return _read(
-        source, bound, nothing_known, None, (), loose=False, elementwise=elementwise
+        source.translate(digits),
+        bound,
+        nothing_known,
+        None,
+        (),
+        loose=False,
+        elementwise=elementwise,
     ).written
 
 
@@ -120,6 +138,9 @@ def _read(
     **options: Any,
 ) -> Mathematics:
     """The text in the language, with `||` as the ends of a norm, as two bars, or as "or"."""
+    if re.match(r"\s*<(?:math|m:math|mml:math)\b", source):
+        raise LanguageError("MathML is not read", kind="syntax", source=source,
+                            hint="copy the formula as LaTeX, which most pages and editors offer")  # fmt: skip
     source = as_mathematics(TypedText.whole(source), bound, lists=options.get("loose", True))
     errors = []
     # `||x||` is a norm, `||x| - 1|` has two bars side by side, and `a || b` is "or". The first that can
@@ -145,19 +166,28 @@ def _read_with(
     loose: bool = True,
     elementwise: bool = True,
     coordinates: Collection[str] = (),
+    labels: bool = True,
 ) -> Mathematics:
     assigned = re.findall(r"(?:^|[;\n])\s*(\w+)\s*=(?!=)", source) * (not equation)
     own = {*bound, *assigned}
-    defined = _typed(source, own, double, coordinates)
+    beside = Clauses([], {}, [])
+    if loose and labels and not equation:
+        beside = math_clauses.clauses(_letters_as_names(source, own, double), source, own)
+        tokens = beside.tokens
+    else:
+        tokens = _letters_as_names(source, own, double)
+    known = _declared(known, beside.shapes)
+    defined = _typed(tokens, own, coordinates)
     typed, functions = defined.tokens, defined.functions
     said = {*named, *defined.parameters}
     letters = Letters(typed, said, lambda n: _is_matrix(known(n))) if loose else None
     if not equation:
         own |= _assigned(typed)
-    found, vectors = of_matrices(typed, own, letters)
+    found, vectors, matrices = of_matrices(typed, own, letters)
     parser = Parser(
-        source, found, bound, own, vectors, equation=equation, loose=loose, functions=functions
-    )
+        source, found, bound, own, vectors, equation=equation, loose=loose, functions=functions,
+        labels=labels,
+    )  # fmt: skip
     parts = parser.program()
     roots = [part for part in parts if isinstance(part, Node)]
     by: tuple[str, ...] = ()
@@ -193,6 +223,7 @@ def _read_with(
 
         places = indices(roots, own, known)
     writer = Writer(source, own, vectors, known, places, loose=loose, elementwise=elementwise)
+    writer.indexed_matrices = matrices
     binders = [node.binder for root in roots for node in nodes(root) if node.binder is not None]
     ends = [limit for binder in binders for limit in (binder.low, binder.high) if limit is not None]
     # n of `\sum_{i=1}^n` is a number, also in a text where single letters are vectors.
@@ -219,20 +250,43 @@ def _read_with(
         shapes |= {n: (*shapes[n], columns) for n in writer.matrices if len(shapes.get(n, ())) == 1}
         shapes |= {n: (columns,) for n in writer.beside_rows if n not in shapes}
     own_letters = letters.remarks if letters is not None else []
-    remarks = tuple(dict.fromkeys([*own_letters, *parser.remarks, *writer.remarks]))
+    shapes |= {name: shape for name, shape in beside.shapes.items() if name not in own}
+    remarks = tuple(
+        dict.fromkeys([*own_letters, *parser.remarks, *writer.remarks, *beside.remarks])
+    )
     return Mathematics(text, remarks, by, operator, shapes)
 
 
-def _typed(source: str, own: set[str], double: str, coordinates: Collection[str]) -> Definitions:
-    """The tokens of a text with its letters as names, and what it defines."""
+def _declared(known: Shapes, shapes: Mapping[str, tuple[str, ...]]) -> Shapes:
+    r"""What is known of values, and what the text says: x of `x \in \mathbb{R}^n` is a vector."""
+
+    def found(name: str) -> Known | None:
+        value = known(name)
+        if value is None and name in shapes:
+            return Known(tuple(f"{name}.shape[{k}]" for k in range(len(shapes[name]))))
+        return value
+
+    return found if shapes else known
+
+
+def _letters_as_names(source: str, own: set[str], double: str) -> list[Token]:
+    """The tokens of a text with its letters as names."""
     # One pass for each way to mark a letter. An accent is read before fonts, of `\mathbf{\hat{w}}`; marks
     # and primes behind them, where `x` is one token; a transpose last, for its T is no letter.
-    found = math_marks.with_products(notation.tokens(source), own)
+    found = math_marks.with_sums(notation.tokens(source), own)
+    found = math_marks.with_products(found, own)
     found = math_marks.with_accents(math_marks.with_combined(found))
     found = math_marks.with_differentials(notation.in_one_font(found))
-    defined = definitions(notation.with_bars(math_marks.scripts_apart(found), double, source))
+    found = math_marks.with_stars(math_marks.scripts_apart(found))
+    return notation.with_bars(found, double, source)
+
+
+def _typed(found: list[Token], own: set[str], coordinates: Collection[str]) -> Definitions:
+    """The tokens with what is raised or primed as names, and what the text defines."""
+    defined = definitions(found)
     functions = defined.functions
-    found = math_marks.with_indices(defined.tokens, functions)
+    found = math_marks.with_elements(defined.tokens, functions, own)
+    found = math_marks.with_indices(found, functions)
     if coordinates:
         found = math_motion.of_coordinates(found, coordinates)
     else:

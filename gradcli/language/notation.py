@@ -8,7 +8,17 @@ from collections.abc import Callable, Collection, Container
 from typing import NamedTuple
 
 from gradcli.language.foreign_names import CONSTANTS
-from gradcli.language.math_symbols import BARE, BOLD, FONTS, SIGNS, SPACES, WORDS
+from gradcli.language.math_source import formula
+from gradcli.language.math_symbols import (
+    BARE,
+    BOLD,
+    FONTS,
+    INDEX_WORDS,
+    SIGNS,
+    SPACES,
+    SYMBOLS,
+    WORDS,
+)
 from gradcli.language.tokens import KEYWORDS
 
 _MATRICES = frozenset(
@@ -17,10 +27,15 @@ _MATRICES = frozenset(
 # Words of letters that are no product of variables.
 NO_PRODUCT = frozenset((*BARE, *CONSTANTS, *KEYWORDS))
 _ENDS = frozenset("+ - ) = , } ;".split()) | {"\n"}  # of a product
-_LETTER = r"[^\W\d_⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿᵀ½¼¾⅐-⅞]"
+# Small signs below a line, and letters above it; ᵀ is a transpose.
+_BELOW = "₀-₉₊₋₌₍₎ₐₑₒₓₕₖₗₘₙₚₛₜᵢᵣᵤᵥⱼᵦᵧᵨᵩᵪ"
+_RAISED = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐᵒᵖʳˢᵗᵘᵛʷˣʸᶻᵝᵞᵟᵠᵡᴬᴮᴰᴱᴳᴵᴶᴷᴸᴹᴺᴼᴾᴿᵁᵂ⁼⁽⁾"
+_LETTER = rf"[^\W\d_⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿᵀ½¼¾⅐-⅞{_BELOW}{_RAISED}]"
+_LATIN = rf"(?:(?![α-ωΑ-Ω]){_LETTER})"
 # In this order: blanks, LaTeX's spaces and sizes of brackets, which say nothing; a number (1{,}5 and
-# 1\,000 are LaTeX's); a text in quotes; a name, of which Greek letters end before Latin ones (αx is α x)
-# and dots go on (np.exp); raised digits; a command; a sign, the long ones first.
+# 1\,000 are LaTeX's); a text in quotes; a name, of which Greek letters end before Latin ones (αx is α x),
+# Latin ones before Greek ones (Xβ), and dots go on (np.exp); what is raised, and what is lowered; a
+# command; a sign, the long ones first.
 _TOKEN = (
     r"(?P<blank>(?:[^\S\n]|~|\\[,;!:> ]"
     rf"|\\(?:(?:left|right)\.|(?:left|right|[bB]igg?[lrm]?|middle|{SPACES})(?![A-Za-z])))*)"
@@ -28,17 +43,12 @@ _TOKEN = (
     r"(?:\{,\}\d+|\.(?![*^/])\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?:[jJ](?!\w))?)"
     r"|(?P<string>\"[^\"\n]*\"|(?<=[(,=\[ ])'[^'\n]*')"
     r"|(?P<name>∞|[α-ω](?:\d|_\w+)*(?![\w(])|[α-ω](?=[A-Za-z])"
-    rf"|{_LETTER}(?:{_LETTER}|\d|_(?=\w))*(?:\.[A-Za-z_]\w*)*)"
-    r"|(?P<power>[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+)|\\(?P<command>[A-Za-z]+)"
+    rf"|{_LETTER}(?:{_LATIN}|(?<![A-Za-z]){_LETTER}|\d|_(?=\w))*(?:\.[A-Za-z_]\w*)*)"
+    rf"|(?P<power>[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ{_RAISED}]+)|(?P<below>[{_BELOW}]+)|\\(?P<command>[A-Za-z]+)"
     r"|(?P<sign>\\\\|\\[|{}%_#&$]|\*\*|//|<=|>=|==|!=|\|\||&&|\.[*^/]|.|\n))"
 )
 
 
-# What LaTeX has around a formula, and names it by: it says nothing of it.
-_WRAPPERS = re.compile(
-    r"\\\[|\\\]|\\\(|\\\)|\\(?:begin|end)\{(?:equation|align|gather|multline|displaymath|math)\*?\}"
-    r"|\\(?:label|tag)\{[^{}]*\}"
-)
 _SIZES = r"\\(?:(?:left|right)\.|left|right|[bB]igg?[lrm]?|middle)\s*"
 
 
@@ -56,25 +66,17 @@ class Token(NamedTuple):
 
 def tokens(source: str) -> list[Token]:
     """The tokens of a text, as they stand there."""
-    # Places have to stay those of the text as it was typed, for carets: what is left out at the front is
-    # replaced by as many blanks.
-    text = re.sub(r"^(\s*)(\$+)([^$]+)(\$+)\s*$", _without_dollars, source.rstrip())
-    text = _WRAPPERS.sub(lambda match: " " * len(match[0]), text)
-    if "\\begin{align" in source and "matrix" not in source and "cases" not in source:
-        text = text.replace("&", " ").replace("\\\\", " ;")
-    text = text.rstrip()
-    if text.endswith((".", ",")):
-        text = re.sub(r"(?:\\right\s*\.|[,.])$", "", text).rstrip()
+    text = formula(source)
     text = re.sub("⁽([ⁱⁿ⁰¹²³⁴⁵⁶⁷⁸⁹])⁾", lambda m: f"_{unicodedata.normalize('NFKC', m[1])} ", text)
-    text = re.sub(r"Σ(?=\s*_\s*\{[^{}]*=)", "∑", text)
-    return _unbraced([_token(match) for match in re.finditer(_TOKEN, text)])
+    return _unbraced(_on_the_line([_token(match) for match in re.finditer(_TOKEN, text)]))
 
 
 def of_matrices(
     found: list[Token], own: Collection[str], letters: Letters | None = None
-) -> tuple[list[Token], set[str] | None]:
-    """The tokens where capitals are matrices, `Ax` as A x; and the names of vectors: small Latin letters
-    that are transposed, alone or in brackets, or that follow a matrix. (The tokens, None) elsewhere.
+) -> tuple[list[Token], set[str] | None, set[str]]:
+    """The tokens where capitals are matrices, `Ax` as A x; the names of vectors: small Latin letters that
+    are transposed, alone or in brackets, or that follow a matrix; those of matrices with an index, as
+    Σ_k. (The tokens, None, none) elsewhere.
 
     letters: which letters are variables beside those of `own`.
     """
@@ -84,16 +86,15 @@ def of_matrices(
     # of the text does. A transpose, a determinant, a norm or bold letters mean that it is linear algebra;
     # then capitals are matrices and single letters their vectors.
     if not any(map(speaks_of_matrices, found)) and not _is_norm_of_product(found):
-        return [part for token in found for part in _letters(token, own, True)], None
+        return [part for token in found for part in _letters(token, own, True)], None, set()
     parts = [part for token in found for part in _letters(token, own)]
     bold = {
         t.text for t in parts if t.font == "vec" or (t.font in BOLD and not t.text[:1].isupper())
     }
-    bold |= {  # \\mathbf{x}_n is a vector of many
-        f"{t.text}_{_index(parts, i + 1)}"
-        for i, t in enumerate(parts)
-        if t.text in bold and [a.text for a in parts[i + 1 : i + 2]] == ["_"]
-    }
+    # \\mathbf{x}_n is a vector of many
+    named = [indexed(parts, i) for i, t in enumerate(parts) if t.text in bold]
+    bold |= {one.name for one in named if one is not None}
+    matrices = _indexed_matrices(parts)
     vectors = set(bold)
     certain = set(bold)
     opened: list[int] = []
@@ -107,6 +108,7 @@ def of_matrices(
             vectors |= {t.text for t in inside if t.kind == "name"}
         if (greek := _greek_vector(parts, i)) is not None:
             certain.add(greek)
+        vectors |= _terms_behind(parts, i)
         if token.text == "diag" and [t.text for t in parts[i + 1 : i + 4 : 2]] == ["(", ")"]:
             vectors |= {t.text for t in parts[i + 2 : i + 3] if not is_matrix(t.text)}
         if before.kind == "transpose" and token.text in _OF_ELEMENTS:
@@ -115,7 +117,8 @@ def of_matrices(
             base = _base(parts, k)
             # (A^T A + I)^{-1} b; the (x^T A x) of `(x^T A x) b` is a number, and ends in a vector.
             base -= base > 0 and parts[base].text == ")"
-            if before.kind == "transpose" or is_matrix(parts[base].text):
+            known = is_matrix(parts[base].text) or parts[base].text in matrices
+            if before.kind == "transpose" or known:
                 vectors.add(token.text)
             is_last = after[1].text in _ENDS if after[1:] else True
             if after and after[0].kind == "transpose" and is_last:
@@ -129,7 +132,7 @@ def of_matrices(
         n
         for n in vectors | certain
         if n in certain or (n.isascii() and n.islower() and n not in BARE and not is_greek(n))
-    }
+    }, matrices  # fmt: skip
 
 
 # Functions of each element, whose argument behind a transposed vector is a vector.
@@ -151,14 +154,92 @@ def _only_letter(parts: list[Token], i: int) -> set[str]:
     return letters if len(letters) == 1 else set()
 
 
-def _index(parts: list[Token], i: int) -> str:
-    """The one index that `_` at a token begins, with braces or without; "" where there is none."""
-    found = (
-        parts[i + 2 : i + 3]
-        if [t.text for t in parts[i + 1 : i + 2]] == ["{"]
-        else parts[i + 1 : i + 2]
+def _indexed_matrices(parts: list[Token]) -> set[str]:
+    """The capitals with a letter below that are matrices: they are transposed or inverted, or stand behind a
+    transpose. N_k of `x^T y / N_k` is a number."""
+    found = set()
+    for i in range(len(parts)):
+        one = indexed(parts, i)
+        stem, _, index = one.name.partition("_") if one is not None else ("", "", "")
+        if one is None or not is_matrix(stem) or re.fullmatch("[A-Za-z]", index) is None:
+            continue
+        after = [t.text for t in parts[one.end : one.end + 4]]
+        transposed = parts[one.end].kind == "transpose" if one.end < len(parts) else False
+        inverted = after[:1] == ["⁻¹"] or after == ["**", "{", "-", "1"]
+        if transposed or inverted or (i and parts[i - 1].kind == "transpose"):
+            found.add(one.name)
+    return found
+
+
+class Indexed(NamedTuple):
+    r"""The name of a letter with its index, `\theta_1` or `q_{1}`, and the place of the token behind it."""
+
+    name: str
+    end: int
+
+
+def _terms_behind(parts: list[Token], i: int) -> set[str]:
+    """The small letters that are terms of a sum in a bracket behind a matrix: y and p of `X^T (y - p)`.
+
+    None where a number is a term: `A (1 - t)`.
+    """
+    before = parts[i - 1] if i else parts[i]
+    matrix = i and (
+        is_matrix(before.text)
+        or (before.kind == "transpose" and i > 1 and is_matrix(parts[i - 2].text))
     )
-    return found[0].text if found else ""
+    if parts[i].text != "(" or parts[i].kind != "sign" or not matrix:
+        return set()
+    depth, starts, letters = 0, True, set()
+    for k in range(i, len(parts)):
+        token = parts[k]
+        sign = token.text if token.kind == "sign" else ""
+        depth += (sign in ("(", "[", "{")) - (sign in (")", "]", "}"))
+        if not depth:
+            break
+        if depth == 1 and starts and k > i:
+            alone = parts[k + 1].text in ("+", "-", ")") if k + 1 < len(parts) else False
+            if token.kind == "number" and alone:
+                return set()
+            if token.kind == "name" and alone:
+                letters.add(token.text)
+        starts = k == i or (depth == 1 and sign in ("+", "-"))
+    return letters
+
+
+def letter_name(token: Token) -> str:
+    r"""What a letter is called here: `\vartheta` is theta; `\lambda`, a word of the language, is lam."""
+    if token.kind != "command":
+        return token.text
+    return "lam" if token.text == "lambda" else token.text.removeprefix("var")
+
+
+def indexed(found: list[Token], i: int) -> Indexed | None:
+    """The letter that begins at a token, with its index, in braces or without; None where there is none.
+
+    None too where its index is more than a name or a number, as that of `x_{i+1}`.
+    """
+    token = found[i] if i < len(found) else None
+    if token is None or not is_letter(token):
+        return None
+    name = letter_name(token)
+    texts = [t.text for t in found[i + 1 : i + 5]]
+    if texts[:1] != ["_"]:
+        return Indexed(name, i + 1)
+    braced = texts[1:2] == ["{"]
+    below = found[i + 2 + braced : i + 3 + braced]
+    if not below or below[0].kind not in ("name", "number", "command"):
+        return None
+    if braced and texts[3:] != ["}"]:
+        return None
+    return Indexed(f"{name}_{below[0].text}", i + 3 + 2 * braced)
+
+
+def is_letter(token: Token) -> bool:
+    r"""Whether a token is a name, or the command of a letter: `x`, `\theta`, `\hbar`."""
+    if token.kind == "command":
+        return is_greek(token.text) or token.text in SYMBOLS
+    return token.kind == "name"
 
 
 def _greek_vector(parts: list[Token], i: int) -> str | None:
@@ -167,24 +248,18 @@ def _greek_vector(parts: list[Token], i: int) -> str | None:
     A Greek letter is a number where it multiplies what follows, as in `x^T \lambda x`, or stands in a bracket
     that is transposed, as in `(\lambda x)^T`: there a Latin one is a vector.
     """
-    token = parts[i]
+    token, one = parts[i], indexed(parts, i)
     letter = token.text.removeprefix("var")
-    is_small = letter == "lambda" or "α" <= letter <= "ω" or (is_greek(letter) and letter.islower())
-    if token.kind not in ("name", "command") or not is_small:
+    if one is None or not ("α" <= letter <= "ω" or (is_greek(letter) and letter.islower())):
         return None
-    name, end = "lam" if letter == "lambda" else letter, i + 1
-    if [t.text for t in parts[end : end + 1]] == ["_"]:  # beta_1, beta_{1}
-        braced = [t.text for t in parts[end + 1 : end + 2]] == ["{"]
-        index = parts[end + 1 + braced : end + 2 + braced]
-        name, end = f"{name}_{index[0].text if index else ''}", end + 2 + 2 * braced
-    after = parts[end] if end < len(parts) else None
+    after = parts[one.end] if one.end < len(parts) else None
     if after is not None and after.kind == "transpose":
-        return name
+        return one.name
     i -= i > 1 and parts[i - 1].text == "@"
     before = parts[i - 1] if i else token
     follows = before.kind == "transpose" or is_matrix(parts[_base(parts, i - 1)].text if i else "")
     ends = after is None or after.text in _ENDS or after.text in ("‖", "|", "]", "\n")
-    return name if follows and ends else None
+    return one.name if follows and ends else None
 
 
 def speaks_of_matrices(token: Token) -> bool:
@@ -259,7 +334,22 @@ def is_greek(name: str) -> bool:
     return any(f"GREEK {size} LETTER {letter}" in _GREEK for size in ("SMALL", "CAPITAL"))
 
 
-_GREEK = frozenset(unicodedata.name(chr(i), "") for i in range(0x391, 0x3CA))
+def greek_letter(name: str) -> str | None:
+    """σ of `sigma`, Σ of `Sigma`; None of other names."""
+    return next((letter for letter in _LETTERS if greek_name(letter) == name), None)
+
+
+def greek_name(letter: str) -> str | None:
+    """`sigma` of σ, `Sigma` of Σ; None of other letters."""
+    if letter not in _LETTERS:
+        return None
+    _, size, _, name = unicodedata.name(letter).split(maxsplit=3)
+    name = name.replace("LAMDA", "LAMBDA")  # as Unicode spells it
+    return name.capitalize() if size == "CAPITAL" else name.lower()
+
+
+_LETTERS = [c for c in map(chr, range(0x391, 0x3CA)) if unicodedata.name(c, "")]
+_GREEK = frozenset(map(unicodedata.name, _LETTERS))
 
 
 def with_bars(found: list[Token], double: str, source: str) -> list[Token]:
@@ -278,10 +368,6 @@ def with_bars(found: list[Token], double: str, source: str) -> list[Token]:
     return parts
 
 
-def _without_dollars(match: re.Match[str]) -> str:
-    return f"{match[1]}{' ' * len(match[2])}{match[3]}"
-
-
 def _token(match: re.Match[str]) -> Token:
     kind = str(match.lastgroup)
     text = SIGNS.get(match[kind], match[kind]) if kind != "name" else match[kind]
@@ -296,6 +382,31 @@ def _token(match: re.Match[str]) -> Token:
     if "\\" in blank:  # of f\left(x\right) there is none
         blank = re.sub(_SIZES, "", blank)
     return Token(kind, text, bool(blank), match.end("blank"), match.end())
+
+
+def _on_the_line(found: list[Token]) -> list[Token]:
+    """The tokens with `x_i`, `_{i=1}` and `^{-z}` for the small signs of `xᵢ`, `ᵢ₌₁` and `⁻ᶻ`."""
+    parts: list[Token] = []
+    for token in found:
+        small = token.kind == "below" or (token.kind == "power" and set(token.text) & {*_RAISED})
+        if not small:
+            parts.append(token)
+            continue
+        plain = unicodedata.normalize("NFKC", token.text).replace("−", "-")
+        inside = [
+            token._replace(kind="number" if one.isdigit() else "name" if one.isalpha() else "sign",
+                           text=one, blank=False)
+            for one in re.findall(r"\d+|[^\W\d]+|.", plain)
+        ]  # fmt: skip
+        before = parts[-1] if parts else None
+        alone = token.kind == "below" and len(inside) == 1
+        if alone and before is not None and before.kind == "name" and before.end == token.start:
+            parts[-1] = before._replace(text=f"{before.text}_{plain}", end=token.end)
+            continue
+        script = token._replace(kind="sign", text="_" if token.kind == "below" else "**")
+        opened, closed = (token._replace(kind="sign", text=brace) for brace in "{}")
+        parts += [script, *inside] if alone else [script, opened, *inside, closed]
+    return parts
 
 
 def _unbraced(found: list[Token]) -> list[Token]:
@@ -418,6 +529,7 @@ class Letters:
         self, found: list[Token], named: Collection[str], is_matrix: Callable[[str], bool]
     ) -> None:
         self.named, self.is_matrix = frozenset(named), is_matrix
+        self.latex = any(t.kind == "command" or t.font for t in found)
         texts = [*[t.text for t in found], "", ""]
         self.below = _subscripts(texts)
         self.alone = {
@@ -426,6 +538,8 @@ class Letters:
             if t.kind == "name" and len(t.text) == 1 and i not in self.below
             if texts[i + 1] not in ("(", "_")
         }
+        self.alone |= {t.text[1] for t in found if re.fullmatch("d[a-z]", t.text)}  # of dx
+        self.alone |= {"I"}  # the identity, beside a number
         # The dx of an integral and of a derivative is one sign.
         self.differentials = any(t.text in ("int", "∫", "d", "partial", "∂") for t in found)
         self.remarks: list[str] = []
@@ -434,6 +548,8 @@ class Letters:
         """The letters of a name of two or three, a token each, where all of them are variables."""
         token = found[i]
         text, after = token.text, found[i + 1].text if i + 1 < len(found) else ""
+        if "_" in text and token.kind == "name" and text not in own and not token.font:
+            return self.indexed_apart(token, own)
         if (
             token.kind != "name"
             or not 2 <= len(text) <= 3
@@ -458,6 +574,36 @@ class Letters:
                 f"{text} is the product {product}; a name of its own needs a value, --{text} VALUE"
             )
         return _each(token)
+
+    def indexed_apart(self, token: Token, own: Collection[str]) -> list[Token]:
+        """x and W_1 of `xW_1`, k_B and T of `k_BT`: in LaTeX an index is one character.
+
+        Elsewhere, and where the index may be a word, both have to be variables.
+        """
+        parts = re.fullmatch(r"(?:[A-Za-zα-ωΑ-Ω](?:_(?:\d+|[A-Za-z]))?)+", token.text)
+        found = [*re.finditer(r"[A-Za-zα-ωΑ-Ω](?:_(?:\d+|[A-Za-z]))?", token.text)]
+        if parts is None or not 2 <= len(found) <= 4:
+            return [token]
+        names = [match[0] for match in found]
+        said = {*own, *self.named, *self.alone}
+        known = all({name, name.partition("_")[0]} & said for name in names)
+        # v_0t, k_BT and m_ec of LaTeX; not v_in, nor a word before the index, as CF_t has.
+        head, index, *rest = re.split(r"_(\d+|.)", token.text, maxsplit=1)
+        simple = len(head) == 1 and len("".join(rest)) == 1
+        typeset = self.latex and simple and f"{index}{''.join(rest)}" not in INDEX_WORDS
+        if not (known or typeset or token.text.startswith("k_B") or (simple and index.isdigit())):
+            return [token]
+        if not known:
+            product = " ".join(names)
+            self.remarks.append(
+                f"{token.text} is the product {product}; "
+                f"a name of its own needs a value, --{token.text} VALUE"
+            )
+        return [
+            token._replace(text=match[0], blank=token.blank and not k,
+                           start=token.start + match.start(), end=token.start + match.end())
+            for k, match in enumerate(found)
+        ]  # fmt: skip
 
 
 def _subscripts(texts: list[str]) -> set[int]:

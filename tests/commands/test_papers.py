@@ -15,13 +15,13 @@ from tests.sweep import sweep
 pytestmark = pytest.mark.long
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-PAPERS, SYMPYS, CODE = (
+PAPERS, LECTURES, SYMPYS, CODE = (
     json.loads((GOLDEN / name).read_text("utf-8"))["rows"]
-    for name in ("papers.json", "sympys_latex.json", "sympys_code.json")
+    for name in ("papers.json", "lectures.json", "sympys_latex.json", "sympys_code.json")
 )
 
 
-@sweep(("text", "values", "wanted"), PAPERS, parts=4)
+@sweep(("text", "values", "wanted"), PAPERS + LECTURES, parts=4)
 def test_values(text: str, values: dict[str, str], wanted: Any) -> None:
     options = [f"--{name}={value}" for name, value in values.items()]
     found = np.array(json.loads(run("eval", "--math", "--json", text, *options).stdout)["value"])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import json
+from collections.abc import Iterator
 from functools import partial
+from itertools import count, islice
 from typing import Any
 
 import numpy as np
@@ -11,7 +14,8 @@ import pytest
 
 import gradcli
 from gradcli import language
-from gradcli.formulas.algebra.generic_points import Generic, sample
+from gradcli.engine.core.tensor import wrap
+from gradcli.formulas.algebra.generic_points import Generic, many_points, sample
 from gradcli.formulas.ask import proof
 from gradcli.formulas.ask.proof import Claim, Difference, points, prove, proved
 from gradcli.formulas.derive.differentiate import differentiate
@@ -23,10 +27,16 @@ from tests.sweep import sweep
 run = partial(running.run, "diff")
 
 
-def claim(source: str, order: int = 1, form: str = "text", **shapes: tuple[int, ...]) -> Any:
+def claim(
+    source: str,
+    order: int = 1,
+    form: str = "text",
+    wrt: list[str] | None = None,
+    **shapes: tuple[int, ...],
+) -> Any:
     """(the claim, a point) of a program of variables of these shapes."""
     arrays = {n: sample(s, k) for k, (n, s) in enumerate(shapes.items())}
-    found = differentiate(language.parse(source), arrays, order=order)
+    found = differentiate(language.parse(source), arrays, wrt, order=order)
     return Claim(found, printed(found, form), {}), arrays
 
 
@@ -307,3 +317,122 @@ def test_python_proves_at_the_points_of_the_command() -> None:
     """In double precision, also where the default dtype is single."""
     text = " + ".join(f"sin({k}*x)**2*exp(-x/{k})/(x + {k})" for k in range(1, 25))
     assert len(gradcli.diff(text, wrt="x")) > 500
+
+
+# Where a function saturates, numbers have few digits or none, text and tape others; and powers overflow.
+SATURATING = [
+    ("tanh(6*x**2*y)", 2),
+    ("logaddexp(x, 20*x)", 3),
+    ("F.silu(20*x)", 3),
+    ("tanh(hypot(x/1000, 100*y))", 2),
+    ("erfc(20*y**2)**3", 2),
+    ("sigmoid(erf(x))", 4),
+    ("atan2(exp(20*x), x - 10000)", 3),
+    ("exp(x)**(1.5*x)", 2),
+    ("exp(x)**y*exp(x + 2*y) + exp(x)**y*sin(x)", 1),
+]
+
+
+@pytest.mark.long
+@sweep(("source", "order"), SATURATING)
+def test_what_has_lost_its_digits_is_no_fault(source: str, order: int) -> None:
+    result = run(source, "--order", str(order))
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize(
+    ("source", "wrong"),
+    [
+        ("special.ndtr(2*y - 100*x**2)", "-100*sqrt(2/pi)*x*exp(-4*(y - 50*x**2)**2)"),
+        ("tanh(30*x)", "30/cosh(30*x)**4"),
+        ("exp(-1000*x**2)", "0"),
+        ("exp(-1000*x**2)", "-2001*x*exp(-1000*x**2)"),
+        ("x**2", "2*x + 1/(x - x)"),
+        ("x**2", "2*x + exp(10000*x**2 + 10000) - exp(10000*x**2 + 10000)"),
+    ],
+)
+def test_what_is_zero_or_infinite_shows_nothing(source: str, wrong: str) -> None:
+    made, arrays = claim(source, wrt=["x"], **{n: () for n in "xy" if n in source})
+    made.parsed = {"x": language.parse(wrong)}
+    with pytest.raises(Difference):
+        prove(made, arrays, given=False)
+
+
+class Changed(ast.NodeTransformer):
+    """Changes one place of a text: a sign, an operator, a number, a factor."""
+
+    def __init__(self, place: int) -> None:
+        self.left = place
+
+    def _is_here(self) -> bool:
+        self.left -= 1
+        return self.left == -1
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        """A sum as a difference, a product as a quotient, a part times -1, 2 or 1.001."""
+        self.generic_visit(node)
+        swapped = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
+        if (other := swapped.get(type(node.op))) is not None and self._is_here():
+            return ast.BinOp(node.left, other(), node.right)
+        for factor in (-1, 2, 1.001):
+            if self._is_here():
+                return ast.BinOp(ast.Constant(factor), ast.Mult(), node)
+        return node
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        """A number as the next one, or the one before."""
+        for step in (1, -1):
+            if self._is_here():
+                return ast.Constant(node.value + step)
+        return node
+
+
+def changed_texts(text: str) -> Iterator[str]:
+    """All texts with one change."""
+    for place in count():
+        visitor = Changed(place)
+        made = ast.unparse(ast.fix_missing_locations(visitor.visit(ast.parse(text, mode="eval"))))
+        if visitor.left >= 0:
+            return
+        yield made
+
+
+def values_of(text: str, where: list[dict[str, Any]]) -> Any:
+    """The values of a text at points, nan where it has none."""
+    program, found = language.parse(text), []
+    for point in where:
+        with np.errstate(all="ignore"):
+            found.append(float(language.run(program, {n: wrap(v) for n, v in point.items()}).value))
+    return np.array(found)
+
+
+CHANGED = [
+    ("x**3*sin(y*x)", 1),
+    ("log(x**2 + y)/x", 1),
+    ("x*exp(-x**2/y)", 2),
+    ("x**y", 2),
+    ("tanh(3*x*y)", 2),
+    ("sqrt(x**2 + y**2)", 2),
+    ("1/(1 + exp(-y*x))", 3),
+    ("erf(x)*y", 2),
+    ("(x + y)/(x**2 + 2)", 2),
+    ("x**2*atan(y/x)", 1),
+]
+
+
+@pytest.mark.long
+@sweep(("source", "order"), CHANGED)
+def test_changed_texts_are_found(source: str, order: int) -> None:
+    made, arrays = claim(source, order, wrt=["x"], **{n: () for n in "xy" if n in source})
+    text, where = made.made.by["x"], list(islice(many_points(arrays), 24))
+    own = values_of(text, where)
+    fine, wrong = np.isfinite(own), 0
+    for other in islice(changed_texts(text), 0, None, 3):
+        apart = np.abs(values_of(other, where) - own)[fine]
+        if (apart <= 1e-6 * np.abs(own[fine])).all():
+            continue  # as -1*x - y**2 for -x - y**2/1
+        wrong += 1
+        made.parsed = {"x": language.parse(other)}
+        with pytest.raises((Difference, language.LanguageError)):
+            prove(made, arrays, given=False)
+    assert wrong > 3

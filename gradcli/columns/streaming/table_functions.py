@@ -6,7 +6,7 @@ import functools
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -145,6 +145,21 @@ class CompiledFunction(plan.CompiledFunction):
 _OF_TORCH = frozenset("fullgraph dynamic backend mode options disable".split())
 
 
+@overload
+def compile(
+    program: str | Callable[..., Any],
+    *,
+    wrt: str | Iterable[str] | None = None,
+    static: str | Iterable[str] = (),
+    threads: int | None = None,
+    memory: str | None = None,
+    native: bool = False,
+    **of_torch: Any,
+) -> CompiledFunction: ...
+@overload
+def compile(
+    program: None = None, **options: Any
+) -> Callable[[Callable[..., Any]], CompiledFunction]: ...
 def compile(
     program: str | Callable[..., Any] | None = None,
     *,

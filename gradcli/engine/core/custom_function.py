@@ -6,7 +6,7 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -76,6 +76,15 @@ class FunctionCtx:
     non_differentiable: Any
     saved_for_forward: Any
     _materialize: bool
+
+    if TYPE_CHECKING:  # of the node that stands in for it, and what a program keeps in it
+
+        @property
+        def saved_tensors(self) -> tuple[Tensor, ...]: ...
+        @property
+        def needs_input_grad(self) -> tuple[bool, ...]: ...
+        def __getattr__(self, name: str) -> Any: ...
+        def __setattr__(self, name: str, value: Any) -> None: ...
 
     def save_for_backward(self, *tensors: Tensor) -> None:
         """Keep tensors for `backward`, where they are `ctx.saved_tensors`."""
@@ -341,8 +350,8 @@ class Function(FunctionCtx):
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
-    def backward(ctx: FunctionCtx, *grad_outputs: Any) -> Any:
-        """The gradients of the arguments from those of the outputs."""
+    def backward(*args: Any, **kwargs: Any) -> Any:
+        """The gradients of the arguments from the context and those of the outputs."""
         raise NotImplementedError(_NO_BACKWARD)
 
     @staticmethod
@@ -351,15 +360,15 @@ class Function(FunctionCtx):
         raise NotImplementedError(_NO_BACKWARD)
 
     @staticmethod
-    def jvp(ctx: FunctionCtx, *grad_inputs: Any) -> Any:
-        """The tangents of the outputs from those of the arguments."""
+    def jvp(*args: Any, **kwargs: Any) -> Any:
+        """The tangents of the outputs from the context and those of the arguments."""
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with "
             "forward mode AD."
         )
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
+    def vmap(*args: Any, **kwargs: Any) -> Any:
         """The operation on a batch of arguments."""
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "

@@ -27,6 +27,7 @@ from gradcli.engine.core.versions import Versions
 from gradcli.engine.system import dtypes, locks
 from gradcli.engine.system.array_memory import (
     ARRAYS,
+    Numberless,
     address,
     copied,
     element_strides,
@@ -36,7 +37,10 @@ from gradcli.engine.system.array_memory import (
 from gradcli.engine.system.dtypes import scalar_name
 
 if TYPE_CHECKING:
+    from gradcli.engine.core.tensor_methods import Methods
     from gradcli.engine.system.dtypes import Array, DType
+else:
+    Methods = object  # which a stub has, for type checkers
 
 _tuple: Any = tuple.__new__
 _DLPACK_CPU = (1, 0)  # the type of the device, as DLPack numbers them, and its index
@@ -62,7 +66,7 @@ _NON_LEAF_OFF = (
 )
 
 
-class Tensor:
+class Tensor(Methods):
     """An n-dimensional array that remembers how it was computed."""
 
     __slots__ = ("__dict__", "__weakref__", "array", "node")
@@ -809,9 +813,9 @@ class Tensor:
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any: ...
-        def __getitem__(self, index: object) -> Any: ...
-        def __add__(self, other: Any) -> Any: ...
-        def __neg__(self) -> Any: ...
+        def __getitem__(self, index: object) -> Tensor: ...
+        def __add__(self, other: Any) -> Tensor: ...
+        def __neg__(self) -> Tensor: ...
         def __eq__(self, other: Any) -> Any: ...
         def __ne__(self, other: Any) -> Any: ...
 
@@ -912,7 +916,9 @@ def _withheld(value: object) -> bool:
     """Whether a tensor among the arguments is recorded, traced or batched, or carries a tangent."""
     if isinstance(value, Tensor):
         kept = value.node is not None and modes.is_grad_enabled()
-        return kept or bool(value._tangents_at_work()) or not isinstance(value.array, ARRAYS)
+        if kept or value._tangents_at_work():
+            return True
+        return isinstance(value.array, Numberless) or not isinstance(value.array, ARRAYS)
     if isinstance(value, dict):
         value = value.values()
     elif not isinstance(value, (list, tuple)):

@@ -184,6 +184,8 @@ def _value(node: Expression, values: dict[Expression, Decimal]) -> Decimal:
 
 
 def _decimal(n: Number) -> Decimal:
+    if type(n.value) is float:  # 20**1000.0, of an exponent with a decimal
+        return Decimal(n.value)
     return Decimal(n.value.numerator) / Decimal(n.value.denominator)
 
 

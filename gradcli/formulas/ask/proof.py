@@ -6,6 +6,7 @@ higher order is compared with what the tape gives for the derivative of the orde
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -27,6 +28,7 @@ from gradcli.formulas.algebra.expressions import (
     order,
 )
 from gradcli.formulas.algebra.generic_points import (
+    RANGES,
     Arrays,
     Generic,
     as_exact_as,
@@ -67,6 +69,7 @@ from gradcli.language.program import Program
 from gradcli.transforms.higher_orders import gradients
 from gradcli.transforms.switches import intervals
 from gradcli.transforms.traced_run import CONSTANTS
+from gradcli.transforms.tracing.rounding import overflows, rounding
 
 Pairs = list[tuple[dict[str, Any], dict[str, Any]]]
 _JUMP = 0.01  # noise above this share of the largest value is a jump
@@ -77,6 +80,14 @@ WORK, FEWEST = (
     24,
 )  # operations in a search for points where a value is finite; points at least
 MOST = 100_000  # numbers that are compared, except at the user's own point
+_SEEDS = (1, 2, 3)  # by which a point and the rounding of its values are shaken
+ENOUGH = 2  # points at which a derivative is shown
+_SMALL = 1e-6  # values up to this may be rounding alone
+_DIGITS = 0.01  # of a value is the most that rounding may be where a point shows something
+# Where points lie: of a steep function some must be near 0. The last of them are for what shows nothing at
+# the others, as exp(-1000*x**2).
+_FARTHER = ((0.002, 0.02), (-12.0, 12.0), (-0.02, 0.02), (10.0, 60.0))
+_WHERE = (RANGES[0], (-0.6, 0.6), *RANGES[1:], *_FARTHER)
 
 
 class Difference(Exception):
@@ -105,18 +116,31 @@ class Claim:
 
     names: other names that the program may read. beside: a difference at the user's point in elements
     where the tape is not finite; neither is wrong, but the user is told. lettered: whether letters say the
-    shapes, so that what is square stays so.
+    shapes, so that what is square stays so. shown: at how many points each variable's derivative agreed in
+    digits that are no rounding: exp(-1000*x**2) is 0 at 1, and so are wrong texts of its derivative.
+    overflowed: the difference at a point where the text has too large numbers in between, which shows
+    nothing.
     """
 
-    __slots__ = ("beside", "found", "lettered", "made", "names", "parsed", "wrt")
+    __slots__ = (
+        *("beside", "found", "lettered", "made", "names", "overflowed"),
+        *("parsed", "shown", "wrt"),
+    )
 
     def __init__(self, found: Derivatives, made: Printed, names: Arrays) -> None:
         self.found, self.made, self.names = found, made, names
         self.beside: Difference | None = None
+        self.overflowed: Difference | None = None
         self.lettered = False
+        self.shown: Counter[str] = Counter()
         self.wrt = list(found.by)
         shown = made if made.form in ("text", "json") else printed(found)
         self.parsed = {n: parse("\n".join([*shown.lines, t])) for n, t in shown.by.items()}
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether every derivative agreed at enough points, in digits that are no rounding."""
+        return all(self.shown[n] >= ENOUGH or _is_zero(e) for n, e in self.found.by.items())
 
     def size(self, arrays: Arrays) -> int:
         """About how many numbers are compared at a point."""
@@ -159,20 +183,55 @@ class Claim:
             if nan and VALUE in expected:
                 _same_nan(pairs[-1][0][VALUE], expected[VALUE])
             try:
-                return _agree(pairs)
-            except Difference:
-                # The noise of the arithmetic: how far a change in the last digits moves the values.
-                kept = {n: arrays[n] for n in labels(arrays, self.wrt)}
-                around = [self.allowed({**shaken(arrays, seed), **kept}) for seed in (1, 2)]
-                # A change in the last digit of x moves 1/(x - 1.0000001) at 1 in the ninth: there the text
-                # may differ by as much, and not by more.
-                there = [(a, self.of_program(a, given)) for a in around]
-                moved = [self.pairs(a, e, given) for a, e in there if e is not None]
-                noise = _noise(pairs, moved)
+                says, noise = _agree(pairs), None
+            except Difference as error:
+                if not given and self._overflows(arrays, expected, pairs):
+                    self.overflowed = error
+                    pairs = [(a, _where_finite(a, b, np.nan)) for a, b in pairs]
+                noise = self._noise(arrays, pairs, given)
                 says = _agree(pairs, noise)
                 if given and _jumps(pairs, noise):
                     raise  # elements that are equal but for their last digits
-                return says
+            self._count(arrays, pairs, given, noise)
+            return says
+
+    def _count(
+        self, arrays: Arrays, pairs: Pairs, given: bool, noise: list[dict[str, float]] | None
+    ) -> None:
+        """Count which derivatives are shown by a point at which all agree."""
+        expected = pairs[-1][1]
+        # Both may be all rounding, and agree by chance: 1 - tanh(x)**2 at 18 is one last digit in each.
+        if noise is None and any(0 < _largest(e) < _SMALL for e in expected.values()):
+            noise = self._noise(arrays, pairs, given)
+        for n, e in expected.items():
+            self.shown[n] += _shows(e, 0.0 if noise is None else noise[-1][n])
+
+    def _noise(self, arrays: Arrays, pairs: Pairs, given: bool) -> list[dict[str, float]]:
+        """How far rounding moves the values at a point."""
+        return _noise(pairs, [m for seed in _SEEDS if (m := self._shaken(arrays, seed, given))])
+
+    def _overflows(self, arrays: Arrays, expected: dict[str, Any], pairs: Pairs) -> bool:
+        """Whether values are not finite as numbers in between are too large: exp(-x)/(1 + exp(-x)) at -1000.
+
+        What has no value there, as the logarithm of what is negative, is a mistake.
+        """
+        if all(np.isfinite(v).all() for found, _ in pairs for v in found.values()):
+            return False
+        with overflows() as seen:
+            self.pairs(arrays, expected)
+        return seen.infinite and not seen.undefined
+
+    def _shaken(self, arrays: Arrays, seed: int, given: bool) -> Pairs | None:
+        """The values at a point whose last digits are others, with the last digits of all that is computed.
+
+        A change in the last digit of x moves 1/(x - 1.0000001) at 1 in the ninth: there the text may differ
+        by as much, and not by more. 1 - tanh(x)**2 at 20 is all rounding, whatever the last digit of x.
+        """
+        kept = {n: arrays[n] for n in labels(arrays, self.wrt)}
+        there = self.allowed({**shaken(arrays, seed), **kept})
+        with rounding(Generic(seed)):
+            expected = self.of_program(there, given)
+            return None if expected is None else self.pairs(there, expected, given)
 
     def _beside(self, found: dict[str, Any], expected: dict[str, Any]) -> Difference | None:
         """The difference in elements that are not finite in `expected`, if there is one."""
@@ -226,6 +285,7 @@ class Claim:
         found = []
         for stage in self.found.lower:
             values, slopes = _stage(stage, arrays)
+            # An order that is not printed may be infinite at single points.
             found.append((values, _where_finite(values, expected) if given else expected))
             expected = slopes
         made = self.run(arrays)
@@ -419,26 +479,35 @@ def _divides_by_zero(found: Derivatives) -> bool:
     )
 
 
+def _is_zero(expression: Expression) -> bool:
+    """Whether it is the number 0, or zeros."""
+    return is_number(expression, 0) or is_call(expression, "zeros_like")
+
+
 def _tells_points_apart(value: Expression) -> bool:
     """Whether it has `where` of an equality."""
     return any(is_call(n, "where") and is_call(n.args[0], "eq", "ne") for n in order([value]))
 
 
-def _where_finite(values: dict[str, Any], expected: dict[str, Any]) -> dict[str, Any]:
-    """The expected values of an order that is not printed, which may be infinite at single points."""
+def _where_finite(
+    values: dict[str, Any], expected: dict[str, Any], other: Any = None
+) -> dict[str, Any]:
+    """The expected values where these are finite, and these, or another, where they are not."""
     return {
-        n: np.where(np.isfinite(values[n]), e, values[n]) if values[n].shape == e.shape else e
+        n: np.where(np.isfinite(values[n]), e, values[n] if other is None else other)
+        if np.shape(values[n]) == np.shape(e)
+        else e
         for n, e in expected.items()
     }
 
 
 # -- the verdict ------------------------------------------------------------------------------------
 @quiet()
-# What counts as a proof. Two points at which text and tape agree to nearly all digits: a wrong formula
-# would have to be right at both by chance. At the user's own point the text must agree as well; if it fails
-# there and holds around it, the point is singular (a hole such as sin(x)/x at 0), and the user is told.
-# Where nothing is finite, farther points around the program's own numbers are tried: sqrt(x - 100) has
-# values from 100 on.
+# What counts as a proof. Two points at which text and tape agree to nearly all digits, which are no
+# rounding: a wrong formula would have to be right at both by chance. At the user's own point the text must
+# agree as well; if it fails there and holds around it, the point is singular (a hole such as sin(x)/x at 0),
+# and the user is told. Where nothing is finite, farther points around the program's own numbers are tried:
+# sqrt(x - 100) has values from 100 on.
 def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Difference | None:
     """Prove a claim; given: whether the point is the user's own.
 
@@ -447,6 +516,7 @@ def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Differ
     """
     singular: Difference | None = None
     apart: Difference | None = None
+    claim.shown, claim.overflowed = Counter(), None
     branched, large = claim.found.branched, claim.size(arrays) > MOST
     if given or branched or large:
         try:
@@ -468,21 +538,22 @@ def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Differ
         return apart
     if given:
         try:
-            if _around(claim, near(arrays, seed)):
+            if _around(claim, near(arrays, seed)) and claim.is_shown:
                 return apart or singular
         except Difference as error:  # out of range, as x**2 at 1e200
             singular = singular or error
-    held = not branched and _around(claim, points(arrays, seed))
-    if singular is not None and not held:
-        raise singular
-    if not (given or branched or held):
+    held = not branched and _around(claim, points(arrays, seed, _WHERE))
+    if not (branched or held) and (not given or claim.overflowed is not None):
         far = intervals([claim.found.program]) * 3  # around the numbers in it: sqrt(x - 100)
         most = max(FEWEST, WORK // len(claim.found.program.kinds))
+        held = _around(claim, points(arrays, seed, far[:: -(-len(far) // most)]))
+    if not held and (apart_at := singular or claim.overflowed) is not None:
+        raise apart_at
+    if not (given or branched or held):  # finite nowhere
         # A program without any finite value is compared as it is, NaN with NaN.
-        if not _around(claim, points(arrays, seed, far[:: -(-len(far) // most)])):  # finite nowhere
-            claim.compare_repeated(arrays)
-            for point in points(arrays, seed) if claim.made.code else ():
-                claim.holds(point, nan=True)
+        claim.compare_repeated(arrays)
+        for point in points(arrays, seed) if claim.made.code else ():
+            claim.holds(point, nan=True)
     return apart or singular
 
 
@@ -686,11 +757,11 @@ def _of_any_size(
 
 
 def _around(claim: Claim, where: Iterator[dict[str, Any]]) -> int:
-    """The number of points at which the claim holds, up to two, which are enough."""
+    """The number of points at which the claim holds, up to as many as are enough."""
     proved = 0
     for point in where:
         proved += claim.holds(point)
-        if proved == 2:
+        if proved >= ENOUGH and claim.is_shown:
             break
     return proved
 
@@ -785,11 +856,10 @@ def agree(variable: str, found: Any, expected: Any, noise: float = 0.0) -> bool:
     fine = np.isfinite(expected)
     if not _says_something(expected):
         return False
-    kind = np.result_type(np.asarray(expected).dtype, np.float32)
-    eps = float(np.finfo(kind).eps)
+    least = _rounding_of(expected)
     a, b = (np.asarray(v)[fine] * np.float32(1) for v in (found, expected))  # booleans too
     size = float(np.max(np.abs(b), initial=0))
-    slack = eps**0.45 * np.maximum(np.abs(b), size * 1e-3) + 16 * eps
+    slack = (least / 16) ** 0.45 * np.maximum(np.abs(b), size * 1e-3) + least
     if not bool(np.all(np.abs(a - b) <= slack + 100 * noise)):
         raise Difference(variable, found, expected)
     return True
@@ -798,6 +868,24 @@ def agree(variable: str, found: Any, expected: Any, noise: float = 0.0) -> bool:
 def _says_something(expected: Any) -> bool:
     """Whether an array can be compared with: it has a finite element, or is empty."""
     return np.size(expected) == 0 or bool(np.isfinite(expected).any())
+
+
+def _shows(expected: Any, noise: float) -> bool:
+    """Whether there is more to an array than rounding, of which `agree` overlooks so much."""
+    if np.size(expected) == 0:
+        return True
+    return _rounding_of(expected) + 100 * noise <= _DIGITS * _largest(expected)
+
+
+def _largest(array: Any) -> float:
+    """The largest finite element, without its sign."""
+    fine = np.asarray(array)[np.isfinite(array)]
+    return float(np.max(np.abs(fine * np.float32(1)), initial=0))
+
+
+def _rounding_of(expected: Any) -> float:
+    """What two values may be apart, however small they are."""
+    return 16 * float(np.finfo(np.result_type(np.asarray(expected).dtype, np.float32)).eps)
 
 
 def _noise(pairs: Pairs, moved: list[Pairs]) -> list[dict[str, float]]:

@@ -30,23 +30,28 @@ def outside(total: Expression) -> Expression:
 
 def _powers(term: Expression) -> Powers:
     """The factors of a term with their powers; exp(u - 2*v) is exp(u)**1*exp(v)**-2."""
-    found: Powers = {}
-    for base, e in alg.powers_of(term):
-        if e is ONE and is_call(base, "exp"):
-            for c, t in alg.terms_of(base.args[0]):
-                found[call("exp", [t], t.shape)] = c
-        else:
-            found[base] = e
+    powers = alg.powers_of(term)
+    found: Powers = {b: e for b, e in powers if not (e is ONE and is_call(b, "exp"))}
+    for base, e in powers:
+        if base in found:
+            continue
+        split = {call("exp", [t], t.shape): c for c, t in alg.terms_of(base.args[0])}
+        # Beside the power exp(u)**v the factor exp(u + w) stays whole: exp(u) has one exponent here.
+        found |= {base: e} if split.keys() & found.keys() else split
     return found
 
 
 def _product(powers: Powers, coefficient: Number = ONE, inner: Expression = alg.one) -> Expression:
     """The product of powers, a number and another factor, with one exponential."""
-    exponent = [(b.args[0], e) for b, e in powers.items() if is_call(b, "exp")]
-    pairs = [(b, e) for b, e in powers.items() if not is_call(b, "exp")]
+    exponent: list[tuple[Expression, Number]] = []
+    pairs: list[tuple[Expression, Exponent]] = []
+    for base, e in powers.items():
+        if is_call(base, "exp") and isinstance(e, Number):
+            exponent.append((base.args[0], e))
+        else:
+            pairs.append((base, e))
     if exponent:
-        u = alg.combine(exponent)  # type: ignore[arg-type]
-        pairs.append((alg.function("exp", u), ONE))
+        pairs.append((alg.function("exp", alg.combine(exponent)), ONE))
     return alg.product([*pairs, (inner, ONE)], coefficient)
 
 

@@ -423,9 +423,8 @@ class Writer:
                 if operations(other) <= operations(base):
                     base, number = other, -number
             pairs.append((base, Number.of(e)))
-        if any(
-            b.op == "number" and e.whole == 1 for b, e in pairs
-        ):  # what was whole, and cancelled
+        # What was whole, and cancelled; and sigmoid(u) - 1, which is written -sigmoid(-u).
+        if any(b.op == "product" or (b.op == "number" and e.whole == 1) for b, e in pairs):
             return alg.product(pairs, self.number(number))
         return alg.collected(self.number(number), pairs)
 

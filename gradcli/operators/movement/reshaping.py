@@ -1119,7 +1119,8 @@ class as_strided:
         )
         if _overlapping(size, stride):
             where = (positions(size, stride) + start).reshape(-1)
-            memory = memory_add(memory, constant(where, g), g.reshape(-1))
+            flat: Any = g.reshape(-1)
+            memory = memory_add(memory, constant(where, g), flat)
         elif unrecorded(g):
             as_strided_array(memory, size, stride, start)[...] = g
         else:

@@ -364,7 +364,7 @@ def _det_backward_singular(g: Any, A: Value) -> Any:
 
 def _without(s: Tensor, i: int) -> Any:
     """The product of all but one element of the last dimension."""
-    out = 1
+    out: Any = 1
     for k in range(s.shape[-1]):
         if k != i:
             out = s[..., k] * out

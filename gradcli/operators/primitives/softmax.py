@@ -90,7 +90,7 @@ class logsumexp_p:
         """
         if not keepdim and self.ndim:
             g, result = unsqueeze_dims(g, dim, self.ndim), unsqueeze_dims(result, dim, self.ndim)
-        shifted = self - result
+        shifted: Any = self - result
         powers = conj(donated(np.exp, shifted, shifted))
         return donated(np.multiply, powers, g, powers)
 

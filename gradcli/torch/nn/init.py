@@ -67,7 +67,7 @@ def eye_(tensor: Tensor) -> Tensor:
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     with no_grad():
-        return tensor.copy_(resolve("eye")(*tensor.shape))  # type: ignore[no-any-return]
+        return tensor.copy_(resolve("eye")(*tensor.shape))
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
@@ -104,7 +104,7 @@ def trunc_normal_(
         uniform_(tensor, 2 * low - 1, 2 * high - 1, generator)
         tensor.erfinv_()
         tensor.mul_(std * math.sqrt(2)).add_(mean)
-        return tensor.clamp_(min=a, max=b)  # type: ignore[no-any-return]
+        return tensor.clamp_(min=a, max=b)
 
 
 def _fans(tensor: Tensor) -> tuple[int, int]:
@@ -184,7 +184,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
         q *= r.diag().sign()
         q = q.t() if rows < columns else q
         tensor.view_as(q).copy_(q)
-        return tensor.mul_(gain)  # type: ignore[no-any-return]
+        return tensor.mul_(gain)
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
