@@ -30,7 +30,8 @@ MOST_OPERATIONS = 60
 
 def in_pieces(expression: Expression) -> Expression:
     """The expression with its choices by comparisons of one expression as one chain, if shorter."""
-    if not any(is_call(node, "where") for node in order([expression])):
+    # asked of every derivative, and of few of them more than this
+    if not any(node.op == "call" and node.data[0] == "where" for node in order([expression])):
         return expression
     return rewrite(expression, _chained)
 
