@@ -574,6 +574,12 @@ def _may_have_several(path: str) -> bool:
     """Whether a file's ending is that of one that may have several tables."""
     stem, ending = os.path.splitext(path.lower())
     ending = os.path.splitext(stem)[1] if ending in PACKED else ending
+    if ending in _MARKED:
+        try:
+            with open(os.path.expanduser(path), "rb") as stream:
+                return stream.read(8).startswith((b"#F ", b"#S ", b"##TITLE"))
+        except OSError:
+            return False
     return ending in _SEVERAL or bool(kind_by_ending(path))
 
 
@@ -590,6 +596,8 @@ _SEVERAL = frozenset(
         *(".hdf", ".mat", ".tdms", ".raw", ".fits", ".nc", ".zip", ".lvm"),
     )
 )
+# Those of texts that are files of scans or of spectra by their first bytes.
+_MARKED = frozenset(("", ".dat", ".spec", ".spc", ".scan", ".jdx", ".dx", ".jcm"))
 
 
 def _is_there(path: str) -> bool:

@@ -14,6 +14,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
+from gradcli.tables import marked_texts
+from gradcli.tables.marked_texts import Cells, Marked
 from gradcli.tables.table_errors import TableError, counted, listed
 
 if TYPE_CHECKING:
@@ -435,7 +437,27 @@ def _zip(source: Any, name: str) -> Found:
     return Found(names, read)
 
 
+def _marked(read_text: Callable[[str, str], dict[str, Marked]]) -> Callable[[Any, str], Found]:
+    """What opens a text whose marks say what its tables are."""
+
+    def opened(source: Any, name: str) -> Found:
+        tables = read_text(_lvm_text(source).replace("\r\n", "\n"), name)
+
+        def rows(table: str) -> Iterator[Cells]:
+            names = tables[table].names
+            if names is not None:
+                yield _told_apart(names)
+            yield from tables[table].rows()
+
+        return Found(list(tables), lambda table: _as_text(rows(table)))
+
+    return opened
+
+
 FORMATS = {
+    "spec": Format("a file of SPEC", "", _marked(marked_texts.spec)),
+    "seabird": Format("a file of Sea-Bird", "", _marked(marked_texts.seabird)),
+    "jcamp": Format("a JCAMP-DX file", "", _marked(marked_texts.jcamp)),
     "workbook": Format("a workbook", "python-calamine", _workbook),
     "sqlite": Format("an SQLite database", "", _sqlite),
     "hdf5": Format("an HDF5 file", "h5py", _hdf5),
@@ -458,7 +480,6 @@ _REFUSED: tuple[tuple[bytes, str, str], ...] = (
     (b"<!doctype", "a web page", "the file may stand behind a link or a login of that page"),
     (b"<html", "a web page", "the file may stand behind a link or a login of that page"),
     (b"version https://git-lfs", "a pointer of Git LFS", "git lfs pull fetches the file"),
-    (b"##TITLE=", "a JCAMP-DX file", _EXPORT),
     (b"RDX", "an R workspace", _EXPORT),
     (b"X\n\x00\x00", "an RDS file of R", _EXPORT),
     (b"<stata_dta>", "a Stata file", _EXPORT),
@@ -481,6 +502,12 @@ def kind_of(head: bytes) -> str:
         return "zip"
     if head.startswith(_OLE):
         return "workbook"
+    if head.startswith((b"#F ", b"#S ")) and re.search(rb"^#[SEDC] ", head[3:], re.M):
+        return "spec"
+    if head.startswith(b"* Sea-Bird "):
+        return "seabird"
+    if re.match(rb"\s*##TITLE\s*=", head):
+        return "jcamp"
     if head.startswith(b"SQLite format 3\x00"):
         return "sqlite"
     if head.startswith(b"MATLAB "):

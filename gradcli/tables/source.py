@@ -55,6 +55,10 @@ _TEXT_BEGINS = frozenset(range(32, 127)) | frozenset(b"\t\n\r\xef\xfe\xff")
 _FOREIGN = (
     *(
         b"PK",
+        b"#F ",
+        b"#S ",
+        b"* Sea-B",
+        b"##TITLE",
         b"SQLite",
         b"MATLAB ",
         b"TDSm",
@@ -332,7 +336,7 @@ def _looked_at(
         foreign = foreign_files.kind_of(head)
         if not foreign and named:
             foreign = kind_by_ending(whole_file(path), head)
-        if foreign == "lvm" and as_text:
+        if foreign in ("lvm", "spec", "seabird", "jcamp") and as_text:
             foreign = ""
         if foreign:
             whole = again if again is not None else _whole(stream, name)

@@ -24,13 +24,16 @@ _FIRST_LOOK = 150  # lines
 _ENOUGH = 20  # rows
 _JUDGED = 300  # rows whose cells are looked at
 _LABEL = re.compile(
-    r"(?i)(?:columns?|fields?|names?|variables?|header|data|legend|definition)\s*[:=]\s*"
+    r"(?i)(?:columns?|fields?|(?:column[ _]?)?(?:names?|labels?)|variables?|header|data|legend|definition)"
+    r"\s*[:=]\s*"
 )
 _BANNER = re.compile(r"[>=*_~-]{4,}|[<]{4,}")  # >>>>>Begin Spectral Data<<<<<
 # What says that the table stands below, and that it ends.
 _BELOW = re.compile(r"(?i)\W*end[ _]?of[ _]?header\b")
 _BEGIN = re.compile(r"(?i)[>*=]{3,} *begin\b")
 _END = re.compile(r"(?im)^[>*=]{3,} *end\b")
+# In a remark, what is no heading: `# Detector Voltage: 2000`, `* System UTC = Aug 12 2011 10:00:00`.
+_KEY = re.compile(r"\w\s*(?::|=)\s+\S")
 _WITH_UNIT = re.compile(r"[^\s(\[]\S*(?:\s+[(\[][^)\]]*[)\]])?")
 _INLINE = re.compile(r"(?<=\S)[ \t]+#(?![,;|\t]|N/A|DIV/0!|VALUE!|REF!|NAME\?|NUM!|NULL!).*")
 _HEADER_LINES = 5  # names, units, and what Origin and loggers write below them
@@ -217,6 +220,8 @@ def _header(
         if cells is not None and count > 1 and not cells[0] and sign and not block:
             cells[0] = sign  # a column that is called #
         good = cells is not None and _is_header(cells, columns, decimal, bool(block))
+        labelled = bool(sign and _LABEL.match(bare.lstrip(sign + " \t")))
+        good = good and (labelled or not (sign and _KEY.search(bare)))
         if block and (not good or bool(sign) != bool(block[0][2])):
             break
         if not good and not sign and not block and exactly and passed < 2 and count > 1:
@@ -228,6 +233,8 @@ def _header(
             break
         if good and cells is not None:
             block.insert(0, (at, cells, sign))
+            if labelled:  # these are the names, whatever stands above them
+                break
     # `key, value`, a blank line, then rows of two cells: that is no header.
     lone = len(block) == 1 and gap and count <= 2 and not block[0][2]
     return [] if lone else block

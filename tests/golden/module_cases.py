@@ -108,6 +108,7 @@ CASES: list[tuple[str, str]] = [
     ("TransformerEncoderLayer(8, 2, 16, dropout=0.0)", "randn(5, 3, 8)"),
     ("TransformerEncoderLayer(8, 2, 16, 0.0, 'gelu', norm_first=True, batch_first=True)", "randn(3, 5, 8)"),
     ("TransformerEncoder(torch.nn.TransformerEncoderLayer(8, 2, 16, 0.0), 2)", "randn(5, 3, 8)"),
+    ("Transformer(8, 2, 1, 2, 16, 0.0)", "randn(5, 3, 8), randn(4, 3, 8)"),
     ("TransformerDecoderLayer(8, 2, 16, 0.0)", "randn(5, 3, 8), randn(4, 3, 8)"),
     ("Sequential(torch.nn.Linear(8, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))", X),
 ]  # fmt: skip
@@ -131,6 +132,10 @@ OPTIMIZERS = [
     "RAdam(p, 0.1, (0.6, 0.7), weight_decay=0.1)",
     "Rprop(p, lr=0.05)",
     "ASGD(p, lr=0.1, lambd=0.1, t0=2)",
+    "Adafactor(p, lr=0.1)",
+    "Adafactor(p, lr=0.5, eps=(1e-6, 1e-2), d=2.0, weight_decay=0.1, maximize=True)",
+    "Muon(p[:1], lr=0.1)",
+    "Muon(p[:1], lr=0.1, nesterov=False, adjust_lr_fn='match_rms_adamw')",
     "LBFGS(p, lr=0.5, max_iter=4)",
     "LBFGS(p, max_iter=5, line_search_fn='strong_wolfe')",
 ]
@@ -257,6 +262,93 @@ def rates(torch: Any, schedule: str) -> list[float]:
         found.append(o.param_groups[0]["lr"])
         made.step()
     return found
+
+
+_NET = """
+torch.manual_seed(2)
+nn, utils, swa = torch.nn, torch.nn.utils, torch.optim.swa_utils
+net = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Tanh(), nn.Linear(6, 2))
+x, y = torch.randn(12, 4), torch.randn(12, 2)
+def train(steps=3, each=lambda: None):
+    o = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(steps):
+        o.zero_grad()
+        ((net(x) - y) ** 2).mean().backward()
+        o.step()
+        each()
+def state(of):
+    return [[n, [*t.shape], t.double().flatten().tolist()] for n, t in of.state_dict().items()]
+"""
+_WHOLE = "train(); found = [repr(net), state(net), net(x).tolist(), net.eval()(x).tolist()]"
+# What programs find: of averages of models, and of weights that are worked out.
+PROGRAMS = {
+    "swa": "a = swa.AveragedModel(net); train(4, lambda: a.update_parameters(net))\n"
+    "swa.update_bn([(x[:6], y), (x[6:], y)], a); found = [repr(a), state(a), a(x).tolist()]",
+    "ema": "a = swa.AveragedModel(net, multi_avg_fn=swa.get_ema_multi_avg_fn(0.9), use_buffers=True)\n"
+    "train(4, lambda: a.update_parameters(net)); found = state(a)",
+    "ema of one": "a = swa.AveragedModel(net, avg_fn=swa.get_ema_avg_fn(0.9))\n"
+    "train(3, lambda: a.update_parameters(net)); found = state(a)",
+    "swa of one": "a = swa.AveragedModel(net, avg_fn=swa.get_swa_avg_fn())\n"
+    "train(3, lambda: a.update_parameters(net)); found = state(a)",
+    "rates": "o = torch.optim.SGD([{'params': n.parameters()} for n in (net[0], net[3])], lr=0.2)\n"
+    "s = swa.SWALR(o, SWA); found = []\n"
+    "for _ in range(7): o.step(); s.step(); found.append([g['lr'] for g in o.param_groups])",
+    "weight norm": "utils.parametrizations.weight_norm(net[0]); " + _WHOLE,
+    "weight norm of all": "utils.parametrizations.weight_norm(net[3], dim=None); " + _WHOLE,
+    "weight norm removed": "utils.parametrizations.weight_norm(net[0], dim=1); train()\n"
+    "utils.parametrize.remove_parametrizations(net[0], 'weight'); " + _WHOLE,
+    "spectral norm": "utils.parametrizations.spectral_norm(net[0]); " + _WHOLE,
+    "spectral norm of a bias": "utils.parametrizations.spectral_norm(net[0], 'bias'); " + _WHOLE,
+    "spectral norm of a convolution": "net = nn.ConvTranspose1d(4, 3, 2)\n"
+    "utils.parametrizations.spectral_norm(net, n_power_iterations=2); found = state(net)",
+    "weight norm by a hook": "utils.weight_norm(net[0]); " + _WHOLE,
+    "weight norm by a hook removed": "utils.weight_norm(net[0], dim=None); train()\n"
+    "utils.remove_weight_norm(net[0]); " + _WHOLE,
+    "spectral norm by a hook": "utils.spectral_norm(net[0], n_power_iterations=2); " + _WHOLE,
+    "spectral norm by a hook removed": "utils.spectral_norm(net[0]); train()\n"
+    "utils.remove_spectral_norm(net[0]); " + _WHOLE,
+    "a symmetric weight": "class Symmetric(nn.Module):\n"
+    "    def forward(self, w): return w.triu() + w.triu(1).mT\n"
+    "net = nn.Linear(4, 4); y = torch.randn(12, 4)\n"
+    "utils.parametrize.register_parametrization(net, 'weight', Symmetric())\n"
+    "with utils.parametrize.cached(): same = net.weight is net.weight\n"
+    "p = utils.parametrize; train(); found = [same, p.is_parametrized(net), p.is_parametrized(net, 'bias'),\n"
+    "  type(net).__name__, p.type_before_parametrizations(net).__name__, state(net), net.weight.tolist()]\n"
+    "import copy; found += [copy.deepcopy(net)(x).tolist()]\n"
+    "p.remove_parametrizations(net, 'weight'); found += [type(net).__name__, state(net)]",
+    "two in turn, and set": "class Twice(nn.Module):\n    def forward(self, w): return 2 * w\n"
+    "    def right_inverse(self, w): return w / 2\n"
+    "p = utils.parametrize; p.register_parametrization(net[0], 'weight', Twice())\n"
+    "p.register_parametrization(net[0], 'weight', Twice()); before = state(net)\n"
+    "net[0].weight = torch.ones(6, 4); found = [repr(net), before, state(net), net[0].weight.tolist()]\n"
+    "p.remove_parametrizations(net[0], 'weight', leave_parametrized=False); found += state(net)",
+    "another shape": "class Row(nn.Module):\n    def forward(self, w): return w[0]\n"
+    "utils.parametrize.register_parametrization(net[0], 'weight', Row())",
+    "no such parameter": "utils.parametrize.register_parametrization(net[2], 'weight', nn.ReLU())",
+    "two hooks": "utils.weight_norm(net[0]); utils.weight_norm(net[0])",
+    "no hook": "utils.remove_weight_norm(net[0])",
+    "a decay of 2": "swa.get_ema_avg_fn(2)",
+    "clipped by a norm": "train(1); t = torch.tensor(3.0)\n"
+    "utils.clip_grads_with_norm_(net.parameters(), 1.0, t)\n"
+    "found = [p.grad.tolist() for p in net.parameters()]",
+}  # fmt: skip
+PROGRAMS |= {
+    f"rates {how}": PROGRAMS["rates"].replace("SWA", how)
+    for how in ("0.05, 4", "[0.05, 0.01], 3, 'linear'", "0.05, 0", "0.05, -1", "[0.1]", "0.1, 2, 'no'")
+}  # fmt: skip
+del PROGRAMS["rates"]
+
+
+def told(torch: Any, program: str) -> Any:
+    """What a program finds, or the words of its error."""
+    names = {"torch": torch}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            exec(_NET + PROGRAMS[program], names)  # our own programs
+        except Exception as error:  # PyTorch's words are the answer
+            return f"{type(error).__name__}: {error}"
+    return names["found"]
 
 
 def batches(torch: Any) -> list[Any]:

@@ -19,6 +19,7 @@ from module_cases import (
     GRAPHS,
     HOOKS,
     OPTIMIZERS,
+    PROGRAMS,
     REGISTRATIONS,
     SCHEDULES,
     answer,
@@ -27,6 +28,7 @@ from module_cases import (
     nodes,
     rates,
     registered,
+    told,
     trained,
 )
 
@@ -37,6 +39,7 @@ found = {
     "optimizers": {o: trained(torch, o) for o in OPTIMIZERS},
     "schedules": {s: rates(torch, s) for s in SCHEDULES},
     "batches": batches(torch),
+    "programs": {program: told(torch, program) for program in PROGRAMS},
     "hooks": {program: hooked(torch, program) for program in HOOKS},
 }
 Path(__file__).with_name("modules.json").write_text(json.dumps(found))

@@ -310,8 +310,8 @@ def test_pytorchs_place_is_left_as_it_was(without_torch) -> None:
     assert sys.modules["torch"] is None
 
 
-# SparseAdam, distributions, nn.Transformer
-LACKING = {"factors_of_ratings", "policy_gradient", "transformer"}
+# SparseAdam, distributions
+LACKING = {"factors_of_ratings", "policy_gradient"}
 PLANTED = sorted(p for p in PROGRAMS.glob("*y/*.py") if p.stem not in LACKING)
 
 

@@ -119,6 +119,18 @@ READ: list[tuple[str, str, list[float], str]] = [
         "names in line 1 (uts, flow, T, p), units in line 2",
     ),
     ("microscope.txt", "2", [13.5, 12.5, 11.5, 10.5], "3 lines of preamble"),
+    # As SPEC writes them (certif.com, `scans`), Sea-Bird's SBE Data Processing, and JCAMP-DX 4.24 and 5.
+    ("one_scan.spec", "Detector", [12, 15, 11], ""),
+    ("cast.cnv", "t090C [ITS-90, deg C]", [15.8635, 15.4798, 15.25, -10.2516], ""),
+    (
+        "infrared.jdx",
+        "y [ABSORBANCE]",
+        [0.1, 0.115, 0.13, 0.118, 0.118, 0.138, 0.12, 0.1, 0.095, -0.005],
+        "",
+    ),
+    ("infrared.jdx", "x [1/CM]", [400 + k for k in range(10)], ""),
+    ("electrons.xy", "counts/s", [8974.5, 8422.25, 8500], "names in line 8 (energy, counts/s"),
+    ("peaks.jdx", "y [RELATIVE ABUNDANCE]", [150, 999, 440], ""),
 ]
 
 # (file, column, what is asked or wrong, the options that the hint names, what they make of it)
@@ -307,3 +319,36 @@ def test_a_file_that_nobody_reads_is_not_guessed() -> None:
     Path("noise.dat").write_bytes(bytes(range(256)) * 40)
     with pytest.raises(TableError, match="not a text"):
         Parts("noise.dat", Reading())
+
+
+def test_one_of_several_scans() -> None:
+    code, _, err = run("eval", "x", "--x", f"@{here('scans.spec')}:Detector")
+    assert code == 2 and "scans.spec has 2 tables" in err and "one of 1, 2" in err
+    assert run("eval", "1*x", "--x", "@scans.spec:1:Detector")[1] == "[120, 480, 130]\n"
+    assert (
+        run("map", "Detector", "scans.spec:2", "--no-grad", "all")[1].splitlines()[1]
+        == "1,0.5,1,7,7"
+    )
+
+
+def test_a_bad_flag_is_missing() -> None:
+    reference = f"@{here('cast.cnv')}:sal00"
+    code, _, err = run("eval", "mean(x)", "--x", reference)
+    assert code == 2 and "a number is missing" in err
+    code, out, _ = run("eval", "1*x", "--x", reference, "--missing", "skip")
+    assert numbers(out) == [35.7561, 35.7, 35.65]
+
+
+DAMAGED = [
+    ("A18K0S", "A19K0S", "begins with 119, and the one before ends with 118"),
+    ("j8A00", "j8A00A00", "XYDATA has 11 points, and NPOINTS says 10"),
+    ("##LASTX= 409", "##LASTX= 459", "and at 426.222 by FIRSTX and LASTX"),
+]
+
+
+@pytest.mark.parametrize(("there", "then", "words"), DAMAGED)
+def test_a_damaged_spectrum_is_refused(there: str, then: str, words: str) -> None:
+    text = (FILES / "infrared.jdx").read_text("utf-8").replace(there, then)
+    Path("damaged.jdx").write_text(text, "utf-8")
+    code, _, err = run("eval", "sum(y)", "--y", "@damaged.jdx:2")
+    assert code == 2 and words in err

@@ -21,6 +21,7 @@ from tests.golden.module_cases import (
     GRAPHS,
     HOOKS,
     OPTIMIZERS,
+    PROGRAMS,
     REGISTRATIONS,
     SCHEDULES,
     answer,
@@ -29,6 +30,7 @@ from tests.golden.module_cases import (
     nodes,
     rates,
     registered,
+    told,
     trained,
 )
 from tests.sweep import sweep
@@ -229,6 +231,13 @@ def test_an_optimizer_steps_as_pytorchs(optimizer: str) -> None:
     loose = "LBFGS" in optimizer  # its steps depend on rounding where there is little left to gain
     true = RECORDED["optimizers"][optimizer]
     assert close(trained(torch, optimizer), true, 5e-5 if loose else 5e-6)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_finds_what_it_finds_with_pytorch(program: str) -> None:
+    found, true = told(torch, program), RECORDED["programs"][program]
+    assert close(found, true, 2e-5) if isinstance(true, list) else found == true
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

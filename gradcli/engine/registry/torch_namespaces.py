@@ -21,7 +21,7 @@ _GATHERED = {
         "instancenorm lazy linear loss normalization padding pixelshuffle pooling rnn sparse "
         "transformer upsampling utils"
     ),
-    "nn.utils": "clip_grad convert_parameters parametrizations spectral_norm weight_norm",
+    "nn.utils": "clip_grad convert_parameters spectral_norm weight_norm",
     "optim": ("adadelta adagrad adam adamax adamw asgd nadam radam rmsprop rprop sgd"),
     "utils.data": "dataloader dataset sampler",
 }
@@ -35,17 +35,10 @@ ABSENT = {
     "fx": "gradcli graph --torch FILE.py shows a model's operations",
     "hub": "torch.load reads a file of weights that is there",
     "multiprocessing": "Python's own multiprocessing starts processes",
-    "nn.Transformer": "nn.TransformerEncoder and nn.TransformerDecoder are here",
-    "nn.utils.parametrizations": "compute the weight in forward and call nn.functional",
-    "nn.utils.parametrize": "compute the weight in forward and call nn.functional",
+    "nn.utils.parametrizations.orthogonal": "torch.linalg.qr(weight).Q in forward is orthogonal",
     "nn.utils.prune": "multiply the weight by a mask in forward",
-    "nn.utils.spectral_norm": "divide the weight by torch.linalg.matrix_norm(weight, 2) in forward",
-    "nn.utils.weight_norm": "compute g * v / v.norm() in forward",
     "onnx": "torch.save(model.state_dict(), file) keeps a model, which PyTorch reads and exports",
-    "optim.Adafactor": "optim.AdamW is here",
-    "optim.Muon": "optim.AdamW is here",
     "optim.SparseAdam": "optim.Adam is here, as gradients are not sparse",
-    "optim.swa_utils": "average.lerp_(parameter, 0.01) under torch.no_grad() keeps an average",
     "profiler": "python -m cProfile measures a program",
     "quantization": "tensors have PyTorch's plain dtypes alone",
     "sparse": "tensors are dense: x.to_dense() in PyTorch makes one of them",

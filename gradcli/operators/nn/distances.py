@@ -135,13 +135,13 @@ def _differences(x1: Array, x2: Array) -> Any:
     return x1[..., :, None, :] - x2[..., None, :, :]
 
 
-def _distances(difference: Array, p: float) -> Any:
-    """The p-norms of the differences, along the last axis."""
+def _distances(difference: Array, p: float, largest: Any = np.maximum) -> Any:
+    """The p-norms of the differences, along the last axis; largest: what NaN is to the norm of infinity."""
     size = np.abs(difference)
     if p == 0:
-        return add_reduce(size != 0, axis=-1, dtype=size.dtype)
+        return add_reduce(np.minimum(np.ceil(size), 1), axis=-1)  # NaN is neither 0 nor 1
     if p == inf:
-        return np.fmax.reduce(size, axis=-1, initial=0)  # nan is no distance
+        return largest.reduce(size, axis=-1, initial=0)
     if p == 2:
         return np.sqrt(add_reduce(size * size, axis=-1))
     if p == 1:
@@ -187,7 +187,9 @@ class _cdist_forward:
         if x1.size and x2.size:
             implemented("cdist", x1, "fd")
             expect_alike(x1, x2)
-        return fresh(_distances(_differences(x1, x2), p).astype(x1.dtype, copy=False))
+        # PyTorch's compares one after the other here, and passes NaN over.
+        found = _distances(_differences(x1, x2), p, np.fmax)
+        return fresh(found.astype(x1.dtype, copy=False))
 
     x1 = lambda g, x1, x2, p, result: cdist_backward(g, x1, x2, p, result)
     x2 = lambda g, x1, x2, p, result: cdist_backward(turned(g), x2, x1, p, turned(result))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from math import prod
+from math import inf, nan, prod
 from typing import Any
 
 import numpy as np
@@ -54,19 +54,21 @@ def _reflected(x: Any, size: int, align: bool) -> tuple[Any, Any]:
     return place, np.where(even, sign, -sign)
 
 
-def _clipped(x: Array, size: int) -> tuple[Any, Any]:
+def _clipped(x: Array, size: int, lost: float) -> tuple[Any, Any]:
+    """Coordinates moved to the nearest pixel, and the slope of that; lost: what NaN is taken for."""
     inside = (x > 0) & (x < size - 1)
-    return np.clip(x, 0, size - 1), inside.astype(x.dtype)
+    placed = np.clip(np.where(np.isnan(x), lost, x), 0, size - 1)
+    return placed.astype(x.dtype, copy=False), inside.astype(x.dtype)
 
 
-def _placed(x: Array, size: int, padding: int, align: bool) -> tuple[Any, Any]:
+def _placed(x: Array, size: int, padding: int, align: bool, lost: float) -> tuple[Any, Any]:
     """Pixel coordinates after padding, and their slope by the coordinates before."""
     if padding == 0:
         return x, np.ones_like(x)
     slope: Any = 1.0
     if padding == 2:
         x, slope = _reflected(x, size, align)
-    x, inside = _clipped(x, size)
+    x, inside = _clipped(x, size, lost)
     return x, slope * inside
 
 
@@ -97,7 +99,7 @@ def _cubic_bends(t: Array, a: float = -0.75) -> list[Any]:
     return [far(t + 1), near(t), near(1 - t), far(2 - t)]
 
 
-def _taps(x: Array, size: int, mode: int, padding: int, align: bool) -> Taps:
+def _taps(x: Array, size: int, mode: int, padding: int, align: bool, lost: float) -> Taps:
     """(index, weight, its first and second derivative by the grid) of one dimension's pixels."""
     x, scale = _unnormalized(x, size, align)
     if mode == 2:
@@ -106,10 +108,10 @@ def _taps(x: Array, size: int, mode: int, padding: int, align: bool) -> Taps:
         t = x - first
         derivatives = zip(cubic_weights(t), _cubic_slopes(t), _cubic_bends(t), strict=True)
         for k, (weight, slope, bend) in enumerate(derivatives):
-            place, _ = _placed(first + k - 1, size, padding, align)
+            place, _ = _placed(first + k - 1, size, padding, align, lost)
             taps.append((np.rint(place).astype(np.int64), weight, slope * scale, bend * scale**2))
         return taps
-    x, slope = _placed(x, size, padding, align)
+    x, slope = _placed(x, size, padding, align, lost)
     if mode == 1:
         flat = np.zeros_like(x)
         return [(np.rint(x).astype(np.int64), np.ones_like(x), flat, flat)]
@@ -120,10 +122,18 @@ def _taps(x: Array, size: int, mode: int, padding: int, align: bool) -> Taps:
     return [(low, 1 - t, -slope, straight), (low + 1, t, slope, straight)]
 
 
-def _all_taps(input: Array, grid: Array, mode: int, padding: int, align: bool) -> list[Taps]:
+# Where a coordinate that is NaN reads an image and a volume (its first pixel and its last, which infinity is
+# moved to), and where its gradient goes (that of a volume nowhere), all as by PyTorch.
+_LOST = {2: (0.0, 0.0), 3: (inf, nan)}
+
+
+def _all_taps(
+    input: Array, grid: Array, mode: int, padding: int, align: bool, backward: bool = False
+) -> list[Taps]:
     sizes, lines = input.shape[2:], (grid.shape[0], prod(grid.shape[1:-1]))
+    lost = _LOST[len(sizes)][backward]
     return [
-        _taps(grid[..., grid.shape[-1] - 1 - d].reshape(lines), n, mode, padding, align)
+        _taps(grid[..., len(sizes) - 1 - d].reshape(lines), n, mode, padding, align, lost)
         for d, n in enumerate(sizes)
     ]
 
@@ -193,9 +203,18 @@ def _grid_sampler(
     out = np.zeros((*input.shape[:2], taps[0][0][0].shape[1]), input.dtype)
     for choice in product(*(range(len(t)) for t in taps)):
         index, inside = _corner(taps, choice, sizes)
-        weight = np.where(inside, prod(taps[d][k][1] for d, k in enumerate(choice)), 0)
-        out += weight[:, None] * _pixels(flat, index, inside)
+        weight = prod(taps[d][k][1] for d, k in enumerate(choice))
+        out += _counted(weight[:, None] * _pixels(flat, index, inside), inside[:, None], taps)
     return out.reshape(*input.shape[:2], *grid.shape[1:-1])
+
+
+def _counted(terms: Array, inside: Array, taps: list[Taps]) -> Any:
+    """Terms of a sum over pixels, as PyTorch adds them where coordinates are not finite.
+
+    Of images, a pixel outside is 0 and its term is added, which is NaN if its weight is. Of volumes it is
+    left out.
+    """
+    return terms if len(taps) == 2 else np.where(inside, terms, 0)
 
 
 def _grid_sampler_backward(
@@ -206,7 +225,7 @@ def _grid_sampler_backward(
     padding_mode: int,
     align_corners: bool,
 ) -> tuple[Array, Array]:
-    taps = _all_taps(input, grid, interpolation_mode, padding_mode, align_corners)
+    taps = _all_taps(input, grid, interpolation_mode, padding_mode, align_corners, True)
     sizes, dims = input.shape[2:], len(taps)
     flat = input.reshape(*input.shape[:2], prod(sizes))
     g = grad_output.reshape(*input.shape[:2], prod(grid.shape[1:-1]))
@@ -214,17 +233,34 @@ def _grid_sampler_backward(
     g_grid = np.zeros((grid.shape[0], g.shape[2], dims), grid.dtype)
     rows = np.arange(flat.shape[0])[:, None, None]
     channels = np.arange(flat.shape[1])[:, None]
+    pixels = {}
     for choice in product(*(range(len(t)) for t in taps)):
         index, inside = _corner(taps, choice, sizes)
-        weight = np.where(inside, prod(taps[d][k][1] for d, k in enumerate(choice)), 0)
-        np.add.at(g_input, (rows, channels, index[:, None]), weight[:, None] * g)
+        weight = prod(taps[d][k][1] for d, k in enumerate(choice))
+        spread = np.where(inside[:, None], weight[:, None] * g, 0)
+        np.add.at(g_input, (rows, channels, index[:, None]), spread)
         if interpolation_mode == 1:
             continue  # the nearest pixel stays the nearest
-        pixel = total(g * _pixels(flat, index, inside), 1)
+        pixels[choice] = _pixels(flat, index, inside)
+        if interpolation_mode == 0 and dims == 2:
+            continue
+        pixel = total(g * pixels[choice], 1)
         for d in range(dims):
             slope = prod(taps[e][k][2 if e == d else 1] for e, k in enumerate(choice))
-            g_grid[..., dims - 1 - d] += np.where(inside, slope, 0) * pixel
+            g_grid[..., dims - 1 - d] += _counted(slope * pixel, inside, taps)
+    if interpolation_mode == 0 and dims == 2:
+        # Differences of pixels first, as PyTorch: an infinite gradient stays infinite.
+        for d, (low, high) in enumerate(_SIDES):
+            sides = (taps[1 - d][k][1][:, None] for k in (0, 1))
+            apart = sum(
+                w * (pixels[b] - pixels[a]) for w, a, b in zip(sides, low, high, strict=True)
+            )
+            g_grid[..., 1 - d] = total(apart * g, 1) * taps[d][1][2]
     return g_input.reshape(input.shape), g_grid.reshape(grid.shape)
+
+
+# The corners of a square on the low and on the high side of each dimension, in the order of the other's.
+_SIDES = ((((0, 0), (0, 1)), ((1, 0), (1, 1))), (((0, 0), (1, 0)), ((0, 1), (1, 1))))
 
 
 def _grid_sampler_double(
@@ -238,7 +274,7 @@ def _grid_sampler_double(
     align_corners: bool,
 ) -> tuple[Array, Array, Array]:
     """The gradients of `_grid_sampler_backward` by the gradient, the image and the grid."""
-    taps = _all_taps(input, grid, interpolation_mode, padding_mode, align_corners)
+    taps = _all_taps(input, grid, interpolation_mode, padding_mode, align_corners, True)
     sizes, dims = input.shape[2:], len(taps)
     flat = input.reshape(*input.shape[:2], prod(sizes))
     g = grad_output.reshape(*input.shape[:2], prod(grid.shape[1:-1]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from math import inf, prod, sqrt
 from typing import Any
 
@@ -58,6 +60,19 @@ def _letters(size: int, without: Ints) -> str:
     return "".join(c for i, c in enumerate("abcdefghij"[:size]) if i not in without)
 
 
+def _products(three: Sequence[Any], without: Sequence[Ints], sumdim: Ints, einsum: Any) -> Any:
+    """The sums of products of three operands that have no dimensions `without`.
+
+    The first two are multiplied first, and summed over what the third does not have, as PyTorch does.
+    """
+    n = three[0].ndim + len(without[0])
+    first, second, third = (_letters(n, e) for e in without)
+    summed = _letters(n, tuple([d for d in range(n) if d not in sumdim or d not in without[2]]))
+    both = "".join(c for c in _letters(n, ()) if c in first + second and c not in summed)
+    pair = einsum(f"{first},{second}->{both}", *three[:2])
+    return einsum(f"{both},{third}->{_letters(n, sumdim)}", pair, three[2])
+
+
 def _trilinear(
     i1: Array,
     i2: Array,
@@ -68,11 +83,8 @@ def _trilinear(
     sumdim: Ints,
     unroll_dim: int = 1,
 ) -> Array:
-    n = i1.ndim + len(expand1)
-    terms = [_letters(n, e) for e in (expand1, expand2, expand3)]
-    return np.einsum(
-        f"{','.join(terms)}->{_letters(n, sumdim)}", i1, i2, i3, optimize=True, order="C"
-    )
+    einsum = partial(np.einsum, optimize=True, order="C")
+    return _products((i1, i2, i3), (expand1, expand2, expand3), sumdim, einsum)
 
 
 @primitive(
@@ -90,14 +102,14 @@ class trilinear:
         sumdim: Ints,
         mask: tuple[bool, ...],
     ) -> list[Any]:
-        n = (i1.ndim if i1 is not None else 0) + len(expand1)
-        up = _letters(n, sumdim)
-        operands = [(_letters(n, e), x) for e, x in ((expand1, i1), (expand2, i2), (expand3, i3))]
+        given = [None if x is None else conj(x) for x in (i1, i2, i3)]
+        without = [expand1, expand2, expand3]
         grads: list[Any] = [None] * 3
-        for k, (own, _) in enumerate(operands):
+        for k in range(3):
             if mask[k]:
-                (a, x), (b, y) = (operands[j] for j in range(3) if j != k)
-                grads[k] = np.einsum(f"{up},{a},{b}->{own}", g, conj(x), conj(y))
+                three, dims = list(given), list(without)
+                three[k], dims[k] = g, sumdim
+                grads[k] = _products(three, dims, without[k], np.einsum)
         return grads
 
 
@@ -303,9 +315,12 @@ def one_hot(tensor: Tensor, num_classes: int) -> Any:
 
 # -- attention ------------------------------------------------------------------------------------
 def _exponentials(scores: Array, dim: int) -> tuple[Array, Array, Array]:
-    """exp(scores - top), their sum, and top; 1 and 0 for the two where everything is masked out."""
+    """exp(scores - top), their sum, and top; 1 and 0 for the two where everything is masked out.
+
+    A row with a score of +inf is NaN as a whole: inf - inf is none of its shares.
+    """
     top = scores.max(dim, keepdims=True, initial=-np.inf)
-    top = np.where(np.isfinite(top), top, 0)
+    top = np.where(top == -np.inf, 0, top)
     shifted = np.exp(scores - top)
     total = add_reduce(shifted, dim, None, True)
     return shifted, np.where(total == 0, 1, total), top
@@ -346,21 +361,27 @@ def _flash_backward(
     query: Array,
     key: Array,
     value: Array,
+    output: Array,
+    logsumexp: Array,
     is_causal: bool,
     attn_mask: Array | None,
     scale: float | None,
 ) -> tuple[Array, Array, Array]:
+    """In PyTorch's order: what each query's output took is subtracted before the weights multiply."""
     scores, factor = _attend(query, key, attn_mask, is_causal, scale)
-    weights = safe_softmax.kernel(scores, -1)
-    g_weights = grad_out @ value.swapaxes(-1, -2)
-    inner = _softmax_slope(g_weights, weights, -1) * query.dtype.type(factor)
+    weights = np.exp(scores - logsumexp[..., None])
+    if is_causal:  # nothing comes from behind the mask, of a row of NaN either
+        weights = np.where(np.tri(*scores.shape[-2:]) > 0, weights, 0).astype(query.dtype)
+    taken = add_reduce(grad_out * output, -1, None, True)
+    inner = weights * (grad_out @ value.swapaxes(-1, -2) - taken)
+    inner *= query.dtype.type(factor)
     return inner @ key, inner.swapaxes(-1, -2) @ query, weights.swapaxes(-1, -2) @ grad_out
 
 
 _flash_gradients = last(
     "_scaled_dot_product_flash_attention_for_cpu_backward",
     _flash_backward,
-    "grad_out query key value",
+    "grad_out query key value output logsumexp",
     outputs="grad_query grad_key grad_value",
     batching="attended",
 )
@@ -387,7 +408,7 @@ class flash_attention:
 
     query__key__value = (
         lambda g, query, key, value, output, logsumexp, dropout_p, is_causal, attn_mask, scale, mask: (
-            _flash_gradients(g, query, key, value, is_causal, attn_mask, scale)
+            _flash_gradients(g, query, key, value, output, logsumexp, is_causal, attn_mask, scale)
         )
     )
 

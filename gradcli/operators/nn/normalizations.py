@@ -448,8 +448,11 @@ class native_batch_norm_p:
             centered = input - _channels(running_mean, input.ndim)
         g_input = g_weight = g_bias = None
         if mask[0]:
-            inner = g if weight is None else g * _channels(weight, input.ndim)
-            g_input = _normal_backward(inner, centered, scale, dims) if training else inner * scale
+            g_input = _normal_backward(g, centered, scale, dims) if training else g * scale
+            if (
+                weight is not None
+            ):  # last, as PyTorch does: means of infinities of two signs are NaN
+                g_input = g_input * _channels(weight, input.ndim)
         if mask[1]:
             g_weight = _sum(g * (centered * scale), dims)
         if mask[2]:
@@ -574,6 +577,7 @@ def instance_norm(
     )
     flat = input.contiguous().view(1, b * c, *input.shape[2:])
     _check_channels(flat, scale, shift, means, variances)
+    raise_on_grad("native_batch_norm", running_mean=running_mean, running_var=running_var)
     out = native_batch_norm_p(flat, scale, shift, means, variances, use_input_stats, momentum, eps)[
         0
     ]

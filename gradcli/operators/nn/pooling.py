@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
-from math import prod
+from math import inf, prod
 from typing import Any, cast
 
 import numpy as np
@@ -488,6 +488,11 @@ def _power_mean(
     stride: Ints | None,
     ceil_mode: bool,
 ) -> Any:
+    if isinstance(norm_type, (int, float)) and abs(norm_type) == inf:
+        size = input.abs()
+        least = norm_type < 0
+        found = _max(n, -size if least else size, kernel_size, stride, 0, 1, ceil_mode, False)
+        return -found if least else found
     out = _avg(n, input.pow(norm_type), kernel_size, stride, 0, ceil_mode, True)
     count = prod(several(kernel_size, n))
     return (out.sign() * out.abs().relu() * count) ** (1.0 / norm_type)
@@ -497,7 +502,7 @@ of_dimensions(
     "lp_pool{n}d(Tensor input, Any norm_type, int[{n}] kernel_size, int[{n}]? stride=None, "
     "bool ceil_mode=False) -> avg_pool{n}d(input, kernel_size, stride)",
     body=_power_mean,
-    doc="The p-norm of each window of {n} dimension{s}.",
+    doc="The p-norm of each window of {n} dimension{s}; of p=inf its largest element, of -inf its least.",
     python=True,
     primitives=_AVG,
     samples=["(rand(2,3,{size}), 2, 2)"],

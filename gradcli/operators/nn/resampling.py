@@ -57,6 +57,9 @@ def cubic_weights(t: Array, a: float = -0.75) -> list[Any]:
 
 
 Taps = tuple[Any, Any]  # by output and tap: places in the input, and their weights
+_NOWHERE = (
+    -1
+)  # the place of a tap that an output does not have: nothing is read, an infinity neither
 
 
 def _taps(mode: str, size: int, wanted: int, align: bool, scale: float | None) -> Taps:
@@ -101,10 +104,12 @@ def _smooth(mode: str, size: int, wanted: int, step: float) -> Taps:
         total = weights.sum()
         parts.append((start, weights / total if total else weights))  # none: beyond the input
     most = max(1, *(len(w) for _, w in parts))
-    places = np.array(
-        [np.minimum(start + np.arange(most), max(start + len(w), 1) - 1) for start, w in parts]
-    )
-    return places, np.array([np.pad(w, (0, most - len(w))) for _, w in parts])
+    places = np.full((wanted, most), _NOWHERE)
+    padded = np.zeros((wanted, most))
+    for i, (start, weights) in enumerate(parts):
+        places[i, : len(weights)] = start + np.arange(len(weights))
+        padded[i, : len(weights)] = weights
+    return places, padded
 
 
 def _weighed(x: Array, taps: list[Taps]) -> Array:
@@ -114,11 +119,15 @@ def _weighed(x: Array, taps: list[Taps]) -> Array:
         shape = [-1 if d == dim else 1 for d in range(x.ndim)]
         weights = weights.astype(x.dtype)
         parts = [
-            x.take(places[:, k], dim) * weights[:, k].reshape(shape)
+            _there(x.take(places[:, k], dim) * weights[:, k].reshape(shape), places[:, k], shape)
             for k in range(weights.shape[1])
         ]
         x = sum(parts[1:], parts[0])
     return np.ascontiguousarray(x)
+
+
+def _there(terms: Array, places: Array, shape: list[int]) -> Array:
+    return terms if places.min() >= 0 else np.where(places.reshape(shape) < 0, 0, terms)
 
 
 def _bytes(x: Array, taps: list[Taps]) -> Array:
@@ -156,8 +165,9 @@ def _spread(g: Array, taps: list[Taps], sizes: Sizes) -> Array:
         out = np.zeros((size, *moved.shape[1:]), g.dtype)
         weights = weights.astype(g.dtype)
         for k in range(weights.shape[1]):
+            own = places[:, k] >= 0
             shape = (-1, *[1] * (moved.ndim - 1))
-            np.add.at(out, places[:, k], moved * weights[:, k].reshape(shape))
+            np.add.at(out, places[own, k], moved[own] * weights[own, k].reshape(shape))
         g = np.moveaxis(out, 0, dim)
     return np.ascontiguousarray(g)
 

@@ -385,9 +385,9 @@ def _added(name: str, a: str, b: str, out_dtype: bool = False) -> tuple[str, ...
 
 
 def _mix(self: Array, product: Array, beta: float, alpha: float) -> Any:
-    """`beta * self + alpha * product`, where beta 0 ignores even NaN."""
+    """`beta * self + alpha * product`, where beta or alpha 0 ignores even NaN."""
     beta, alpha = _number(beta, product.dtype), _number(alpha, product.dtype)
-    scaled = product if alpha == 1 else product * alpha
+    scaled = product if alpha == 1 else product * alpha if alpha else np.zeros_like(product)
     if self.shape != product.shape[1:]:  # of one row, NumPy's own way is the shortest
         self = expanded(self, product.shape)
     if beta == 0:

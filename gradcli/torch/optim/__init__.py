@@ -1,5 +1,6 @@
 """torch.optim: optimizers with groups of parameters, and schedules of their learning rates."""
 
+from importlib import import_module
 from typing import Any
 
 from gradcli.engine.registry.torch_namespaces import absent
@@ -10,10 +11,12 @@ from gradcli.torch.optim.rules import (
     ASGD,
     SGD,
     Adadelta,
+    Adafactor,
     Adagrad,
     Adam,
     Adamax,
     AdamW,
+    Muon,
     NAdam,
     RAdam,
     RMSprop,
@@ -22,6 +25,8 @@ from gradcli.torch.optim.rules import (
 
 
 def __getattr__(name: str) -> Any:
+    if name == "swa_utils":
+        return import_module(f"{__name__}.swa_utils")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{absent(f'optim.{name}')}")
 
 
@@ -30,10 +35,12 @@ __all__ = [
     "LBFGS",
     "SGD",
     "Adadelta",
+    "Adafactor",
     "Adagrad",
     "Adam",
     "AdamW",
     "Adamax",
+    "Muon",
     "NAdam",
     "Optimizer",
     "RAdam",

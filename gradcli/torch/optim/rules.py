@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from gradcli.engine.core.tensor import wrap
 from gradcli.engine.registry.table import resolve
 from gradcli.torch.optim.optimizer import Group, Optimizer, State, options
 
@@ -292,6 +295,134 @@ class Rprop(Optimizer):
         grad = where(same < 0, 0.0, grad)
         parameter.addcmul_(grad.sign(), size, value=-1)
         previous.copy_(grad)
+
+
+@options(
+    "lr=1e-2, beta2_decay=-0.8, eps=(None, 1e-3), d=1.0, weight_decay=0.0, *, foreach=None, "
+    "maximize=False"
+)
+class Adafactor(Optimizer):
+    """Shazeer and Stern (2018): of a matrix's squares, the means of rows and of columns are remembered."""
+
+    _REFUSED = (
+        ("lr", 0, "Learning rate should be >= 0 but is"),
+        ("weight_decay", 0, "weight_decay should be >= 0 but is"),
+        ("d", 1, "Clipping threshold d should be >= 1 but is"),
+    )
+
+    def check(self) -> None:
+        given = self.defaults
+        for name, least, words in self._REFUSED:
+            if given[name] < least:
+                raise ValueError(f"{words}: {given[name]}")
+        if given["beta2_decay"] > 0:
+            raise ValueError(f"beta2_decay should be <= 0 but is: {given['beta2_decay']}")
+        for k, eps in enumerate(given["eps"], 1):
+            if eps is not None and eps < 0:
+                raise ValueError(f"epsilon{k} should be >= 0 but is: {eps}")
+
+    def _begin(self, parameter: Any, state: State, group: Group) -> int:
+        if "step" not in state:
+            state["step"] = resolve("tensor")(0.0)
+            zeros, shape = resolve("zeros"), list(parameter.shape)
+            if len(shape) > 1:
+                rows, columns = [*shape[:-1], 1], [*shape[:-2], 1, shape[-1]]
+                state["row_var"] = zeros(rows, dtype=parameter.dtype)
+                state["col_var"] = zeros(columns, dtype=parameter.dtype)
+            else:
+                state["variance"] = resolve("zeros_like")(parameter)
+        return super()._begin(parameter, state, group)
+
+    def _update(self, parameter: Any, grad: Any, state: State, group: Group, step: int) -> None:
+        lr, (least, floor), share = group["lr"], group["eps"], float(step) ** group["beta2_decay"]
+        least = float(np.finfo(parameter.array.dtype).eps) if least is None else least
+        size = float(parameter.norm(2)) / parameter.numel() ** 0.5
+        alpha = max(floor, size) * min(lr, 1 / step**0.5)
+        if group["weight_decay"]:
+            parameter.mul_(1 - lr * group["weight_decay"])
+        if grad.ndim > 1:
+            rows, columns = state["row_var"], state["col_var"]
+            for mean, dim in ((rows, -1), (columns, -2)):
+                squares = resolve("norm")(grad, dim=dim, keepdim=True).square_()
+                mean.lerp_(squares.div_(grad.size(dim)), share)
+            variance = rows @ columns
+            variance.div_(rows.mean(dim=-2, keepdim=True).clamp_(min=least))
+        else:
+            state["variance"].lerp_(grad * grad, share)
+            variance = state["variance"].clone()
+        update = variance.clamp_(min=least * least).rsqrt_().mul_(grad)
+        large = max(1.0, float(update.norm(2)) / (update.numel() ** 0.5 * group["d"]))
+        parameter.add_(update, alpha=-alpha / large)
+
+
+def _in_eight_bits(matrix: Any) -> Any:
+    """A matrix in single precision, its elements rounded to bfloat16's eight bits, ties to even."""
+    bits = matrix.array.astype(np.float32).view(np.uint32)
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)
+    return wrap(rounded.view(np.float32))
+
+
+@options(
+    "lr=1e-3, weight_decay=0.1, momentum=0.95, nesterov=True, "
+    "ns_coefficients=(3.4445, -4.775, 2.0315), eps=1e-7, ns_steps=5, adjust_lr_fn=None"
+)
+class Muon(Optimizer):
+    """Jordan et al. (2024): a matrix's momentum, made nearly orthogonal by Newton and Schulz's iteration.
+
+    As in PyTorch the iteration has the precision of bfloat16.
+    """
+
+    def check(self) -> None:
+        for name, words in (
+            ("lr", "Learning rate"),
+            ("momentum", "momentum"),
+            ("weight_decay", "weight decay"),
+        ):
+            if self.defaults[name] < 0:
+                raise ValueError(f"{words} should be >= 0 but is: {self.defaults[name]}")
+        if self.defaults["adjust_lr_fn"] not in (None, "original", "match_rms_adamw"):
+            raise ValueError(
+                f"Adjust learning rate function {self.defaults['adjust_lr_fn']} is not supported"
+            )
+
+    def add_param_group(self, param_group: Group) -> None:
+        super().add_param_group(param_group)
+        for p in self.param_groups[-1]["params"]:
+            if p.ndim != 2:
+                raise ValueError(
+                    f"Muon only supports 2D parameters whereas we found a parameter with size: {p.size()}"
+                )
+
+    def _begin(self, parameter: Any, state: State, group: Group) -> int:
+        if "momentum_buffer" not in state:
+            state["momentum_buffer"] = resolve("zeros_like")(parameter)
+        return 1
+
+    def _update(self, parameter: Any, grad: Any, state: State, group: Group, step: int) -> None:
+        lr, momentum, buffer = group["lr"], group["momentum"], state["momentum_buffer"]
+        buffer.lerp_(grad, 1 - momentum)
+        update = _orthogonal(grad.lerp(buffer, momentum) if group["nesterov"] else buffer, group)
+        rows, columns = parameter.shape
+        factor = max(1, rows / columns) ** 0.5
+        if group["adjust_lr_fn"] == "match_rms_adamw":
+            factor = 0.2 * max(rows, columns) ** 0.5
+        parameter.mul_(1 - lr * group["weight_decay"])
+        parameter.add_(update.to(parameter.dtype), alpha=-lr * factor)
+
+
+def _orthogonal(matrix: Any, group: Group) -> Any:
+    """U S V^T of a matrix with S between 0.5 and 1.5, in place of its singular values."""
+    (a, b, c), is_tall = group["ns_coefficients"], matrix.shape[0] > matrix.shape[1]
+    if group["ns_steps"] >= 100:
+        raise ValueError("Number of steps must be less than 100 for computational efficiency")
+    x = _in_eight_bits(matrix)
+    x = x.t() if is_tall else x
+    x = _in_eight_bits(x / _in_eight_bits(x.norm()).clamp(min=group["eps"]))
+    for _ in range(group["ns_steps"]):
+        gram = _in_eight_bits(x @ x.t())
+        gram = _in_eight_bits(gram.addmm(gram, gram, beta=b, alpha=c))
+        x = _in_eight_bits(x.addmm(gram, x, beta=a))
+    return x.t() if is_tall else x
 
 
 @options(

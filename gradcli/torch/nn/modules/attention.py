@@ -7,6 +7,7 @@ from copy import deepcopy
 from typing import Any
 
 from gradcli.engine.core.tensor import Tensor
+from gradcli.engine.registry.table import resolve
 from gradcli.torch.nn import functional, init
 from gradcli.torch.nn.modules import plain_layers
 from gradcli.torch.nn.modules.containers import ModuleList
@@ -259,10 +260,91 @@ class TransformerDecoder(Module):
         return tgt if self.norm is None else self.norm(tgt)
 
 
+class Transformer(Module):
+    """Vaswani et al. (2017): an encoder, and a decoder that looks at what it gives."""
+
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Any = "relu",
+        custom_encoder: Any = None,
+        custom_decoder: Any = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+
+        def stack(whole: Any, layer: Any, count: int) -> Any:
+            options = dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first
+            made = layer(d_model, nhead, *options, bias, dtype=dtype)
+            return whole(made, count, LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype))
+
+        self.encoder = custom_encoder
+        if custom_encoder is None:
+            self.encoder = stack(TransformerEncoder, TransformerEncoderLayer, num_encoder_layers)
+        self.decoder = custom_decoder
+        if custom_decoder is None:
+            self.decoder = stack(TransformerDecoder, TransformerDecoderLayer, num_decoder_layers)
+        for value in self.parameters():
+            if value.ndim > 1:
+                init.xavier_uniform_(value)
+        self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
+
+    def forward(
+        self,
+        src: Any,
+        tgt: Any,
+        src_mask: Any = None,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        src_key_padding_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Any:
+        batch = 0 if self.batch_first else 1
+        if src.ndim == 3 and src.shape[batch] != tgt.shape[batch]:
+            raise RuntimeError("the batch number of src and tgt must be equal")
+        if not src.shape[-1] == tgt.shape[-1] == self.d_model:
+            raise RuntimeError("the feature number of src and tgt must be equal to d_model")
+        memory = self.encoder(
+            src,
+            mask=src_mask,
+            src_key_padding_mask=src_key_padding_mask,
+            is_causal=src_is_causal,
+        )
+        return self.decoder(
+            tgt,
+            memory,
+            tgt_mask=tgt_mask,
+            memory_mask=memory_mask,
+            tgt_key_padding_mask=tgt_key_padding_mask,
+            memory_key_padding_mask=memory_key_padding_mask,
+            tgt_is_causal=tgt_is_causal,
+            memory_is_causal=memory_is_causal,
+        )
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Any:
+        """A matrix of -inf above the diagonal and 0 below it, to be added to scores."""
+        return resolve("full")((sz, sz), float("-inf"), dtype=dtype).triu(1)
+
+
 CLASSES = {
     c.__name__: c
     for c in (
-        MultiheadAttention, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder,
+        MultiheadAttention, Transformer, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder,
         TransformerEncoderLayer,
     )
 }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib import import_module
 from typing import Any
 
 from gradcli.engine.core.modes import no_grad
@@ -37,6 +38,16 @@ def get_total_norm(
     return total
 
 
+def clip_grads_with_norm_(
+    parameters: Any, max_norm: float, total_norm: Any, foreach: bool | None = None
+) -> None:
+    """Scale the gradients down as if their norm was this."""
+    share = (max_norm / (total_norm + 1e-6)).clamp(max=1.0)
+    with no_grad():
+        for parameter in _with_grads(parameters):
+            parameter.grad.mul_(share)
+
+
 def clip_grad_norm_(
     parameters: Any,
     max_norm: float,
@@ -45,12 +56,9 @@ def clip_grad_norm_(
     foreach: bool | None = None,
 ) -> Any:
     """Scale the gradients down so that their norm is at most max_norm; returns the norm before."""
-    grads = [p.grad for p in _with_grads(parameters)]
-    with no_grad():
-        total = get_total_norm(grads, float(norm_type), error_if_nonfinite)
-        share = (max_norm / (total + 1e-6)).clamp(max=1.0)
-        for grad in grads:
-            grad.mul_(share)
+    some = _with_grads(parameters)
+    total = get_total_norm([p.grad for p in some], float(norm_type), error_if_nonfinite)
+    clip_grads_with_norm_(some, float(max_norm), total)
     return total
 
 
@@ -76,7 +84,14 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
         at += size
 
 
+_HOOKED = ("weight_norm", "remove_weight_norm", "spectral_norm", "remove_spectral_norm")
+
+
 def __getattr__(name: str) -> Any:
+    if name in ("parametrize", "parametrizations"):
+        return import_module(f"{__name__}.{name}")
+    if name in _HOOKED:
+        return getattr(import_module(f"{__name__}.hooked_norms"), name)
     raise AttributeError(
         f"module {__name__!r} has no attribute {name!r}{absent(f'nn.utils.{name}')}"
     )
