@@ -271,7 +271,7 @@ class ExpressionCommand(HelpfulCommand):
                 else o
                 for o in found.options
             ]
-        if text and "=" in text and self.name in ("diff", "check") and not lenient:
+        if text and "math" in found.given and self.name in ("diff", "check") and not lenient:
             text = _from_hidden(text, found)
         if text and "=" in text and self.name in ("root", "fit") and not lenient:
             text = _as_equation(text)

@@ -50,7 +50,8 @@ def clauses(found: list[Token], source: str, own: Container[str]) -> Clauses:
                 remarks.append(f"{typed} is not used")
         given = all(_given(part) or _squared(part) for part in rest[1:])
         if len(rest) > 1 and given and not _is_system(rest):
-            statements += [[*part, _end_of(part)] for part in rest]
+            # What is asked for stands first on a page, and last in a program.
+            statements += [[*part, _end_of(part)] for part in (*rest[1:], rest[0])]
         elif len(rest) == len(parts):
             statements.append([*statement, *end])
         elif rest:
@@ -248,7 +249,8 @@ def _in_order(statements: list[list[Token]]) -> list[Token]:
         body = [t for t in statements[k] if t.text not in _ENDS]
         ended = [t for t in statements[k] if t.text in _ENDS]
         joined += [*body, *(ended or ([_end_of(body)] if body else []))]
-    typed = bool(statements) and statements[-1][-1].text in _ENDS
+    last = statements[-1][-1] if statements else None
+    typed = last is not None and last.text in _ENDS and last.start < last.end
     while joined and joined[-1].text == ";" and not (typed and order[-1:] == [len(given) - 1]):
         joined.pop()
     return joined
