@@ -114,6 +114,10 @@ ELSEWHERE = {
     "--check": "the command `gradcli check EXPR` compares with numerical gradients",
     "--second": "a mixed derivative: gradcli diff EXPR --wrt x,y --order 2; in a table gradcli map EXPR "
     "FILE --second x,y",
+    **dict.fromkeys(
+        ("--taylor", "--series"),
+        "polynomials beside the function: gradcli taylor EXPR --order 1,3,5 --plot",
+    ),
     "--degree": "gradcli taylor EXPR --order N is the polynomial of that degree",
     "--order": "higher derivatives: gradcli diff EXPR --order N, or gradcli hessian EXPR",
     "--value": "gradcli eval EXPR prints the value, gradcli grad EXPR --value both",

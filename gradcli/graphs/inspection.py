@@ -176,8 +176,8 @@ class Graph:
     def picture(self, **options: Any) -> Picture:
         """Return what every picture shows, before any format.
 
-        Options: saved, values, grads, edges, collapse, depth, only, by, forward, precision, and how it
-        is drawn: direction ("down", "right"), theme ("auto", "light", "dark"), background ("auto",
+        Options: saved, values, grads, edges, slopes, collapse, depth, only, by, forward, precision, and how
+        it is drawn: direction ("down", "right"), theme ("auto", "light", "dark"), background ("auto",
         "none", "white"), title. Raises ValueError if `only` names nothing.
         """
         from gradcli.graphs.pictures import Picture, PictureOptions
@@ -190,7 +190,16 @@ class Graph:
             self.values_of(describer) if chosen.values else {},
             chosen,
             self.modules_of(describer),
+            self._slopes(describer) if chosen.slopes else None,
         )
+
+    def _slopes(self, describer: Describer) -> dict[tuple[int, int], float]:
+        """The slopes of operations on numbers, by the node's id and the number of its edge."""
+        from gradcli.graphs.backward_steps import local_slopes
+
+        places = {node: i for i, node in enumerate(describer.skeleton.nodes)}
+        found = local_slopes(self._passed().recorder.steps)
+        return {(places[node], k): v for (node, k), v in found.items() if node in places}
 
     def to_json(
         self,

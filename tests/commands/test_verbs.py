@@ -306,3 +306,13 @@ def test_the_format_has_the_command_lines_name_too() -> None:
     assert "def value_and_gradient(format_, x)" in gradcli.diff("format*x", form="python")
     with pytest.raises(TypeError, match="form and format are two names of one option"):
         gradcli.diff("x**2", form="numpy", format="c")
+
+
+def test_a_notebook_shows_the_user_s_frames_alone() -> None:
+    """IPython calls `_render_traceback_`."""
+    with pytest.raises(LanguageError) as caught:
+        gradcli.grad("x**2 +", x=3)
+    lines = caught.value._render_traceback_()
+    assert 'gradcli.grad("x**2 +", x=3)' in lines[1]
+    assert lines[-3].startswith("gradcli.LanguageError: the text ends where a value is missing")
+    assert not any("/gradcli/commands/" in line and "/tests/" not in line for line in lines)
