@@ -816,21 +816,17 @@ def _matmul(a: Tensor, b: Tensor) -> Any:
     return matmul(*(wrap(x) if isinstance(x, np.ndarray) else x for x in (a, b)))
 
 
-CALLS = 16  # after which an operator's method has code of its own, which takes as long to compile as these
-
-
 def _on_first_use(name: str, primitive: VjpRules, method: Callable[[Primitive], Any]) -> None:
-    """Set an operator's method that generates its code once it has been called a few times."""
-    left = CALLS
+    """Set an operator's method that generates its code at the second call: one call is cheaper without."""
 
     def first(*args: Any) -> Any:
-        nonlocal left
-        left -= 1
-        if left < 0:
-            compiled = method(primitive)
-            setattr(Tensor, name, compiled)
-            return compiled(*args)
+        setattr(Tensor, name, again)
         return primitive.call_any(args, {}) if all(map(is_operand, args)) else NotImplemented
+
+    def again(*args: Any) -> Any:
+        compiled = method(primitive)
+        setattr(Tensor, name, compiled)
+        return compiled(*args)
 
     setattr(Tensor, name, first)
 
