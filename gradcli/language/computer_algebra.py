@@ -111,7 +111,7 @@ def _of_matlab(text: str) -> str:
         matrix = joined(r"\begin{bmatrix} ", *lines, r" \end{bmatrix}")
         text = joined(text[: found.start()], matrix, text[found.end() :])
     if re.search(r"[\w)\]]'", text):
-        text = _replaced(text, _TIMES, lambda found: " ")
+        text = _replaced(text, _TIMES, _product)
     return text
 
 
@@ -119,9 +119,12 @@ _ROWS = re.compile(r"(?<![\w)\]])\[([^\[\];]+(?:;[^\[\];]+)+)\]")
 _CELLS = (
     r"\s*,\s*|(?<![-+*/^(\s])\s+(?![*/^)\s]|[-+]\s)"  # `[a - b c]` has two cells, `[a -b c]` three
 )
-_TIMES = re.compile(
-    r"(?<=[^\W\d])\s*(?<![*.])\*(?!\*)\s*(?=[^\W\d(])|(?<=[)\]'])\s*\*(?!\*)\s*(?=[^\W\d(])"
-)
+# A product of names and brackets; `a*(x + 1)` of a small letter stays, for a (x + 1) may be a call.
+_TIMES = re.compile(rf"((?<!\w){_NAME}|[)\]'])\s*(?<!\.)\*(?!\*)\s*(?=[^\W\d]|(\())")
+
+
+def _product(found: re.Match[str]) -> str:
+    return found[0] if found[2] and found[1][0].islower() else f"{found[1]} "
 
 
 def _without_not(text: str) -> str:
