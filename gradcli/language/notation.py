@@ -121,7 +121,9 @@ def of_matrices(
             base = _base(parts, k)
             # (A^T A + I)^{-1} b; the (x^T A x) of `(x^T A x) b` is a number, and ends in a vector.
             base -= base > 0 and parts[base].text == ")"
-            known = is_matrix(parts[base].text) or parts[base].text in matrices
+            base = _matrix_call(parts, base)  # eye of (A + l*eye(3)) x
+            named = parts[base].text
+            known = is_matrix(named) or named in matrices or named in _MATRIX_CALLS
             if before.kind == "transpose" or known:
                 vectors.add(token.text)
             is_last = after[1].text in _ENDS if after[1:] else True
@@ -314,6 +316,34 @@ def _base(parts: list[Token], i: int) -> int:
     if parts[i].kind == "power":
         return max(i - 1, 0)
     return start - 2 if start > 1 and parts[start - 1].text == "**" else i
+
+
+_MATRIX_CALLS = frozenset("eye inv diag pinv outer".split())
+
+
+def _called(parts: list[Token], i: int) -> int:
+    """Where the function stands whose call ends in a token, if it gives a matrix; else i."""
+    start, depth = i, 0
+    while start > 0:
+        depth += (parts[start].text == ")") - (parts[start].text == "(")
+        if not depth:
+            break
+        start -= 1
+    return start - 1 if start < i and parts[start - 1].text in _MATRIX_CALLS else i
+
+
+_MATRIX_CALLS = frozenset("eye inv diag pinv outer".split())
+
+
+def _matrix_call(parts: list[Token], i: int) -> int:
+    """Where the function stands whose call ends in a token, if it gives a matrix; else i."""
+    start, depth = i, 0
+    while start > 0:
+        depth += (parts[start].text == ")") - (parts[start].text == "(")
+        if not depth:
+            break
+        start -= 1
+    return start - 1 if start < i and parts[start - 1].text in _MATRIX_CALLS else i
 
 
 def is_derivative(found: list[Token], i: int, functions: Container[str] = ()) -> bool:
