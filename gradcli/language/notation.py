@@ -321,20 +321,6 @@ def _base(parts: list[Token], i: int) -> int:
 _MATRIX_CALLS = frozenset("eye inv diag pinv outer".split())
 
 
-def _called(parts: list[Token], i: int) -> int:
-    """Where the function stands whose call ends in a token, if it gives a matrix; else i."""
-    start, depth = i, 0
-    while start > 0:
-        depth += (parts[start].text == ")") - (parts[start].text == "(")
-        if not depth:
-            break
-        start -= 1
-    return start - 1 if start < i and parts[start - 1].text in _MATRIX_CALLS else i
-
-
-_MATRIX_CALLS = frozenset("eye inv diag pinv outer".split())
-
-
 def _matrix_call(parts: list[Token], i: int) -> int:
     """Where the function stands whose call ends in a token, if it gives a matrix; else i."""
     start, depth = i, 0
