@@ -94,16 +94,14 @@ def test_check() -> None:
 
 def test_graph() -> None:
     found = gradcli.graph("a*x + b", a=2, x=3, b=1)
-    command = CliRunner().invoke(
-        main, ["graph", "a*x + b", "--a", "2", "--x", "3", "--b", "1", "--dtype", "float32"]
-    )
+    command = CliRunner().invoke(main, ["graph", "a*x + b", "--a", "2", "--x", "3", "--b", "1"])
     assert str(found) == command.stdout.rstrip("\n")
 
 
 @pytest.mark.parametrize("source", ["sum(exp(x)*a)", "prod(x)/a"])
 def test_a_verb_gives_what_its_command_prints(source: str) -> None:
     given = {"x": [1.0, 2.0], "a": 0.5}
-    words = [source, "--x", "1,2", "--a", "0.5", "--dtype", "float32", "--json"]
+    words = [source, "--x", "1,2", "--a", "0.5", "--json"]
     for verb in ("grad", "jacobian", "hessian"):
         said = json.loads(CliRunner().invoke(main, [verb, *words]).stdout)["wrt"]
         found = plain(getattr(gradcli, verb)(source, **given))
