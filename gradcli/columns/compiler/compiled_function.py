@@ -205,6 +205,9 @@ class CompiledFunction:
         self._derived: dict[Any, CompiledFunction] = {}  # of whole matrices of derivatives
         self.forms: dict[Any, _Form] = {}  # of arguments that are not all arrays
         self.__name__ = title
+        # Said, for `inspect` takes what has a `__get__` for a builtin.
+        own = None if parameters is None else parameters.signature
+        self.__signature__ = nested_arguments.signature_of(self.names) if own is None else own
 
     def __call__(self, *args: Any, **arrays: Any) -> Any:
         """The value: arrays (tensors, if any argument is one), nested as the function's result is.
