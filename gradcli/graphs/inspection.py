@@ -64,6 +64,8 @@ class Graph:
         self.recorder: Any = None
         # What the reader of the last picture will not show of it, and what to do.
         self.note: str | None = None
+        # Tensors of this dtype are shown without it, also where the picture is drawn under another one.
+        self.default_dtype: str = self.probe.default_dtype()
         self._records: list[Record] | None = None
         self._modules: Modules | None = None
         self._forward: Describer | None = None
@@ -168,7 +170,7 @@ class Graph:
     def _usual(self, options: dict[str, Any]) -> dict[str, Any]:
         """The options, with what is known of the graph where they say nothing."""
         known = {
-            "default_dtype": self.probe.default_dtype(),
+            "default_dtype": self.default_dtype,
             "grads": self.describer.grads is not None,
         }
         return known | options
