@@ -424,8 +424,7 @@ class Writer:
                     base, number = other, -number
             pairs.append((base, Number.of(e)))
         # What was whole, and cancelled; and sigmoid(u) - 1, which is written -sigmoid(-u).
-        # A root of a product stays whole.
-        if any(b.op in ("product", "number") and e.integer is not None for b, e in pairs):
+        if any(b.op in ("product", "number") and e.whole == 1 for b, e in pairs):
             return alg.product(pairs, self.number(number))
         return alg.collected(self.number(number), pairs)
 
