@@ -56,7 +56,7 @@ ABOUT_VARIABLES = (
 )
 
 # Commands that read `y = …` otherwise: as an equation, a curve, a column.
-_WITHOUT_VALUE = ("root", "fit", "plot", "map")
+_WITHOUT_VALUE = ("root", "fit", "plot")
 # What other tools call options of ours, where the command has such an option.
 MEANT = {
     "--name": ("--as", "write --as NAME=COLUMN, as in --as result=value"),
@@ -114,6 +114,10 @@ ELSEWHERE = {
     "--check": "the command `gradcli check EXPR` compares with numerical gradients",
     "--second": "a mixed derivative: gradcli diff EXPR --wrt x,y --order 2; in a table gradcli map EXPR "
     "FILE --second x,y",
+    **dict.fromkeys(
+        ("--taylor", "--series"),
+        "polynomials beside the function: gradcli taylor EXPR --order 1,3,5 --plot",
+    ),
     "--degree": "gradcli taylor EXPR --order N is the polynomial of that degree",
     "--order": "higher derivatives: gradcli diff EXPR --order N, or gradcli hessian EXPR",
     "--value": "gradcli eval EXPR prints the value, gradcli grad EXPR --value both",
@@ -267,6 +271,8 @@ class ExpressionCommand(HelpfulCommand):
                 else o
                 for o in found.options
             ]
+        if text and "math" in found.given and self.name in ("diff", "check") and not lenient:
+            text = _from_hidden(text, found)
         if text and "=" in text and self.name in ("root", "fit") and not lenient:
             text = _as_equation(text)
         named = ""
@@ -486,6 +492,38 @@ def _with_value(text: str) -> str:
     return f"{text[:end]}{chr(10) if chr(10) in text else '; '}{name}"
 
 
+def _from_hidden(text: str, found: Split) -> str:
+    """The text without `z = W@x + b` where --wrt asks for the derivative by z, which then is a variable.
+
+    What only z was made of goes as well. As it is where such a name has a value.
+    """
+    from gradcli.language.scope_checks import assigned_names
+
+    wrt = [o.removeprefix("--wrt=") for o in found.options if o.startswith("--wrt=")]
+    names = [name for one in wrt for name in re.split(r"[,\s]+", one) if name]
+    program = variables(text, lenient=True)[0]
+    if program is None or "'" in text or '"' in text:
+        return text
+    free, given = set(program.free_variables()), set(assigned_names(program))
+    hidden = [name for name in names if name in given - free]
+    pieces = [piece.strip() for piece in re.split(r"[;\n]", text)]
+    targets = [m[1] if (m := re.match(r"(\w+)\s*=(?!=)", p)) else "" for p in pieces]
+    if not hidden or any(targets.count(name) != 1 for name in hidden):
+        return text
+    left_out = [pieces[targets.index(name)] for name in hidden]
+    kept = [(t, p) for t, p in zip(targets, pieces, strict=True) if p and t not in hidden]
+    for k in reversed(range(len(kept) - 1)):
+        later = " ".join(piece for _, piece in kept[k + 1 :])
+        if kept[k][0] and not re.search(rf"(?<![\w.]){kept[k][0]}\b", later):
+            del kept[k]
+    cut = "; ".join(piece for _, piece in kept)
+    words = set(re.findall(r"[^\W\d]\w*", cut))
+    if found.bound() - words:
+        return text
+    note(f"{', '.join(hidden)} is taken for a variable: {'; '.join(left_out)} is left out")
+    return cut
+
+
 def _names_of(text: str) -> list[str]:
     """The names that a program reads as variables, or assigns."""
     from gradcli.language.scope_checks import assigned_names
@@ -521,7 +559,7 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
     # `--x -3:3` is an interval there, and x a number of it.
     runs = command.name == "plot" or (command.name == "root" and "all" in found.given)
     numbers = columns | (set(bound) if runs else set())
-    known = KnownShapes(found.bindings, found.options, numbers)
+    known = KnownShapes(found.bindings, found.options, numbers, found.ranks)
     named = {*_named(found), *known.shapes, *own}
     wrt = {o.removeprefix("--wrt=") for o in found.options if o.startswith("--wrt=")}
     derives = command.name == "diff" and not {"of", "operator", "along"} & found.given.keys()
@@ -537,6 +575,7 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
     if read is None:
         return text
     note(f"read as {read}")
+    found.ranks = {**read.ranks, **found.ranks}  # for --against, in the same names
     words = re.findall(r"(?<![\w.])[^\W\d]\w*", read.written)
     if read.differentiated:
         found.options += [f"--wrt={read.differentiated[0]}"] * (not wrt)
@@ -544,7 +583,10 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
             found.options.append(f"--order={order}")
     if read.operator:
         found.options.append(f"--operator={read.operator}")
-    if command.name == "diff":  # whose variables have a shape only by what is done with them
+    if command.name in (
+        "diff",
+        "check",
+    ):  # whose variables have a shape only by what is done with them
         given = known.shapes.keys() | found.bound()
         found.options += [
             f"--shape={name}={','.join(shape)}"
@@ -683,7 +725,7 @@ def _formula(found: Split, text: str, which: str) -> FormulaReading:
     wrt = [o.removeprefix("--wrt=") for o in found.options if o.startswith("--wrt=")]
     how = {"of": "of", "along": "along", "euler_lagrange": "motion"}
     given = {word: found.given.get(option) for option, word in how.items()}
-    reading = read(text, values, wrt, **given)
+    reading = read(text, values, wrt, **given, in_order=which == "let")
     found.bindings = [b for b in found.bindings if b[0] not in reading.put_in]
     left_out = ("--wrt=", *(f"--let={name}=" for name in reading.put_in))
     found.options = [o for o in found.options if not o.startswith(left_out)]
@@ -955,8 +997,15 @@ def _check_names(program: Program, shown: list[str], bound: set[str], declared: 
     from gradcli.language import foreign_names
 
     wrong = [n for n in missing if is_called(program, n) or n in foreign_names.CONSTANTS]
-    if wrong or foreign_names.PREFIXED.intersection(missing):
-        raise unbound(program, [*wrong, *missing][0], declared, bound)
+    # `np.exp(x)`; a column may be called cp
+    wrong += [n for n in foreign_names.PREFIXED.intersection(missing) if _is_prefix(program, n)]
+    if wrong:
+        raise unbound(program, wrong[0], declared, bound)
+
+
+def _is_prefix(program: Program, name: str) -> bool:
+    """Whether something is asked of the name: `np.exp`, and not `cp*x`."""
+    return re.search(rf"(?<![\w.]){re.escape(name)}\s*\.", program.source) is not None
 
 
 def _of_another(option: str) -> str | None:

@@ -268,6 +268,8 @@ class Parser:
         for k in range(sign + 1, end):
             text = self.tokens[k].text
             depth += (text in ("(", "[", "{", "begin")) - (text in (")", "]", "}", "end"))
+            if not depth and text == ",":  # of several values
+                break
             if not depth and text in ("=", "≈"):
                 self._chain.add(k)
         self.at = sign + 1

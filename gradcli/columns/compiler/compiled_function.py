@@ -865,6 +865,7 @@ def compile(
         given = _by_position(program, own.names) if own.in_order else program
         return kind(given, own.names, title, parameters=own, **how)
     from gradcli import language
+    from gradcli.language.option_values import widest
 
     parsed = language.parse(program)
 
@@ -875,7 +876,8 @@ def compile(
             for v in variables.values()
         ):
             raise Untraceable("the program prints")
-        return language.run(parsed, variables).value
+        with dtypes.as_default(widest(variables.values())):
+            return language.run(parsed, variables).value
 
     names = parsed.free_variables()
     found = kind(function, names, program, **how)
