@@ -230,7 +230,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             "few": FEW_NODES if chosen == "html" else 0,
         }
         graph = _torch_graph(ctx, options, seed, watched)
-        _choose_modules(graph, shown, chosen)
+        if not (options.diagnose or norms):  # which draw no nodes
+            _choose_modules(graph, shown, chosen)
     else:
         if shown["by"] is not None or options.places is not None:
             name = "--lines" if shown["by"] is None else "--by module"
@@ -342,7 +343,19 @@ def _torch_graph(
     graph.program = ran.title(wanted)
     if watched["gradients"] or watched["norms"]:
         _measure(graph, ran, watched["norms"])
+    if ran.watch.is_unseeded and (options.norms or options.diagnose):
+        _note_seed(graph, options)
     return graph
+
+
+def _note_seed(graph: Graph, options: Options) -> None:
+    """Say that numbers of gradients are those of one run, where they are told and nobody has set a seed."""
+    flows = any(one.kind in ("vanishing", "exploding") for one in graph.diagnosis().findings)
+    if flows or (options.norms and graph.norms().marks):
+        output.note(
+            "the program sets no seed: another run has other numbers; torch.manual_seed(0) at its "
+            "beginning repeats these"
+        )
 
 
 def _measure(graph: Graph, ran: Ran, norms: bool) -> None:
