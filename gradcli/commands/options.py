@@ -551,6 +551,8 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
     from gradcli.language.mathematics import read_mathematics
     from gradcli.language.parser import parses
 
+    if command.name == "minimize":
+        text = _without_argmin(text, found)
     _names_as_read(text, found)
     bound = dict.fromkeys(found.bound(), False)
     columns = {name for _, names in _headings(found, command) for name in names}
@@ -599,6 +601,30 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
         if name in words or not re.search(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])", text)
     ]  # fmt: skip
     return read.written
+
+
+# What stands before the function that is minimised: `\\hat w = \\arg\\min_w`, `\\min_{w, b}`, `argmin_w`.
+_ARGMIN = re.compile(
+    r"\s*(?:[^=()]*=\s*)?(?:\\underset\{(?P<under>[^{}]*)\}\s*\{)?"
+    r"\\?(?:operatorname\*?\{|mathrm\{)?(?:arg\s*(?:\\[,;!]?)*\s*)?(?P<sense>min|max)\}*"
+    r"(?:imize)?\s*(?:_(?:\{(?P<several>(?:[^{}]|\{[^{}]*\})*)\}|(?P<one>\\?[^\W\d_]\w*)))?\}?(?![\w(])\s*(?P<rest>.+)",
+    re.S,
+)
+
+
+def _without_argmin(text: str, found: Split) -> str:
+    """The function that a text of `\\arg\\min_w` minimises; the names below it are those that vary."""
+    said = _ARGMIN.fullmatch(text)
+    names = said and (said["under"] or said["several"] or said["one"])
+    if said is None or not names:
+        return text
+    if not any(option.startswith("--wrt=") for option in found.options):
+        varied = re.split(r"\s*(?:,|\\in\b|∈)\s*", names)
+        found.options += [f"--wrt={name}" for name in varied if not re.search("mathbb|ℝ", name)]
+    if said["sense"] == "max":
+        note("the largest value is looked for: value is that of the negative")
+        return f"-({said['rest']})"
+    return said["rest"]
 
 
 def _names_as_read(text: str, found: Split) -> None:

@@ -198,7 +198,7 @@ def partial(parser: Parser, token: Token) -> Node | None:
 
 
 def nabla(parser: Parser, token: Token) -> Node:
-    r"""`\nabla f`, `\nabla_x f`, `\nabla \cdot F`, `\nabla \times F`, `\nabla^2 f`."""
+    r"""`\nabla f`, `\nabla_x f`, `\nabla_x^2 f`, `\nabla \cdot F`, `\nabla \times F`, `\nabla^2 f`."""
     operator, wrt = "grad", parser.subscript()
     if parser.accept("·"):
         operator = "div"
@@ -209,10 +209,13 @@ def nabla(parser: Parser, token: Token) -> Node:
         if power.text != "2":
             raise parser.error("∇ has no other power than ∇^2, the Laplacian", token)
         operator = "laplacian"
+        wrt = wrt or parser.subscript()
     if not parser.begins_operand():
-        raise parser.error("what ∇ is of is missing", token)
+        raise parser.error("nothing follows ∇", token, "write what it differentiates: ∇ f")
     inner = parser.product()
     name = wrt[0].text if wrt else ""
+    if name and operator == "laplacian":  # ∇_w^2 f is the Hessian, ∇^2 f the Laplacian
+        return Node("derivative", token, f"{name} {name}", (inner,))
     return Node("nabla", token, operator, (inner,), name)
 
 
@@ -419,10 +422,9 @@ def series(parser: Parser, token: Token, kind: str) -> Node:
         and _is_variable(body, binder.names[0])
     ):
         one = binder.names[0]
-        sense = " --maximize" if kind in ("amax", "argmax") else ""
-        end = parser.tokens[parser.at - 1].end
-        typed = parser.source[parser.tokens[start].start : end]
-        hint = f"gradcli minimize --math '{typed}'{sense} --{one} START finds it"
+        typed = parser.source[parser.tokens[start].start :].partition(";")[0].strip()
+        typed = f"-({typed})" if kind in ("amax", "argmax") else typed
+        hint = f"gradcli minimize --math '{typed}' --wrt {one} --{one} START finds it"
         word = {"amax": "max", "amin": "min"}.get(kind, kind)
         raise parser.error(f"{word} over all {one} is no number of a formula", token, hint)
     return Node("series", token, kind, (body,), "", binder)

@@ -244,17 +244,35 @@ class Parser:
                 letters = one.name.partition("_")[2]
                 several = re.fullmatch("[a-z]{1,3}", letters) and letters not in INDEX_WORDS
                 value = self.named_value(one.end, letters if several else "")
-                return Node("assign", token, one.name, (value,))
+                return Node("assign", token, self.elements_named(one.name, value), (value,))
         if (said := label(self.tokens, self.at, self.own) if self.labels else None) is not None:
             return self.called_so(said)
         if self.next.kind == "name" and self.peek(1).text == "=" and not self.equation:
             name = self.take().text
             self.take()
-            return Node("assign", token, name, (self.values(),))
+            value = self.values()
+            letters = name.partition("_")[2]
+            elements = Node("labelled", token, letters, (value,))
+            if re.fullmatch("[a-z]{1,3}", letters) and letters not in INDEX_WORDS:
+                array = self.elements_named(name, elements)
+                name, value = array, elements if array != name else value
+            return Node("assign", token, name, (value,))
         if self.next.text == "return":
             self.take()
             return Node("return", token, "", (self.values(),))
         return self.values()
+
+    def elements_named(self, name: str, value: Node) -> str:
+        """The array whose elements a statement gives: p of `p_i = e^{z_i}`; the name itself elsewhere."""
+        array, _, letters = name.partition("_")
+        if value.kind != "labelled" or array in self.own or self.next.kind == "end":
+            return name
+        found = {one.letter for n in nodes(value) if n.kind == "name" for one in subscripts(n)}
+        if not found.issuperset(letters):
+            return name
+        self.own.discard(name)
+        self.own.add(array)
+        return array
 
     def called_so(self, said: Label) -> Node:
         """The formula behind a label."""

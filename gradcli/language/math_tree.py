@@ -31,7 +31,7 @@ Kinds of nodes, with their parts:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from gradcli.language.notation import Token
@@ -72,3 +72,39 @@ def nodes(root: Node) -> Iterator[Node]:
         waiting += reversed(node.parts)
         if node.binder is not None:
             waiting += [limit for limit in (node.binder.low, node.binder.high) if limit is not None]
+
+
+def with_formulas(parts: list[Node | Token]) -> list[Node | Token]:
+    """The statements where what a derivative is of stands as a formula: of `L = w^2; dL/dw`, w^2 for L.
+
+    A name that is assigned has a value and no formula: its derivative would be 0.
+    """
+    known: dict[str, Node] = {}
+    made: list[Node | Token] = []
+    for part in parts:
+        if isinstance(part, Node):
+            part = _with_formulas(part, known)
+            if part.kind == "assign":
+                known[part.text] = part.only
+        made.append(part)
+    return made
+
+
+def _with_formulas(node: Node, known: Mapping[str, Node]) -> Node:
+    if not known:
+        return node
+    inner = tuple(_with_formulas(part, known) for part in node.parts)
+    by = {"derivative": node.text.split(), "nabla": [node.base]}.get(node.kind)
+    if by is None:
+        return node._replace(parts=inner)
+    return node._replace(parts=tuple(_spelled(part, known, by) for part in inner))
+
+
+def _spelled(node: Node, known: Mapping[str, Node], by: Collection[str]) -> Node:
+    """A formula with those of its names as formulas that depend on the variables."""
+    formula = known.get(node.text) if node.kind == "name" and node.text not in by else None
+    if formula is not None:
+        made = _spelled(formula, known, by)
+        depends = any(n.kind == "name" and n.text in by for n in nodes(made))
+        return Node("group", node.token, "", (made,)) if depends else node
+    return node._replace(parts=tuple(_spelled(part, known, by) for part in node.parts))

@@ -1062,6 +1062,10 @@ class Writer:
         text, shape = body.text, Value("")
         for name in reversed(variables):
             found = self.sized(name)
+            if shape.rank and not body.rank:  # a gradient is differentiated again: a Hessian
+                text = f"func.jacrev(lambda {name}: {text})({name})"
+                shape = Value("", ATOM, shape.rank + found.rank)
+                continue
             if found.rank or body.rank:
                 text, shape = f"sum({text})", found
             text = f"func.grad(lambda {name}: {text})({name})"

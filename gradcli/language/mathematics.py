@@ -19,7 +19,7 @@ from gradcli.language.located_errors import LanguageError
 from gradcli.language.math_clauses import Clauses
 from gradcli.language.math_definitions import Definitions, definitions
 from gradcli.language.math_parser import Parser
-from gradcli.language.math_tree import Node, nodes
+from gradcli.language.math_tree import Node, nodes, with_formulas
 from gradcli.language.math_values import Known
 from gradcli.language.math_writer import Writer
 from gradcli.language.notation import (
@@ -195,27 +195,30 @@ def _read_with(
     operator = ""
     # `diff --math "d/dx x^2"` asks for one derivative, not for the derivative of a derivative: what
     # stands before all of the text says by what it is differentiated.
-    if wrt is not None and len(roots) == 1:
-        first = roots[0]
+    given = all(root.kind in ("assign", "define") for root in roots[:-1])
+    if wrt is not None and roots and given:
+        first, last = roots[-1], parts.index(roots[-1])
         if first.kind == "derivative":
             by = tuple(first.text.split())
             inner = first.only
             if len(set(by)) > 1:  # the outermost is what the text is differentiated by
                 inner = Node("derivative", first.token, " ".join(by[1:]), (inner,))
                 by = by[:1]
-            parts, roots = [inner], [inner]
+            parts[last], roots[-1] = inner, inner
             times = f", {len(by)} times" if len(by) > 1 else ""
             parser.remarks.append(f"differentiated by {by[0]}{times}")
         elif first.kind == "nabla" and not (
             first.only.kind == "name" and first.only.text not in own
         ):
-            parts, roots = [first.only], [first.only]
+            parts[last], roots[-1] = first.only, first.only
             if first.base:
                 by = (first.base,)
                 parser.remarks.append(f"differentiated by {first.base}")
             else:
                 operator = first.text
                 parser.remarks.append(f"its {operator}")
+    parts = with_formulas(parts)
+    roots = [part for part in parts if isinstance(part, Node)]
     places = None
     if any(
         n.kind == "series" or (n.kind == "name" and n.parts) for root in roots for n in nodes(root)

@@ -122,8 +122,8 @@ def of_matrices(
             # (A^T A + I)^{-1} b; the (x^T A x) of `(x^T A x) b` is a number, and ends in a vector.
             base -= base > 0 and parts[base].text == ")"
             base = _matrix_call(parts, base)  # eye of (A + l*eye(3)) x
-            named = parts[base].text
-            known = is_matrix(named) or named in matrices or named in _MATRIX_CALLS
+            word = parts[base].text
+            known = is_matrix(word) or word in matrices or word in _MATRIX_CALLS
             if before.kind == "transpose" or known:
                 vectors.add(token.text)
             is_last = after[1].text in _ENDS if after[1:] else True

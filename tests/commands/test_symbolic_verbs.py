@@ -81,6 +81,16 @@ AREA = ["--let", "x=r*cos(t)", "--let", "y=r*sin(t)"]
         (["x(t)**2", "--wrt", "t"], ["2*x(t)*func.grad(x)(t)"]),
         (["f(x, 2*x)"], ["func.grad(f, 0)(x, 2*x) + 2*func.grad(f, 1)(x, 2*x)"]),
         (["f(x)", "--order", "2"], ["func.grad(func.grad(f))(x)"]),
+        (
+            ["z = W@x; a = sigmoid(z); L = sum((a - y)**2)"],
+            [
+                "z = W@x",
+                "a = sigmoid(z)",
+                "W.grad = 2*outer(a*(1 - a)*(a - y), x)",
+                "x.grad = 2*W.T@(a*(1 - a)*(a - y))",
+                "y.grad = 2*(y - a)",
+            ],
+        ),
         (["f(2)*x*g(-1)"], ["g(-1)*f(2)"]),  # and no number of the stand-in's
         (["f(g(2))*h(1, pi)*x**2"], ["2*f(g(2))*h(1, pi)*x"]),
         (["u(x, t) == 0", "--of", "x", "--wrt", "t"],

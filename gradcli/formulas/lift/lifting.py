@@ -59,6 +59,7 @@ class Lifter:
     def read(self, outputs: Sequence[Value]) -> list[Expression]:
         """The expressions of these values. Raises NoExpression with the span of the call."""
         order = calls(outputs)
+        self.parts.clear()  # what an earlier reading left has another reader now
         # A sum of n terms is recorded as n - 1 additions. Lifted one by one, each would be sorted and
         # collected again, n**2 steps; as one sum it takes n.
         inner = _inner([c for c in order if not self.says_nothing(c)], outputs)
