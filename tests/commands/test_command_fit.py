@@ -536,6 +536,20 @@ def test_numbers_for_latex(pair: tuple[float, float], latex: str, siunitx: str) 
     assert (number(*pair, "latex"), number(*pair, "siunitx")) == (latex, siunitx)
 
 
+def test_a_percentage_and_a_number_are_added(data: Path) -> None:
+    found = [
+        json.loads(run("fit", "y == a*x + b", "line.csv", "--sigma", sigma, "--json")[1])
+        for sigma in ("1% + 0.05", "0.01*y + 0.05")
+    ]
+    assert found[0]["parameters"] == found[1]["parameters"]
+
+
+def test_an_assignment_is_the_equation(data: Path) -> None:
+    code, out, err = run("fit", "k = 2*a; y = k*x + b", "line.csv")
+    assert code == 0 and "read as k = 2*a; y == k*x + b" in err
+    assert out.startswith("a = 1.015 ±")
+
+
 # -- correlated uncertainties ----------------------------------------------------------------------
 YORK = "x,y,sx,sy,r,c\n" + "".join(
     f"{x},{y},{a},{b},{r},{r * a * b}\n"
