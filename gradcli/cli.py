@@ -121,6 +121,10 @@ class Program(click.Group):
 
             shells.register()
             return shell_complete(self, extra, prog_name, COMPLETION_VARIABLE, instruction)
+        if arguments[:1] == ["-m"]:
+            return process.shown(
+                lambda: _run_module(arguments[1:]), lambda error: _show(error, arguments, {})
+            )
         try:
             with self.make_context(prog_name, [*arguments], **extra) as ctx:
                 return process.shown(
@@ -130,6 +134,15 @@ class Program(click.Group):
                 )
         except click.exceptions.Exit as leaving:
             return leaving.exit_code
+
+
+def _run_module(words: list[str]) -> None:
+    from gradcli.commands.command_errors import usage
+    from gradcli.commands.python_program import run_module
+
+    if not words:
+        raise usage("-m wants the name of a module", hint="gradcli -m pytest runs pytest")
+    sys.exit(run_module(words[0], words[1:]))
 
 
 def _show(error: Exception, arguments: list[str], meta: dict[str, Any]) -> int:

@@ -35,6 +35,7 @@ from gradcli.commands.request_evaluation import (
     kinks_of,
     not_finite,
     note_not_finite,
+    note_of_random_kinks,
     nth,
     read_variables,
     retained,
@@ -398,6 +399,7 @@ def _higher(question: Question) -> Answer:
     with others.rules() if others else nullcontext():
         found, remarks = nth(evaluation, leaves, order, seed, watch)
     tell(remarks)
+    note_of_random_kinks(evaluation, look)
     note_of_sums([n for n, t in leaves.items() if t.shape])
     # `S.grad2`, as `map` calls it; --plain keeps the name that scripts read.
     label = "grad" if question.request.style.form == "plain" else f"grad{order}"

@@ -64,7 +64,8 @@ def parameter(option: Option) -> click.Parameter:
     if option.complete is not None:
         facts["shell_complete"] = getattr(completers, option.complete)
     if option.choices:
-        facts["type"] = click.Choice(option.choices)
+        # a method is a name, which people write with capitals: Adam, Newton, bfgs
+        facts["type"] = click.Choice(option.choices, case_sensitive=option.name != "method")
     elif option.least is not None:
         kind = Whole if option.type is None else WholeOrName
         facts["type"] = kind(option.least, option.most)

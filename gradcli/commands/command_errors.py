@@ -287,6 +287,12 @@ def _from_click(error: click.ClickException) -> LanguageError:
 FORMATS_ELSEWHERE = {"tex": "latex", "py": "python", "np": "numpy", "pytorch": "torch"}
 
 
+METHODS_ELSEWHERE = {
+    **dict.fromkeys(("gd", "sgd", "descent", "steepest", "steepest-descent"), "gradient-descent"),
+    **{"heavy-ball": "momentum", "nag": "nesterov", "newton-raphson": "newton"},
+}
+
+
 def _nearest_choice(error: click.ClickException) -> str | None:
     """The choice that a misspelt value is closest to; all of them where the value is missing."""
     import click
@@ -304,6 +310,7 @@ def _nearest_choice(error: click.ClickException) -> str | None:
         return None
     word = found[1].rpartition(".")[2]  # torch.float32
     meant = word if word in choices else FORMATS_ELSEWHERE.get(found[1])
+    meant = meant or METHODS_ELSEWHERE.get(found[1].lower().replace("_", "-"))
     if found[1] in ("latex", "tex") and "tikz" in choices:
         meant = "tikz"
     return did_you_mean([meant] if meant in choices else suggest(found[1], choices))

@@ -9,10 +9,10 @@ from gradcli.commands.declarations import Argument, Options, declare
 
 WHERE = {
     "bash": 'eval "$(gradcli completion bash)"    # in ~/.bashrc',
-    "zsh": 'eval "$(gradcli completion zsh)"    # in ~/.zshrc',
+    "zsh": 'eval "$(gradcli completion zsh)"    # in ~/.zshrc, after compinit',
     "powershell": "gradcli completion powershell | Out-String | Invoke-Expression    # in $PROFILE",
     "pwsh": "gradcli completion pwsh | Out-String | Invoke-Expression    # in $PROFILE",
-    "fish": "gradcli completion fish > ~/.config/fish/completions/gradcli.fish",
+    "fish": "gradcli completion fish | source    # in ~/.config/fish/config.fish",
 }
 
 

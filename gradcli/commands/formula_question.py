@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gradcli.commands import output
@@ -204,6 +204,7 @@ class FormulaAnswer(Answer):
         if self.singular is not None:
             of = " of the sum" if found.shape and found.kind == "Hessian" else ""
             _note_apart(self.singular, self.question.exact + of, len(found.lower) + 1)
+        self._note_kinks()
         note_guesses(self.where)
         if made.general is False:
             output.note(made.alone(self.where.arrays))
@@ -221,6 +222,24 @@ class FormulaAnswer(Answer):
             output.note(
                 "the value is not a scalar: this is the derivative of its sum; --jacobian prints the matrix"
             )
+
+    def _note_kinks(self) -> None:
+        """Say where the user's own point has no derivative, as the commands that compute it do."""
+        question, asked = self.question, self.question.asked
+        if not self.where.is_given or asked is None or asked.composed:
+            return
+        from gradcli.commands.request_evaluation import Look
+        from gradcli.formulas.algebra.expression_evaluation import value_at
+        from gradcli.language.located_errors import OPERATION_ERRORS
+
+        program, names = question.request.program, question.request.loaded
+        with Look() as look, suppress(LanguageError, *OPERATION_ERRORS):
+            value_at(program, names, self.where.arrays)
+        if look.met:
+            from gradcli.commands.kink_notes import tell_at
+
+            order = 2 if self.found.kind == "Hessian" else len(self.found.lower) + 1
+            tell_at(program, names, self.where.arrays, question.wanted, order)
 
 
 def value_answer(question: FormulaQuestion) -> FormulaAnswer:

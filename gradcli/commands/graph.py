@@ -59,9 +59,11 @@ HAVE = {
     "theme": (*PAINTED, "html"),
     "background": PAINTED,
     "direction": (*PAINTED, "mermaid"),
+    "slopes": (*PAINTED, "mermaid"),
 }
 REASONS = {
     "collapse": "JSON has every node of a chain",
+    "slopes": "they stand on the edges of a picture; grad --trace has the rules",
     "legend": "the legend says what the tree's signs mean",
     "wide": "JSON has every number",
 }
@@ -124,6 +126,7 @@ def _inputs(ctx: Any, args: list[str]) -> list[str]:
         many=True,
     ),
     Option(SEED, "The gradient that --grads starts from (1 for a number)."),
+    Option("--slopes", "Write the slope of each operation on its edges, where these are numbers."),
     Option("--edges", "Number the edges as next_functions does, None included."),
     Option("--only NAME|NODE", "Show one node, by name or number, and what is below it."),
     Option("--depth N", "Show N levels.", least=0),
@@ -194,8 +197,9 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     anomalies, sort = options.detect_anomaly, options.sort
     chosen = _format(options.format, path, folder, request)
     _check_options(shown, chosen)
+    wants_slopes = bool(shown["slopes"])
     shown["grads"] = shown["grads"] or seed is not None or folder is not None or norms
-    wants_gradients = shown["grads"] or options.diagnose
+    wants_gradients = shown["grads"] or options.diagnose or wants_slopes
     if norms or sort is not None:
         _check_norms(norms, chosen, folder)
     if options.diagnose and chosen not in ("tree", "json"):
@@ -203,6 +207,10 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     if options.time or options.open or options.fold:
         shown["by"] = "module"
     if options.torch is not None:
+        if wants_slopes:
+            raise usage(
+                "--slopes is not for PyTorch programs", hint="--norms lists sizes of gradients"
+            )
         if options.vector:
             raise usage(
                 "--vector is not for PyTorch programs", hint="torch.func.jvp has the derivative"

@@ -58,9 +58,12 @@ class Kinks:
         self.watched: Watched | None = None
         self.notes: list[Note] = []
         self.watched = self._watched()
-        if self.watched is not None:
-            self.notes = notes(self.watched, self.request.source, order)
-            if order == 1 and not rows:
+        if order > 1:
+            lower = self._lower() if look.met else None
+            self.notes = notes_of_order(self.watched, lower, self.request.source, order)
+        elif self.watched is not None:
+            self.notes = notes(self.watched, self.request.source)
+            if not rows:
                 wrong = evaluation.is_wrong
                 self.notes += explanations(self.watched, self.request, self.notes, wrong)
 
@@ -69,6 +72,19 @@ class Kinks:
 
         self.evaluation.rewind()
         return function_of(self.request.program, self.request.loaded)
+
+    def _lower(self) -> Watched | None:
+        """The run as it is watched for its gradient."""
+        from gradcli.transforms.kinks import ERRORS, Watched
+
+        arrays = self.evaluation.arrays()
+        leaves = list(self.evaluation.leaves)
+        if arrays is None or not set(leaves) <= set(arrays):
+            return None
+        try:
+            return Watched(self._function(), arrays, leaves, rows=True)
+        except ERRORS:
+            return None
 
     def _watched(self) -> Watched | None:
         from gradcli.transforms.kinks import ERRORS, Watched, derivative_of
@@ -113,11 +129,7 @@ class Kinks:
 
     def tell(self) -> None:
         """Write the notes, but for limits, which belong to the note that a gradient is not finite."""
-        told = [note for note in self.notes if not note.is_limit]
-        for note in told[:SOME]:
-            output.note(note.text)
-        if len(told) > SOME:
-            output.note(f"and {len(told) - SOME} more such places: --json has them all")
+        _tell([note for note in self.notes if not note.is_limit])
 
     @property
     def limits(self) -> str:
@@ -163,6 +175,53 @@ def explanations_of(
     return found
 
 
+def notes_of_order(
+    watched: Watched | None, lower: Watched | None, source: str, order: int
+) -> list[Note]:
+    """What is to be said of a derivative of an order; lower: the run as it is watched for the gradient.
+
+    Where the function has a kink there is no derivative of any order: that is said in the words of the first.
+    """
+    found = [] if lower is None else notes(lower, source)
+    found = [note for note in found if note.json["kind"] in ("kink", "jump")]
+    for note in found:
+        note.text += f"; there is no derivative of order {order}"
+        note.json["text"] = note.text
+    said = {name for note in found for name in note.json["wrt"]}
+    rest = [] if watched is None else notes(watched, source, order)
+    return [*found, *(note for note in rest if not note.json["wrt"].keys() <= said)]
+
+
+def tell_at(
+    program: Program,
+    names: Mapping[str, Any],
+    arrays: Mapping[str, Any],
+    wrt: Sequence[str],
+    order: int,
+) -> None:
+    """Write the notes of a program's derivatives at a point, where a run of it has met a kink."""
+    from gradcli.transforms.kinks import ERRORS, Watched, derivative_of
+    from gradcli.transforms.verdicts import function_of
+
+    function = function_of(program, names)
+    try:
+        lower = Watched(function, arrays, wrt, rows=True)
+        own = Watched(derivative_of(function, wrt), arrays, wrt, rows=True) if order == 2 else None
+    except ERRORS:
+        return
+    if order == 1:
+        _tell(notes(lower, program.source))
+    else:
+        _tell(notes_of_order(own, lower, program.source, order))
+
+
+def _tell(told: Sequence[Note]) -> None:
+    for note in told[:SOME]:
+        output.note(note.text)
+    if len(told) > SOME:
+        output.note(f"and {len(told) - SOME} more such places: --json has them all")
+
+
 def notes(watched: Watched, source: str, order: int = 1) -> list[Note]:
     """What is to be said of a run, a note a place in the source. order: of the derivative."""
     found = watched.findings()
@@ -173,9 +232,10 @@ def notes(watched: Watched, source: str, order: int = 1) -> list[Note]:
 
     port, newer = system(PORT), system(NEWER)
     assert port is not None and newer is not None
-    theirs = None if watched.rows else like(watched, port, source)
+    single = not watched.rows and order == 1
+    theirs = like(watched, port, source) if single else None
     later = None
-    if not watched.rows and has_rules_of_its_own(watched, newer):
+    if single and has_rules_of_its_own(watched, newer):
         later = like(watched, newer, source)
     by_place: dict[tuple[Place | None, str], dict[str, list[Side]]] = {}
     for one in found:

@@ -157,6 +157,7 @@ def write_rows(
         left = sys.maxsize if head is None else head
         with Bar(stream.size) as progress:
             for batch in stream:
+                job.most = None if head is None else left
                 made = job.run(batch, form)
                 sink.paths = job.paths
                 few = made and left < len(made[0][1])
@@ -290,7 +291,8 @@ class RowQuestion:
             if is_function:
                 message = f"{name} is a function, and no column of {self.table_name}"
             close = did_you_mean(suggest(name, self.names))
-            hint = f"{close or f'give --{name} VALUE'} (its columns are: {listed(self.names)})"
+            give = f"give --{name} VALUE, or --columns {name}=COLUMN"
+            hint = f"{close or give} (its columns are: {listed(self.names)})"
             hint = self._translation(name) or hint
             if self.names == places(len(self.names)):
                 hint = (

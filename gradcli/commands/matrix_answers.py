@@ -20,6 +20,7 @@ from gradcli.commands.request_evaluation import (
     cannot_require_grad,
     check_scalar,
     kinks_of,
+    note_of_random_kinks,
     read_variables,
     run,
     tell,
@@ -58,6 +59,7 @@ class Again:
         self.value = evaluation.tensor(question.asked)
         if question.asked == HESSIAN:
             check_scalar(evaluation, "gradcli jacobian")
+            note_of_random_kinks(evaluation, self.look)
         self.tensors = evaluation.tensors()
         self.wanted = [n for n, t in evaluation.variables.items() if t.requires_grad]
         if not self.wanted:

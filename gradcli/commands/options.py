@@ -56,7 +56,7 @@ ABOUT_VARIABLES = (
 )
 
 # Commands that read `y = …` otherwise: as an equation, a curve, a column.
-_WITHOUT_VALUE = ("root", "fit", "plot", "map")
+_WITHOUT_VALUE = ("root", "fit", "plot")
 # What other tools call options of ours, where the command has such an option.
 MEANT = {
     "--name": ("--as", "write --as NAME=COLUMN, as in --as result=value"),
@@ -114,6 +114,10 @@ ELSEWHERE = {
     "--check": "the command `gradcli check EXPR` compares with numerical gradients",
     "--second": "a mixed derivative: gradcli diff EXPR --wrt x,y --order 2; in a table gradcli map EXPR "
     "FILE --second x,y",
+    **dict.fromkeys(
+        ("--taylor", "--series"),
+        "polynomials beside the function: gradcli taylor EXPR --order 1,3,5 --plot",
+    ),
     "--degree": "gradcli taylor EXPR --order N is the polynomial of that degree",
     "--order": "higher derivatives: gradcli diff EXPR --order N, or gradcli hessian EXPR",
     "--value": "gradcli eval EXPR prints the value, gradcli grad EXPR --value both",
@@ -689,7 +693,7 @@ def _formula(found: Split, text: str, which: str) -> FormulaReading:
     wrt = [o.removeprefix("--wrt=") for o in found.options if o.startswith("--wrt=")]
     how = {"of": "of", "along": "along", "euler_lagrange": "motion"}
     given = {word: found.given.get(option) for option, word in how.items()}
-    reading = read(text, values, wrt, **given)
+    reading = read(text, values, wrt, **given, in_order=which == "let")
     found.bindings = [b for b in found.bindings if b[0] not in reading.put_in]
     left_out = ("--wrt=", *(f"--let={name}=" for name in reading.put_in))
     found.options = [o for o in found.options if not o.startswith(left_out)]
@@ -961,8 +965,15 @@ def _check_names(program: Program, shown: list[str], bound: set[str], declared: 
     from gradcli.language import foreign_names
 
     wrong = [n for n in missing if is_called(program, n) or n in foreign_names.CONSTANTS]
-    if wrong or foreign_names.PREFIXED.intersection(missing):
-        raise unbound(program, [*wrong, *missing][0], declared, bound)
+    # `np.exp(x)`; a column may be called cp
+    wrong += [n for n in foreign_names.PREFIXED.intersection(missing) if _is_prefix(program, n)]
+    if wrong:
+        raise unbound(program, wrong[0], declared, bound)
+
+
+def _is_prefix(program: Program, name: str) -> bool:
+    """Whether something is asked of the name: `np.exp`, and not `cp*x`."""
+    return re.search(rf"(?<![\w.]){re.escape(name)}\s*\.", program.source) is not None
 
 
 def _of_another(option: str) -> str | None:

@@ -36,6 +36,8 @@ _EVEN = 3000  # points of a curve over a logarithmic axis
 _UNSAID_LOG = (0.1, 10.0)  # the same of a logarithmic axis
 _UNSAID = (-10.0, 10.0)  # where a variable runs that nobody said anything of
 _EQUATION = ", y = "  # begins the equation of a tangent, which stands in the legend alone
+# Those of `columns.optimize.descents` that need no Hessian.
+_METHODS = ("gradient-descent", "momentum", "nesterov", "adagrad", "rmsprop", "adam")
 _DASHES = ((1, 0), (3, 3), (1, 3), (5, 2))
 
 
@@ -54,6 +56,12 @@ _DASHES = ((1, 0), (3, 3), (1, 3), (5, 2))
     Option("--at VALUES", "Draw the tangent at a point; where --descend starts: x=1,y=2."),
     Option("--surface", "Draw two variables as a surface."),
     Option("--descend RATE", "Draw the path of gradient descent with this step size.", type=float),
+    Option(
+        "--method NAME",
+        f"The method of --descend: {', '.join(_METHODS)}.",
+        choices=_METHODS,
+        default="gradient-descent",
+    ),
     Option("--steps N", "Steps of --descend.", least=1, most=100_000, default=50),
     Option("--over COLUMN", "The column that those of a table are drawn over; else the first."),
     WHERE,
@@ -323,7 +331,8 @@ class Plot:
                     )
                 path = self._descent(_at_first(columns), [name])
                 y = columns(path[:, 0])[0]
-                lines.append(Line(path[:, 0], y, "gradient descent", points=True))
+                method = self.options.method.replace("-", " ")
+                lines.append(Line(path[:, 0], y, method, points=True))
             elif self.options.at is not None:
                 lines.append(self._tangent(columns, name, (low, high), label))
         if not any(np.isfinite(line.y).any() for line in lines):
@@ -500,14 +509,16 @@ class Plot:
             return float(value[0]), np.concatenate(parts)
 
         rate, steps = self.options.descend, self.options.steps
+        if not rate > 0:
+            raise usage(
+                f"--descend {rate:g}: a rate is above 0",
+                hint=f"to climb, descend from the negative: gradcli plot {quoted(f'-({self.source})')} …",
+            )
         start = np.array(self._point(names))
-        made = descend("gradient-descent", at, start, rate, steps)
+        method = self.options.method
+        made = descend(method, at, start, rate, steps)
         path, point = made.points, made.points[-1]
-        if made.away:
-            lower = falling_rate("gradient-descent", at, start, rate, steps)
-            hint = "try a smaller --descend" if lower is None else f"--descend {lower:g} falls"
-            output.note(f"the descent leaves all bounds after {len(path)} steps: {hint}")
-        else:
+        if not made.away:
             ends = ", ".join(f"{n} = {p:.6g}" for n, p in zip(names, point, strict=True))
             taken = len(path) - 1
             count = f"{taken} step{'s' * (taken != 1)}"
@@ -516,11 +527,13 @@ class Plot:
         found = np.array(path)
         value, *parts = slopes(found)[: len(names) + 1]
         norms = np.sqrt(sum(np.square(part) for part in parts))
-        if value[-1] > value[0]:
-            output.note(
-                f"the descent climbs, from {value[0]:.6g} to {value[-1]:.6g}: its steps are too long; "
-                f"try a smaller one, as --descend {self.options.descend / 10:g}"
-            )
+        if made.rises:
+            what = f"climbs, from {value[0]:.6g} to {value[-1]:.6g}: its steps are too long"
+            if made.away:
+                what = f"leaves all bounds after {len(path)} steps"
+            lower = falling_rate(method, at, start, rate, steps)
+            hint = "start elsewhere" if lower is None else f"--descend {lower:g} falls"
+            output.note(f"the descent {what}; {hint}")
         self.path = [Step(k, *row) for k, row in enumerate(zip(found, value, norms, strict=True))]
         return found
 

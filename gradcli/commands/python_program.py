@@ -33,6 +33,36 @@ def run(path: str, arguments: list[str]) -> int:
     return code
 
 
+def run_module(name: str, arguments: list[str]) -> int:
+    """As `python -m NAME ARGS`, where `import torch` imports gradcli: run a module; its exit code.
+
+    Modules of the current folder come first. Raises LanguageError where there is no such module.
+    """
+    import os
+    from importlib.util import find_spec
+
+    from gradcli.commands.command_errors import usage
+    from gradcli.commands.own_program import stand_in
+    from gradcli.commands.torch_program import as_main, run_program
+
+    end = stand_in()
+    try:
+        with as_main(os.path.join(os.getcwd(), name), arguments, name) as module:
+            try:
+                known = find_spec(name) is not None
+            except (ImportError, ValueError):
+                known = False
+            if not known:
+                raise usage(f"-m: no module named {name!r}", hint="gradcli -m pytest runs pytest")
+            text = (
+                f"import runpy\nrunpy.run_module({name!r}, run_name='__main__', alter_sys=True)\n"
+            )
+            _, code = run_program(text.encode(), name, name, module, nullcontext())
+    finally:
+        end()
+    return code
+
+
 def _note_options(path: str, arguments: list[str], source: bytes) -> None:
     """Say that an option of `graph --torch` went to the program, unless the program speaks of it."""
     for word in arguments:

@@ -114,13 +114,15 @@ class Look:
     """Notes, while a program runs, whether a call lies on a switch, as relu at 0 or floor at 1.
 
     Most runs meet none, and then nothing more need be computed for the notes on kinks. met: one lies there.
-    compiled: the calls ran on arrays without numbers, so it is not known.
+    compiled: the calls ran on arrays without numbers, so it is not known. switched: the operators called
+    that have a switch anywhere.
     """
 
-    __slots__ = ("compiled", "met")
+    __slots__ = ("compiled", "met", "switched")
 
     def __init__(self) -> None:
         self.met = self.compiled = False
+        self.switched: set[Any] = set()
 
     def __enter__(self) -> Look:
         from gradcli.engine.core.switch import watching
@@ -149,6 +151,8 @@ class Look:
 
     def see(self, primitive: Any, operands: Sequence[Any], results: Sequence[Any]) -> None:
         """One call of an operator that has a switch."""
+        if primitive.switch is not None:
+            self.switched.add(primitive)
         if self.met or primitive.switch is None:
             return
         import numpy as np
@@ -163,6 +167,28 @@ class Look:
             self.met = any(
                 p.kind in (KINK, JUMP, MISSED) and p.count(call) > 0 for p in primitive.switch
             )
+
+
+def _bends(primitive: Any) -> bool:
+    """Whether an operator has a kink or a jump anywhere."""
+    from gradcli.engine.core.switch import JUMP, KINK
+
+    return any(point.kind in (KINK, JUMP) for point in primitive.switch)
+
+
+def note_of_random_kinks(evaluation: Evaluation, look: Look) -> None:
+    """Say that second derivatives of draws, such as gamma of `relu(S - K)`, are none of their mean."""
+    before, after = evaluation.drawn, drawn()
+    if (
+        not any(map(_bends, look.switched))
+        or after is None
+        or after[1] == (0 if before is None else before[1])
+    ):
+        return
+    output.note(
+        "kinks have no second derivative, and random draws miss them: this is not that of the mean; "
+        "differences of the first derivative, with one --manual-seed, are near it"
+    )
 
 
 def evaluate(ctx: AnyContext, request: Request) -> Evaluation:

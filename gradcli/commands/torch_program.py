@@ -188,7 +188,7 @@ def run_torch(
     # Compiled code makes no nodes to show, and PyTorch reads this variable when it is imported.
     os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
     names = (wanted or "").replace(" ", "").split(",") if wanted else ()
-    watch = _watch(at_end, wanted=names, **watched)
+    watch = _watch(at_end, _is_own(source), wanted=names, **watched)
     with as_main(full, arguments) as module:
         returned, inputs = None, dict[str, Any]()
         error_text, code = run_program(source, full, path, module, watch)
@@ -201,11 +201,28 @@ def run_torch(
     return ran, wanted
 
 
-def _watch(at_end: Callable[[Callable[[], None]], Any], **watched: Any) -> Watch:
-    """What watches the program: PyTorch, or gradcli in its place."""
+def _is_own(source: bytes) -> bool:
+    """Whether a program imports gradcli, and not PyTorch."""
+    import ast
+
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):  # which running it will say
+        return False
+    roots = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            roots |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            roots.add((node.module or "").partition(".")[0])
+    return "gradcli" in roots and "torch" not in roots
+
+
+def _watch(at_end: Callable[[Callable[[], None]], Any], own: bool, **watched: Any) -> Watch:
+    """What watches the program: PyTorch, or gradcli in its place. own: whether it is one of gradcli's."""
     from gradcli.commands import own_program
 
-    if own_program.has_torch():
+    if not own and own_program.has_torch():
         from gradcli.graphs.of_torch import torch_versions
         from gradcli.graphs.of_torch.torch_watch import Watch
 
@@ -214,11 +231,15 @@ def _watch(at_end: Callable[[Callable[[], None]], Any], **watched: Any) -> Watch
         return Watch(program=True, **watched)
     if watched["timed"]:
         raise usage(
-            "--time measures PyTorch's operations; it is not installed", hint="pip install torch"
+            "--time measures PyTorch's operations; the program is gradcli's"
+            if own
+            else "--time measures PyTorch's operations; it is not installed",
+            hint=None if own else "pip install torch",
         )
     from gradcli.graphs.of_torch.own_watch import OwnWatch
 
-    note("PyTorch is not installed: the program runs on gradcli in its place")
+    if not own:
+        note("PyTorch is not installed: the program runs on gradcli in its place")
     at_end(own_program.stand_in())
     return OwnWatch(program=True, **watched)
 

@@ -4,6 +4,9 @@ Each takes an expression or a program of the language and the values of its vari
 numbers, lists, NumPy arrays, and functions for the program to call. A variable with the name of an option
 goes into the mapping that may follow the source: `grad("seed*x", {"seed": 3}, x=2)`.
 
+They compute as the command line does, in double precision, unless arrays or tensors among the values are
+single and none is double.
+
 With one variable a verb gives its result, with several a dict by name. `wrt` chooses: a name gives the
 result, a list of names always a dict.
 
@@ -71,7 +74,8 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
         if isinstance(source, str) and (";" in source or "\n" in source):
             _warn_of_unused(source, function.__name__)
         try:
-            return function(*args, **kwargs)
+            with dtypes.as_default(_dtype_of(args[1:], kwargs)):
+                return function(*args, **kwargs)
         except LanguageError as error:
             from gradcli.language.typed_errors import as_typed
 
@@ -82,6 +86,12 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
             raise found from (error.__cause__ if any(map(callable, values)) else None)
 
     return called
+
+
+def _dtype_of(given: Iterable[Any], named: Mapping[str, Any]) -> Any:
+    """The default dtype in which a verb computes: double, but for values that are single."""
+    values = [value for one in given if isinstance(one, Mapping) for value in one.values()]
+    return widest([*values, *named.values()])
 
 
 def _warn_of_unused(source: str, name: str) -> None:

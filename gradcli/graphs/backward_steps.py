@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +38,31 @@ class Pass:
     root: Any
     seed: Any
     steps: list[Step] = field(default_factory=list)
+
+
+def local_slopes(steps: Iterable[Step]) -> dict[tuple[Any, int], float]:
+    """The slopes of operations on numbers: (node, number of the edge) -> what is sent over what came.
+
+    Where a gradient of 0 came, or it is no number, nothing is known.
+    """
+    found: dict[tuple[Any, int], float] = {}
+    for step in steps:
+        came = [_number(g) for g in step.incoming]
+        if len(came) != 1 or not came[0]:
+            continue
+        for k, sent in enumerate(step.outgoing):
+            slope = _number(sent)
+            if slope is not None:
+                found[step.node, k] = slope / came[0]
+    return found
+
+
+def _number(gradient: Any) -> float | None:
+    """A gradient of a real number; None of an array."""
+    array = getattr(gradient, "array", gradient)
+    if array is None or array.shape != () or array.dtype.kind not in "fiu":
+        return None
+    return float(array)
 
 
 class StepListener:

@@ -42,7 +42,7 @@ def _lines(picture: Picture) -> Iterator[str]:
     for k, card in enumerate(picture.cards):
         yield f"  {picture.ref(k)} [{', '.join(_attributes(card, colours))}]"
     for start, end, made in picture.arrows():
-        number = f'label="{quoted(made.text)}"' if made.text else ""
+        number = f'label="{quoted(made.words)}"' if made.words else ""
         if picture.cards[made.target].kind == "none":
             number += (", " if number else "") + "style=dashed"
         yield f"  {start} -> {end}{f' [{number}]' if number else ''}"

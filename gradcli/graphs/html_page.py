@@ -47,6 +47,9 @@ class Graph(Protocol):
     def records(self) -> list[Record]: ...
     @property
     def totals(self) -> Totals: ...
+
+    default_dtype: str
+
     def describer_of(self, *, forward: bool) -> Describer: ...
     def modules_of(self, describer: Describer) -> Modules | None: ...
     def values_of(self, describer: Describer) -> dict[int, Any]: ...
@@ -58,9 +61,7 @@ class Graph(Protocol):
 def graph_to_html(graph: Graph, *, title: str | None = None, **options: Any) -> str:
     """Return the page; backpropagates first where that has no side effect and needs no seed."""
     _try_gradients(graph)
-    data = page_data(
-        graph, PictureOptions(**{"default_dtype": graph.describer.probe.default_dtype(), **options})
-    )
+    data = page_data(graph, PictureOptions(**{"default_dtype": graph.default_dtype, **options}))
     of = graph.source or graph.program
     name = title or (shorten(of, 80) if of else "Backward graph")
     parts = {

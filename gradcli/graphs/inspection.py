@@ -64,6 +64,8 @@ class Graph:
         self.recorder: Any = None
         # What the reader of the last picture will not show of it, and what to do.
         self.note: str | None = None
+        # Tensors of this dtype are shown without it, also where the picture is drawn under another one.
+        self.default_dtype: str = self.probe.default_dtype()
         self._records: list[Record] | None = None
         self._modules: Modules | None = None
         self._forward: Describer | None = None
@@ -168,7 +170,7 @@ class Graph:
     def _usual(self, options: dict[str, Any]) -> dict[str, Any]:
         """The options, with what is known of the graph where they say nothing."""
         known = {
-            "default_dtype": self.probe.default_dtype(),
+            "default_dtype": self.default_dtype,
             "grads": self.describer.grads is not None,
         }
         return known | options
@@ -176,8 +178,8 @@ class Graph:
     def picture(self, **options: Any) -> Picture:
         """Return what every picture shows, before any format.
 
-        Options: saved, values, grads, edges, collapse, depth, only, by, forward, precision, and how it
-        is drawn: direction ("down", "right"), theme ("auto", "light", "dark"), background ("auto",
+        Options: saved, values, grads, edges, slopes, collapse, depth, only, by, forward, precision, and how
+        it is drawn: direction ("down", "right"), theme ("auto", "light", "dark"), background ("auto",
         "none", "white"), title. Raises ValueError if `only` names nothing.
         """
         from gradcli.graphs.pictures import Picture, PictureOptions
@@ -190,7 +192,16 @@ class Graph:
             self.values_of(describer) if chosen.values else {},
             chosen,
             self.modules_of(describer),
+            self._slopes(describer) if chosen.slopes else None,
         )
+
+    def _slopes(self, describer: Describer) -> dict[tuple[int, int], float]:
+        """The slopes of operations on numbers, by the node's id and the number of its edge."""
+        from gradcli.graphs.backward_steps import local_slopes
+
+        places = {node: i for i, node in enumerate(describer.skeleton.nodes)}
+        found = local_slopes(self._passed().recorder.steps)
+        return {(places[node], k): v for (node, k), v in found.items() if node in places}
 
     def to_json(
         self,

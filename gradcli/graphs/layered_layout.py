@@ -616,6 +616,12 @@ def bends(wire: Wire, sideways: bool = False) -> list[tuple[float, ...]]:
     return found
 
 
+def middle(wire: Wire, *, forward: bool) -> Point:
+    """The middle of the piece of a wire that is nearest to its source's card, or the result's if forward."""
+    (x, y), (beyond, below) = wire.points[:-3:-1] if forward else wire.points[:2]
+    return (x + beyond) / 2, (y + below) / 2
+
+
 def label_place(wire: Wire, target: Box, width: float, *, sideways: bool, mirrored: bool) -> Point:
     """The centre of a label on the rim of a wire's target, beside the tip that it arrives with.
 

@@ -26,7 +26,7 @@ def _lines(picture: Picture) -> Iterator[str]:
         yield f"  {picture.ref(k)}{_box(card)}"
     for start, end, made in picture.arrows():
         arrow = "-.->" if picture.cards[made.target].kind == "none" else "-->"
-        text = f'|"{escaped(made.text)}"|' if made.text else ""
+        text = f'|"{escaped(made.words)}"|' if made.words else ""
         yield f"  {start} {arrow}{text} {end}"
     yield "  classDef leaf fill:#effaf3,stroke:#7fc49c,color:#14532d"
     yield "  classDef named stroke-width:2px"

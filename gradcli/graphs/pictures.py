@@ -29,6 +29,7 @@ TITLE_SIZE, DETAIL_SIZE = 13.0, 11.0
 TITLE_HEIGHT, LINE_HEIGHT = 18.0, 15.0
 TITLE_EM, NAME_EM, DETAIL_EM = 0.66, 0.72, 0.61  # the widths of characters, generously
 NONE_WIDTH = 46.0
+SLOPE_DIGITS = 3  # of what is written on a wire, which is short
 
 
 @dataclass(slots=True)
@@ -40,6 +41,7 @@ class PictureOptions:
     values: bool = False
     grads: bool = False
     edges: bool = False
+    slopes: bool = False
     collapse: bool | None = None
     depth: int | None = None
     only: str | None = None
@@ -103,6 +105,12 @@ class Wire:
     count: int
     output: int = 0
     text: str = ""
+    slope: str = ""  # what a gradient is multiplied by on it
+
+    @property
+    def words(self) -> str:
+        """All that is written on it, where it has one label."""
+        return ", ".join(word for word in (self.text, self.slope) if word)
 
 
 class Picture:
@@ -114,10 +122,14 @@ class Picture:
         forward: Mapping[int, Any],
         options: PictureOptions,
         groups: Any = None,
+        slopes: Mapping[tuple[int, int], float] | None = None,
     ) -> None:
-        """groups: the modules, for `--by module` (`gradcli.graphs.of_torch.module_view.Modules`)."""
+        """slopes: of operations on numbers, by node and edge.
+
+        groups: the modules, for `--by module` (`gradcli.graphs.of_torch.module_view.Modules`).
+        """
         self.describer, self.forward, self.options = describer, forward, options
-        self.modules = groups
+        self.modules, self.slopes = groups, slopes or {}
         labels = describer.labels() if options.only is not None else None
         folded = None if groups is None or options.by is None else groups.folded(options)
         selection = options.selection
@@ -160,6 +172,9 @@ class Picture:
             key, output, index, count = edge
             wire = Wire(here, self._place[key], index, max(count, index + 1), output)
             wire.text = self._number(item, wire)
+            if isinstance(item, int) and (item, wire.index) in self.slopes:
+                slope = self.slopes[item, wire.index]
+                wire.slope = f"×{value_text.number(slope, SLOPE_DIGITS)}"
             self.wires.append(wire)
 
     def _number(self, item: int | Fold, wire: Wire) -> str:

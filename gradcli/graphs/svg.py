@@ -200,6 +200,13 @@ class _Svg:
                 above = 2 * made.index + 1 < made.count if self.sideways else below < y
                 x += -13 if self.sideways and beyond < x else 6
                 yield self.words("muted", made.text, x, y + (-6 if above else 14), 11, MONO)
+            if made.slope:
+                x, y = layered_layout.middle(wire, forward=self.options.forward)
+                wide = 6.0 * len(made.slope)
+                at = f'x="{x - wide / 2:.1f}" y="{y - 7:.1f}" width="{wide:.1f}" height="14"'
+                yield f"<rect {self.paint('paper')} {at}/>"
+                more = ' text-anchor="middle"'
+                yield self.words("ink", made.slope, x, y + 3.5, 10, MONO, more)
 
     def words(
         self, paint: str, text: str, x: float, y: float, size: int, font: str, more: str = ""

@@ -72,6 +72,11 @@ def _lines(picture: Picture) -> Iterator[str]:
             x, y = wire.points[-1 if options.forward else 0]
             text = _typed("muted", made.text)
             yield f"  \\node[anchor=north west, inner sep=1pt] at ({x + 2:.1f},{y + 2:.1f}) {{{text}}};"
+        if made.slope:
+            x, y = layered_layout.middle(wire, forward=options.forward)
+            text = f"\\scriptsize {escaped(made.slope)}"
+            paper = "gc-paper" if options.theme == "dark" else "white"
+            yield f"  \\node[inner sep=1pt, fill={paper}, text=gc-ink] at ({x:.1f},{y:.1f}) {{{text}}};"
     for card, box in zip(picture.cards, found.boxes, strict=True):
         yield _node(card, box)
     for wire in found.wires:

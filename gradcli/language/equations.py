@@ -42,10 +42,20 @@ def sides(program: Program, kinds: tuple[str, ...] = EQUATION) -> tuple[Program,
             span=program.value_span,
             hint=f"write {assigned[1]} == {assigned[2]}"
             if assigned
-            else f"write left == right{more}",
+            else _behind(program.source) or f"write left == right{more}",
         )
     relations.reverse()
     return _paired(program, relations)
+
+
+def _behind(source: str) -> str | None:
+    """What makes an equation of a program that ends in `C = …` or in `C = … == mid`."""
+    last = re.split(r"[;\n]", source.strip())[-1]
+    found = re.fullmatch(r"\s*([^\W\d]\w*)\s*=(?!=)\s*([^=<>!]+?)\s*(?:==\s*([^=<>!]+?))?\s*", last)
+    if found is None:
+        return None
+    name, right = found[1], found[3] or "VALUE"
+    return f"`{name} = …` only gives a name: end with `; {name} == {right}`"
 
 
 def all_sides(program: Program) -> tuple[Program, list[str]]:

@@ -84,6 +84,11 @@ REMEDIES: dict[type[Exception], Remedy] = {
     errors.NegativeStepError: _same(
         "`flip(x, (0,))` turns a tensor round, as x[::-1] does an array"
     ),
+    errors.NotScalarResultError: Remedy(
+        None,
+        tensors="sum the values up, or take all their slopes by gradcli.jacobian(f), and those of a function "
+        "of numbers at each element by gradcli.vmap(gradcli.grad(f))",
+    ),
     errors.LeftGraphError: Remedy(
         None,
         tensors="NumPy's and torch's functions work on tensors, Python's math and float() make numbers; "

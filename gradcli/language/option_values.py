@@ -406,12 +406,19 @@ def _error(
 
 
 # -- the Python API -------------------------------------------------------------------------------
+_SINGLE = ("float32", "float16", "complex64")
+
+
 def widest(values: Iterable[Any]) -> Any:
-    """The dtype of numbers beside these values: double if one is an array or a tensor of doubles."""
+    """The dtype of numbers beside these values, as on the command line: double.
+
+    None, which is the default one, where an array or a tensor is single, and none is double.
+    """
     from gradcli.engine.system import dtypes
 
-    words = (str(getattr(value, "dtype", "")).rpartition(".")[2] for value in values)
-    return dtypes.float64 if any(w in ("float64", "complex128") for w in words) else None
+    words = [str(getattr(value, "dtype", "")).rpartition(".")[2] for value in values]
+    wide = any(word in ("float64", "complex128") for word in words)
+    return None if not wide and any(word in _SINGLE for word in words) else dtypes.float64
 
 
 def as_given(value: Any, wide: Any) -> Tensor:
@@ -427,10 +434,11 @@ def evaluate(source: str, values: Mapping[str, Any] | None = None, /, **variable
     """The value of an expression or program as a tensor.
 
     Variables may be tensors, numbers, lists or NumPy arrays: `evaluate("2*dot(x, x)", x=[1.0, 2.0])`; a
-    mapping of them may follow the source. If one is a NumPy array or a tensor in double precision, all
-    numbers are. Raises LanguageError, for a name that is no variable of the program, too.
+    mapping of them may follow the source. It computes in double precision, unless arrays or tensors are
+    single and none is double. Raises LanguageError, for a name that is no variable of the program, too.
     """
     from gradcli.engine.core.tensor import Tensor
+    from gradcli.engine.system import dtypes
     from gradcli.language.interpreter import Machine
     from gradcli.language.parser import parse
 
@@ -447,7 +455,8 @@ def evaluate(source: str, values: Mapping[str, Any] | None = None, /, **variable
     }
     machine = Machine(bound)
     try:
-        value = machine.run(program)
+        with dtypes.as_default(wide):
+            value = machine.run(program)
     except LanguageError as error:
         raise in_python(error, "evaluate") from error.__cause__
     if value is None:
@@ -458,7 +467,8 @@ def evaluate(source: str, values: Mapping[str, Any] | None = None, /, **variable
             span=(0, len(source)) if source.strip() else None,
             hint="end it with an expression",
         )
-    return as_tensor(value, where=(source, (0, len(source))))
+    with dtypes.as_default(wide):
+        return as_tensor(value, where=(source, (0, len(source))))
 
 
 def given_by_name(program: Program, values: Any, variables: Mapping[str, Any]) -> dict[str, Any]:

@@ -46,13 +46,15 @@ def read(
     of: str | None = None,
     along: str | None = None,
     motion: str | None = None,
+    in_order: bool = False,
 ) -> FormulaReading:
     """A program with expressions put in for variables, an equation as a difference, a list as a vector.
 
     values: texts by variable, of which those that read variables are put in where the program has the
     name. wrt: variables, names that
     the program assigns, elements and slices. of: the variable that an equation gives. along: the texts of a
-    direction. motion: the coordinate whose equation of motion it is, of a Lagrangian. Raises LanguageError.
+    direction. motion: the coordinate whose equation of motion it is, of a Lagrangian. in_order: a value may
+    read the name of another one, which then comes before it. Raises LanguageError.
     """
     # The order of the steps matters. The last list becomes a vector while the text is still the user's;
     # then expressions are put in for variables; an equation becomes a difference; a name that is to be a
@@ -61,7 +63,12 @@ def read(
     # A name that the text does not read is a slip, as of an option: who asked for it is to be told.
     reads = free_names(parse(text)) if values else ()
     put_in = substitutions({name: value for name, value in values.items() if name in reads})
-    text = substituted(text, put_in)
+    if in_order and (chain := _chain(values, put_in)):
+        put_in = {name: put_in.get(name) or substitutions(values)[name] for name in chain}
+        for name in reversed(chain):
+            text = substituted(text, {name: put_in[name]})
+    else:
+        text = substituted(text, put_in)
     if motion is not None:
         from gradcli.language.euler_lagrange import equation_of_motion
 
@@ -90,6 +97,25 @@ def read(
     return FormulaReading(
         text, put_in, names, places if indexed else [], directions, unknown, source
     )
+
+
+def _chain(values: Mapping[str, str], put_in: Mapping[str, str]) -> list[str]:
+    """The names of expressions in such an order that each reads only those before it; none where there is
+    nothing to order, or none such.
+    """
+    every = substitutions(values)
+    reads = {n: {r for r in free_names(parse(t)) if r in every} for n, t in every.items()}
+    wanted, waiting = set(put_in), list(put_in)
+    while waiting:
+        more = reads[waiting.pop()] - wanted
+        wanted |= more
+        waiting += more
+    if not any(reads[name] for name in wanted):
+        return []
+    found: list[str] = []
+    while ready := [n for n in every if n in wanted - {*found} and reads[n] <= {*found}]:
+        found += ready
+    return found if len(found) == len(wanted) else []
 
 
 def _unknown_functions(program: Program) -> list[str]:

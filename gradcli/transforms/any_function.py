@@ -142,6 +142,33 @@ def one_of(
     return next(iter(given.values()), None), variables
 
 
+def by_position(
+    function: str | Callable[..., Any], values: Sequence[Any], variables: dict[str, Any]
+) -> dict[str, Any]:
+    """All values by name, those that were given by position first. Raises TypeError where they have none."""
+    if not values:
+        return variables
+    if isinstance(function, str):
+        from gradcli.language.parser import parse
+        from gradcli.language.scope_checks import free_names
+
+        names = list(free_names(parse(function)))
+    else:
+        try:
+            names = list(inspect.signature(function).parameters)
+        except (TypeError, ValueError):  # of a builtin
+            names = [f"x{k}" for k in range(len(values))]
+    if len(values) > len(names):
+        raise TypeError(
+            f"the function has {len(names)} parameters ({', '.join(names)}), and {len(values)} values were "
+            "given behind `expected`"
+        )
+    found = dict(zip(names, values, strict=False))
+    if twice := [n for n in found if n in variables]:
+        raise TypeError(f"two values for {twice[0]!r}: by position and by name")
+    return {**found, **variables}
+
+
 def has_variable(function: str | Callable[..., Any], name: str) -> bool:
     """Whether an expression, or a function's signature, has a variable of this name."""
     if isinstance(function, str):

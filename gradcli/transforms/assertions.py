@@ -28,7 +28,7 @@ def assert_gradients(
     source_or_function: str | Callable[..., Any],
     /,
     expected: Any = None,
-    *,
+    *values: Any,
     against: Any = None,
     wrt: str | Iterable[str] | None = None,
     rtol: float = 1e-6,
@@ -42,7 +42,8 @@ def assert_gradients(
     JAX's or NumPy's, or of Python's numbers; or a module. It is called as its variables are; where they
     are plain lists and NumPy arrays, by what its code mentions, and else by trying. variables: their
     values, in float64; a dict or a list of arrays has each of them as a variable, `params.W`, a module its
-    parameters, `model.weight`. wrt: the variables to differentiate by; all floating ones if None.
+    parameters, `model.weight`. values: the same by position, after `expected`, in the order of the
+    function's parameters. wrt: the variables to differentiate by; all floating ones if None.
 
     expected: name -> the gradient, as an array, an expression of the variables, or a function of them, such
     as `jax.grad(f)` (without the name where there is one variable). It is compared with the exact gradient
@@ -62,11 +63,12 @@ def assert_gradients(
     """
     from gradcli.language.located_errors import LanguageError
     from gradcli.language.option_values import in_python
-    from gradcli.transforms.any_function import one_of
+    from gradcli.transforms.any_function import by_position, one_of
     from gradcli.transforms.gradient_checks import checked_gradients, coarse, unseen, words_of
 
     words = {"expected": expected, "against": against}
     try:
+        variables = by_position(source_or_function, values, variables)
         expected, variables = one_of(source_or_function, variables, **words)
         for row in checked_gradients(
             source_or_function,

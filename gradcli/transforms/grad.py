@@ -67,10 +67,7 @@ def grad_and_value(
                     f"{call}: Expected f(*args) to return a Tensor, got {type(result)}"
                 )
             if result.ndim:
-                raise RuntimeError(
-                    f"{call}: Expected f(*args) to return a scalar Tensor, got tensor with "
-                    f"{result.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
-                )
+                raise errors.NotScalarResultError(call, result.ndim)
             keep = level.needs([result, *_tensors(aux)])
             grads = _gradients([result], chosen, [None], keep, keep)
             grads, result, aux = _closed(level, grads, result, aux)

@@ -178,6 +178,27 @@ def _mismatch(prefix: str, i: int, j: int, numerical: Any, analytical: Any) -> G
     )
 
 
+def _worst(
+    analytical: Any, numerical: Any, shapes: tuple[Any, Any], atol: float, rtol: float
+) -> str:
+    """Where two Jacobians, of shape (inputs, outputs), differ most. shapes: of the output, of the input."""
+    excess = np.abs(analytical - numerical) - atol - rtol * np.abs(numerical)
+    excess = np.where(np.isnan(excess), np.inf, excess)
+    both_nan = np.isnan(analytical) & np.isnan(numerical)
+    excess[both_nan] = -1
+    at = np.unravel_index(int(excess.argmax()), excess.shape)
+    places = [
+        f"{name}{[int(k) for k in np.unravel_index(int(flat), shape)] if shape else ''}"
+        for name, flat, shape in (("output", at[1], shapes[0]), ("input", at[0], shapes[1]))
+    ]
+    a, b = analytical[at], numerical[at]
+    return (
+        f"worst: d {places[0]} / d {places[1]} is {a:.6g} by backward and {b:.6g} by differences; "
+        f"{int((excess > 0).sum())} of {excess.size} elements differ by more than {atol:g} + {rtol:g} "
+        "times the second"
+    )
+
+
 def _parts(function: Callable[..., Any], outputs: Outputs) -> Iterator[tuple[str, Any, set[int]]]:
     """(prefix of messages, function, indices of complex outputs): whole, or by parts."""
     indices = {i for i, o in enumerate(outputs) if o.is_complex()}
@@ -227,7 +248,10 @@ def _compare(
                 difference = numerical[j][k] if numerical[j] else analytical
                 if not np.allclose(analytical, difference, rtol, atol, equal_nan=True):
                     shown = prefix if k in indices else ""
-                    raise _mismatch(shown, i, j, _like(difference, analytical), analytical)
+                    error = _mismatch(shown, i, j, _like(difference, analytical), analytical)
+                    shapes = output.shape, _checked(inputs)[j].shape
+                    error.add_note(_worst(analytical, difference, shapes, atol, rtol))
+                    raise error
 
 
 def _like(numerical: Any, analytical: Any) -> Any:

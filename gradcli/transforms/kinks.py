@@ -125,7 +125,7 @@ class Watched:
         rows: bool = False,
     ) -> None:
         self.function, self.arrays, self.wrt = function, dict(arrays), list(wrt)
-        self.seed, self.rows = cotangent, rows
+        self.seed = cotangent
         self.crossings: list[Crossing] = []
         self.work = self.costly = 0  # elements computed; elements looked at by differences
         self.leaves = {n: wrap(np.array(arrays[n]), requires_grad=True) for n in wrt}
@@ -133,6 +133,7 @@ class Watched:
         with np.errstate(all="ignore"), modes.changed(intercept=self._see), modes.enable_grad():
             every = outputs_of(function(**rest, **self.leaves))
         self.outputs = [o for o in every if o.requires_grad and o.array.dtype.kind == "f"]
+        self.rows = rows and sum(o.array.size for o in self.outputs) > 1
         self.cotangents = [_cotangent(o, cotangent, k) for k, o in enumerate(self.outputs)]
         sizes = [o.array.dtype.itemsize for o in self.outputs]
         self.same = SAME.get(min(sizes, default=8), SAME[8])

@@ -58,6 +58,22 @@ def test_the_tangent_of_the_result_is_the_derivative_along_the_vector(source, va
     }
 
 
+@pytest.mark.parametrize("form", ["mermaid", "dot"])
+def test_slopes_on_the_ways_to_a_leaf_make_its_gradient(form):
+    text = out("y = x**2; z = sin(y)*x; z", "--x", "1.2", "--slopes", "--format", form)
+    slopes = [float(s) for s in re.findall(r"×([-\d.]+)", text)]
+    outer, other, inner, power = slopes  # z by sin(y), z by x, sin by y, y by x
+    gradient = running.run("grad", "sin(x**2)*x", "--x", "1.2", "--bare").stdout
+    assert outer * inner * power + other == pytest.approx(float(gradient), rel=5e-3)
+
+
+def test_slopes_are_of_numbers_and_of_pictures():
+    text = out("sum(x**2)*y", "--x", "1,2", "--y", "3", "--slopes", "--format", "mermaid")
+    assert re.findall(r"×[\d.]+", text) == ["×3", "×5"]
+    refused = run(*PRODUCT, "--slopes")
+    assert refused.exit_code == 2 and "--slopes is not for tree" in refused.stderr
+
+
 def test_a_picture_has_tangents_beside_gradients():
     lines = out(*PRODUCT, "--format", "tikz", "--vector", "x=1", "--grads", "--values")
     assert r"tangent 4" in lines and r"grad 1" in lines and r"= 12" in lines

@@ -592,7 +592,7 @@ REFUSED = [
     (["L*T", "p.csv", "-o", "o.xyz"], "the ending of o.xyz names no format"),
     (["L*T", "p.csv", "more"], "unexpected argument 'more'"),
     (["L*T", "p.csv", "bad.csv"], "several files are one table by a pattern in quotes"),
-    (["y=L*2", "p.csv"], "the program has no value\n  p.csv, line 2\nhint: end it with an expression"),
+    (["if L > 0:\n  y = L*2", "p.csv"], "the program has no value\n  p.csv, line 2\nhint: end it with an expression"),
     (["x*L", "-", "--x", "-"], "only one of"),
     (["name*2", "p.csv"], "`a, b` is not a number"),
 ]  # fmt: skip

@@ -232,6 +232,40 @@ def test_other_commands(command: str, source: str, values: dict[str, str], words
     assert words or result.stderr == ""
 
 
+ALL_SAY = [
+    ("abs(x)", {"x": "0"}, "x is at a kink of abs"),
+    ("maximum(x, y)", {"x": "1", "y": "1"}, "are at a kink of maximum"),
+    ("max(x)", {"x": "1,1"}, "2 of 2 elements of x are at a kink of max"),
+    ("relu(x)", {"x": "0"}, "x is at a kink of relu"),
+    ("clamp(x, 0, 1)", {"x": "1"}, "PyTorch 2.13 takes 1, 2.14 takes 0 (JAX 0.5)"),
+    ("norm(x)", {"x": "0,0"}, "slopes -1 and 1; PyTorch takes 0 (JAX nan)"),
+    ("atan2(y, x)", {"x": "0", "y": "0"}, "are at a jump of atan2"),
+    ("sort(x).values[0]", {"x": "1,1"}, "are at a kink of sort"),
+    ("median(x)", {"x": "1,1,2"}, "2 of 3 elements of x are at a kink of median"),
+    ("floor(x)", {"x": "1"}, "x is at a jump of floor"),
+    ("sign(x)", {"x": "0"}, "x is at a jump of sign"),
+]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("command", ["grad", "diff", "jacobian", "hessian"])
+@pytest.mark.parametrize(("source", "values", "words"), ALL_SAY)
+def test_all_commands_say_the_same_of_a_kink(
+    command: str, source: str, values: dict[str, str], words: str
+) -> None:
+    given = [f"--{n}={t}" for n, t in values.items()]
+    told = [line for line in run(command, source, *given).stderr.splitlines() if words in line]
+    assert len(told) == 1
+    assert ("there is no derivative of order 2" in told[0]) is (command == "hessian")
+    if source == "relu(x)":
+        again = run("diff", source, "--order", "3", *given).stderr
+        assert f"{words} in" in again and "there is no derivative of order 3" in again
+
+
+def test_a_formula_has_no_kink_where_its_variables_have_no_values() -> None:
+    assert run("diff", "abs(x)").stderr == run("diff", "abs(x)", "--x", "2").stderr == ""
+
+
 def test_ops_tells_who_answers_what() -> None:
     text = run("ops", "abs").stdout
     assert "at the kink d abs(x), x = 0" in text and "1: JAX 0.10, Enzyme 0.0.16" in text

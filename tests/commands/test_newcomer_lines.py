@@ -54,6 +54,8 @@ def test_one_step(line: str, works: str, first: str) -> None:
         (["grad", "S*K", "--S", "1", "--K", "2", "--greeks"], "--second S,S"),
         (["diff", "x**2", "--steps"], "write --show-steps"),
         (["taylor", "x**2", "--degree", "4"], "write --order N"),
+        (["plot", "sin(x)", "--taylor", "3"], "gradcli taylor EXPR --order 1,3,5 --plot"),
+        (["minimize", "x**2", "--x", "1", "--method", "sgd"], "did you mean `gradient-descent`"),
         (["plot", "x**2", "--tangent-at", "1"], "write --at VALUE"),
         (["minimize", "x**2", "--x", "1", "--learning-rate", "1"], "write --rate R"),
         (["jvp", "x*y", "--x", "1", "--y", "2", "--v", "1,0"], "write --vector x=1 --vector y=0"),

@@ -64,6 +64,26 @@ def test_a_program_of_this_language_is_none() -> None:
     assert not is_python("plain.py") and not is_python("none.py") and is_python("net.py")
 
 
+@pytest.mark.parametrize(
+    ("words", "shown", "code"),
+    [
+        (["told", "a", "--b"], "gradcli ['a', '--b'] __main__\n", 3),
+        (["nowhere"], "-m: no module named 'nowhere'", 2),
+        ([], "-m wants the name of a module", 2),
+    ],
+)
+def test_a_module_runs_as_a_program(words: list[str], shown: str, code: int) -> None:
+    Path("told.py").write_text(
+        "import sys, torch\nprint(torch.__name__, sys.argv[1:], __name__)\nsys.exit(3)\n"
+    )
+    kept = {name: sys.modules[name] for name in sys.modules if name.partition(".")[0] == "torch"}
+    try:
+        done = CliRunner().invoke(main, ["-m", *words])
+    finally:
+        sys.modules.update(kept)
+    assert done.exit_code == code and shown in done.output
+
+
 def test_what_a_program_is_given_and_where_it_met_nan(capsys: pytest.CaptureFixture[str]) -> None:
     kept = {name: sys.modules[name] for name in sys.modules if name.partition(".")[0] == "torch"}
     try:
@@ -75,3 +95,17 @@ def test_what_a_program_is_given_and_where_it_met_nan(capsys: pytest.CaptureFixt
     assert "--detect-anomaly is given to the program" in shown.err
     command = "gradcli graph --torch nan.py --detect-anomaly finds the cause"
     assert f"backward pass 2 began at a loss that is nan; {command}" in " ".join(shown.err.split())
+
+
+@pytest.mark.long
+def test_a_program_of_gradcli_s_is_watched_by_its_own_tensors() -> None:
+    """Also where PyTorch is installed."""
+    Path("own.py").write_text(
+        "import gradcli as torch\nw, v = (torch.ones(2, requires_grad=True) for _ in range(2))\n"
+        "loss = ((w*2).detach()*v).sum()\nloss.backward()\n"
+    )
+    found = CliRunner().invoke(main, ["graph", "--torch", "own.py", "--diagnose"])
+    assert found.stdout.startswith(
+        "! own.py:3  1 leaf without a gradient (w): detach() ends the graph"
+    )
+    assert "PyTorch" not in found.stderr

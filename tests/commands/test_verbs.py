@@ -94,16 +94,14 @@ def test_check() -> None:
 
 def test_graph() -> None:
     found = gradcli.graph("a*x + b", a=2, x=3, b=1)
-    command = CliRunner().invoke(
-        main, ["graph", "a*x + b", "--a", "2", "--x", "3", "--b", "1", "--dtype", "float32"]
-    )
+    command = CliRunner().invoke(main, ["graph", "a*x + b", "--a", "2", "--x", "3", "--b", "1"])
     assert str(found) == command.stdout.rstrip("\n")
 
 
 @pytest.mark.parametrize("source", ["sum(exp(x)*a)", "prod(x)/a"])
 def test_a_verb_gives_what_its_command_prints(source: str) -> None:
     given = {"x": [1.0, 2.0], "a": 0.5}
-    words = [source, "--x", "1,2", "--a", "0.5", "--dtype", "float32", "--json"]
+    words = [source, "--x", "1,2", "--a", "0.5", "--json"]
     for verb in ("grad", "jacobian", "hessian"):
         said = json.loads(CliRunner().invoke(main, [verb, *words]).stdout)["wrt"]
         found = plain(getattr(gradcli, verb)(source, **given))
@@ -306,3 +304,13 @@ def test_the_format_has_the_command_lines_name_too() -> None:
     assert "def value_and_gradient(format_, x)" in gradcli.diff("format*x", form="python")
     with pytest.raises(TypeError, match="form and format are two names of one option"):
         gradcli.diff("x**2", form="numpy", format="c")
+
+
+def test_a_notebook_shows_the_user_s_frames_alone() -> None:
+    """IPython calls `_render_traceback_`."""
+    with pytest.raises(LanguageError) as caught:
+        gradcli.grad("x**2 +", x=3)
+    lines = caught.value._render_traceback_()
+    assert 'gradcli.grad("x**2 +", x=3)' in lines[1]
+    assert lines[-3].startswith("gradcli.LanguageError: the text ends where a value is missing")
+    assert not any("/gradcli/commands/" in line and "/tests/" not in line for line in lines)

@@ -37,7 +37,7 @@ def test_several_results_are_a_dict_and_a_table():
     assert found == {"x": "y", "y": "x"} and repr(found) == "{'x': 'y', 'y': 'x'}"
     assert r"<th>x</th><td style='text-align:left'>$\displaystyle y$</td>" in found._repr_html_()
     html = torch.hessian("x*y*y", x=1.0, y=2.0)._repr_html_()
-    assert html.count("<table>") == 3 and "<code>tensor(4.)</code>" in html
+    assert html.count("<table>") == 3 and "<code>tensor(4., dtype=torch.float64)</code>" in html
 
 
 def cells(html):

@@ -442,3 +442,14 @@ def test_a_jacobian_is_expected(function: Any, expected: Any, point: Any) -> Non
             assert_gradients(function, expected=wrong, **point)
         with pytest.raises(GradientMismatch, match=r"a Jacobian would have shape \(2, 2\)"):
             assert_gradients(function, expected=np.ones((3, 2)), **point)
+
+
+def test_values_may_stand_behind_what_is_expected() -> None:
+    assert_gradients(
+        lambda x, y: (x**2).sum() * y, lambda x, y: (2 * x * y, (x**2).sum()), [1.0, 2], 3.0
+    )
+    assert_gradients("x*y", None, 2.0, 3.0)
+    with pytest.raises(TypeError, match=r"has 1 parameters \(x\), and 2 values were given"):
+        assert_gradients(lambda x: x**2, None, 1.0, 2.0)
+    with pytest.raises(TypeError, match="two values for 'x'"):
+        assert_gradients(lambda x: x**2, None, 1.0, x=2.0)

@@ -413,3 +413,25 @@ def test_the_plugin_is_registered() -> None:
     module = project["entry-points"]["pytest11"]["gradcli"]
     assert importlib.util.find_spec(module) is not None
     assert sys.modules is not None
+
+
+def test_the_worst_element_is_named() -> None:
+    class Wrong(gradcli.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            (x,) = ctx.saved_tensors
+            found = 2 * x * g
+            found[1, 2] *= 1.5
+            return found
+
+    x = gradcli.arange(6, dtype=gradcli.float64).reshape(2, 3).requires_grad_()
+    with pytest.raises(RuntimeError, match="Jacobian mismatch for output 0") as caught:
+        gradcli.autograd.gradcheck(Wrong.apply, (x,))
+    (note,) = caught.value.__notes__
+    assert note.startswith("worst: d output[1, 2] / d input[1, 2] is 15 by backward and 10")
+    assert "; 1 of 36 elements differ" in note

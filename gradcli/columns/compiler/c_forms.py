@@ -61,6 +61,10 @@ class Form:
         """Whether C has the types of its operands and of its result."""
         return None not in map(c_type, (*self.kinds, self.kind))
 
+    def is_exponential(self) -> bool:
+        """Whether it is exp, for arrays of which there is a function of our own."""
+        return self.text == _CALLS["exp"] and self.kinds[0] == self.kind
+
     def of(self, given: Iterable[str], types: Iterable[str | None], alone: bool = False) -> str:
         """The C of its value, of operands by their texts and C types.
 
@@ -156,6 +160,8 @@ class Functions:
         single: which operands are the same number for all. The compiler takes longest over calls, and most
         programs have the same ones again and again.
         """
+        if made.is_exponential() and list(types) == [c_type(made.kind)] and not single[0]:
+            return f"exponentials_{c_type(made.kind)}"
         kind = c_type(made.kind)
         takes = [
             f"const {t} {'' if one else '*restrict '}a{k}"

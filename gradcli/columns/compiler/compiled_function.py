@@ -18,7 +18,7 @@ from gradcli.engine.core.modes import users_level
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry import table
 from gradcli.engine.system import c_compiler, direct_calls, dtypes
-from gradcli.engine.system.array_memory import ARRAYS
+from gradcli.engine.system.array_memory import ARRAYS, Numberless
 from gradcli.language.error_remedies import habit
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
 from gradcli.transforms.batched_passes import Sparse
@@ -36,10 +36,6 @@ _COMPARED = (
 _WHOLE = 8  # programs of a function that are one C function at most: each is for certain shapes
 # What others call methods that are called differently here.
 _ELSEWHERE = {
-    "hessian": "f.sparse_hessian(x) has the second derivatives (.dense() is the array), and "
-    "gradcli.func.hessian(f) those of a function of tensors",
-    "jacobian": "f.sparse_jacobian(x) has them (.dense() is the array), and gradcli.func.jacrev(f) those "
-    "of a function of tensors",
     "gradient": "f.grad(x) is the gradient, f.value_and_grad(x) has the value too",
     "grad_and_value": "f.value_and_grad(x) has both",
     "backward": "f.value_and_grad(x) has the value and the gradients",
@@ -206,6 +202,7 @@ class CompiledFunction:
             set()
         )  # signatures whose integers the program cannot take as floats
         self.matrices: dict[Any, Any] = {}  # of sparse derivatives
+        self._derived: dict[Any, CompiledFunction] = {}  # of whole matrices of derivatives
         self.forms: dict[Any, _Form] = {}  # of arguments that are not all arrays
         self.__name__ = title
 
@@ -324,6 +321,62 @@ class CompiledFunction:
                 hint=f"{name} has dtype {array.dtype.name}: pass {name}.{remedy}",
             )
         return given, self._run(given, True)
+
+    def jacobian(self, *args: Any, **arrays: Any) -> Any:
+        """The derivative of each element of the value by each of a variable, as an array.
+
+        Of one variable in `wrt` an array, the value's dimensions before the variable's; of several a dict by
+        name. What `scipy.optimize.least_squares(f, x0, jac=f.jacobian)` takes.
+        """
+        return self._matrices("jacobian", args, arrays)
+
+    def hessian(self, *args: Any, **arrays: Any) -> Any:
+        """The second derivatives of a scalar, as an array; of several variables a dict of dicts."""
+        return self._matrices("hessian", args, arrays)
+
+    def _matrices(self, kind: str, args: tuple[Any, ...], arrays: dict[str, Any]) -> Any:
+        if (nested := self._nested(args, arrays)) is not None:
+            return nested[0].function._matrices(kind, tuple(nested[1]), {})
+        given, tensors = self._arrays(args, arrays)
+        real = np.float64 if any(a.dtype.char in "dD" for a in given) else dtypes.default.real
+        given = [
+            a.astype(real if a.shape else np.float64)
+            if n in self.wrt and a.dtype.kind in "iu"
+            else a
+            for n, a in zip(self.names, given, strict=True)
+        ]
+        wanted = tuple(self._differentiated(given))
+        if (kind, wanted) not in self._derived:
+            self._derived[kind, wanted] = self._derivative(kind, wanted)
+        found = _mapped(lambda v: v if np.ndim(v) else v[()], self._derived[kind, wanted](*given))
+        return _result(found, tensors)
+
+    def _derivative(self, kind: str, wanted: tuple[str, ...]) -> CompiledFunction:
+        """The function of the matrices of derivatives, which is traced and compiled as any other."""
+        from gradcli.transforms.hessian import hessian
+        from gradcli.transforms.jacobian import jacrev
+
+        transform: Callable[..., Any] = hessian if kind == "hessian" else jacrev
+        places = tuple(range(len(wanted)))
+
+        def function(**variables: Any) -> Any:
+            def of(*points: Any) -> Any:
+                return self.function(**{**variables, **dict(zip(wanted, points, strict=True))})
+
+            found = transform(of, argnums=places)(*[variables[n] for n in wanted])
+            if kind == "hessian":
+                found = [dict(zip(wanted, row, strict=True)) for row in found]
+                return (
+                    found[0][wanted[0]]
+                    if len(wanted) == 1
+                    else dict(zip(wanted, found, strict=True))
+                )
+            return found[0] if len(wanted) == 1 else dict(zip(wanted, found, strict=True))
+
+        title = f"{kind} of {self.title}"
+        return CompiledFunction(
+            function, self.names, title, threads=self.threads, native=self.native
+        )
 
     def sparse_hessian(self, *args: Any, **arrays: Any) -> Any:
         """The second derivatives without the zeros: a `Sparse` with `shape`, `indices` and `values`.
@@ -632,6 +685,8 @@ class CompiledFunction:
             if self.is_python and (said := habit(error)):
                 error.add_note(f"hint: {said}")
             raise
+        if watched and type(result) in (int, float):  # a branch that depends on nothing: max(x, 0)
+            return (np.float64(result), *[None] * len(names))
         if not gradients:
             return (_mapped(lambda v: v.array if isinstance(v, Tensor) else v, result),)
         try:
@@ -735,7 +790,9 @@ def _is_followed(value: Any) -> bool:
     if not isinstance(value, Tensor):
         return False
     recorded = value.node is not None and modes.is_grad_enabled()
-    return recorded or bool(value._tangents_at_work()) or not isinstance(value.array, ARRAYS)
+    if recorded or value._tangents_at_work():
+        return True
+    return isinstance(value.array, Numberless) or not isinstance(value.array, ARRAYS)
 
 
 def _number(value: float, beside: dict[str, Any]) -> Any:
@@ -808,6 +865,7 @@ def compile(
         given = _by_position(program, own.names) if own.in_order else program
         return kind(given, own.names, title, parameters=own, **how)
     from gradcli import language
+    from gradcli.language.option_values import widest
 
     parsed = language.parse(program)
 
@@ -818,7 +876,8 @@ def compile(
             for v in variables.values()
         ):
             raise Untraceable("the program prints")
-        return language.run(parsed, variables).value
+        with dtypes.as_default(widest(variables.values())):
+            return language.run(parsed, variables).value
 
     names = parsed.free_variables()
     found = kind(function, names, program, **how)

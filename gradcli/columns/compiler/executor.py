@@ -51,8 +51,9 @@ from gradcli.transforms.tracing.numpy_program import (
 _FEWEST, _MOST = 1 << 18, 1 << 20
 _CACHE = 1 << 20  # bytes of all arrays of a block: what a core's second-level cache has
 _MULTIPLIED = 1 << 16  # elements in a block of large products
-# Elements in a block of C, which keeps to its chunks: enough for a call, few enough to share out.
-_IN_C = 1 << 15
+# Elements in a block of C, which keeps to its chunks: enough for a call, few enough to share out. Of large
+# arrays, a sixteenth, up to the second number: a call then takes a twentieth of the work.
+_IN_C, _MOST_IN_C = 1 << 15, 1 << 17
 _CALLS = 4  # of NumPy's that take as long as a step
 _SAVED = 20_000  # elements on which C saves as much as a call takes
 SMALLEST = 32768  # elements from which on an array is worth cutting
@@ -110,7 +111,8 @@ class RegionStep:
         if self.multiplies:  # more rows at once would only take more memory
             most = min(most, _MULTIPLIED // widest)
         if self.kernel.native == len(region.body):
-            most = min(most, max(_IN_C // widest, 1))
+            wanted = min(max(rows * widest // 16, _IN_C), _MOST_IN_C)
+            most = max(min(wanted, wanted if block is None else block) // widest, 1)
         if self.kernel.tree:
             # Halves: from 0.7 to 1.4 of what is wanted, where the memory for that is next to nothing.
             self.blocks = tree_blocks(rows, min(most * 7 // 5, max(most, rows // 32)))

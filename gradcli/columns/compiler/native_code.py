@@ -168,8 +168,17 @@ class _Node:
         return self.form is None or self.form.is_call
 
     def is_called(self) -> bool:
-        """Whether its loop is a function that programs share."""
-        return self.form is not None and self.form.is_call and type(self.key) is int
+        """Whether its loop is a function that programs share: over elements that lie in a row."""
+        if self.form is None or not self.form.is_call:
+            return False
+        return type(self.key) is int or self.is_exponential()
+
+    def is_exponential(self) -> bool:
+        """Whether it is exp of an array of its own shape and type."""
+        if self.form is None or not self.form.is_exponential():
+            return False
+        a = self.args[0]
+        return bool(a.is_row and a.type == self.type and a.shape == self.shape)
 
     def text(self, given: Iterable[str]) -> str:
         """The C of its value, of the texts of its operands."""
@@ -394,6 +403,9 @@ class Kernel:
                     if type(a.source) is _Node:
                         a.source.users.remove(n)
         self._made = [n for n in self._made if n.users or id(n) in kept]
+        for n in self._made:
+            self._fuse(n, kept)
+        self._made = [n for n in self._made if n.users or id(n) in kept]
         for k, n in enumerate(self._made):
             n.number = k
         for n in reversed(self._made):
@@ -435,6 +447,36 @@ class Kernel:
             until = max((u.loop for u in last.users), default=0)
             waiting.append((len(self._made) if summed else until, n.name))
         return loops
+
+    def _fuse(self, total: _Node, kept: set[int]) -> None:
+        """Have a sum of exp(x - m) along rows, as in a logsumexp, work out what nobody else reads."""
+        o = total.op
+        if total.form is not None or o.function is not add_reduce or o.index in self.schedule.full:
+            return
+        power = total.args[0].source
+        if type(power) is not _Node or power.users != [total] or id(power) in kept:
+            return
+        less = power.args[0].source if power.is_exponential() else None
+        found = None if self.flat else _reduced(o, False, False)
+        if type(less) is not _Node or less.op.function is not np.subtract or found is None:
+            return
+        x, top = less.args
+        outer, terms, inner = found
+        rows = x.is_row and top.is_row and type(x.source) is not str and type(top.source) is not str
+        if not rows or inner != 1 or terms <= _SHORT or less.form is None:
+            return
+        if x.shape != less.shape or top.shape != (*less.shape[:-1], 1) or outer != _size(top.shape):
+            return
+        less.users.remove(power)
+        power.users.clear()
+        total.args = [x, top]
+        for a in total.args:
+            if type(a.source) is _Node:
+                a.source.users.append(total)
+        if not less.users and id(less) not in kept:
+            for a in less.args:
+                if type(a.source) is _Node:
+                    a.source.users.remove(less)
 
     def _loops(self) -> list[list[_Node]]:
         """The nodes of each loop, a long one in several."""
@@ -481,8 +523,11 @@ class Kernel:
 
     def _called(self, n: _Node) -> str:
         """A loop over calls, which is a function of its own."""
-        count = _rounded(f"m * {n.key}", n.lanes())
         assert n.form is not None
+        if type(n.key) is not int:
+            name = self.functions.calls(n.form, [n.type], [False])
+            return f"{name}(m * {_size(n.shape)}, {n.name}, {_place(n.args[0])});"
+        count = _rounded(f"m * {n.key}", n.lanes())
         values = [self._value(n, a) for a in n.args]
         single = [not v.endswith("[i]") for v in values]
         name = self.functions.calls(n.form, [a.type for a in n.args], single)
@@ -492,13 +537,18 @@ class Kernel:
     def _statement(self, n: _Node) -> str:
         """A reduction of rows, or what takes and puts along them."""
         o = n.op
-        first, *more = [
-            a.source.name if type(a.source) is _Node else f"x{a.source}" for a in n.args
-        ]
+        first, *more = map(_place, n.args)
         if o.kind == "reduce":
             found = _reduced(o, self.flat, o.index in self.schedule.full)
             assert found is not None
             outer, terms, inner = found
+            if more:
+                row = f"r * {terms}"
+                alike = [o for o in self.leaving if self._is_alike(o, n, outer * terms)]
+                made = f"o{self.leaving.index(alike[0])} + {row}" if alike else "0"
+                given = f"{terms}, {more[0]}[r], {first} + {row} + m * {outer * terms}, {made}"
+                call = f"exponential_sum_{n.type}({first} + {row}, {given})"
+                return f"for (long r = 0; r < m * {outer}; r++) {n.name}[r] = {call};"
             if inner == 1 and terms <= _SHORT:
                 parts = [f"{first}[r * {terms} + {k}]" for k in range(terms)]
                 return _short(n, f"m * {outer}", REDUCTIONS[o.function], parts)
@@ -528,6 +578,11 @@ class Kernel:
             f"long at = {more[0]}[r * {few} + j]; if (at < 0) at += {wide}; "
             f"if (at < 0 || at >= {wide}) return 1; at += r * {wide}; {text} }}"
         )
+
+    def _is_alike(self, o: Operation, n: _Node, size: int) -> bool:
+        """Whether a result has rows of so many elements of a value's type."""
+        rows = o.index not in self._sums and _size(self._shape(o)) == size
+        return rows and c_type(o.dtype) == n.type
 
     def _fold(self, n: _Node, first: str) -> str:
         """The sum of every `FOLDED` rows, in the order of `blocked_products`: every 16th row first."""
@@ -599,7 +654,9 @@ class Kernel:
         inside = self.schedule.virtual - set(self.schedule.sinks)
         rows = [(f"x{k}", o) for k, (o, by_row) in enumerate(self.inputs) if by_row]
         rows += [(f"o{k}", o) for k, o in enumerate(self.leaving) if o.function not in FOLDS]
-        if any(n.form is not None and n.form.is_call for n in self._made):
+        slow = any(n.form is not None and n.form.is_call for n in self._made)
+        fused = any(n.op.function is add_reduce and len(n.args) > 1 for n in self._made)
+        if slow and not fused:  # a fused sum fetches what comes next itself
             rows = [(name, o) for name, o in rows if o.index not in inside]
         else:
             rows = []
@@ -692,6 +749,11 @@ class Kernel:
             f"  char *scratch = memory + (64 - (size_t)memory % 64);\n  {setup}\n"
             f"  {run}\n  free(memory); return bad;\n}}\n"
         )
+
+
+def _place(a: _Argument) -> str:
+    """Where the rows of an operand lie in a chunk."""
+    return a.source.name if type(a.source) is _Node else f"x{a.source}"
 
 
 def _dtype_of(kind: Any) -> Any:

@@ -129,8 +129,11 @@ def described(names: Mapping[str, Operation], lines: Sequence[str], title: str) 
 
 
 def reason_text(reason: Any) -> list[str]:
-    """Why there is no compiled program."""
-    return [f"no plan: {reason}; every call runs on the tape"]
+    """Why there is no compiled program, and what would be one."""
+    lines = [f"no plan: {reason}; every call runs on the tape"]
+    if "numbers" in f"{reason}" and "random" not in f"{reason}":
+        lines.append("(np.where(condition, a, b) in place of `if`, max and min is compiled)")
+    return lines
 
 
 __all__ = ["described", "executor_text", "peak", "reason_text", "size_text", "straight_text"]

@@ -33,7 +33,7 @@ from gradcli.language.located_errors import LanguageError, error_at
 from gradcli.language.option_values import as_tensor, table_error
 from gradcli.tables import TableError
 from gradcli.tables.delimited import is_missing, is_number
-from gradcli.tables.named_columns import Cells, side_by_side, with_nan
+from gradcli.tables.named_columns import Cells, SelectedTable, side_by_side, with_nan
 from gradcli.tables.table_errors import MISSING_HINT, other_columns
 from gradcli.tables.times import is_time
 
@@ -176,6 +176,7 @@ class RowJob:
         self.formulas: list[tuple[str, str]] = []  # columns made of others: their names and texts
         self.asked: dict[str, int] = {}  # the table's columns that the formulas name
         self.where: Condition | None = None  # of the rows that are computed
+        self.most: int | None = None  # rows of a batch that are wanted at most
         self.indices: list[str] = []  # variables that count elements: k of `b[k]`
         self.hidden: list[str] = []  # differentiated by for the uncertainty alone
         self.items: list[str] = []  # of a tuple that is differentiated, what its items are called
@@ -208,6 +209,8 @@ class RowJob:
         if self.where is not None:
             self.settle(table, form)  # by all rows, some of which may be left out
             table, left_out = self.where.chosen(table, self.missing)
+        if self.most is not None and self.most < table.rows and not self._leaves_out:
+            table = SelectedTable(table, np.arange(self.most), table.bad)
         read = _Reading(self, table)
         batch = {
             name: _stacked([read.numbers(i) for i in columns], self.shape(name))
@@ -270,6 +273,11 @@ class RowJob:
         if bad or len(places) < len(keep):
             columns = [(name, self._placed(a, places, keep, bad)) for name, a in columns]
         return self._distinct(self._named(self._passed(table, keep, form), columns, made))
+
+    @property
+    def _leaves_out(self) -> bool:
+        """Whether rows that are computed may not be written."""
+        return self.bad_rows == "skip" or self.missing == "skip"
 
     def _spread(
         self, name: str, of: Any, read: _Reading, there: Any, batch: Mapping[str, Any]

@@ -197,6 +197,17 @@ class LayerInputError(EngineError, TypeError):
     """A layer was called with an array of NumPy's."""
 
 
+class NotScalarResultError(EngineError, RuntimeError):
+    """A function of which a gradient is asked returned a tensor with dimensions."""
+
+    def __init__(self, call: str, ndim: int) -> None:
+        self.ndim = ndim
+        super().__init__(
+            f"{call}: Expected f(*args) to return a scalar Tensor, got tensor with {ndim} dims. Maybe you "
+            "wanted to use the vjp or jacrev APIs instead?"
+        )
+
+
 # -- shapes ---------------------------------------------------------------------------------------
 class BroadcastError(EngineError, RuntimeError):
     """Two shapes do not broadcast. sizes: the two that differ; dimension: where, in the longer shape."""

@@ -27,6 +27,7 @@ from gradcli.engine.core.versions import Versions
 from gradcli.engine.system import dtypes, locks
 from gradcli.engine.system.array_memory import (
     ARRAYS,
+    Numberless,
     address,
     copied,
     element_strides,
@@ -915,7 +916,9 @@ def _withheld(value: object) -> bool:
     """Whether a tensor among the arguments is recorded, traced or batched, or carries a tangent."""
     if isinstance(value, Tensor):
         kept = value.node is not None and modes.is_grad_enabled()
-        return kept or bool(value._tangents_at_work()) or not isinstance(value.array, ARRAYS)
+        if kept or value._tangents_at_work():
+            return True
+        return isinstance(value.array, Numberless) or not isinstance(value.array, ARRAYS)
     if isinstance(value, dict):
         value = value.values()
     elif not isinstance(value, (list, tuple)):

@@ -8,6 +8,24 @@ class GradcliError(Exception):
     of a function is Python's `TypeError` or `ValueError`, and none of these.
     """
 
+    def _render_traceback_(self) -> list[str]:
+        """The traceback that IPython shows: the user's own frames, and not gradcli's."""
+        import traceback
+        from types import TracebackType
+
+        def own(frame: TracebackType | None) -> list[traceback.FrameSummary]:
+            found: list[traceback.FrameSummary] = []
+            while frame is not None:
+                module = frame.tb_frame.f_globals.get("__name__", "").partition(".")[0]
+                if module not in ("gradcli", "IPython"):
+                    found += traceback.extract_tb(frame, 1)
+                frame = frame.tb_next
+            return found
+
+        lines = "".join(traceback.format_list(own(self.__traceback__))).splitlines()
+        said = "".join(traceback.format_exception_only(self)).splitlines()
+        return [*lines, *said]
+
 
 # A traceback shows the name that a program catches.
 GradcliError.__module__ = "gradcli"

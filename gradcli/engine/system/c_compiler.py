@@ -92,7 +92,7 @@ def _compile(source: str, folder: Path) -> Path:
     text.write_text(source)
     words, said = command(), ""
     ways = [_APPLE] if sys.platform == "darwin" else [_CLANG] if "clang" in words[0] else [_GCC]
-    for vectors in _vectors or [*ways, "-O3"]:
+    for vectors in _vectors or [*ways, "-O3", "-O3 -DNO_BUILTINS"]:
         line = [*words, *_FLAGS.split(), str(text), "-o", str(made), *vectors.split(), "-lm"]
         try:
             done = subprocess.run(line, capture_output=True, timeout=_SECONDS, cwd=folder)

@@ -696,6 +696,12 @@ const Layered = (() => {
     return found;
   }
 
+  function middle(wire, forward) {
+    let x, y, beyond, below;
+    [[x, y], [beyond, below]] = (forward ? wire.points.slice(0, -3) : wire.points.slice(0, 2));
+    return [((x + beyond) / 2), ((y + below) / 2)];
+  }
+
   function label_place(wire, target, width, sideways, mirrored) {
     let above, x, y, beside, edge;
     if (sideways) {

@@ -82,6 +82,41 @@ def test_tanh_is_within_three_units_in_the_last_place(dtype: str) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_exp_is_within_its_units_and_the_same_at_every_place(dtype: str) -> None:
+    least, most = {"f4": (-110, 89), "f8": (-760, 710)}[dtype]
+    special = [np.nan, np.inf, -np.inf, 0.0, -0.0, -1e30, 1e30, 1e-30]
+    x = np.concatenate([np.linspace(least, most, 40_001), special]).astype(dtype)
+    exp = gradcli.compile("exp(x)*1", native=True)
+    found, wanted = exp(x=x), np.exp(x.astype("g"))
+    finite = np.isfinite(wanted.astype(dtype))
+    off = np.abs(found - wanted)[finite] / np.spacing(wanted.astype(dtype)[finite])
+    assert off.max() < 4  # of the C library's; our own is within one
+    np.testing.assert_array_equal(found[~finite], wanted[~finite].astype(dtype))
+    np.testing.assert_array_equal(found[-5:-3], [1, 1])
+    for begin in (1, 3, 5):  # elements at the end of an array are worked out as those in its middle
+        np.testing.assert_array_equal(exp(x=x[begin : begin + 777]), found[begin : begin + 777])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("shape", [(90, 17), (5, 1003), (4, 3, 100)])
+@pytest.mark.parametrize("name", ["log_softmax", "softmax", "logsumexp"])
+def test_rows_of_exponentials(name: str, shape: Any, dtype: str) -> None:
+    x = np.random.default_rng(0).standard_normal(shape).astype(dtype) * 5
+    x[0] -= 1000
+    x[-1, ..., 0] = np.inf
+    if shape[-1] > 1:
+        x[1, ..., -1], x[2, ..., :] = -np.inf, -np.inf
+    found, wanted = (
+        gradcli.compile(lambda x: getattr(x * 3, name)(-1).sigmoid(), native=native)(x)
+        for native in (True, False)
+    )
+    limit = {"f4": 3e-5, "f8": 1e-12}[dtype]
+    np.testing.assert_allclose(found, wanted, rtol=limit, atol=limit)
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("size", [1, 8, 513, 2000])
 @pytest.mark.parametrize("calls", [0, 3])
 def test_a_long_program_is_several_functions(size: int, calls: int) -> None:

@@ -193,3 +193,28 @@ def test_random_numbers_are_no_constants() -> None:
     f = gradcli.compile(lambda x: (x * np.random.rand(3)).sum())
     with pytest.raises(ValueError, match="gives other values at each call"):
         f(np.ones(3))
+
+
+def test_matrices_of_derivatives_for_scipy() -> None:
+    optimize = pytest.importorskip("scipy.optimize")
+    t = np.linspace(0, 3, 20)
+    f = gradcli.compile(lambda p, t, d: p[0] * np.exp(-p[1] * t) - d, wrt="p")
+    found = optimize.least_squares(f, [1.0, 1.0], jac=f.jacobian, args=(t, 2 * np.exp(-1.3 * t)))
+    np.testing.assert_allclose(found.x, [2, 1.3], atol=1e-6)
+    np.testing.assert_array_equal(
+        f.jacobian([1, 1], t, t), f.sparse_jacobian([1.0, 1], t, t).dense()
+    )
+    g = gradcli.compile(lambda x, y: (x**3).sum() * y)
+    assert g.hessian(np.ones(2), 2.0)["x"]["x"].tolist() == [[12, 0], [0, 12]]
+    assert g.hessian(np.ones(2), 2.0)["x"]["y"].tolist() == [3, 3]
+    assert type(gradcli.compile(lambda x: x**3).hessian(2.0)) is np.float64
+
+
+def test_numpy_s_functions_are_compiled_where_no_gradient_is_asked_for() -> None:
+    f = gradcli.compile(lambda x: np.sort(np.exp(x)).sum())
+    assert f(np.zeros(2)) == 2 and "no plan" not in repr(f)
+
+
+def test_a_branch_without_a_variable_has_the_gradient_0() -> None:
+    f = gradcli.compile(lambda x: max(x, 0) * 2)
+    assert (f.grad(3.0), f.grad(-3.0), f(-3.0)) == (2, 0, 0)

@@ -101,6 +101,12 @@ ROWS: list[tuple[Any, type[errors.EngineError], type[Exception], dict[str, Any]]
         {},
     ),
     (lambda: np.unwrap(X), errors.NoNumpyError, RuntimeError, {"function": "unwrap"}),
+    (
+        lambda: torch.func.grad(lambda x: x)(torch.ones(2)),
+        errors.NotScalarResultError,
+        RuntimeError,
+        {"ndim": 1},
+    ),
     (lambda: X[::-1], errors.NegativeStepError, ValueError, {}),
     (lambda: _left(X[0]), errors.LeftGraphError, RuntimeError, {"line": "return float(x)"}),
     (
