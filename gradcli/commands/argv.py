@@ -62,6 +62,7 @@ class Split:
     known. given: the last value of each declared option. missing: the option that ended the line without
     its value. bare: (name, what follows) of what would bind and has no value. point: the number of `--at 2`.
     behind: the flag before a positional. twice: the option of the file to write, given with two files.
+    ranks: what --math found of names, for the formula of --against.
     """
 
     def __init__(self) -> None:
@@ -75,6 +76,7 @@ class Split:
         self.taken: list[tuple[str, str]] = []
         self.given: dict[str, str] = {}
         self.missing: str | None = None
+        self.ranks: dict[str, int] = {}
 
     def take(self, head: str, option: Option, value: str) -> None:
         """Note the value of a declared option."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -380,7 +381,7 @@ def _input_json(checked: Checked) -> dict[str, Any]:
 # -- a formula of the user's ----------------------------------------------------------------------
 def _against_formula(question: Question) -> Answer:
     """The gradient at the points beside a formula, up to one where they differ."""
-    from gradcli.formulas.ask.formula_check import compare_formula
+    from gradcli.formulas.ask.formula_check import compare_formula, derivative_shape
     from gradcli.transforms.tolerances import RTOL
 
     request, text, order = question.request, str(question.against), question.order
@@ -402,6 +403,19 @@ def _against_formula(question: Question) -> Answer:
                 break
             agreed.append(arrays)
     answer = _compared(question, name, found, arrays, len(points))
+    if not found.ok and request.style.form != "json":
+        whole = derivative_shape(request.program, arrays, name, request.loaded or {}, 1, True)
+        if not question.jacobian and order == 1 and len(whole) > arrays[name].ndim:
+            output.note(
+                "the value is not a scalar: its sum is differentiated; --jacobian compares the matrix"
+            )
+        for normed in re.findall(r"\bsum\((\w+)\)", found.derivative or ""):
+            array = arrays.get(normed)
+            if array is None or array.ndim != 1 or normed == name or not array.sum():
+                continue
+            point = arrays | {normed: array / array.sum()}
+            if compare_formula(request.program, text, point, name, request.loaded, **how).ok:
+                output.note(f"right where sum({normed}) is 1, as of probabilities and of one class")
     unlike = not found.ok and agreed and all(_shapes(a) != _shapes(arrays) for a in agreed)
     if unlike and request.style.form != "json":
         from gradcli.formulas.derive.shape_inference import shapes_said

@@ -230,7 +230,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             "few": FEW_NODES if chosen == "html" else 0,
         }
         graph = _torch_graph(ctx, options, seed, watched)
-        _choose_modules(graph, shown, chosen)
+        if not (options.diagnose or norms):  # which draw no nodes
+            _choose_modules(graph, shown, chosen)
     else:
         if shown["by"] is not None or options.places is not None:
             name = "--lines" if shown["by"] is None else "--by module"

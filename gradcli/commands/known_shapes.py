@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from contextlib import suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,12 +17,18 @@ _NUMBER = r"\s*[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\s*"
 class KnownShapes:
     """Of a name, what is known of its value. A value is looked at only when somebody asks.
 
-    numbers: the names that stand for one number of many, as the columns of a table do.
+    numbers: the names that stand for one number of many, as the columns of a table do. ranks: of names
+    that another text has already, as vectors and matrices.
     """
 
     def __init__(
-        self, bindings: Iterable[tuple[str, str]], options: Iterable[str], numbers: Container[str]
+        self,
+        bindings: Iterable[tuple[str, str]],
+        options: Iterable[str],
+        numbers: Container[str],
+        ranks: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
+        self.ranks = ranks
         self.texts = dict(bindings)
         self.shapes = dict(_given_shapes(options))
         self.numbers = numbers
@@ -40,6 +47,8 @@ class KnownShapes:
         if name in self.shapes:
             return Known(self.shapes[name])
         text = self.texts.get(name)
+        if text is None and name in self.ranks:
+            return Known(tuple(f"{name}.shape[{k}]" for k in range(self.ranks[name])))
         return None if text is None else known_value(text)
 
 

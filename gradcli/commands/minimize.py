@@ -152,6 +152,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         hint = "start elsewhere; if there is no minimum, set --bounds; or try another --method"
         if found.kind == RUNS_AWAY:
             hint = "set --bounds, or a constraint, as in --subject 'x >= 0'"
+            if len(space.start) > 1:
+                hint = f"--wrt {min(space.start)} varies it alone, and holds the others; or {hint}"
         if found.kind in ("no minimum", RUNS_AWAY):
             hint += f"; {_other_extrema(request, space)}"
         raise LanguageError(words, kind="value", usage=False, hint=hint)

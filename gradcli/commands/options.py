@@ -271,6 +271,8 @@ class ExpressionCommand(HelpfulCommand):
                 else o
                 for o in found.options
             ]
+        if text and "math" in found.given and self.name in ("diff", "check") and not lenient:
+            text = _from_hidden(text, found)
         if text and "=" in text and self.name in ("root", "fit") and not lenient:
             text = _as_equation(text, ends=self.name == "fit")
         named = ""
@@ -496,6 +498,38 @@ def _with_value(text: str) -> str:
     return f"{text[:end]}{chr(10) if chr(10) in text else '; '}{name}"
 
 
+def _from_hidden(text: str, found: Split) -> str:
+    """The text without `z = W@x + b` where --wrt asks for the derivative by z, which then is a variable.
+
+    What only z was made of goes as well. As it is where such a name has a value.
+    """
+    from gradcli.language.scope_checks import assigned_names
+
+    wrt = [o.removeprefix("--wrt=") for o in found.options if o.startswith("--wrt=")]
+    names = [name for one in wrt for name in re.split(r"[,\s]+", one) if name]
+    program = variables(text, lenient=True)[0]
+    if program is None or "'" in text or '"' in text:
+        return text
+    free, given = set(program.free_variables()), set(assigned_names(program))
+    hidden = [name for name in names if name in given - free]
+    pieces = [piece.strip() for piece in re.split(r"[;\n]", text)]
+    targets = [m[1] if (m := re.match(r"(\w+)\s*=(?!=)", p)) else "" for p in pieces]
+    if not hidden or any(targets.count(name) != 1 for name in hidden):
+        return text
+    left_out = [pieces[targets.index(name)] for name in hidden]
+    kept = [(t, p) for t, p in zip(targets, pieces, strict=True) if p and t not in hidden]
+    for k in reversed(range(len(kept) - 1)):
+        later = " ".join(piece for _, piece in kept[k + 1 :])
+        if kept[k][0] and not re.search(rf"(?<![\w.]){kept[k][0]}\b", later):
+            del kept[k]
+    cut = "; ".join(piece for _, piece in kept)
+    words = set(re.findall(r"[^\W\d]\w*", cut))
+    if found.bound() - words:
+        return text
+    note(f"{', '.join(hidden)} is taken for a variable: {'; '.join(left_out)} is left out")
+    return cut
+
+
 def _names_of(text: str) -> list[str]:
     """The names that a program reads as variables, or assigns."""
     from gradcli.language.scope_checks import assigned_names
@@ -531,7 +565,7 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
     # `--x -3:3` is an interval there, and x a number of it.
     runs = command.name == "plot" or (command.name == "root" and "all" in found.given)
     numbers = columns | (set(bound) if runs else set())
-    known = KnownShapes(found.bindings, found.options, numbers)
+    known = KnownShapes(found.bindings, found.options, numbers, found.ranks)
     named = {*_named(found), *known.shapes, *own}
     wrt = {o.removeprefix("--wrt=") for o in found.options if o.startswith("--wrt=")}
     derives = command.name == "diff" and not {"of", "operator", "along"} & found.given.keys()
@@ -547,6 +581,7 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
     if read is None:
         return text
     note(f"read as {read}")
+    found.ranks = {**read.ranks, **found.ranks}  # for --against, in the same names
     words = re.findall(r"(?<![\w.])[^\W\d]\w*", read.written)
     if read.differentiated:
         found.options += [f"--wrt={read.differentiated[0]}"] * (not wrt)
@@ -554,7 +589,10 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
             found.options.append(f"--order={order}")
     if read.operator:
         found.options.append(f"--operator={read.operator}")
-    if command.name == "diff":  # whose variables have a shape only by what is done with them
+    if command.name in (
+        "diff",
+        "check",
+    ):  # whose variables have a shape only by what is done with them
         given = known.shapes.keys() | found.bound()
         found.options += [
             f"--shape={name}={','.join(shape)}"

@@ -48,8 +48,10 @@ def clauses(found: list[Token], source: str, own: Container[str]) -> Clauses:
             if not _shapes(part):
                 typed = " ".join(source[part[0].start : part[-1].end].split())
                 remarks.append(f"{typed} is not used")
-        if len(rest) > 1 and all(_given(part) for part in rest[1:]) and not _is_system(rest):
-            statements += [[*part, _end_of(part)] for part in rest]
+        given = all(_given(part) or _squared(part) for part in rest[1:])
+        if len(rest) > 1 and given and not _is_system(rest):
+            # What is asked for stands first on a page, and last in a program.
+            statements += [[*part, _end_of(part)] for part in (*rest[1:], rest[0])]
         elif len(rest) == len(parts):
             statements.append([*statement, *end])
         elif rest:
@@ -62,7 +64,7 @@ def clauses(found: list[Token], source: str, own: Container[str]) -> Clauses:
         is_named = label(statement, 0, own) is not None or definition(statement, 0) is not None
         if head.kind == "name" and not head.font and is_named:
             statement[0] = head._replace(font="operatorname")
-    return Clauses(_in_order(statements), shapes, remarks)
+    return Clauses(_in_order(_with_roots(statements, own)), shapes, remarks)
 
 
 def _statements(found: list[Token]) -> list[tuple[list[Token], list[Token]]]:
@@ -156,6 +158,36 @@ def _given(part: list[Token]) -> bool:
     )
 
 
+def _squared(part: list[Token]) -> bool:
+    r"""Whether a part gives the square of a name: `\sigma^2 = …`."""
+    one = indexed(part, 0)
+    behind = part[one.end : one.end + 5] if one is not None else []
+    texts = [t.text for t in behind if t.text not in ("{", "}")]
+    power = bool(behind) and behind[0].kind == "power"
+    return texts[:2] == ["²", "="] if power else texts[:3] == ["**", "2", "="]
+
+
+def _with_roots(statements: list[list[Token]], own: Container[str]) -> list[list[Token]]:
+    r"""The statements with `\sigma = \sqrt{…}` for `\sigma^2 = …`, where others use σ."""
+    found: list[list[Token]] = []
+    for k, statement in enumerate(statements):
+        one = indexed(statement, 0)
+        others = [other for j, other in enumerate(statements) if j != k]
+        if one is None or not _squared(statement) or one.name in own or not any(
+            one.name in _used(other) for other in others
+        ):  # fmt: skip
+            found.append(statement)
+            continue
+        sign = next(k for k, t in enumerate(statement) if t.text == "=")
+        body = [t for t in statement[sign + 1 :] if t.text not in _ENDS]
+        ended = [t for t in statement[sign + 1 :] if t.text in _ENDS]
+        place = body[0] if body else statement[sign]
+        root = [place._replace(kind="command", text="sqrt"), place._replace(kind="sign", text="(")]
+        closed = (body or statement)[-1]._replace(kind="sign", text=")")
+        found.append([*statement[: one.end], statement[sign], *root, *body, closed, *ended])
+    return found
+
+
 def _is_system(parts: list[list[Token]]) -> bool:
     """Whether the parts give one name twice, as equations of several unknowns may."""
     names = [one.name for part in parts if (one := indexed(part, 0)) and _given(part)]
@@ -217,7 +249,8 @@ def _in_order(statements: list[list[Token]]) -> list[Token]:
         body = [t for t in statements[k] if t.text not in _ENDS]
         ended = [t for t in statements[k] if t.text in _ENDS]
         joined += [*body, *(ended or ([_end_of(body)] if body else []))]
-    typed = bool(statements) and statements[-1][-1].text in _ENDS
+    last = statements[-1][-1] if statements else None
+    typed = last is not None and last.text in _ENDS and last.start < last.end
     while joined and joined[-1].text == ";" and not (typed and order[-1:] == [len(given) - 1]):
         joined.pop()
     return joined
@@ -228,9 +261,9 @@ def _used(statement: list[Token]) -> set[str]:
     signs = [k for k, t in enumerate(statement) if t.text in _EQUALS]
     body = statement[signs[0] + 1 :] if signs and _given(statement) else statement
     found = [indexed(body, i) for i in range(len(body))]
-    return {one.name for one in found if one is not None} | {
-        one.name.partition("_")[0] for one in found if one is not None
-    }
+    names = {one.name for one in found if one is not None}
+    stems = {name.rpartition("_")[0] for name in names}  # y_hat of y_hat_i
+    return names | stems | {name.partition("_")[0] for name in names}
 
 
 # -- what stands before `=` ------------------------------------------------------------------------

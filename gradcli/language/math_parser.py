@@ -51,6 +51,8 @@ _UNKNOWN = frozenset((*"fghFGHφ", "phi"))
 # Letters for functions, as they are printed here.
 _PRINTED = {"psi": "digamma", "ψ": "digamma", "sigma": "sigmoid", "σ": "sigmoid"}
 _PRINTED |= dict.fromkeys(("Phi", "Φ"), "special.ndtr")
+# What is behind the N of Black and Scholes: `N(d1)`, `N(-d_2)`, `N(d_{+})`. `N(d)` may be a count.
+_OF_PRICES = re.compile(r"\s*\(\s*[-−]?\s*d\s*(?:_\s*)?\{?\s*[12+±−-]\s*\}?\s*\)")
 # Functions along one dimension, whose index is printed below: `mean_i(A)` is along the first.
 _ALONG = frozenset("mean var std logsumexp softmax log_softmax cumsum cumprod".split())
 _DIMENSIONS = "ijklmnpqr"
@@ -268,6 +270,8 @@ class Parser:
         for k in range(sign + 1, end):
             text = self.tokens[k].text
             depth += (text in ("(", "[", "{", "begin")) - (text in (")", "]", "}", "end"))
+            if not depth and text == ",":  # of several values
+                break
             if not depth and text in ("=", "≈"):
                 self._chain.add(k)
         self.at = sign + 1
@@ -1064,6 +1068,9 @@ class Parser:
         while self.next.text == "'" and is_derivative(self.tokens, self.at, self.functions):
             self.take()
             primes += 1
+        if name == "N" and (marks := self.primes_of_prices(primes)) >= 0:
+            name, primes = "Φ", marks
+            self.remarks.append("N is special.ndtr, the normal distribution's")
         if primes:
             name = name if name in self.own else _PRINTED.get(name, name)
             return Node("prime", token, name, tuple(self.arguments()), str(primes))
@@ -1218,6 +1225,18 @@ class Parser:
             self.take()
             return True
         return False
+
+    def primes_of_prices(self, taken: int) -> int:
+        """The primes of the N before where it is the normal distribution function, of d1 or d2; else -1.
+
+        taken: how many primes are behind. Others are taken now.
+        """
+        more = next(k for k in range(len(self.tokens)) if self.peek(k).text != "'")
+        is_call = self.peek(more).text == "(" and self.loose and "N" not in self.own
+        if not is_call or _OF_PRICES.match(self.source, self.peek(more).start) is None:
+            return -1
+        self.at += more
+        return taken + more
 
     def takes_argument(self, name: str) -> bool:
         """Whether a name is a function's, with its argument in brackets; of a few also without."""
@@ -1386,7 +1405,7 @@ class Parser:
             self.remarks.append(f"{name} is the sigmoid")
         if name == "sinc":
             self.remarks.append("sinc(x) is sin(pi x)/(pi x); of the other write sin(x)/x")
-        if text == "special.ndtr" != name:
+        if text == "special.ndtr" != name and token.text != "N":
             self.remarks.append(f"{name} is special.ndtr, the normal distribution's")
         call = Node("call", token, text + "." * each, (*arguments, *base), "base" * bool(base))
         return call if power is None else Node("power", raised, "⊙", (call, power))

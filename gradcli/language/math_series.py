@@ -70,6 +70,10 @@ def element(writer: Writer, node: Node) -> Value | None:
         return _at(writer, node, found)
     if node.base not in tensors or not letters <= writer.indices.letters:
         return None
+    if node.base == "pi" and "pi" not in writer.own:
+        index = ", ".join(sorted(letters))
+        raise writer.asks(f"π is the number here, and π_{index} has an index", node.token,
+                          f"write another letter, as w_{index}, or say its value: --pi VALUE")  # fmt: skip
     if known is None and node.base not in writer.own:
         if node.base in DELTAS and len(found) == 2:
             return _delta(writer, found, node)

@@ -128,13 +128,22 @@ class Writer:
             self.hidden -= {*parameters}
             return f"{node.text} = lambda {node.base}: {value.text}"
         if node.kind == "assign":
-            value = self.whole(node.only)
+            value, name = self.whole(node.only), self.array_of(node.text)
+            if value.axes and set(value.axes) <= {*name.rpartition("_")[2]} and not value.rank:
+                value = value._replace(axes=(), rank=len(value.axes))  # y_i of all i
             if value.rank and not value.axes:
-                self.assigned[node.text] = value._replace(text=node.text, level=ATOM)
-            return f"{node.text} = {value.text}"
+                self.assigned[name] = value._replace(text=name, level=ATOM)
+            return f"{name} = {value.text}"
         if node.kind == "return":
             return f"return {self.whole(node.only).text}"
         return self.whole(node).text
+
+    def array_of(self, name: str) -> str:
+        """The name of an array for that of its elements, where the text has both: x_hat of `x_hat_i = …`."""
+        base, _, index = name.rpartition("_")
+        if self.found is None or name in self.own or base not in self.found.tensors:
+            return name
+        return base if {*index} <= self.found.letters else name
 
     def whole(self, node: Node) -> Value:
         """A value of its own, whose free indices are its dimensions."""
@@ -1104,6 +1113,10 @@ class Writer:
         letters = node.text
         free = self.found is not None and set(letters) <= self.indices.letters
         limited = any(self.scope.get(letter) not in (None, Axis()) for letter in letters)
+        if len(letters) == 1 and not free and letters not in self.scope:
+            found = self.one_element(node, inner)
+            if found is not None:
+                return found
         if inner.axes or inner.rank != len(letters) or not free or limited:
             raise self.error(
                 "the index of an expression is not supported: give it a name", node.token
@@ -1112,6 +1125,26 @@ class Writer:
         turned = order != sorted(order)
         text = transposed(inner.at(ATOM), order) if turned else inner.text
         return Value(text, ATOM if turned else inner.level, 0, False, tuple(sorted(letters)))
+
+    def one_element(self, node: Node, inner: Value) -> Value | None:
+        r"""The k-th element of an expression, where nothing binds k: `\mathrm{softmax}(z)_k`.
+
+        By a number where k has one, else as the product with a unit vector; None of what is no vector.
+        """
+        along = node.only.kind == "call" and node.only.text in ALONG
+        if inner.axes or not (inner.rank == 1 or (along and not inner.rank)):
+            return None
+        known = self.known(node.text)
+        if known is not None and known.number is not None and known.number > 0:
+            self.say(f"element {node.text} = {known.number}, counted from 1")
+            return Value(f"{inner.at(ATOM)}[{known.number - 1}]")
+        if known is not None:
+            raise self.error(f"{node.text} is the number of an element, from 1 on", node.token)
+        unit = f"e_{node.text}"
+        self.say(
+            f"{unit} is the unit vector of {node.text}, as 0,1,0 of the second; or say --{node.text} 2"
+        )
+        return Value(f"{unit}@{inner.at(POWER)}", PRODUCT)
 
     def series(self, node: Node) -> Value:
         from gradcli.language import math_series

@@ -38,13 +38,14 @@ class Mathematics(NamedTuple):
     """How a text was read. written: in the language. remarks: what could have been meant otherwise.
     differentiated: the variables by which the text says that what is written is differentiated, operator:
     "grad", "div", "curl" or "laplacian" where ∇ stands before it. shapes: what the text says of those of its
-    names, sizes as letters."""
+    names, sizes as letters. ranks: of its vectors and matrices, and of what it gives names."""
 
     written: str
     remarks: tuple[str, ...] = ()
     differentiated: tuple[str, ...] = ()
     operator: str = ""
     shapes: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    ranks: Mapping[str, int] = MappingProxyType({})
 
     def __str__(self) -> str:
         return "; ".join((self.written, *self.remarks))
@@ -246,15 +247,22 @@ def _read_with(
         shapes |= _besides_vectors(found_shapes, vectors)
         # Rows of one matrix are as long as the vectors that multiply them.
         used = {size for shape in shapes.values() for size in shape}
+        used |= {token.text for token in found}  # m of 1/m is no size
         columns = next(letter for letter in "mkdpqrst" if letter not in used)
         shapes |= {n: (*shapes[n], columns) for n in writer.matrices if len(shapes.get(n, ())) == 1}
         shapes |= {n: (columns,) for n in writer.beside_rows if n not in shapes}
     own_letters = letters.remarks if letters is not None else []
+    made = {root.text for root in roots if root.kind in ("assign", "define")}
     shapes |= {name: shape for name, shape in beside.shapes.items() if name not in own}
+    shapes = {name: shape for name, shape in shapes.items() if name not in made}
     remarks = tuple(
         dict.fromkeys([*own_letters, *parser.remarks, *writer.remarks, *beside.remarks])
     )
-    return Mathematics(text, remarks, by, operator, shapes)
+    ranks = dict.fromkeys(vectors or (), 1) | {n: len(shape) for n, shape in shapes.items()}
+    if vectors is not None:
+        ranks |= {t.text: 2 for t in found if t.kind == "name" and is_matrix(t.text)}
+    ranks |= {name: value.rank for name, value in writer.assigned.items()}
+    return Mathematics(text, remarks, by, operator, shapes, ranks)
 
 
 def _declared(known: Shapes, shapes: Mapping[str, tuple[str, ...]]) -> Shapes:

@@ -105,7 +105,11 @@ def of_matrices(
         k = i - 1 - (i > 1 and parts[i - 1].text == "@")  # A x, and A@x
         before, after = parts[k] if i else token, parts[i + 1 : i + 3]
         if token.kind == "transpose" and not any(is_matrix(t.text) for t in inside):
-            vectors |= {t.text for t in inside if t.kind == "name"}
+            names = {t.text for t in inside if t.kind == "name"}
+            vectors |= names
+            # (\\mu_2 - \\mu_1)^T is of vectors; of (x - \\mu)^T x is one in any case
+            if not {n for n in names if n.isascii() and not is_greek(n.partition("_")[0])}:
+                certain |= _greek_terms(inside)
         if (greek := _greek_vector(parts, i)) is not None:
             certain.add(greek)
         vectors |= _terms_behind(parts, i)
@@ -152,6 +156,21 @@ def _only_letter(parts: list[Token], i: int) -> set[str]:
     named = [k for k in range(i, end) if parts[k].kind == "name" and texts[k + 1] != "("]
     letters = {texts[k] for k in named} - _OF_ELEMENTS
     return letters if len(letters) == 1 else set()
+
+
+def _greek_terms(inside: list[Token]) -> set[str]:
+    """The Greek letters that are whole terms of a sum in a bracket; none of a product's."""
+    found: set[str] = set()
+    i = 1
+    while i < len(inside):
+        one = indexed(inside, i)
+        if one is None or inside[i - 1].text not in ("(", "+", "-"):
+            return set()
+        found.add(one.name)
+        i = one.end + 1
+        if one.end < len(inside) and inside[one.end].text not in ("+", "-", ")"):
+            return set()
+    return found
 
 
 def _indexed_matrices(parts: list[Token]) -> set[str]:

@@ -113,6 +113,12 @@ ALSO = [
     ("grad mean(relu(x*randn(9)-1)) --x 1 --order 2", 0, "note: kinks have no second derivative, and random draws miss them"),
     ("hessian mean(relu(x*randn(9)-1)) --x 1", 0, "note: kinks have no second derivative, and random draws miss them"),
     ("grad mean((x*randn(9))**2) --x 1 --order 2 --manual-seed 1", 0, "x.grad2 ="),
+    ("eval S*N(d1)-K*N(-d_2) --d1 1 --d_2 2 --S 1 --K 1 --math", 0, "N is special.ndtr, the normal distribution's\n"),
+    ("eval N(d1) --d1 0 --math", 0, "0.5\n"),
+    ("eval N'(d_{1}) --d_1 1 --math", 0, "0.24197072451914"),
+    ("diff N(d_+) --math --wrt d_+", 2, ""),
+    ("eval N(d1)*2 --d1 1 --N 4 --math", 0, "8\n"),
+    ("eval N(x)*2 --x 1 --math", 2, "the normal distribution function is special.ndtr"),
     # columns that are made of others
     ("map x*x q.csv --keep-columns none --as q=value,d=x.grad/2,h=d*q+x", 0, "q,x.grad,d,h\n1,2,1,2\n4,4,2,10\n"),
     ("map a*x*x q.csv --a 3 --keep-columns none --as q=value/a,r=clamp(value,min=4)", 0, "value,x.grad,q,r\n3,6,1,4\n12,12,4,12\n"),

@@ -53,6 +53,7 @@ def root(system: Compiled, start: Array) -> Root:
             kind="value",
             usage=False,
             hint=_as_many(system, start, count)
+            or _by_one(system, count)
             or "give as many equations: --no-grad NAME fixes a variable, minimize takes their squares",
         )
     if count >= _MANY and _is_diagonal(system, start):
@@ -110,6 +111,17 @@ def is_alone(system: Compiled, x: Array, start: Array) -> bool:
         return bool((f <= ROUNDING * size).all())
 
     return not any(all(map(is_zero, factors)) for factors in BESIDE)
+
+
+def _by_one(system: Compiled, count: int) -> str | None:
+    """The variables that have as many numbers as there are equations, one each: `--wrt beta`."""
+    if not isinstance(system.function, Differences):
+        return None
+    sizes = {name: value.size for name, value in system.function.space.start.items()}
+    names = [name for name, size in sizes.items() if size == count]
+    if not names or len(sizes) < 2:
+        return None
+    return " or ".join(f"--wrt {name}" for name in names) + ": only it is unknown then"
 
 
 def _as_many(system: Compiled, start: Array, count: int) -> str | None:

@@ -70,12 +70,16 @@ def compare_formula(
             error.hint = repair() or error.hint
         raise
     if given.shape != true.shape and not (given.T.shape == true.shape and given.ndim == 2):
+        matrix = derivative_shape(program, arrays, name, others, order, True)
+        summed = (
+            "the value is not a scalar, and its sum is differentiated; --jacobian is the matrix"
+        )
         raise LanguageError(
             f"the formula has shape {given.shape}, and the derivative {true.shape}",
             kind="shape",
             source=text,
             span=(0, len(text)),
-            hint=repair(),
+            hint=summed if not jacobian and given.shape == matrix else repair(),
             usage=False,
         )
     turned = given.shape != true.shape

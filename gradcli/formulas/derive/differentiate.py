@@ -36,6 +36,7 @@ from gradcli.formulas.derive.sound_sizes import are_square, asks_for_rank, singu
 from gradcli.formulas.lift.formulas import exact_constants
 from gradcli.formulas.lift.lifting import Lifter, NoExpression
 from gradcli.formulas.simplify.accurate_forms import steady
+from gradcli.formulas.simplify.pieces import in_pieces
 from gradcli.formulas.simplify.scalar_forms import keeps_digits
 from gradcli.formulas.simplify.simplify import canonicalise
 from gradcli.language import run
@@ -395,9 +396,9 @@ def first_order(asked: Run) -> Derivatives:
     # as it is at the made-up point, and the condition is noted. Then it is run again on each other side of
     # a noted condition, until every side was seen. The paths form a tree of conditions, which `where`
     # writes: where(x > 0, 2*x, -1).
-    found.value = _pieces([(made.value, own) for made, own in paths])
+    found.value = in_pieces(_pieces([(made.value, own) for made, own in paths]))
     for n, gradient in found.by.items():
-        whole = _pieces([(made.by[n], own) for made, own in paths])
+        whole = in_pieces(_pieces([(made.by[n], own) for made, own in paths]))
         shape = gradient.shape
         found.by[n] = whole if whole.shape == shape else alg.full(whole, shape)
     return found

@@ -40,7 +40,7 @@ def compare(word: str, a: Any, b: Any) -> Expression:
     left, right = as_exact(a), as_exact(b)
     x, y = value_of(left), value_of(right)
     if x is not None and y is not None:
-        return number(_COMPARED[word](x.python(), y.python()))
+        return number(COMPARED[word](x.python(), y.python()))
     # The number to the right, always: 0 < x and x > 0 are one condition then, and `where`s of both are
     # merged.
     if x is not None:
@@ -61,7 +61,7 @@ def compare(word: str, a: Any, b: Any) -> Expression:
     return function(word, left, right)
 
 
-_COMPARED: dict[str, Callable[[Any, Any], bool]] = {
+COMPARED: dict[str, Callable[[Any, Any], bool]] = {
     word: getattr(operator, word) for word in ("eq", "ne", "lt", "le", "gt", "ge")
 }
 _MIRRORED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge", "eq": "eq", "ne": "ne"}

@@ -47,6 +47,7 @@ from gradcli.formulas.simplify.indexed_factors import (
     rearranged,
 )
 from gradcli.formulas.simplify.long_forms import short_form
+from gradcli.formulas.simplify.pieces import in_pieces
 from gradcli.formulas.simplify.scalar_forms import collected
 from gradcli.formulas.simplify.taken_elements import taken
 
@@ -75,7 +76,7 @@ def simplify(expression: Expression, more: bool = False) -> Expression:
     expression = rewrite_by_all(expression, RULES)
     if more and not expression.shape and (made := collected(expression)) is not expression:
         return rewrite(made, _last)
-    return rewrite(shortened(_by_elements(expression)), _last)
+    return in_pieces(rewrite(shortened(_by_elements(expression)), _last))
 
 
 def shortened(expression: Expression) -> Expression:
