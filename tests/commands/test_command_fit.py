@@ -80,7 +80,7 @@ SAID = [
     (["log(T) == a + b*log(L)", "p.csv", "--a", "0", "--plain"], 0, "a\t0.697", ""),
     (["T == dot(w, v)", "p.csv", "--columns", "v=L,sT", "--w", "1,1"], 0, "w[0] = 1.", ""),
     (["T - a*sqrt(L)", "p.csv"], 2, "", "this is not an equation"),
-    (["T = a*sqrt(L)", "p.csv"], 2, "", "error: this is not an equation hint: write T == a*sqrt(L)"),
+    (["T = a*sqrt(L)", "p.csv"], 0, "a = ", "note: read as T == a*sqrt(L); an equation has =="),
     (["T == a*sqrt(L)", "nope.csv"], 2, "", "cannot read nope.csv"),
     (["T == a*sqrt(L)"], 2, "", "no table"),
     (["Q == a*sqrt(R)", "p.csv"], 2, "", "no variable of the equation is a column of p.csv"),
