@@ -343,7 +343,19 @@ def _torch_graph(
     graph.program = ran.title(wanted)
     if watched["gradients"] or watched["norms"]:
         _measure(graph, ran, watched["norms"])
+    if ran.watch.is_unseeded and (options.norms or options.diagnose):
+        _note_seed(graph, options)
     return graph
+
+
+def _note_seed(graph: Graph, options: Options) -> None:
+    """Say that numbers of gradients are those of one run, where they are told and nobody has set a seed."""
+    flows = any(one.kind in ("vanishing", "exploding") for one in graph.diagnosis().findings)
+    if flows or (options.norms and graph.norms().marks):
+        output.note(
+            "the program sets no seed: another run has other numbers; torch.manual_seed(0) at its "
+            "beginning repeats these"
+        )
 
 
 def _measure(graph: Graph, ran: Ran, norms: bool) -> None:

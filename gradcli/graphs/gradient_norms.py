@@ -167,11 +167,14 @@ class Norms:
         lines: list[Line] = []
         for number, texts in enumerate(cells):
             line: Line = []
+            if number and rows[number - 1].grad is None and rows[number - 1].why:
+                texts = (*texts[:4], texts[-1])  # in the place of what only a gradient has
             for k, text in enumerate(texts):
                 bad = k == 2 and number and rows[number - 1].bad
                 role = "field" if not number else "bad" if bad else ROLES[k]
                 shown = text if k else _ending(text, widths[0], signs.ellipsis)
-                line += [*padded([(shown, role)], widths[k], right=1 < k < 6), ("  ", "guide")]
+                room = widths[k] if len(texts) == len(widths) or k < 4 else 0
+                line += [*padded([(shown, role)], room, right=1 < k < 6), ("  ", "guide")]
             line = stripped(line)
             lines.append(line if width is None else crop(line, width, signs.ellipsis))
         for mark in self.marks:
@@ -189,7 +192,7 @@ class Norms:
         grad = "None" if row.grad is None else short(row.grad)
         return (
             *(row.name, row.shape, grad, short(row.value), short(row.ratio), zeros),
-            "  ".join(filter(None, (self._bar(row.grad, signs), row.why))),
+            "  ".join(filter(None, (row.why, self._bar(row.grad, signs)))),
         )
 
     def _bar(self, norm: float | None, signs: Signs) -> str:

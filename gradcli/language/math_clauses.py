@@ -322,7 +322,7 @@ def _named(found: list[Token], at: int) -> tuple[int, tuple[str, ...], str]:
     if texts[k] in ("bar", "overline"):
         k = _behind(found, k + 1) if texts[k + 1] == "{" else k + 2
         name = "bar"
-    elif k < len(found) and is_letter(found[k]):
+    elif k < len(found) and (is_letter(found[k]) or texts[k] == "Pr"):
         one = indexed(found, k)
         name = one.name if one is not None else texts[k]
         k = one.end if one is not None else k + 1

@@ -43,7 +43,7 @@ _TOKEN = (
     r"(?:\{,\}\d+|\.(?![*^/])\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?:[jJ](?!\w))?)"
     r"|(?P<string>\"[^\"\n]*\"|(?<=[(,=\[ ])'[^'\n]*')"
     r"|(?P<name>∞|[α-ω](?:\d|_\w+)*(?![\w(])|[α-ω](?=[A-Za-z])"
-    rf"|{_LETTER}(?:{_LATIN}|(?<![A-Za-z]){_LETTER}|\d|_(?=\w))*(?:\.[A-Za-z_]\w*)*)"
+    rf"|{_LETTER}(?:{_LATIN}|(?<=[α-ωΑ-Ω]){_LETTER}|\d|_(?=\w))*(?:\.[A-Za-z_]\w*)*)"
     rf"|(?P<power>[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ{_RAISED}]+)|(?P<below>[{_BELOW}]+)|\\(?P<command>[A-Za-z]+)"
     r"|(?P<sign>\\\\|\\[|{}%_#&$]|\*\*|//|<=|>=|==|!=|\|\||&&|\.[*^/]|.|\n))"
 )
@@ -349,7 +349,7 @@ def is_matrix(name: str) -> bool:
 
 def is_greek(name: str) -> bool:
     """Whether a name is that of a Greek letter."""
-    letter = name.removeprefix("var").upper()
+    letter = name.removeprefix("var").upper().replace("LAMBDA", "LAMDA")  # as Unicode spells it
     return any(f"GREEK {size} LETTER {letter}" in _GREEK for size in ("SMALL", "CAPITAL"))
 
 

@@ -193,7 +193,7 @@ def _worst(
     ]
     a, b = analytical[at], numerical[at]
     return (
-        f"worst: d {places[0]} / d {places[1]} is {a:.6g} by backward and {b:.6g} by differences; "
+        f"worst: d {places[0]} / d {places[1]} is {a:.6g} by backward and {b:.6g} by differences\n"
         f"{int((excess > 0).sum())} of {excess.size} elements differ by more than {atol:g} + {rtol:g} "
         "times the second"
     )

@@ -386,6 +386,19 @@ def test_the_advice_was_taken(name: str, tmp_path: Path) -> None:
     assert diagnosed(path) == []
 
 
+@pytest.mark.parametrize("seed", ["", "torch.manual_seed(3)\n"])
+def test_numbers_of_one_run_are_told_as_such(seed: str, tmp_path: Path) -> None:
+    path = tmp_path / "deep.py"
+    path.write_text(
+        f"import torch\nfrom torch import nn\n{seed}"
+        "net = nn.Sequential(*[m for _ in range(12) for m in (nn.Linear(8, 8), nn.Sigmoid())])\n"
+        "loss = net(torch.randn(16, 8)).mean()\nloss.backward()\n"
+    )
+    done = CliRunner().invoke(main, ["graph", "--torch", str(path), "--diagnose"])
+    assert "divides the gradient" in done.stdout
+    assert ("the program sets no seed" in done.stderr) is (not seed)
+
+
 def test_every_program_is_in_the_table() -> None:
     assert sorted(FAULTS) == sorted(path.stem for path in (PROGRAMS / "faulty").glob("*.py"))
     assert len(HEALTHY) >= 20 and len(FAULTS) >= 20

@@ -434,4 +434,4 @@ def test_the_worst_element_is_named() -> None:
         gradcli.autograd.gradcheck(Wrong.apply, (x,))
     (note,) = caught.value.__notes__
     assert note.startswith("worst: d output[1, 2] / d input[1, 2] is 15 by backward and 10")
-    assert "; 1 of 36 elements differ" in note
+    assert "\n1 of 36 elements differ" in note

@@ -424,7 +424,7 @@ class Writer:
                     base, number = other, -number
             pairs.append((base, Number.of(e)))
         # What was whole, and cancelled; and sigmoid(u) - 1, which is written -sigmoid(-u).
-        if any(b.op == "product" or (b.op == "number" and e.whole == 1) for b, e in pairs):
+        if any(b.op in ("product", "number") and e.whole == 1 for b, e in pairs):
             return alg.product(pairs, self.number(number))
         return alg.collected(self.number(number), pairs)
 

@@ -126,6 +126,7 @@ class Watch:
         self.failure: Exception | None = None  # the first time
         self._tells = self._tells_of_hooks()
         self._ended = False
+        self.is_unseeded = False  # numbers were drawn, and nobody has set a seed
         self._wants_operands = operands
         self._operands = self._kept_operands() if operands else None
         self._hears_nodes = self._is_told_of_nodes()
@@ -134,6 +135,10 @@ class Watch:
     # -- what the library is, and what it tells; another one has a Watch of its own ---------------
     def _library(self) -> Any:
         return import_module("torch")
+
+    def _random(self) -> tuple[Any, ...]:
+        """The seed that was set, or PyTorch's own, and the state of what draws numbers."""
+        return self.torch.initial_seed(), self.torch.get_rng_state().numpy().tobytes()
 
     def _unwatched(self) -> Any:
         """A context in which no function is heard."""
@@ -155,6 +160,7 @@ class Watch:
     # -- beginning and end -----------------------------------------------------------------------
     def __enter__(self) -> Watch:
         self._ended = False
+        self._began = self._random()
         ways: list[Callable[[ExitStack], None]] = [
             self._hear_modules,
             self._hear_functions,
@@ -186,6 +192,8 @@ class Watch:
     ) -> None:
         self._undo.close()
         self._ended = True
+        now = self._random()
+        self.is_unseeded = now[0] == self._began[0] and now[1:] != self._began[1:]
         if self.failure is not None and not self.program:  # whose command says it
             warnings.warn(self.failed_words(), stacklevel=2)
 
