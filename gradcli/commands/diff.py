@@ -197,7 +197,8 @@ def _finish(
     if taken is not None:
         lines = map(visible, taken.lines(form))
         if shown := list(lines):
-            answer.lines = [*shown, *taken.last(answer.lines, form)]
+            more = taken.by_elements(answer) if form == "latex" else []
+            answer.lines = [*shown, *more, *taken.last(answer.lines, form)]
         answer.more = {"steps": taken.to_json()} if form == "json" else {}
 
 

@@ -11,7 +11,7 @@ from gradcli.commands import output
 from gradcli.commands.terminal import width
 
 if TYPE_CHECKING:
-    from gradcli.commands.formula_question import FormulaQuestion
+    from gradcli.commands.formula_question import FormulaAnswer, FormulaQuestion
     from gradcli.formulas.ask.board_steps import Node
     from gradcli.formulas.ask.differential_steps import Step
 
@@ -73,6 +73,33 @@ class ShownSteps:
             rows = [(a, b, rule) if a else (b, "", rule) for a, b, rule in rows]
             found = list(board_text.in_columns(rows, columns))
         return [*found, *[zero] * bool(zero)]
+
+    def by_elements(self, answer: FormulaAnswer) -> list[str]:
+        """The steps of arrays over indices in LaTeX, and their gradients: u_i, and f by x_j.
+
+        Nothing of numbers, which the other steps have, and of what has no gradient.
+        """
+        from gradcli.formulas.algebra import algebra as alg
+        from gradcli.formulas.print.latex import derivative_of, symbol
+        from gradcli.formulas.print.latex_elements import over_indices
+
+        found = answer.found
+        if not self.steps or self.of is not None or found.kind != "gradient" or found.lower:
+            return []
+        rows = []
+        for step in self.steps:
+            at, text = over_indices(step.expression)
+            left = f"{{{symbol(step.name)}}}_{{{at}}}" if at else symbol(step.name or "f")
+            rows.append(f"{left} &= {text}")
+        for name, expression in found.by.items():
+            whole = alg.full(expression, tuple(answer.where.arrays[name].shape))
+            at, text = over_indices(whole)
+            left = derivative_of([name])
+            if at:
+                own = rf"\partial {symbol(name)}"
+                left = left.replace(own, rf"\partial {{{symbol(name)}}}_{{{at}}}")
+            rows.append(f"{left} &= {text}")
+        return _environment(rows)
 
     def zero(self, form: str) -> str:
         """What an equation says: the value stays 0, so its change is 0 too."""

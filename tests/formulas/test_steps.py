@@ -125,6 +125,17 @@ def test_latex_and_json() -> None:
     ]
 
 
+def test_latex_of_arrays_has_the_steps_over_indices() -> None:
+    found = run("sum((A@x - y)**2)", "--wrt", "x", "--show-steps", "--format", "latex").stdout
+    rows = [line.strip().removesuffix(r" \\") for line in found.splitlines()]
+    assert r"{u}_{i} &= \sum_{j} {A}_{ij} {x}_{j} - {y}_{i}" in rows
+    assert r"f &= \sum_{i} {u}_{i}^{2}" in rows
+    assert any(
+        row.startswith(r"\frac{\partial f}{\partial {x}_{i}} &= 2 \left(\sum_{j} {A}_{ji}")
+        for row in rows
+    )
+
+
 @pytest.mark.parametrize("option", [("--format", "c"), ("--operator", "grad")])
 def test_what_has_no_steps(option: tuple[str, str]) -> None:
     result = run("x**2", "--show-steps", *option)

@@ -205,6 +205,9 @@ class CompiledFunction:
         self._derived: dict[Any, CompiledFunction] = {}  # of whole matrices of derivatives
         self.forms: dict[Any, _Form] = {}  # of arguments that are not all arrays
         self.__name__ = title
+        # Said, for `inspect` takes what has a `__get__` for a builtin.
+        own = None if parameters is None else parameters.signature
+        self.__signature__ = nested_arguments.signature_of(self.names) if own is None else own
 
     def __call__(self, *args: Any, **arrays: Any) -> Any:
         """The value: arrays (tensors, if any argument is one), nested as the function's result is.
@@ -247,6 +250,15 @@ class CompiledFunction:
         """
         call = self._quick.get(True)
         return self._all_gradients(*args, **arrays) if call is None else call(*args, **arrays)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        own = self.parameters
+        if instance is not None and own is not None and own.names[:1] == ["self"]:
+            raise TypeError(
+                f"{self.title} is a method, and what `self` holds may change: compile a function of what it "
+                f"reads, or gradcli.compile(self.{self.title}), for which what self holds is constant"
+            )
+        return self
 
     def grad(self, *args: Any, **arrays: Any) -> Any:
         """The gradient alone: of one variable an array, of several a dict by name.
@@ -296,7 +308,9 @@ class CompiledFunction:
         key = self._signature(given, True) if whole else None
         if whole and key not in self._indices:
             kinds = {a.dtype.char for a in given}
-            real = np.dtype(np.float64 if kinds & {"d", "D"} else dtypes.default.real)
+            # A function of Python's is one of NumPy's numbers, an expression one of the language's.
+            double = kinds & {"d", "D"} or (self.is_python and "f" not in kinds)
+            real = np.dtype(np.float64 if double else dtypes.default.real)
             number = real if "f" in kinds else np.dtype(np.float64)  # as a float of Python's
             floats = [
                 a.astype(real if a.shape else number) if k in whole else a
@@ -430,7 +444,8 @@ class CompiledFunction:
     def plan(self, *args: Any, gradients: bool = True, **arrays: Any) -> str:
         """The compiled program for arrays of these shapes, as text."""
         if (nested := self._nested(args, arrays)) is not None:
-            return nested[0].function.plan(*nested[1], gradients=gradients)
+            text: str = nested[0].function.plan(*nested[1], gradients=gradients)
+            return text
         given, _ = self._arrays(args, arrays)
         self._plan(given, gradients)
         return self._text(self._signature(given, gradients))
@@ -446,9 +461,22 @@ class CompiledFunction:
     def _text(self, key: Any) -> str:
         plan = self.plans[key]
         if isinstance(plan, Untraceable):
-            return program_listing.described({}, program_listing.reason_text(plan), self.title)
+            lines = program_listing.reason_text(plan)
+            if said := self._may_be_static([c for _, c, _ in key[2:]]):
+                lines.append(f"({said})")
+            return program_listing.described({}, lines, self.title)
         title = f"{self.title}{' and gradients' if key[0] else ''}"
         return program_listing.described(plan.trace.inputs, plan.lines(), title)
+
+    def _may_be_static(self, dtypes: Iterable[str]) -> str:
+        """What to do about whole numbers that say a shape, an axis or a count; '' where there are none."""
+        if not self.is_python:
+            return ""
+        whole = [n for n, c in zip(self.names, dtypes, strict=True) if c in "lqi"]
+        names = list(dict.fromkeys(n.partition(".")[0] for n in whole))
+        if not names:
+            return ""
+        return f"a shape, an axis or a number of steps is a constant: compile(…, static={names!r})"
 
     # -- arguments that are not all arrays
     # -------------------------------------------------------------------------
@@ -538,6 +566,8 @@ class CompiledFunction:
                 value = value.array
             elif value.__class__ is float:
                 value = _number(value, named)
+            elif isinstance(value, (list, tuple)) and self.is_python:
+                value = _numbers(value, named)
             elif not isinstance(value, (np.ndarray, np.generic)):
                 value = as_array(value)
             # A scalar of NumPy's computes faster than an array without dimensions.
@@ -681,8 +711,9 @@ class CompiledFunction:
         try:
             with modes.no_number_may_leave() if watched else contextlib.nullcontext():
                 result = self.function(**tensors)
-        except (AttributeError, TypeError, ValueError) as error:
-            if self.is_python and (said := habit(error)):
+        except (*OPERATION_ERRORS, AttributeError) as error:
+            said = habit(error) or self._may_be_static(a.dtype.char for a in given)
+            if self.is_python and said:
                 error.add_note(f"hint: {said}")
             raise
         if watched and type(result) in (int, float):  # a branch that depends on nothing: max(x, 0)
@@ -802,6 +833,13 @@ def _number(value: float, beside: dict[str, Any]) -> Any:
         if getattr(array, "dtype", None) == np.float32:
             return as_array(value)
     return np.float64(value)
+
+
+def _numbers(value: Any, beside: dict[str, Any]) -> Any:
+    """A list of numbers as an array: doubles, but of the default dtype beside single precision."""
+    found = np.asarray(value)
+    double = _number(0.0, beside).dtype.char == "d"
+    return found if double or found.dtype.char not in "dD" else as_array(value)
 
 
 def as_array(value: Any) -> Any:

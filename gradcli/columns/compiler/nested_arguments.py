@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import inspect
+import keyword
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -196,6 +197,15 @@ class Parameters:
             return self.function(*found.args, **found.kwargs)
 
         return flat
+
+
+def signature_of(names: Sequence[str]) -> inspect.Signature:
+    """The signature of a function of variables, by position or by name."""
+    kinds = inspect.Parameter
+    if all(n.isidentifier() and not keyword.iskeyword(n) for n in names):
+        return inspect.Signature([kinds(n, kinds.POSITIONAL_OR_KEYWORD) for n in names])
+    several = [kinds("args", kinds.VAR_POSITIONAL), kinds("arrays", kinds.VAR_KEYWORD)]
+    return inspect.Signature(several)  # of parts of arguments: params.w
 
 
 def constants_text(names: Sequence[str], forms: Sequence[Any]) -> str:

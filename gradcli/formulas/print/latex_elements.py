@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from gradcli.formulas.algebra.array_algebra import axes_of
 from gradcli.formulas.algebra.expression_text import ATOM, PRODUCT, SUM, Piece
-from gradcli.formulas.algebra.expressions import Expression, broadcast, is_call
+from gradcli.formulas.algebra.expressions import Expression, broadcast, is_call, order
 from gradcli.formulas.print.latex import LETTERS, LatexPrinter, product_text, wrapped
 from gradcli.formulas.print.python_code import is_elementwise_function
 
@@ -67,6 +67,24 @@ def by_elements(whole: LatexPrinter, node: Expression) -> Piece:
     if not at:
         return text, precedence
     return rf"\left[{text}\right]_{{{''.join(at)}}}", ATOM
+
+
+def over_indices(expression: Expression) -> tuple[str, str]:
+    r"""(the indices, the element at them): `i` and `\sum_{j} {A}_{ij} {x}_{j}` of A@x.
+
+    A number has no indices, and its sums and inner products are sums over some.
+    """
+    printer = ArrayPrinter()
+    at = _letters(expression.shape)
+    if at:
+        return "".join(at), _Elements(printer, set(at)).element(expression, at)[0]
+    for node in order([expression]):
+        rule = _RULES.get(node.data[0]) if is_call(node, "sum", "matmul", "dot", "einsum") else None
+        if rule is not None and not node.shape and any(part.shape for part in node.args):
+            piece = rule(_Elements(printer, set()), node, ())
+            if piece is not None:
+                printer.pieces[node] = piece
+    return "", printer.text(expression)
 
 
 def _letters(shape: Sequence[int]) -> Indices:
@@ -258,4 +276,4 @@ _RULES: dict[str, Callable[[_Elements, Expression, Indices], Piece | None]] = {
 }
 
 
-__all__ = ["ArrayPrinter", "by_elements", "needs_indices", "to_latex"]
+__all__ = ["ArrayPrinter", "by_elements", "needs_indices", "over_indices", "to_latex"]

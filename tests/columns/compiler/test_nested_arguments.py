@@ -218,3 +218,34 @@ def test_numpy_s_functions_are_compiled_where_no_gradient_is_asked_for() -> None
 def test_a_branch_without_a_variable_has_the_gradient_0() -> None:
     f = gradcli.compile(lambda x: max(x, 0) * 2)
     assert (f.grad(3.0), f.grad(-3.0), f(-3.0)) == (2, 0, 0)
+
+
+def test_whole_numbers_that_are_a_shape_or_a_count_are_told_to_be_constants() -> None:
+    f = gradcli.compile(lambda x, n: sum(x**k for k in range(n)).sum(), wrt="x")
+    assert f.grad(np.ones(2), 3).tolist() == [3, 3]
+    assert "a number of steps is a constant: compile(…, static=['n'])" in repr(f)
+    with pytest.raises(RuntimeError) as error:
+        gradcli.compile(lambda x, s: np.reshape(x, s).sum()).grad(np.ones(4), (2, 2))
+    assert "static=['s']" in error.value.__notes__[-1]
+
+
+def test_lists_of_numbers_are_doubles() -> None:
+    f = gradcli.compile(lambda p: p[0] ** 2 + p[1])
+    assert f.grad((2.0, 3.0)).dtype == np.float64
+    assert (
+        gradcli.compile(lambda p, x: (p * x).sum()).grad([2.0], np.ones(1, "f4"))["p"].dtype == "f4"
+    )
+
+
+def test_a_method_is_refused_and_a_compiled_attribute_is_none() -> None:
+    class Model:
+        w = 2.0
+        square = gradcli.compile(lambda x: x**2)
+
+        @gradcli.compile
+        def loss(self: Any, x: Any) -> Any:
+            return self.w * x
+
+    assert Model().square(3.0) == 9
+    with pytest.raises(TypeError, match=r"loss is a method.*gradcli.compile\(self.loss\)"):
+        Model().loss(1.0)
