@@ -179,6 +179,15 @@ class DataRows:
                     hint=counted,
                 )
             return Stated(counts=True, name=of)
+        from gradcli.commands.uncertainty import share_and_more
+
+        if (both := share_and_more(text)) is not None:
+            if of is None:
+                raise usage(
+                    f"{option}: {text}: a percentage of which value?",
+                    hint=f"write it with a column, as in {option} '{both[0]:g}*COLUMN {both[1]}'",
+                )
+            text = f"{both[0]!r}*abs({of}) {both[1]}"
         try:
             if match := _PERCENT.fullmatch(text):
                 return Stated(share=float(match[1]) / 100, name=of)

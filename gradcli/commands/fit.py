@@ -623,7 +623,8 @@ def _remark(found: Fit) -> str:
     """How good the fit is, for the legend of a picture."""
     if not found.absolute or found.dof <= 0:
         return ""
-    return f"χ²/dof = {found.chi2:.3g}/{found.dof}, p = {found.probability:.2g}"
+    chi2 = f"{found.chi2:.0f}" if 1000 <= found.chi2 < 1e6 else f"{found.chi2:.3g}"
+    return f"χ²/dof = {chi2}/{found.dof}, p = {found.probability:.2g}"
 
 
 def report(
@@ -654,12 +655,12 @@ def report(
         },
     )
     if typeset is not None:
-        from gradcli.commands.typeset_results import lines
+        from gradcli.commands.typeset_results import lines, number
 
         named = list(zip(labels, map(float, found.values), map(float, found.errors), strict=True))
         more = rf"\chi^2/\mathrm{{dof}} &= {found.chi2:.4g}/{found.dof}"
         if found.absolute and found.dof > 0:
-            more += rf",\quad p = {found.probability:.2g}"
+            more += rf",\quad p = {number(found.probability, 0.0, typeset, 2)}"
         answer.lines = [visible(lines(named, [more], typeset, request.style.precision))]
     write(answer)
     if found.bounded:

@@ -543,7 +543,7 @@ class RowQuestion:
         import numpy as np
 
         from gradcli.columns.streaming.row_formulas import RowFormula, Share
-        from gradcli.commands.uncertainty import share_of
+        from gradcli.commands.uncertainty import share_and_more, share_of
 
         if not isinstance(text, str):
             return self._number_or_column(text, name, option)
@@ -551,6 +551,8 @@ class RowQuestion:
             if name not in self.shared:
                 return Share(share)
             return share * np.abs(self.shared[name])[None]
+        if (both := share_and_more(text)) is not None:
+            text = f"{both[0]!r}*abs({name}) {both[1]}"
         places = {n: i for i, n in enumerate(self.names) if n.isidentifier()}
         places |= {n: found[0] for n, found in self.columns.items() if len(found) == 1}
         read = _read_in(text)

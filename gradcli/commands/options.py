@@ -274,7 +274,7 @@ class ExpressionCommand(HelpfulCommand):
         if text and "math" in found.given and self.name in ("diff", "check") and not lenient:
             text = _from_hidden(text, found)
         if text and "=" in text and self.name in ("root", "fit") and not lenient:
-            text = _as_equation(text)
+            text = _as_equation(text, ends=self.name == "fit")
         named = ""
         if typed and "=" in typed and self.name == "plot":
             from gradcli.commands.left_sides import definition
@@ -461,11 +461,17 @@ def _take_left_side(text: str, found: Split) -> None:
     found.options[place] = f"--against={formula}"
 
 
-def _as_equation(text: str) -> str:
-    """A text of equations, with `==` where a single `=` stands between two expressions, which is said."""
+def _as_equation(text: str, ends: bool = False) -> str:
+    """A text of equations, with `==` where a single `=` stands between two expressions, which is said.
+
+    ends: the last statement is an equation, so that `U = a*t` is one there.
+    """
     from gradcli.commands.typed_equations import with_double_signs
 
     read = with_double_signs(text)
+    last = re.fullmatch(r"((?:.*[;\n])?\s*[^\W\d]\w*\s*)=(?![=])([^=<>;\n]+)", text, re.S)
+    if ends and read == text and last is not None:
+        read = f"{last[1]}=={last[2]}"
     if read == text or variables(read, lenient=True)[0] is None:
         return text
     note(f"read as {read.strip()}; an equation has ==")

@@ -190,10 +190,12 @@ class Texts:
             if text is not None:
                 option = f"--uncertainty {name}"
                 share = share_of(text) if isinstance(text, str) else None
-                if share is not None:
-                    errors[name] = share * abs(values[name].detach().array)[None]
-                    continue
-                errors[name] = fitted(_read(text, option), shapes[name], option)[None]
+                both = share_and_more(text) if isinstance(text, str) else None
+                part = share if share is not None else both[0] if both is not None else 0.0
+                errors[name] = part * abs(values[name].detach().array)[None]
+                if share is None:
+                    rest = text if both is None else both[1]
+                    errors[name] = errors[name] + fitted(_read(rest, option), shapes[name], option)
         covariances = {pair: array[None] for pair, array in self.covariances.items()}
         for one, array in self.arrays.items():
             covariances |= related(one, array, shapes, errors)
@@ -356,6 +358,18 @@ def share_of(text: str) -> float | None:
     """The part of a value that `5%` says; None where the text says something else."""
     found = _SHARE.fullmatch(text)
     return None if found is None else float(found[1]) / 100
+
+
+_SUM = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*%\s*(\+.+)")
+
+
+def share_and_more(text: str) -> tuple[float, str] | None:
+    """(0.01, "+0.02") of `1% + 0.02`, as data sheets of meters say it; None where a text says something else.
+
+    As an expression it would be a remainder.
+    """
+    found = _SUM.fullmatch(text)
+    return None if found is None else (float(found[1]) / 100, found[2].strip())
 
 
 def _read(text: Any, option: str) -> Any:

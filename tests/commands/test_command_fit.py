@@ -80,7 +80,7 @@ SAID = [
     (["log(T) == a + b*log(L)", "p.csv", "--a", "0", "--plain"], 0, "a\t0.697", ""),
     (["T == dot(w, v)", "p.csv", "--columns", "v=L,sT", "--w", "1,1"], 0, "w[0] = 1.", ""),
     (["T - a*sqrt(L)", "p.csv"], 2, "", "this is not an equation"),
-    (["T = a*sqrt(L)", "p.csv"], 2, "", "error: this is not an equation hint: write T == a*sqrt(L)"),
+    (["T = a*sqrt(L)", "p.csv"], 0, "a = ", "note: read as T == a*sqrt(L); an equation has =="),
     (["T == a*sqrt(L)", "nope.csv"], 2, "", "cannot read nope.csv"),
     (["T == a*sqrt(L)"], 2, "", "no table"),
     (["Q == a*sqrt(R)", "p.csv"], 2, "", "no variable of the equation is a column of p.csv"),
@@ -534,6 +534,20 @@ def test_numbers_for_latex(pair: tuple[float, float], latex: str, siunitx: str) 
     from gradcli.commands.typeset_results import number
 
     assert (number(*pair, "latex"), number(*pair, "siunitx")) == (latex, siunitx)
+
+
+def test_a_percentage_and_a_number_are_added(data: Path) -> None:
+    found = [
+        json.loads(run("fit", "y == a*x + b", "line.csv", "--sigma", sigma, "--json")[1])
+        for sigma in ("1% + 0.05", "0.01*y + 0.05")
+    ]
+    assert found[0]["parameters"] == found[1]["parameters"]
+
+
+def test_an_assignment_is_the_equation(data: Path) -> None:
+    code, out, err = run("fit", "k = 2*a; y = k*x + b", "line.csv")
+    assert code == 0 and "read as k = 2*a; y == k*x + b" in err
+    assert out.startswith("a = 1.015 ±")
 
 
 # -- correlated uncertainties ----------------------------------------------------------------------

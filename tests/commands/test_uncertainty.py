@@ -301,3 +301,8 @@ def test_a_percentage_is_one_of_the_value() -> None:
     assert (
         run("eval", "x*y", "--x", "3", "--y", "4", "--uncertainty", "y=5%")[1] == "12.00 ± 0.60\n"
     )
+
+
+def test_a_percentage_and_a_number_are_no_remainder() -> None:
+    """As data sheets of meters have it: 1 % of the value and 0.05."""
+    assert run("eval", "2*x", "--x", "10", "--uncertainty", "x=1%+0.05")[1] == "20.00 ± 0.30\n"

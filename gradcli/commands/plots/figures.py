@@ -108,7 +108,9 @@ def _line(axes: Any, line: Line, colour: str) -> Any:
         return axes.stairs(line.y, line.x, fill=True, color=colour, alpha=0.65)
     if line.band is not None:
         axes.fill_between(line.x, *line.band, color=colour, alpha=0.25, linewidth=0)
-    return axes.plot(line.x, line.y, _STYLES.get(line.dash, ":"), color=colour)[0]
+    # A curve through data lies above its points, which would hide it where they are many.
+    order = 2 if line.colour is None else 4
+    return axes.plot(line.x, line.y, _STYLES.get(line.dash, ":"), color=colour, zorder=order)[0]
 
 
 _TENS = 5  # decades from which on powers are written as such
