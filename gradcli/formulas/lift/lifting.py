@@ -58,8 +58,16 @@ class Lifter:
 
     def read(self, outputs: Sequence[Value]) -> list[Expression]:
         """The expressions of these values. Raises NoExpression with the span of the call."""
+        # What one reading left of inner sums has another reader in the next; a call's own steps are
+        # read within a reading.
+        before, self.parts = self.parts, {}
+        try:
+            return self._read(outputs)
+        finally:
+            self.parts = before
+
+    def _read(self, outputs: Sequence[Value]) -> list[Expression]:
         order = calls(outputs)
-        self.parts.clear()  # what an earlier reading left has another reader now
         # A sum of n terms is recorded as n - 1 additions. Lifted one by one, each would be sorted and
         # collected again, n**2 steps; as one sum it takes n.
         inner = _inner([c for c in order if not self.says_nothing(c)], outputs)
