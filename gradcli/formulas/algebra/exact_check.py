@@ -72,11 +72,18 @@ def _whole(x: Decimal) -> tuple[int, int]:
     return int(abs(x) * (1 << bits)), bits
 
 
+def _is_first_term(x: Decimal) -> bool:
+    """Whether the first term of a series has all digits: as a whole number, exp(-1e7) takes a long time."""
+    return x.adjusted() < -getcontext().prec
+
+
 def _decimal_of(whole: int, bits: int, sign: Decimal) -> Decimal:
     return (Decimal(whole) / (1 << bits)).copy_sign(sign)
 
 
 def _atan_series(x: Decimal) -> Decimal:
+    if _is_first_term(x):
+        return x
     power, bits = _whole(x)
     square, total, k = power * power >> bits, power, 1
     while power:
@@ -91,6 +98,8 @@ def _sin(x: Decimal) -> Decimal:
     # Of an angle below a quarter of a turn the series has a third of the terms.
     if abs(x) > quarter:
         x = half.copy_sign(x) - x if abs(x) < turn - quarter else x - turn.copy_sign(x)
+    if _is_first_term(x):
+        return x
     term, bits = _whole(x)
     square, total, k = term * term >> bits, term, 1
     while term:
@@ -126,6 +135,8 @@ def _erf(x: Decimal) -> Decimal:
     # 1 - erf(x) is below exp(-x**2), which has no digits left there.
     if abs(x) > getcontext().prec // 4:
         return Decimal(1).copy_sign(x)
+    if _is_first_term(x):
+        return 2 * x / pi().sqrt()
     term, bits = _whole(x)
     square, total, k = 2 * term * term >> bits, term, 1
     while term:
