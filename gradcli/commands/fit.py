@@ -292,7 +292,9 @@ class Asked:
         from gradcli.language.located_errors import suggest
 
         said = [
-            f"{n} (or is it the column {close[0]}?)" if (close := suggest(n, self.names)) else n
+            f"{n} (or is it the column {close[0]}?)"
+            if (close := suggest(n, self.names)) and n.rstrip("_0123456789") != close[0]  # x0 of x
+            else n
             for n in names
         ]
         start = "starts" if len(names) == 1 else "start"

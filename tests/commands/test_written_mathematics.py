@@ -354,7 +354,7 @@ def test_derivatives_as_they_are_written(line: str, words: str) -> None:
         ),
         ("plot 'x**3 - 3*x + 1' --at 2 --x 0:1", "tangent at 2: slope 9, y = 9*x - 15"),
         ("plot 'x**2' --at 0 --x=-1:1", "tangent at 0: slope 0, y = 0"),
-        ("plot 'x**3 - 3*x + 1' --at 2 --x 0:1 --json", '"d/dx x**3 - 3*x + 1"'),
+        ("plot 'x**3 - 3*x + 1' --at 2 --x 0:1 --json", '"d/dx (x**3 - 3*x + 1)"'),
         ("minimize x**3-3*x --x=-2", 'gradcli root "d/dx (x**3-3*x) = 0" --math --x -10:10 --all'),
         ("root 'd/dx (x**3-3*x) = 0' --math --x=-10:10 --all", "x = -1\nx = 1"),
         # Of a number, not of elements.
