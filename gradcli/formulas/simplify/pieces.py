@@ -6,7 +6,7 @@ where(x >= 0, where(x < 1, 1, 0), where(x >= 0, 1, 0)) is where(x < 0, 0, where(
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +16,7 @@ from gradcli.formulas.algebra.expressions import (
     broadcast,
     call,
     is_call,
+    is_number,
     number,
     order,
     value_of,
@@ -103,16 +104,28 @@ def _piece(root: Expression, own: Sequence[Expression], place: Any) -> Expressio
     holds = {c: number(int(COMPARED[c.data[0]](place, _end(c)))) for c in own}
 
     def decided(node: Expression) -> Expression:
-        if node in holds:
-            return holds[node]
-        if is_call(node, "bitwise_and", "logical_and"):
-            left = [a for a in node.args if value_of(a) is None]
-            if any(value_of(a) is not None and value_of(a).whole == 0 for a in node.args):  # type: ignore[union-attr]
-                return alg.zero
-            return node if len(left) == len(node.args) else left[0] if left else alg.one
-        return node
+        if not is_call(node, "where"):
+            return node
+        condition, yes, no = node.args
+        found = _decided(condition, holds)
+        return node if found is condition else alg.where(found, yes, no)
 
     return rewrite(root, decided)
+
+
+def _decided(condition: Expression, holds: Mapping[Expression, Expression]) -> Expression:
+    """A condition with what is known of its parts: 0, 1, or what is left of it."""
+    if condition in holds:
+        return holds[condition]
+    if not is_call(condition, "bitwise_and", "logical_and"):
+        return condition
+    parts = [_decided(part, holds) for part in condition.args]
+    if any(is_number(part, 0) for part in parts):
+        return alg.zero
+    left = [part for part in parts if not is_number(part, 1)]
+    if len(left) == len(parts):
+        return condition
+    return left[0] if left else alg.one
 
 
 def _end(condition: Expression) -> Any:
