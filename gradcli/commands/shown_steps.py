@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
+from gradcli.commands.command_errors import usage
 from gradcli.commands.terminal import width
 
 if TYPE_CHECKING:
     from gradcli.commands.formula_question import FormulaAnswer, FormulaQuestion
     from gradcli.formulas.ask.board_steps import Node
     from gradcli.formulas.ask.differential_steps import Step
+    from gradcli.language.program import Program
+
+
+def _check_constants(program: Program, names: Mapping[str, Any]) -> None:
+    """Refuse f(2) of an unknown function, for which steps would show a number that means nothing."""
+    from gradcli.formulas.lift.formulas import exact_constants
+
+    if exact_constants(program, names)[1].keys() != exact_constants(program)[1].keys():
+        raise usage(
+            "steps cannot show an unknown function of a constant, such as f(2)",
+            hint="give it a name, as in c*x for f(2)*x",
+        )
 
 
 class ShownSteps:
@@ -28,6 +41,7 @@ class ShownSteps:
         from gradcli.formulas.ask.differential_steps import steps
 
         request, where = question.request, question.where
+        _check_constants(request.program, request.loaded)
         self.of = question.asked.of if question.asked is not None else None
         by = [n for n in question.wanted if n != self.of]
         self.differentials = len(by) > 1
