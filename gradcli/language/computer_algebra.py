@@ -90,12 +90,7 @@ def _body(source: str) -> tuple[str, str]:
 
 def _with_round_brackets(text: str, name: str) -> str:
     """The calls of a function that the text defines, `f[2]`, as mathematics has them."""
-    for found in reversed(list(re.finditer(rf"(?<![\w.]){name}(?=\[)", text))):
-        close = _closing(text, found.end())
-        if close is not None:
-            inner = text[found.end() + 1 : close]
-            text = joined(text[: found.end()], "(", inner, ")", text[close + 1 :])
-    return text
+    return _bracketed(text, rf"(?<![\w.]){name}(?=\[)", f"{name}(", ")")
 
 
 def _of_matlab(text: str) -> str:
@@ -107,9 +102,7 @@ def _of_matlab(text: str) -> str:
         rows = [
             [_stripped(c) for c in re.split(_CELLS, _stripped(row))] for row in found[1].split(";")
         ]
-        lines = [part for row in rows for part in (r" \\ ", *_between(row, " & "))][1:]
-        matrix = joined(r"\begin{bmatrix} ", *lines, r" \end{bmatrix}")
-        text = joined(text[: found.start()], matrix, text[found.end() :])
+        text = joined(text[: found.start()], _matrix_of(rows), text[found.end() :])
     if re.search(r"[\w)\]]'", text):
         text = _replaced(text, _TIMES, _product)
     return text
@@ -129,11 +122,16 @@ def _product(found: re.Match[str]) -> str:
 
 def _without_not(text: str) -> str:
     """The text without signs of negation: `~(x > 1)` of MATLAB is 1 where x > 1 does not hold."""
-    for found in reversed(list(re.finditer(r"(?<![\w)\]])[~!]\s*(?=\()", text))):
+    return _bracketed(text, r"(?<![\w)\]])[~!]\s*(?=\()", "where(", ", 0, 1)")
+
+
+def _bracketed(text: str, pattern: str, before: str, after: str) -> str:
+    """The text with `before` and `after` in the place of a pattern and of the brackets that follow it."""
+    for found in reversed(list(re.finditer(pattern, text))):
         close = _closing(text, found.end())
         if close is not None:
             inner = text[found.end() + 1 : close]
-            text = joined(text[: found.start()], "where(", inner, ", 0, 1)", text[close + 1 :])
+            text = joined(text[: found.start()], before, inner, after, text[close + 1 :])
     return text
 
 
@@ -228,7 +226,7 @@ def _written(text: str, found: re.Match[str], call: _Call, own: Container[str]) 
     if not bracket:
         return None
     arguments = [_without_calls(a, own) for a in call.arguments]
-    return joined(call.name.lower(), "(", *_commas([_listed(a) for a in arguments]), ")")
+    return joined(call.name.lower(), "(", *_between([_listed(a) for a in arguments], ", "), ")")
 
 
 def _is_foreign(call: _Call) -> bool:
@@ -289,10 +287,6 @@ def _without_lists(text: str) -> str:
     return text
 
 
-def _commas(texts: Sequence[str]) -> list[str]:
-    return [part for text in texts for part in (", ", text)][1:]
-
-
 def _items(text: str) -> list[str] | None:
     """The items of a list, a tuple or Mathematica's braces; None of other texts."""
     text = _stripped(text)
@@ -308,7 +302,11 @@ def _listed(text: str) -> str:
     if rows is None or text[0] == "(":
         return text
     cells = [_items(row) or [row] for row in rows]
-    lines = [part for row in cells for part in (r" \\ ", *_between(row, " & "))][1:]
+    return _matrix_of(cells)
+
+
+def _matrix_of(rows: Sequence[Sequence[str]]) -> str:
+    lines = [part for row in rows for part in (r" \\ ", *_between(row, " & "))][1:]
     return joined(r"\begin{bmatrix} ", *lines, r" \end{bmatrix}")
 
 
@@ -453,7 +451,7 @@ def _form(template: str, *counts: int) -> Build:
         listed = [_listed(a) for a in arguments]
         parts: dict[str, Any] = {
             "0": listed[:1], "1": listed[1:2], "a": [_operand(listed[0])],
-            "b": [_operand(t) for t in listed[1:2]], "*": _commas(listed),
+            "b": [_operand(t) for t in listed[1:2]], "*": _between(listed, ", "),
         }  # fmt: skip
         pieces = re.split(r"\{(.)\}", template)
         return joined(*(t for i, p in enumerate(pieces) for t in (parts[p] if i % 2 else [p])))
