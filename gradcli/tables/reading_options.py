@@ -38,6 +38,13 @@ class How(NamedTuple):
     sheet: str | None = None
 
     @property
+    def cuts_lines(self) -> bool:
+        """Whether it says which lines or cells there are, so that the file is taken as it stands."""
+        return bool(self.separator or self.comment is not None or self.units is not None) or bool(
+            self.skip_lines or self.header is not None
+        )
+
+    @property
     def says_lines(self) -> bool:
         """Whether it says what lines are, so that these need not be told by their looks."""
         return bool(
