@@ -18,7 +18,6 @@ from gradcli.commands import COMMANDS, COMPLETION_VARIABLE
 from gradcli.commands.help import HELP
 from gradcli.version import __version__
 
-
 # `-x**2`, `-\log p`: a minus, and not all of it could be the name of an option.
 _EXPRESSION_WITH_MINUS = re.compile(r"-(?!-)(?![\w-]*(?:=.*)?$).+", re.S)
 
