@@ -272,8 +272,12 @@ def shapes_by_index(
         if node.kind != "name" or not node.text or node.text in own:
             continue
         if node.base not in found.tensors:
-            free = node.text not in found.letters and node.base != "called"
-            plain |= {node.text} if free and node.text not in assigned else set()
+            if (
+                node.text not in found.letters
+                and node.base != "called"
+                and node.text not in assigned
+            ):
+                plain.add(node.text)
             continue
         letters = tuple(i.letter for i in subscripts(node))
         if not letters:  # the whole x, as in `x_i - mean(x)`

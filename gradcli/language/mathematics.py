@@ -279,8 +279,8 @@ def _read_with(
         ranks |= {t.text: 2 for t in found if t.kind == "name" and is_matrix(t.text)}
     ranks |= dict.fromkeys(writer.limits, 0)
     ranks |= {name: value.rank for name, value in writer.assigned.items()}
-    used = {} if places is None else index_letters(roots, places)
-    return Mathematics(text, remarks, by, operator, shapes, ranks, used)
+    indexed = {} if places is None else index_letters(roots, places)
+    return Mathematics(text, remarks, by, operator, shapes, ranks, indexed)
 
 
 def _declared(known: Shapes, shapes: Mapping[str, tuple[str, ...]]) -> Shapes:
