@@ -20,6 +20,8 @@ from gradcli.language.no_derivative import without_derivative
 from gradcli.language.program import Program
 from gradcli.torch import func
 
+_INPUTS = 10_000  # numbers of an input, of larger ones it is not asked how they move a root
+
 
 class Space:
     """The variables of a problem, laid out one after the other in a vector.
@@ -108,10 +110,17 @@ class Space:
         return [partial(made.part, k) for k in range(len(made.relations))]
 
 
+class _Given:
+    """A space with other values of what is fixed."""
+
+    def __init__(self, space: Space, given: Mapping[str, Any]) -> None:
+        self.shaped, self.fixed = space.shaped, {**space.fixed, **given}
+
+
 class Differences:
     """`left - right` of all equations, and values that are to be 0, one after the other, as a vector."""
 
-    def __init__(self, space: Space, program: Program, relations: list[str]) -> None:
+    def __init__(self, space: Space | _Given, program: Program, relations: list[str]) -> None:
         self.space, self.program, self.relations = space, program, relations
 
     def __call__(self, x: Any) -> Any:
@@ -125,6 +134,28 @@ class Differences:
     def sizes(self, x: Any) -> Any:
         """|left| + |right|, beside which a difference of theirs is rounding."""
         return resolve("cat")(self._made(x, lambda one, other: one.abs() + other.abs()))
+
+    def moved_by_inputs(self, x: Any) -> Array:
+        """What the differences change by where each number that is fixed does, by its own size.
+
+        Of a side that cancels, `price(S, K) - quote`, it is that of rounding where `sizes` is not.
+        """
+        space = self.space
+        inputs = {
+            n: t.detach()
+            for n, t in space.fixed.items()
+            if isinstance(t, Tensor) and t.is_floating_point() and t.numel() <= _INPUTS
+        }
+
+        def made(given: dict[str, Any]) -> Any:
+            return Differences(_Given(space, given), self.program, self.relations)(x)
+
+        found = func.jacrev(made)(inputs) if inputs else {}
+        total = 0.0
+        for name, jac in found.items():
+            change = np.abs(jac.array * inputs[name].array)
+            total = total + np.nan_to_num(change.reshape(len(jac.array), -1).sum(1))
+        return np.asarray(total)
 
     def parts(self, x: Any) -> list[Any]:
         """Those of each equation."""
