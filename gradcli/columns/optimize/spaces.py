@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -110,17 +111,10 @@ class Space:
         return [partial(made.part, k) for k in range(len(made.relations))]
 
 
-class _Given:
-    """A space with other values of what is fixed."""
-
-    def __init__(self, space: Space, given: Mapping[str, Any]) -> None:
-        self.shaped, self.fixed = space.shaped, {**space.fixed, **given}
-
-
 class Differences:
     """`left - right` of all equations, and values that are to be 0, one after the other, as a vector."""
 
-    def __init__(self, space: Space | _Given, program: Program, relations: list[str]) -> None:
+    def __init__(self, space: Space, program: Program, relations: list[str]) -> None:
         self.space, self.program, self.relations = space, program, relations
 
     def __call__(self, x: Any) -> Any:
@@ -148,7 +142,9 @@ class Differences:
         }
 
         def made(given: dict[str, Any]) -> Any:
-            return Differences(_Given(space, given), self.program, self.relations)(x)
+            other = copy(space)
+            other.fixed = {**space.fixed, **given}
+            return Differences(other, self.program, self.relations)(x)
 
         found = func.jacrev(made)(inputs) if inputs else {}
         total = 0.0
