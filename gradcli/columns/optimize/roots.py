@@ -92,7 +92,7 @@ def _found(system: Compiled, start: Array) -> Root:
         if best.converged:
             return best
     around = _each_by_itself(system, start) if count == 1 else best
-    return around if around.converged else best
+    return around if around.converged and around.alone else best
 
 
 MANY = 200  # numbers
