@@ -35,6 +35,14 @@ def chosen(question: Question) -> tuple[list[Arrays], list[str]]:
     return points.all(), points.wanted
 
 
+def add_wrt(names: Sequence[str]) -> str:
+    """A hint that asks by which variable a formula is a derivative."""
+    if not names:
+        return "add --wrt NAME"
+    *others, last = (f"--wrt {name}" for name in names)
+    return f"add {', '.join(others)} or {last}" if others else f"add {last}"
+
+
 class _Points:
     """The points of a command line.
 
@@ -63,9 +71,9 @@ class _Points:
         self.wanted = wanted_names(request, where)
         note_guesses(where)
         if self.formula is not None and len(self.wanted) != 1:
-            known = ", ".join(self.wanted)
             raise usage(
-                f"--against is a gradient by one variable (there are: {known})", hint="add --wrt"
+                "--against is a gradient by one variable, and there are several",
+                hint=add_wrt(self.wanted),
             )
         programs = [request.program, *([self.formula] if self.formula else [])]
         self.functions = [function_of(program, request.loaded) for program in programs]

@@ -1,0 +1,50 @@
+r"""`gradcli check --math … --against …`: gradients as they stand on paper, with indices and left sides."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.commands.running import run
+
+SOFTMAX = r"p_i = \frac{e^{z_i}}{\sum_j e^{z_j}}; L = -\sum_i y_i \log p_i"
+LAYER = r"z_i = \sum_j W_{ij} x_j + b_i; a_i = \frac{1}{1+e^{-z_i}}; L = \sum_i (a_i-y_i)^2"
+TURNED = LAYER.replace("W_{ij}", "W_{ji}")
+MEAN = r"\frac{1}{N}\sum_{i=1}^N (w^T x_i - y_i)^2"
+RIDGE = r"\frac{1}{2N}\|Xw-y\|^2 + \frac{\lambda}{2}\|w\|^2"
+
+
+# what is differentiated, the formula, whether it is right
+@pytest.mark.parametrize(
+    ("text", "formula", "right"),
+    [
+        (SOFTMAX, r"\frac{\partial L}{\partial z_i} = p_i - y_i", None),  # where y sums to 1
+        # The indices of W are free, so i is not summed although it stands at four factors.
+        (LAYER, r"\frac{\partial L}{\partial W_{ij}} = 2(a_i-y_i)a_i(1-a_i)x_j", True),
+        (TURNED, r"\frac{\partial L}{\partial W_{ji}} = 2(a_i-y_i)a_i(1-a_i)x_j", True),
+        (LAYER, r"\frac{\partial L}{\partial W_{ij}} = 2(a_i-y_i)a_i x_j", False),
+        (LAYER, r"\frac{\partial L}{\partial b_k} = 2(a_k-y_k)a_k(1-a_k)", True),
+        (LAYER, r"\frac{\partial L}{\partial x_j} = \sum_i 2(a_i-y_i)a_i(1-a_i)W_{ij}", True),
+        # What gives a name its value may stand behind what uses it.
+        (r"L = \sum_i (a_i - y_i)^2; a_i = \sigma(z_i)",
+         r"\frac{\partial L}{\partial z_k} = 2(a_k-y_k)a_k(1-a_k)", True),
+        # N limits a sum, or stands in denominators alone: it is a number, though capitals are matrices.
+        (MEAN, r"\nabla_w L = \frac{2}{N}\sum_{i=1}^N (w^T x_i - y_i) x_i", True),
+        (MEAN, r"\nabla_w L = \frac{1}{N}\sum_{i=1}^N (w^T x_i - y_i) x_i", False),
+        (RIDGE, r"\nabla_{w} L = \frac{1}{N}X^T(Xw-y) + \lambda w", True),
+        (RIDGE, r"\nabla_{\mathbf{w}} L(w) = \frac{1}{N}X^T(Xw-y) + w", False),
+    ],
+)  # fmt: skip
+def test_gradients_on_paper(text: str, formula: str, right: bool | None) -> None:
+    given = ["--y", "0,1,0"] if right is None else []
+    result = run("check", "--math", text, "--against", formula, *given)
+    assert result.exit_code == (0 if right in (True, None) else 1), result.output
+    assert result.stdout.startswith("ok: " if right in (True, None) else "wrong gradient: ")
+
+
+def test_a_limit_of_a_sum_is_the_size_of_what_is_summed() -> None:
+    mean = r"\frac{1}{N}\sum_{i=1}^N (x_i - m)^2"
+    counted = run("grad", "--math", mean, "--x", "1,2,4", "--m", "2")
+    assert counted.stdout.splitlines()[1] == "m.grad = -0.6666666666666666"
+    assert "N is len(x)" in counted.stderr and "N.grad" not in counted.stdout
+    given = run("grad", "--math", mean, "--x", "1,2,4", "--m", "2", "--N", "2")
+    assert given.stdout.splitlines() == ["x.grad = [-1, 0, 0]", "m.grad = 1", "N.grad = -0.25"]
