@@ -19,7 +19,7 @@ Cells = Sequence[str | None]
 
 
 class Marked(NamedTuple):
-    """A table: its names, None where the text has none that fit, its rows, what is worth saying, and units."""
+    """A table: its names (None where none fit), its rows, what is worth saying, and its units."""
 
     names: list[str] | None
     rows: Callable[[], Iterator[Cells]]
