@@ -409,8 +409,11 @@ class Drawing:
         source: int,
         whole: list[int],
     ) -> tuple[int, list[int], int]:
-        """Give every column its share of a width. whole: what the numbers of small arrays take, which give way
-        last, and only where there is no room for them beside the narrowest of the others."""
+        """Give every column its share of a width.
+
+        whole: what the numbers of small arrays take. They give way last, and only where there is no room for
+        them beside the narrowest of the others.
+        """
         names = ["head", *kinds, "source"]
         shares = [head, *widths, source]
         kept = [0, *(min(n, m) for n, m in zip(whole, widths, strict=True)), 0]
