@@ -94,6 +94,8 @@ def _rotation(q: Any) -> Any:
 
 
 def _shares(x: Any) -> Any:
+    if _no_shares(x) is None:
+        return x
     own = np.abs(x) + 0.1
     return own / own.sum()
 
