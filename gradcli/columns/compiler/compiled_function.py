@@ -792,7 +792,7 @@ def _differ(a: Any, b: Any) -> bool:
 
 def _unlike(title: str, a: Any, b: Any, steady: bool) -> str:
     a, b = np.asarray(a), np.asarray(b)
-    at = int(np.argmax(np.abs(a - b))) if a.size else 0
+    at = int(np.argmax(~np.isclose(a, b, equal_nan=True))) if a.size else 0
     if not steady:
         return (
             f"{title} gives other values at each call: a compiled function runs once, so it would always "
