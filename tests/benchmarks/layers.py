@@ -1,7 +1,7 @@
-"""Layers, rows and small compiled programs beside PyTorch, torch.compile and JAX: `python -m tests.benchmarks.layers [NAME…]`.
+"""Layers, rows and compiled programs beside others: `python -m tests.benchmarks.layers [NAME…]`.
 
-All libraries take turns in one process on one core; what is printed is the least processor time of many
-turns, as a multiple of each. Each work has a mark: the most that it may take of one peer's time.
+PyTorch, torch.compile, JAX and gradcli take turns in one process on one core; what is printed is gradcli's least
+processor time of many turns, and as a multiple of theirs. Each work has a mark: the most that it may take of one peer's time.
 """
 
 from __future__ import annotations
@@ -236,14 +236,19 @@ def works() -> dict[str, tuple[Callable[[str], Work], tuple[str, ...]]]:
     kept = {d: [_numbers((8, 64, 64), d, k) for k in range(3)] for d in ("float64", "float32")}
     return {
         **{f"exp·sin with gradient, {n}": (_formula(exp_sin, x), every) for n, x in lines.items()},
-        **{f"chain of 20 with gradient, {n}": (_formula(chain, x), every) for n, x in lines.items()},
+        **{
+            f"chain of 20 with gradient, {n}": (_formula(chain, x), every) for n, x in lines.items()
+        },
         "vmap(grad(dot²)) 5000 × 8, eager": (_vmap(False), every),
         "vmap(grad(dot²)) 5000 × 8, compiled": (_vmap(True), every),
         "vmap(grad(dot²)) by w 5000 × 8, eager": (_vmap(False, True), every),
         **{f"log_softmax of rows, {d}": (_rows(d), every) for d in kept},
         **{f"conv2d with gradients, {d}": (_convolutions(d), every) for d in kept},
         "conv2d, of the weights alone, float32": (_convolutions("float32", False), every),
-        **{f"attention with gradients, {d}": (_formula(attention, *a), every) for d, a in kept.items()},
+        **{
+            f"attention with gradients, {d}": (_formula(attention, *a), every)
+            for d, a in kept.items()
+        },
         "LSTM of 100 steps with gradients": (_lstm, (TORCH, JAX)),
     }
 

@@ -1,7 +1,8 @@
 """Infinities and NaN at each place of each operand, and of the gradient that comes in, against PyTorch.
 
 `differences(text, specs, dtype)` calls a function of `nn_against_torch` in both libraries and tells where
-values or gradients are finite, infinite or NaN in one alone. `EXPLAINED` says which of these are meant.
+values or gradients (also second ones, where asked) are finite, infinite or NaN in one alone. `EXPLAINED` says
+which of these are meant.
 """
 
 from __future__ import annotations
@@ -68,6 +69,33 @@ MORE: tuple[tuple[str, str], ...] = (
     ),
 )
 
+_ONE = (
+    "exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh sqrt "
+    "rsqrt square reciprocal sigmoid abs sign floor erf erfc erfinv lgamma digamma logit sinc special.entr "
+    "special.i0 special.i1 special.i0e special.i1e special.log_ndtr special.ndtr special.ndtri nan_to_num"
+)
+_TWO = (
+    "mul div add sub pow atan2 hypot logaddexp logaddexp2 xlogy maximum minimum fmax fmin fmod remainder "
+    "copysign special.xlog1py"
+)
+_ROWS = "sum mean prod cumsum cumprod logcumsumexp amax amin std var logsumexp"
+# Functions of numbers and rows; their values and first gradients are recorded elsewhere.
+PLAIN: tuple[tuple[str, str], ...] = (
+    *((f"m.{name}(a)", "x") for name in _ONE.split()),
+    *((f"m.{name}(a, b)", "x x") for name in _TWO.split()),
+    *((f"m.pow(a, {p})", "x") for p in (0, 0.5, 1, 2, 3, -1, 2.5)),
+    *((f"m.{name}(a, -1)", "2,3") for name in _ROWS.split()),
+    *((f"m.norm(a, {p})", "2,3") for p in (0.5, 1.0, 2.0, 3.0, "float('inf')")),
+    *(("a @ b", "2,3 3,2"), ("m.dot(a, b)", "3 3"), ("m.cross(a, b, dim=-1)", "2,3 2,3")),
+    *(
+        ("m.where(a > 0, a * a, b)", "x x"),
+        ("m.clamp(a, -1, 1)", "x"),
+        ("m.lerp(a, b, c)", "x x x"),
+    ),
+    *(("m.addcdiv(a, b, c)", "x x x"), ("m.addcmul(a, b, c)", "x x x"), ("m.det(a)", "2,2")),
+    *(("m.polygamma(1, a)", "x"), ("2**a", "x"), ("a**b", "x p"), ("m.nanmean(a)", "5")),
+)
+
 # What differs, as `call dtype operand answer: kinds`, and why.
 EXPLAINED: tuple[tuple[str, str], ...] = (
     (r"gelu\(a\) f4", "PyTorch's float32 has NaN at infinity, its float64 infinity"),
@@ -99,6 +127,14 @@ EXPLAINED: tuple[tuple[str, str], ...] = (
     (
         r"bilinear\(a.* b gradient: nan\|-?inf",
         "PyTorch sums over the outputs after it has multiplied by the second operand",
+    ),
+    (
+        r"(bilinear\(a|grid_sample).* [abg] second gradient: (nan\|-?inf|-?inf\|nan)",
+        "infinities of both signs are summed, in another order",
+    ),
+    (
+        r"(layer|group|batch|instance)_norm.* [bg] second gradient: (nan\|-?inf|-?inf\|nan)",
+        "the weight is multiplied in before or after sums and differences, as in the gradient",
     ),
 )
 
@@ -144,7 +180,9 @@ def _differentiated(module: Any, text: str, arrays: list[Any], seed: Any, second
     if second and again:
         draw = np.random.default_rng(6)
         weights = [draw.normal(size=tuple(g.shape)).round(2) for g in again]
-        given = [made(np.array(w, g.detach().numpy().dtype)) for w, g in zip(weights, again, strict=True)]
+        given = [
+            made(np.array(w, g.detach().numpy().dtype)) for w, g in zip(weights, again, strict=True)
+        ]
         more = [*leaves, cotangent]
         twice = module.autograd.grad(again, more, given, allow_unused=True)
         found += [("second gradient", g) for g in twice]
@@ -213,7 +251,8 @@ def differences(text: str, specs: str, dtype: str, second: bool = False) -> list
         warnings.simplefilter("ignore")
         for operand, given, seed in _cases(text, arrays):
             both = [
-                _answers(module, text, given, seed, second) for module in (nn_against_torch.torch, gradcli)
+                _answers(module, text, given, seed, second)
+                for module in (nn_against_torch.torch, gradcli)
             ]
             for word, kinds in _compared(*both):
                 found[f"{text} {dtype} {operand} {word}: {kinds}"] = None

@@ -157,12 +157,12 @@ _TANH = """static inline __attribute__((always_inline)) T tanh_T(T x) {
   return copysign(e / (e + 2), x);
 }
 """
-# exp of an array, its end by a whole vector too, so that an element has the same digits at every place. With
-# AVX-512, or AVX2 and FMA, it is our own, in two thirds or three quarters of the C library's time: x = k log 2 + r
-# as in tanh. 2^k is one instruction of AVX-512, which knows of subnormal numbers. AVX2 works on two vectors in
-# turns, as each step waits for the one before, and adds k to the exponents; where these leave the normal
-# numbers it multiplies by two powers, each of half of k, of which only the last rounds. It is at most 1.02 units
-# in the last place off.
+# exp of an array, its end by a whole vector too, so that an element has the same digits at every place.
+# With AVX-512, or AVX2 and FMA, it is our own, in two thirds or three quarters of the C library's time:
+# x = k log 2 + r as in tanh. 2^k is one instruction of AVX-512, which knows of subnormal numbers. AVX2 works
+# on two vectors in turns, as each step waits for the one before, and adds k to the exponents; where these
+# leave the normal numbers it multiplies by two powers, each of half of k, of which only the last rounds. It
+# is at most 1.02 units in the last place off.
 _EXPONENTIALS = """#ifdef WIDE
 typedef T wide_T __attribute__((vector_size(WIDE)));
 #define BEGUN_T(z, n, k, r, q, x) \\
@@ -247,7 +247,8 @@ _EXPONENTIAL_SUM = """static T exponential_sum_T(const T *a, long n, T m, const 
 # The words of a type in these texts, and the terms of q.
 _TYPES = {
     "double": (
-        {"FAR": "20.0", "REACH": "750.0", "NORMAL": "1000.0", "I": "unsigned long long", "BIAS": "1023", "BITS": "52"}
+        {"FAR": "20.0", "REACH": "750.0", "NORMAL": "1000.0"}
+        | {"I": "unsigned long long", "BIAS": "1023", "BITS": "52"}
         | {"ROUND": "0x1.8p52", "HIGH": "-0x1.62e42fefa39efp-1", "LOW": "-0x1.abc9e3b39803fp-56"},
         "0x1.af389ecfc4b9cp-26 0x1.28917c89a43a7p-22 0x1.71de0db2f6b19p-19 0x1.a019b9149a41cp-16"
         " 0x1.a01a01a7c2efep-13 0x1.6c16c17889ef1p-10 0x1.11111111109b5p-7 0x1.5555555553d68p-5"
