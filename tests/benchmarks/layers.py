@@ -1,7 +1,8 @@
 """Layers, rows and compiled programs beside others: `python -m tests.benchmarks.layers [NAME…]`.
 
-PyTorch, torch.compile, JAX and gradcli take turns in one process on one core; what is printed is gradcli's least
-processor time of many turns, and as a multiple of theirs. Each work has a mark: the most that it may take of one peer's time.
+PyTorch, torch.compile, JAX and gradcli take turns in one process on one core; what is printed is gradcli's
+least processor time of many turns, and as a multiple of theirs. A mark is the most that a work may take of
+one peer's time.
 """
 
 from __future__ import annotations
