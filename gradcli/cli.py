@@ -18,6 +18,9 @@ from gradcli.commands import COMMANDS, COMPLETION_VARIABLE
 from gradcli.commands.help import HELP
 from gradcli.version import __version__
 
+# `-x**2`, `-\log p`: a minus, and not all of it could be the name of an option.
+_EXPRESSION_WITH_MINUS = re.compile(r"-(?!-)(?![\w-]*(?:=.*)?$).+", re.S)
+
 
 class Program(click.Group):
     """The group. Called as `main()` it is the console's entry point and ends the process."""
@@ -66,6 +69,8 @@ class Program(click.Group):
         columns = columns if process.WHOLE.fullmatch(columns) else ""
         if not columns and sys.stdout is not None and sys.stdout.isatty():
             columns = str(os.get_terminal_size(sys.stdout.fileno()).columns)
+        if args and _EXPRESSION_WITH_MINUS.fullmatch(args[0]) and parent is None:
+            args = ["grad", *args]
         if columns and 20 <= int(columns) < 52:
             extra.setdefault("terminal_width", int(columns))
         return super().make_context(info_name, args, parent, **extra)

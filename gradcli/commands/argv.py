@@ -62,7 +62,7 @@ class Split:
     known. given: the last value of each declared option. missing: the option that ended the line without
     its value. bare: (name, what follows) of what would bind and has no value. point: the number of `--at 2`.
     behind: the flag before a positional. twice: the option of the file to write, given with two files.
-    ranks: what --math found of names, for the formula of --against.
+    ranks, letters: what --math found of names, their dimensions and indices, for the formula of --against.
     """
 
     def __init__(self) -> None:
@@ -77,6 +77,7 @@ class Split:
         self.given: dict[str, str] = {}
         self.missing: str | None = None
         self.ranks: dict[str, int] = {}
+        self.letters: dict[str, tuple[str, ...]] = {}
 
     def take(self, head: str, option: Option, value: str) -> None:
         """Note the value of a declared option."""

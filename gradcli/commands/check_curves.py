@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.commands.check_points import double
+from gradcli.commands.check_points import add_wrt, double
 from gradcli.commands.command_errors import usage
 from gradcli.commands.free_points import point
 from gradcli.language import parse
@@ -45,9 +45,9 @@ def chosen_on_curve(question: Question) -> tuple[Curve, list[dict[str, Any]], st
         raise usage(f"--of: {of!r} is not a variable (there are: {known})", kind="name")
     others = [n for n in request.wrt or arrays if n != of and n not in request.no_grad]
     if len(others) != 1:
-        known = ", ".join(others)
         raise usage(
-            f"--against is a derivative by one variable (there are: {known})", hint="add --wrt"
+            "--against is a derivative by one variable, and there are several",
+            hint=add_wrt(others),
         )
     program = request.program
     curve = Curve(parse(as_difference(program.source)), sides(program)[0], of, request.loaded)

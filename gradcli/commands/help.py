@@ -173,7 +173,7 @@ def command(ctx: click.Context, options: Options) -> None:
     """Show the help of gradcli or of one of its commands, or explain a term of automatic differentiation.
 
     `gradcli help terms` lists the terms: leaf, retained gradient, seed gradient, detach, VJP, …. The name
-    of a function shows what gradcli ops says of it.
+    of a function shows what gradcli ops says of it, the name of an option what it does: gradcli help math.
     """
     topic = " ".join(options.words)
     root = ctx.find_root()
@@ -191,7 +191,7 @@ LISTS = ("terms", "term", "glossary")
 def explain(topic: str, style: Style | None = None) -> None:
     """Write what a term means, all terms, or a function; both where a function is a term as well.
 
-    Raises LanguageError where it is none of these.
+    The name of an option says what it does in each command. Raises LanguageError where it is none of these.
     """
     from gradcli.commands import glossary, ops, output
     from gradcli.commands.terminal import width
@@ -208,6 +208,9 @@ def explain(topic: str, style: Style | None = None) -> None:
         ops.show(topic, style)
     if term is not None or function or topic.lower() in LISTS:
         return
+    if lines := _options_called(topic, columns):
+        output.write("\n".join(lines), styled=True)
+        return
     from gradcli.language.located_errors import did_you_mean, suggest
 
     meant = suggest(topic, [*COMMANDS]) or glossary.close(topic)
@@ -215,3 +218,23 @@ def explain(topic: str, style: Style | None = None) -> None:
         f"no command, term or function is called {topic!r}",
         hint=did_you_mean(meant) or "gradcli help terms lists the terms, gradcli help the commands",
     )
+
+
+def _options_called(name: str, columns: int) -> list[str]:
+    """What the option of a name, with its dashes or without, does, and in which commands."""
+    from gradcli.commands.declarations import declaration
+    from gradcli.commands.terminal import wrapped
+
+    wanted = {f"--{name.lstrip('-')}", f"-{name.lstrip('-')}"}
+    found: dict[tuple[str, str], list[str]] = {}
+    for command in COMMANDS:
+        for option in declaration(command).options:
+            if wanted & {*option.names} and option.help:
+                written = " ".join([", ".join(option.names), option.metavar or ""]).rstrip()
+                found.setdefault((written, option.help), []).append(command)
+    lines = []
+    for (written, text), commands in found.items():
+        lines += [wrapped(written, columns, rest="    ")]
+        lines += [wrapped(" ".join(text.split()), columns, first="  ", rest="  ")]
+        lines += [wrapped(f"of: {', '.join(commands)}", columns, first="  ", rest="    ")]
+    return lines

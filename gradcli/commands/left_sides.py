@@ -15,12 +15,21 @@ from gradcli.commands.command_errors import usage
 _RAISED = {"²": 2, "³": 3, "": 1}
 _ORDER = r"(?:\^\{?(\d)\}?|\*\*(\d)|([²³]))?"
 _D = r"(?:d|∂|\\partial)\s*"
-_NAME = r"([^\W\d_²³][^\W²³]*)"
+_WORD = r"[^\W\d_²³][^\W²³]*"
+_NAME = rf"({_WORD})"
+# A letter as LaTeX has it: `\theta`, `\mathbf{w}`, `W_{ij}`, `W^{[1]}`. --math reads what it is called.
+_LETTER = (
+    rf"((?:\\[A-Za-z]+(?:\s*\{{[^{{}}]*\}}|\s+[A-Za-z]\b)?|{_WORD})"
+    r"(?:_\{[^{}]*\}|_\w+|\^\{[\[(]\w[\])]\})?)"
+)
 _ABOVE = rf"{_D}{_ORDER}\s*{_NAME}?"
-_BELOW = rf"{_D}{_NAME}\s*{_ORDER}"
+_BELOW = rf"{_D}{_LETTER}\s*{_ORDER}"
 _LEFT = (
     rf"{_ABOVE}\s*/\s*{_BELOW}",
     rf"\\[dt]?frac\s*\{{\s*{_ABOVE}\s*\}}\s*\{{\s*{_BELOW}\s*\}}",
+)
+_NABLA = (
+    rf"(?:\\nabla|∇)\s*(\^2)?\s*(?:_\s*(?:\{{\s*{_LETTER}\s*\}}|{_LETTER}))?\s*(\^2)?\s*{_NAME}"
 )
 
 
@@ -47,6 +56,9 @@ def left_side(text: str) -> tuple[LeftSide, str] | None:
         return LeftSide(match[1], match[3] or "", 2 if match[2] == "″" else len(match[2])), right
     if match := re.fullmatch(r"[^\W\d_]_\{?([^\W\d_])\}?", left):  # f_x
         return LeftSide("", match[1], 1), right
+    if match := re.fullmatch(rf"{_NABLA}(?:\s*\([^()]*\))?", left):
+        twice, braced, by, behind, name = match.groups()
+        return LeftSide(name, braced or by or "", 2 if twice or behind else 1), right
     if match := re.fullmatch(rf"{_NAME}\.grad", left):
         return LeftSide("", match[1], 1), right
     return None

@@ -39,6 +39,7 @@ from gradcli.commands.shape_option import shapes_of
 from gradcli.language.located_errors import LanguageError
 
 if TYPE_CHECKING:
+    from gradcli.commands.known_shapes import KnownShapes
     from gradcli.language.program import Program
     from gradcli.language.rewritten_sources import FormulaReading
 
@@ -266,7 +267,7 @@ class ExpressionCommand(HelpfulCommand):
             against = "--against="  # a formula of the user's as well, in the same variables
             own = _names_of(text) if "against" in found.given else []
             found.options = [
-                against + _mathematics(o.removeprefix(against), found, self.declaration, own)
+                against + _mathematics(o.removeprefix(against), found, self.declaration, own, True)
                 if o.startswith(against)
                 else o
                 for o in found.options
@@ -547,10 +548,12 @@ def _named(found: Split) -> set[str]:
     return {name for name in said if name.isidentifier()}
 
 
-def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] = ()) -> str:
+def _mathematics(
+    text: str, found: Split, command: Command, own: Iterable[str] = (), against: bool = False
+) -> str:
     """The text as the language writes it, which is said where it differs; columns of a table are names.
 
-    own: names that are variables, whatever the text says.
+    own: names that are variables, whatever the text says. against: whether it is the formula of a gradient.
     What the text says of derivatives and of whole numbers becomes part of `found`.
     """
     from gradcli.commands.known_shapes import KnownShapes
@@ -576,7 +579,11 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
     moving = [found.given["euler_lagrange"]] if "euler_lagrange" in found.given else []
     # Where an equation can be asked for, `x^2 = 2` is one, and no formula that is called x^2.
     labels = command.name not in ("root", "plot", "check", "fit", "simplify")
-    read = read_mathematics(text, parses, bound, equation, known, by, named, moving, labels)
+    labels = labels or (command.name == "check" and re.search("[;\n]", text.strip()) is not None)
+    gradient = _indices_of(next(iter(wrt)), found, known) if against and len(wrt) == 1 else ()
+    read = read_mathematics(
+        text, parses, bound, equation, known, by, named, moving, labels, gradient
+    )
     inside = read is not None and not wrt <= {*read.differentiated}
     if read is not None and read.differentiated and (inside or "order" in found.given):
         read = read_mathematics(text, parses, bound, equation, known, named=named, labels=labels)
@@ -584,6 +591,8 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
         return text
     note(f"read as {read}")
     found.ranks = {**read.ranks, **found.ranks}  # for --against, in the same names
+    found.letters = {**read.letters, **found.letters}
+    _by_whole_arrays(found)
     words = re.findall(r"(?<![\w.])[^\W\d]\w*", read.written)
     if read.differentiated:
         found.options += [f"--wrt={read.differentiated[0]}"] * (not wrt)
@@ -607,6 +616,24 @@ def _mathematics(text: str, found: Split, command: Command, own: Iterable[str] =
         if name in words or not re.search(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])", text)
     ]  # fmt: skip
     return read.written
+
+
+def _by_whole_arrays(found: Split) -> None:
+    """--wrt W of `--wrt W_ij` where the text has elements W_{ij}: all of them make one gradient."""
+    for k, option in enumerate(found.options):
+        stem, _, index = option.removeprefix("--wrt=").partition("_")
+        known = found.letters.get(stem)
+        if not option.startswith("--wrt=") or known is None or len(index) != len(known):
+            continue
+        found.options[k] = f"--wrt={stem}"
+        found.letters[stem] = tuple(index)
+        found.given["wrt"] = stem
+
+
+def _indices_of(name: str, found: Split, known: KnownShapes) -> tuple[str, ...]:
+    """The indices of a variable in the text that is differentiated, "" for each that is not known."""
+    value = known(name)
+    return found.letters.get(name, ("",) * len(value.shape) if value is not None else ())
 
 
 # What stands before the function that is minimised: `\\hat w = \\arg\\min_w`, `\\min_{w, b}`, `argmin_w`.

@@ -210,11 +210,45 @@ def _first(all_nodes: list[Node], offsets: dict[str, tuple[int, int]]) -> int:
     return first
 
 
+def counts(roots: Iterable[Node], found: Indices) -> dict[str, tuple[str, int]]:
+    r"""Of what letters a size is: N of `\sum_{i=1}^N x_i` is (x, 0), the size of its first dimension."""
+    made: dict[str, tuple[str, int]] = {}
+    for node in (node for tree in roots for node in nodes(tree)):
+        binder = node.binder
+        if binder is None or binder.high is None or len(binder.names) != 1:
+            continue
+        low, high = binder.low, binder.high
+        first = low.text if low is not None and low.kind == "number" else ""
+        if first == "0" and high.kind == "sum" and high.text[-1:] == "-" and len(high.parts) == 2:
+            high = high.parts[0] if high.parts[1].text == "1" else high
+        elif first != "1":
+            continue
+        if high.kind != "name" or high.parts:
+            continue
+        for name, letters in index_letters([node], found).items():
+            offset = found.offsets.get(binder.names[0], (0, 0))
+            if binder.names[0] in letters and offset == (0, 0):
+                made.setdefault(high.text, (name, letters.index(binder.names[0])))
+    return made
+
+
+def index_letters(roots: Iterable[Node], found: Indices) -> dict[str, tuple[str, ...]]:
+    """The indices of each name that has some, as they stand at its first place."""
+    made: dict[str, tuple[str, ...]] = {}
+    for node in (node for tree in roots for node in nodes(tree)):
+        if node.kind == "name" and node.base in found.tensors and node.parts:
+            letters = tuple(i.letter for i in subscripts(node))
+            if letters and all(letter in found.letters for letter in letters):
+                made.setdefault(node.base, letters)
+    return made
+
+
 def shapes_by_index(
-    roots: Iterable[Node], found: Indices, own: Container[str]
+    roots: Iterable[Node], found: Indices, own: Container[str], assigned: Container[str] = ()
 ) -> dict[str, tuple[str, ...]]:
     """A size for each dimension of the names with indices, a letter; () of those without, which are numbers.
 
+    own: names that have a value. assigned: by the text, which have a shape by what they are assigned.
     {} where the sizes of one letter differ, as those of `x_{i+1}` and `y_i` do.
     """
     if (
@@ -238,9 +272,12 @@ def shapes_by_index(
         if node.kind != "name" or not node.text or node.text in own:
             continue
         if node.base not in found.tensors:
-            plain |= (
-                {node.text} if node.text not in found.letters and node.base != "called" else set()
-            )
+            if (
+                node.text not in found.letters
+                and node.base != "called"
+                and node.text not in assigned
+            ):
+                plain.add(node.text)
             continue
         letters = tuple(i.letter for i in subscripts(node))
         if not letters:  # the whole x, as in `x_i - mean(x)`

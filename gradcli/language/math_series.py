@@ -625,7 +625,7 @@ def _limit(writer: Writer, node: Node, series: Node) -> int | tuple[str, int]:
         known = writer.known(node.text)
         if known is not None and known.number is not None:
             return known.number
-        if known is not None:
+        if known is not None and (known.shape or node.text in writer.own):
             raise writer.error(f"{node.text} is not a whole number", node.token)
         return node.text, 0
     if node.kind == "sum":

@@ -71,6 +71,7 @@ class Writer:
         self.found, self.loose, self.elementwise = found, loose, elementwise
         self.einstein = loose and found is not None and not found.bound
         self.limits: set[str] = set()  # the names that limit sums, which are numbers
+        self.counts: dict[str, tuple[str, int]] = {}  # of these, the dimension whose size they are
         self.free: tuple[str, ...] = ()  # those that the left side of an equation has
         self.scope: dict[str, Axis] = {}
         self.by = ""  # the variable of a text that is only differentiated, once
@@ -240,6 +241,8 @@ class Writer:
         """A name with its shape."""
         if name in self.assigned:
             return self.assigned[name]
+        if (counted := self.count(name)) is not None:
+            return counted
         if (value := self.known(name)) is not None:
             rank = len(value.shape)
             return Value(name, ATOM, rank, False, (), tuple(map(str, value.shape)))
@@ -250,6 +253,15 @@ class Writer:
         if is_matrix(name) or name in self.indexed_matrices:
             return Value(name, ATOM, 2, False, (), (f"{name}.shape[0]", f"{name}.shape[1]"))
         return Value(name)
+
+    def count(self, name: str) -> Value | None:
+        r"""N of `\frac{1}{N} \sum_{i=1}^N x_i` as the size of x, where x has a value and N has none."""
+        array, dim = self.counts.get(name, ("", 0))
+        if name in self.own or array not in self.own or self.known(array) is None:
+            return None
+        text = f"{array}.shape[{dim}]" if dim else f"len({array})"
+        self.say(f"{name} is {text}")
+        return Value(text)
 
     def ones(self, node: Node) -> Value:
         r"""`\mathbf{1}`: what is summed, or a number for each element."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.language import math_clauses, math_marks, math_motion, notation
 from gradcli.language.computer_algebra import as_mathematics
@@ -31,6 +31,9 @@ from gradcli.language.notation import (
 )
 from gradcli.language.typed_text import TypedText, placed
 
+if TYPE_CHECKING:
+    from gradcli.language.math_indices import Indices
+
 Shapes = Callable[[str], Known | None]
 
 
@@ -38,7 +41,8 @@ class Mathematics(NamedTuple):
     """How a text was read. written: in the language. remarks: what could have been meant otherwise.
     differentiated: the variables by which the text says that what is written is differentiated, operator:
     "grad", "div", "curl" or "laplacian" where ∇ stands before it. shapes: what the text says of those of its
-    names, sizes as letters. ranks: of its vectors and matrices, and of what it gives names."""
+    names, sizes as letters. ranks: of its vectors and matrices, and of what it gives names. letters: the
+    indices of its names."""
 
     written: str
     remarks: tuple[str, ...] = ()
@@ -46,6 +50,7 @@ class Mathematics(NamedTuple):
     operator: str = ""
     shapes: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     ranks: Mapping[str, int] = MappingProxyType({})
+    letters: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
     def __str__(self) -> str:
         return "; ".join((self.written, *self.remarks))
@@ -65,6 +70,7 @@ def read_mathematics(
     named: Collection[str] = (),
     coordinates: Collection[str] = (),
     labels: bool = True,
+    gradient: tuple[str, ...] = (),
 ) -> Mathematics | None:
     """A text of mathematics in the language; None if it stands there as the language has it.
 
@@ -72,11 +78,12 @@ def read_mathematics(
     assignment. known: the shape of a name's value. by: of a text that is differentiated, by what, "" if
     that is not said, so that d/dx before all of it says so. named: names that are variables, though nothing
     is known of their values. coordinates: those of a Lagrangian, which are functions of t. labels: whether
-    `R^2 = …` names a formula, and is no equation. Raises LanguageError with the place of what cannot be read.
+    `R^2 = …` names a formula, and is no equation. gradient: of a text that is a gradient, the indices of what
+    it is by, "" for each that is not known. Raises LanguageError with the place of what cannot be read.
     """
     try:
         found = _read(source, bound, known, by, named, equation=equation, coordinates=coordinates,
-                      labels=labels)  # fmt: skip
+                      labels=labels, gradient=gradient)  # fmt: skip
     except LanguageError as error:
         if error.kind == "syntax" and re.search(r"[^\W_]", source) and parses(source):
             return None  # a program, as a line of a session may be
@@ -168,6 +175,7 @@ def _read_with(
     elementwise: bool = True,
     coordinates: Collection[str] = (),
     labels: bool = True,
+    gradient: tuple[str, ...] = (),
 ) -> Mathematics:
     assigned = re.findall(r"(?:^|[;\n])\s*(\w+)\s*=(?!=)", source) * (not equation)
     own = {*bound, *assigned}
@@ -223,15 +231,20 @@ def _read_with(
     if any(
         n.kind == "series" or (n.kind == "name" and n.parts) for root in roots for n in nodes(root)
     ):
-        from gradcli.language.math_indices import indices
+        from gradcli.language.math_indices import counts, index_letters, indices
 
         places = indices(roots, own, known)
+        if gradient and isinstance(parts[-1], Node):
+            parts[-1] = roots[-1] = _of_gradient(roots[-1], places, gradient)
     writer = Writer(source, own, vectors, known, places, loose=loose, elementwise=elementwise)
     writer.indexed_matrices = matrices
     binders = [node.binder for root in roots for node in nodes(root) if node.binder is not None]
     ends = [limit for binder in binders for limit in (binder.low, binder.high) if limit is not None]
     # n of `\sum_{i=1}^n` is a number, also in a text where single letters are vectors.
     writer.limits = {node.text for limit in ends for node in nodes(limit) if node.kind == "name"}
+    writer.limits |= notation.numbers(found)
+    if places is not None:
+        writer.counts = counts(roots, places)
     if wrt is not None and len(by) < 2 and len(roots) == 1:
         writer.by = by[0] if by else wrt
         if (limit := _limit_of(roots[0])) is not None:
@@ -246,7 +259,7 @@ def _read_with(
     if places is not None:
         from gradcli.language.math_indices import shapes_by_index
 
-        found_shapes = shapes_by_index(roots, places, own)
+        found_shapes = shapes_by_index(roots, places, bound, own - {*bound})
         shapes |= _besides_vectors(found_shapes, vectors)
         # Rows of one matrix are as long as the vectors that multiply them.
         used = {size for shape in shapes.values() for size in shape}
@@ -264,8 +277,10 @@ def _read_with(
     ranks = dict.fromkeys(vectors or (), 1) | {n: len(shape) for n, shape in shapes.items()}
     if vectors is not None:
         ranks |= {t.text: 2 for t in found if t.kind == "name" and is_matrix(t.text)}
+    ranks |= dict.fromkeys(writer.limits, 0)
     ranks |= {name: value.rank for name, value in writer.assigned.items()}
-    return Mathematics(text, remarks, by, operator, shapes, ranks)
+    indexed = {} if places is None else index_letters(roots, places)
+    return Mathematics(text, remarks, by, operator, shapes, ranks, indexed)
 
 
 def _declared(known: Shapes, shapes: Mapping[str, tuple[str, ...]]) -> Shapes:
@@ -336,6 +351,19 @@ def _besides_vectors(
     """The shapes without those of vectors and matrices that have no index: w and A of `w^T A x_i`."""
     others = () if vectors is None else [n for n in shapes if n in vectors or is_matrix(n)]
     return {n: shape for n, shape in shapes.items() if shape or n not in others}
+
+
+def _of_gradient(root: Node, places: Indices, gradient: tuple[str, ...]) -> Node:
+    """A text with the indices that it has as a gradient: `(p_i - y_i) p_i` by z_i is one of each element."""
+    from gradcli.language.math_indices import index_letters
+
+    used = {x for letters in index_letters([root], places).values() for x in letters}
+    free = sorted(used - places.bound)
+    if all(gradient) and {*gradient} <= {*free}:
+        free = list(gradient)
+    return (
+        root if len(free) != len(gradient) else Node("labelled", root.token, "".join(free), (root,))
+    )
 
 
 def _is_matrix(known: Known | None) -> bool:

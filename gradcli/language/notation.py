@@ -87,7 +87,13 @@ def of_matrices(
     # then capitals are matrices and single letters their vectors.
     if not any(map(speaks_of_matrices, found)) and not _is_norm_of_product(found):
         return [part for token in found for part in _letters(token, own, True)], None, set()
-    parts = [part for token in found for part in _letters(token, own)]
+    written = [part for token in found for part in _letters(token, own)]
+    counts = numbers(written)
+    # What is a number by its place says nothing of its neighbours, as N of `\\sum_{i=1}^N (t_i - y_i)`.
+    parts = [
+        t._replace(kind="number", text="1") if t.kind == "name" and t.text in counts else t
+        for t in written
+    ]
     bold = {
         t.text for t in parts if t.font == "vec" or (t.font in BOLD and not t.text[:1].isupper())
     }
@@ -134,11 +140,51 @@ def of_matrices(
             opened.append(i)
         elif token.text == ")" and opened:
             inside = parts[opened.pop() : i]
-    return parts, {
+    return written, {
         n
         for n in vectors | certain
         if n in certain or (n.isascii() and n.islower() and n not in BARE and not is_greek(n))
     }, matrices  # fmt: skip
+
+
+def numbers(found: list[Token]) -> set[str]:
+    r"""The capitals that are numbers by their places: they limit a sum, as N of `\sum_{i=1}^N`, or stand
+    nowhere but in denominators of letters and numbers, as N of `\frac{1}{2N}`: nobody divides by a matrix.
+    """
+    texts = ["", *(t.text for t in found)]
+    limits = {k for start in _upper_limits(texts) for k in _operand(texts, start + 1)}
+    below = {k for start in _denominators(texts) for k in _plain(found, _operand(texts, start))}
+    names = {texts[k] for k in range(1, len(texts)) if found[k - 1].kind == "name"}
+    places = {name: {k for k, text in enumerate(texts) if text == name} for name in names}
+    return {n for n, at in places.items() if is_matrix(n) and (at & limits or at <= below)}
+
+
+def _denominators(texts: list[str]) -> list[int]:
+    """Where the denominators of fractions begin."""
+    found = [k + 1 for k, text in enumerate(texts) if text == "/"]
+    fractions = [k for k, text in enumerate(texts) if text in ("frac", "dfrac", "tfrac")]
+    return found + [_operand(texts, k + 1).stop for k in fractions]
+
+
+def _operand(texts: list[str], start: int) -> range:
+    """The places of a bracket with what is in it; of one token, where none begins there."""
+    depth = 0
+    for k in range(start, len(texts)):
+        depth += (texts[k] in ("{", "(", "[")) - (texts[k] in ("}", ")", "]"))
+        if depth <= 0:
+            return range(start, k + 1)
+    return range(start, len(texts))
+
+
+def _plain(found: list[Token], places: range) -> range:
+    """The places of a denominator of letters, numbers and signs, which is no power's base; none of others."""
+    after = found[places.stop - 1].text if places.stop <= len(found) else ""
+    signs = {"{", "}", "(", ")", "+", "-", "*", "·", "×"}
+    plain = all(
+        found[k - 1].kind in ("name", "number") or found[k - 1].text in signs for k in places
+    )
+    transposed = places.stop <= len(found) and found[places.stop - 1].kind == "transpose"
+    return places if plain and not transposed and after not in ("_",) else range(0)
 
 
 # Functions of each element, whose argument behind a transposed vector is a vector.

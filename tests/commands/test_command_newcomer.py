@@ -191,6 +191,27 @@ def test_the_help_of_a_command_that_is_none():
     assert run("help").stdout == run("--help").stdout
 
 
+def test_help_says_what_an_option_does() -> None:
+    shown = run("help", "math").stdout
+    assert shown.startswith("--math\n  Read EXPR as mathematics") and "of: eval, grad" in shown
+    assert run("help", "-o").exit_code == 2 and "Write .svg" in run("help", "--", "-o").stdout
+
+
+@pytest.mark.parametrize(
+    ("argv", "answer"),
+    [
+        (["-x**2", "--x", "3"], "x.grad = -6\n"),
+        (["-sum(x)", "--x", "1,2"], "x.grad = [-1, -1]\n"),
+        ([r"-\log x", "--math", "--x", "2"], "x.grad = -0.5\n"),
+    ],
+)
+def test_an_expression_in_place_of_a_command_may_begin_with_a_minus(
+    argv: list[str], answer: str
+) -> None:
+    assert run(*argv).stdout == answer
+    assert "no such option" in run("-x=3").stderr
+
+
 def test_narrow_terminals():
     for argv in (["grad", "--help"], ["grad", "x+ones(2)", "--x", "1,2"], ["--help"]):
         _, screen = in_terminal(*argv, columns=40, NO_COLOR="1")

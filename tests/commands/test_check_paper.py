@@ -1,0 +1,88 @@
+r"""`gradcli check --math … --against …`: gradients as they stand on paper, with indices and left sides."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.commands.running import run
+
+SOFTMAX = r"p_i = \frac{e^{z_i}}{\sum_j e^{z_j}}; L = -\sum_i y_i \log p_i"
+LAYER = r"z_i = \sum_j W_{ij} x_j + b_i; a_i = \frac{1}{1+e^{-z_i}}; L = \sum_i (a_i-y_i)^2"
+TURNED = LAYER.replace("W_{ij}", "W_{ji}")
+MEAN = r"\frac{1}{N}\sum_{i=1}^N (w^T x_i - y_i)^2"
+RIDGE = r"\frac{1}{2N}\|Xw-y\|^2 + \frac{\lambda}{2}\|w\|^2"
+
+
+# what is differentiated, the formula, whether it is right
+@pytest.mark.parametrize(
+    ("text", "formula", "right"),
+    [
+        (SOFTMAX, r"\frac{\partial L}{\partial z_i} = p_i - y_i", None),  # where y sums to 1
+        # The indices of W are free, so i is not summed although it stands at four factors.
+        (LAYER, r"\frac{\partial L}{\partial W_{ij}} = 2(a_i-y_i)a_i(1-a_i)x_j", True),
+        (TURNED, r"\frac{\partial L}{\partial W_{ji}} = 2(a_i-y_i)a_i(1-a_i)x_j", True),
+        (LAYER, r"\frac{\partial L}{\partial W_{ij}} = 2(a_i-y_i)a_i x_j", False),
+        (LAYER, r"\frac{\partial L}{\partial b_k} = 2(a_k-y_k)a_k(1-a_k)", True),
+        (LAYER, r"\frac{\partial L}{\partial x_j} = \sum_i 2(a_i-y_i)a_i(1-a_i)W_{ij}", True),
+        # What gives a name its value may stand behind what uses it.
+        (r"L = \sum_i (a_i - y_i)^2; a_i = \sigma(z_i)",
+         r"\frac{\partial L}{\partial z_k} = 2(a_k-y_k)a_k(1-a_k)", True),
+        # N limits a sum, or stands in denominators alone: it is a number, though capitals are matrices.
+        (MEAN, r"\nabla_w L = \frac{2}{N}\sum_{i=1}^N (w^T x_i - y_i) x_i", True),
+        (MEAN, r"\nabla_w L = \frac{1}{N}\sum_{i=1}^N (w^T x_i - y_i) x_i", False),
+        (RIDGE, r"\nabla_{w} L = \frac{1}{N}X^T(Xw-y) + \lambda w", True),
+        (RIDGE, r"\nabla_{\mathbf{w}} L(w) = \frac{1}{N}X^T(Xw-y) + w", False),
+    ],
+)  # fmt: skip
+def test_gradients_on_paper(text: str, formula: str, right: bool | None) -> None:
+    given = ["--y", "0,1,0"] if right is None else []
+    result = run("check", "--math", text, "--against", formula, *given)
+    assert result.exit_code == (0 if right in (True, None) else 1), result.output
+    assert result.stdout.startswith("ok: " if right in (True, None) else "wrong gradient: ")
+
+
+def test_a_limit_of_a_sum_is_the_size_of_what_is_summed() -> None:
+    mean = r"\frac{1}{N}\sum_{i=1}^N (x_i - m)^2"
+    counted = run("grad", "--math", mean, "--x", "1,2,4", "--m", "2")
+    assert counted.stdout.splitlines()[1] == "m.grad = -0.6666666666666666"
+    assert "N is len(x)" in counted.stderr and "N.grad" not in counted.stdout
+    given = run("grad", "--math", mean, "--x", "1,2,4", "--m", "2", "--N", "2")
+    assert given.stdout.splitlines() == ["x.grad = [-1, 0, 0]", "m.grad = 1", "N.grad = -0.25"]
+
+
+def test_an_assumption_that_elements_sum_to_1() -> None:
+    loss = "-sum(y*log(softmax(z, 0)))"
+    wrong = run("check", loss, "--against", "softmax(z, 0) - y", "--wrt", "z")
+    assert wrong.exit_code == 1 and "add --assume 'sum(y) == 1'" in wrong.stderr
+    how = ("--wrt", "z", "--assume", "sum(y) == 1")
+    right = run("check", loss, "--against", "softmax(z, 0) - y", *how)
+    assert right.exit_code == 0, right.output
+    assert run("diff", loss, *how).stdout == "softmax(z, 0) - y\n"
+    refused = run("diff", loss, *how, "--y", "0,1,3", "--z", "1,2,3")
+    assert refused.exit_code == 2 and "the sum is 4" in refused.stderr
+
+
+def test_a_name_that_nobody_gives_is_told_before_shapes_are_looked_for() -> None:
+    result = run("check", "sum((W@x - y)**2)", "--wrt", "W", "--against", "outer(q, x)")
+    assert "name 'q' is not defined" in result.stderr
+    assert "--against may use W, x, y, and what it assigns itself" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "says"),
+    [
+        (r"p = \sigma(z); -(y \log p + (1-y) \log(1-p))", {"y": "0", "z": "800"},
+         'z.grad is 1: y*z - softplus(z) in place of "y*log(p) + (1 - y)*log(1 - p)"'),
+        ("p = sigmoid(z); -log(1-p)", {"z": "800"},
+         'z.grad is 1: nn.functional.logsigmoid(-z) in place of "log(1-p)"'),
+        ("p = exp(z)/sum(exp(z)); -sum(y*log(p))", {"y": "0,1", "z": "800,-800"},
+         'z.grad is [1, -1]: log_softmax(z, 0) in place of "log(p)"'),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("how", [(), ("--detect-anomaly",)])
+def test_a_loss_with_its_probability_as_a_name(
+    text: str, values: dict[str, str], says: str, how: tuple[str, ...]
+) -> None:
+    given = [word for name, value in values.items() for word in (f"--{name}", value)]
+    result = run("grad", "--math", text, *given, "--wrt", "z", *how)
+    assert says in result.stderr.replace("\n", " ")
