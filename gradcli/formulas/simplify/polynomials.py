@@ -140,17 +140,17 @@ def quotient(a: Polynomial, b: Polynomial) -> Polynomial | None:
     order = sorted(tops)
     # Exponents may be halves: x + sqrt(x) is divided as a polynomial in sqrt(x).
     scale = dict.fromkeys(order, 1)
-    for m in (*a, *b):
-        for g, e in m:
+    for term in (*a, *b):
+        for g, e in term:
             if e.denominator > 1:
                 scale[g] = lcm(scale[g], e.denominator)
 
     def dense(p: Polynomial) -> dict[tuple[int, ...], Rational]:
-        found = {}
+        made: dict[tuple[int, ...], Rational] = {}
         for m, c in p.items():
             powers = dict(m)
-            found[tuple([int(powers.get(g, 0) * scale[g]) for g in order])] = c
-        return found
+            made[tuple([int(powers.get(g, 0) * scale[g]) for g in order])] = c
+        return made
 
     rest, divisor = dense(a), dense(b)
     first = max(divisor)
