@@ -608,7 +608,7 @@ def _mathematics(
         found.options += [
             f"--shape={name}={','.join(shape)}"
             for name, shape in read.shapes.items()
-            if name not in given and name in words
+            if name not in given
         ]
     # A whole number that is a limit of a sum stands in the text as itself.
     found.bindings = [

@@ -1307,7 +1307,7 @@ class Parser:
             name in _UNKNOWN
             or "." in name
             or not self.loose
-            or (len(name) > 1 and not is_greek(name))
+            or (len(name) > 1 and not is_greek(name) and name != "lam")
         ):
             return True
         # `a(x)` is a call or a product. A letter that the same text has without brackets elsewhere is a

@@ -86,6 +86,8 @@ NUMBERS = frozenset(
     """tr Tr trace det logdet sum mean dot norm prod linalg.norm median std var max min amax amin argmax
     argmin linalg.det linalg.trace len vdot inner""".split()
 )
+# Of these, what nobody takes of a number.
+OF_ARRAYS = frozenset("tr Tr trace det logdet norm linalg.norm linalg.det linalg.trace".split())
 # Functions along a dimension, and the last one as their argument.
 ALONG = {**dict.fromkeys(("softmax", "log_softmax", "softmin", "cumsum", "cumprod", "logsumexp"), "-1"),
          "flip": "(-1,)"}  # fmt: skip

@@ -8,7 +8,7 @@ stands in several shapes for several things is asked, or said.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import comb, factorial
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,15 @@ from gradcli.language import names
 from gradcli.language.foreign_names import FUNCTIONS, bare, called, is_function, known_as
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.math_indices import Axis
-from gradcli.language.math_symbols import ALONG, MATRIX_VALUED, NUMBERS, OF_MATRICES, RENAMED, SWAPS
+from gradcli.language.math_symbols import (
+    ALONG,
+    MATRIX_VALUED,
+    NUMBERS,
+    OF_ARRAYS,
+    OF_MATRICES,
+    RENAMED,
+    SWAPS,
+)
 from gradcli.language.math_tree import Node
 from gradcli.language.math_values import (
     ATOM,
@@ -40,6 +48,9 @@ _PRODUCTS = {
     ("row", "column"): (0, False), ("row", "matrix"): (1, True), ("matrix", "column"): (1, False),
     ("matrix", "matrix"): (2, False), ("column", "row"): (2, False),
 }  # fmt: skip
+# A matrix times a vector, and data times parameters, to which a number is added.
+_OF_WEIGHTS = re.compile(r"(?<![\w.])[^\W\d]\w*@[^\W\d]")
+_OF_DATA = re.compile(r"(?<![\w.])(?:X|Phi|Φ)@|@(?:w|beta|theta|β|θ)\b")
 _CHAINED = ("", "*", "·", "/")  # products that are read from the left to the right
 _NUMBER = r"-?[\d.]+(?:e[+-]?\d+)?"
 _OF_NUMBERS = r"\bpi\b|(?<=\d)[eE](?=[-+\d])"  # letters that a number may have
@@ -84,6 +95,9 @@ class Writer:
         self.inlined: set[str] = set()  # the functions whose body stood in for a call
         self.matrices: set[str] = set()  # the names of which an element with one index is a row
         self.indexed_matrices: set[str] = set()  # Σ_k of a text of vectors
+        self.columns: set[str] = set()  # the names that are vectors, as they are added to one
+        self.given: set[str] = set()  # the names that statements give a value
+        self.clashes = 0  # the places where the ranks of parts do not agree
         self.beside_rows: set[str] = set()  # the vectors that multiply such rows
 
     def known(self, name: str) -> Known | None:
@@ -130,6 +144,7 @@ class Writer:
             return f"{node.text} = lambda {node.base}: {value.text}"
         if node.kind == "assign":
             value, name = self.whole(node.only), self.array_of(node.text)
+            self.given.add(name)
             if value.axes and set(value.axes) <= {*name.rpartition("_")[2]} and not value.rank:
                 value = value._replace(axes=(), rank=len(value.axes))  # y_i of all i
             if value.rank and not value.axes:
@@ -305,6 +320,7 @@ class Writer:
                 name = one.text
                 raise self.asks(f"{name}' is another {name}, or {name} transposed?", part.token,
                                 f"write another letter for the other one, as {name}_2")  # fmt: skip
+        self.compare(terms, node.parts)
         values, axes, rank = aligned(terms)
         matrix = next((t for t in terms if t.rank == 2 and not t.axes), None)
         if (
@@ -374,9 +390,51 @@ class Writer:
                 break
             chain.append(before)
         value = self.value(chain[-1].parts[0])
+        computed = self.is_computed(value)
         for one in reversed(chain):
-            value = self.joined(one, value, self.value(one.parts[1]))
+            factor = self.value(one.parts[1])
+            computed |= self.is_computed(factor)
+            value = self.joined(one, value, factor)
+        # A capital that multiplies a norm and nothing else is a number.
+        self.clashes += computed and value.rank > 0 and not value.axes and self.has_capital(value)
         return value
+
+    def is_computed(self, value: Value) -> bool:
+        """Whether a value is a number that is made of vectors: a norm, a sum, a row times a column."""
+        plain = not value.rank and not value.axes
+        return plain and re.search(r"@|\bsum\(|norm\(|\bmean\(", value.text) is not None
+
+    def has_capital(self, value: Value) -> bool:
+        """Whether a capital stands in a text whose value nobody knows."""
+        words = re.findall(r"(?<![\w.])[^\W\d]\w*", value.text)
+        return any(is_matrix(word) and self.known(word) is None for word in words)
+
+    def compare(self, terms: list[Value], parts: Sequence[Node]) -> None:
+        """Count a clash where terms of different ranks are added, as a matrix and a norm.
+
+        A small letter that is added to a vector is a vector, too, but beside data times parameters.
+        """
+        plain = [t for t in terms if not t.axes and not t.text.endswith("\0")]
+        highest = max((t.rank for t in plain), default=0)
+        for term in plain:
+            simple = re.fullmatch(r"[\w.]+", term.text) and not self.has_capital(term)
+            self.clashes += term.rank < highest and not (simple and not term.rank)
+        columns = [t.text for t in terms if t.rank == 1 and not t.row]
+        if any(_OF_WEIGHTS.search(text) or text.isidentifier() for text in columns) and not any(
+            map(_OF_DATA.search, columns)
+        ):
+            self.columns |= self.letters(parts)
+
+    def letters(self, parts: Sequence[Node]) -> set[str]:
+        """The small letters among terms, with their indices, of which nobody knows the shape."""
+        return {part.text for part in parts if part.kind == "name" and self.is_letter(part)}
+
+    def is_letter(self, node: Node) -> bool:
+        stem, _, index = node.text.partition("_")
+        small = stem.islower() and (len(stem) == 1 or is_greek(stem))
+        is_name = small and len(index) < 3 and node.text.isidentifier() and node.text != "e"
+        known = {node.text, node.base} & (self.own | self.limits | self.scope.keys())
+        return is_name and not known and self.known(node.base or node.text) is None
 
     def joined(self, node: Node, left: Value, right: Value) -> Value:
         """The value of one product."""
@@ -752,12 +810,18 @@ class Writer:
         return inner.like(f"abs({inner.text})", ATOM)
 
     def norm(self, node: Node) -> Value:
+        # `\|x - \mu\|` and `\|x_i\|` are of vectors alone.
+        body = node.only.only if node.only.kind == "group" else node.only
+        terms = body.parts if body.kind == "sum" else (body,)
+        if self.vectors is not None and len(self.letters(terms)) == len(terms):
+            self.columns |= self.letters(terms)
         inner = self.value(node.only)
         order = self.order(node.parts[1], inner) if len(node.parts) > 1 else ""
         if inner.axes:
             from gradcli.language import math_series
 
             return math_series.norm(self, inner, order, node)
+        self.clashes += not inner.rank and self.has_capital(inner)
         matrix = inner.rank == 2
         if order == "F" or (order == "2" and not matrix):
             order = ""
@@ -897,6 +961,7 @@ class Writer:
             largest = max(plain, key=lambda v: v.rank)
             return value._replace(rank=largest.rank, row=largest.row, sizes=largest.sizes)
         if name in NUMBERS:
+            self.clashes += name in OF_ARRAYS and not first.rank and self.has_capital(first)
             return value
         if name in MATRIX_VALUED:
             return value._replace(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradcli.language import math_clauses, math_marks, math_motion, notation
+from gradcli.language import math_clauses, math_marks, math_motion, math_ranks, notation
 from gradcli.language.computer_algebra import as_mathematics
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.math_clauses import Clauses
@@ -41,8 +41,8 @@ class Mathematics(NamedTuple):
     """How a text was read. written: in the language. remarks: what could have been meant otherwise.
     differentiated: the variables by which the text says that what is written is differentiated, operator:
     "grad", "div", "curl" or "laplacian" where ∇ stands before it. shapes: what the text says of those of its
-    names, sizes as letters. ranks: of its vectors and matrices, and of what it gives names. letters: the
-    indices of its names."""
+    names, sizes as letters, or `*`. ranks: of its vectors and matrices, and of what it gives names.
+    letters: the indices of its names."""
 
     written: str
     remarks: tuple[str, ...] = ()
@@ -162,6 +162,26 @@ def _read(
     raise errors[0]
 
 
+class _Text(NamedTuple):
+    """A text whose letters are names. own: the names that have a value, or are assigned."""
+
+    source: str
+    tokens: list[Token]
+    bound: Mapping[str, bool]
+    own: set[str]
+    known: Shapes
+    letters: Letters | None
+    functions: frozenset[str]
+    declared: Clauses
+
+
+class _Reading(NamedTuple):
+    """One reading of a text. clashes: the places where the ranks of its parts do not agree."""
+
+    found: Mathematics
+    clashes: int
+
+
 def _read_with(
     source: str,
     bound: Mapping[str, bool],
@@ -192,9 +212,40 @@ def _read_with(
     letters = Letters(typed, said, lambda n: _is_matrix(known(n))) if loose else None
     if not equation:
         own |= _assigned(typed)
-    found, vectors, matrices = of_matrices(typed, own, letters)
+    text = _Text(source, typed, bound, own, known, letters, functions, beside)
+
+    def read(ranks: Mapping[str, int]) -> _Reading:
+        return _as_read(
+            text, ranks, wrt, equation=equation, loose=loose, elementwise=elementwise,
+            labels=labels, gradient=gradient,
+        )  # fmt: skip
+
+    def capitals() -> list[str]:
+        found = of_matrices(typed, own, letters)[0]
+        return [n for n in math_ranks.open_capitals(found, own) if known(n) is None]
+
+    return math_ranks.most_agreeing(read, capitals if loose else list).found
+
+
+def _as_read(
+    text: _Text,
+    said: Mapping[str, int],
+    wrt: str | None,
+    *,
+    equation: bool,
+    loose: bool,
+    elementwise: bool,
+    labels: bool,
+    gradient: tuple[str, ...],
+) -> _Reading:
+    """A text as it is read. said: the ranks of capitals that are no matrices."""
+    source, bound, known, letters = text.source, text.bound, text.known, text.letters
+    own, beside = {*text.own}, text.declared
+    numbers = {t.text for t in text.tokens if t.kind == "name" and _is_number(known(t.text))}
+    ranks_said = {**dict.fromkeys(numbers, 0), **said}
+    found, vectors, matrices = of_matrices(text.tokens, own, letters, ranks_said)
     parser = Parser(
-        source, found, bound, own, vectors, equation=equation, loose=loose, functions=functions,
+        source, found, bound, own, vectors, equation=equation, loose=loose, functions=text.functions,
         labels=labels,
     )  # fmt: skip
     parts = parser.program()
@@ -242,7 +293,7 @@ def _read_with(
     ends = [limit for binder in binders for limit in (binder.low, binder.high) if limit is not None]
     # n of `\sum_{i=1}^n` is a number, also in a text where single letters are vectors.
     writer.limits = {node.text for limit in ends for node in nodes(limit) if node.kind == "name"}
-    writer.limits |= notation.numbers(found)
+    writer.limits |= notation.numbers(found) | {n for n, rank in said.items() if not rank}
     if places is not None:
         writer.counts = counts(roots, places)
     if wrt is not None and len(by) < 2 and len(roots) == 1:
@@ -253,8 +304,13 @@ def _read_with(
         else:
             writer.by = ""
     texts = [writer.statement(p) if isinstance(p, Node) else p.text for p in parts]
+    if more := writer.columns - (vectors or set()):  # what is added to a vector is one as well
+        return _as_read(
+            text, {**said, **dict.fromkeys(more, 1)}, wrt, equation=equation, loose=loose,
+            elementwise=elementwise, labels=labels, gradient=gradient,
+        )  # fmt: skip
     texts = _without_unused(parts, texts, writer.inlined)
-    text = "".join(f"{t} " if t == ";" else t for t in texts).strip()
+    line = "".join(f"{t} " if t == ";" else t for t in texts).strip()
     shapes: dict[str, tuple[str, ...]] = dict.fromkeys(sorted(writer.numbers), ())
     if places is not None:
         from gradcli.language.math_indices import shapes_by_index
@@ -267,20 +323,35 @@ def _read_with(
         columns = next(letter for letter in "mkdpqrst" if letter not in used)
         shapes |= {n: (*shapes[n], columns) for n in writer.matrices if len(shapes.get(n, ())) == 1}
         shapes |= {n: (columns,) for n in writer.beside_rows if n not in shapes}
+        if len(writer.matrices) > 1:  # whose rows may have different lengths
+            shapes = {name: ("*",) * len(shape) for name, shape in shapes.items()}
     own_letters = letters.remarks if letters is not None else []
-    made = {root.text for root in roots if root.kind in ("assign", "define")}
-    shapes |= {name: shape for name, shape in beside.shapes.items() if name not in own}
-    shapes = {name: shape for name, shape in shapes.items() if name not in made}
-    remarks = tuple(
-        dict.fromkeys([*own_letters, *parser.remarks, *writer.remarks, *beside.remarks])
-    )
-    ranks = dict.fromkeys(vectors or (), 1) | {n: len(shape) for n, shape in shapes.items()}
+    ranks = dict.fromkeys(vectors or (), 1)
     if vectors is not None:
         ranks |= {t.text: 2 for t in found if t.kind == "name" and is_matrix(t.text)}
-    ranks |= dict.fromkeys(writer.limits, 0)
+        ranks |= dict.fromkeys(writer.indexed_matrices, 2)
+        ranks |= dict.fromkeys(writer.limits, 0) | said
+        shapes = {n: ("*",) * rank for n, rank in ranks.items() if n not in own} | shapes
+    shapes |= {name: shape for name, shape in beside.shapes.items() if name not in own}
+    made = {root.text for root in roots if root.kind in ("assign", "define")} | writer.given
+    words = {*re.findall(r"(?<![\w.])[^\W\d]\w*", line)}
+    shapes = {name: shape for name, shape in shapes.items() if name in words - made}
+    remarks = tuple(
+        dict.fromkeys(
+            [
+                *own_letters,
+                *parser.remarks,
+                *writer.remarks,
+                *beside.remarks,
+                *math_ranks.said(said),
+            ]
+        )
+    )
+    ranks |= {n: len(shape) for n, shape in shapes.items()} | dict.fromkeys(writer.limits, 0)
     ranks |= {name: value.rank for name, value in writer.assigned.items()}
     indexed = {} if places is None else index_letters(roots, places)
-    return Mathematics(text, remarks, by, operator, shapes, ranks, indexed)
+    made_of = Mathematics(line, remarks, by, operator, shapes, ranks, indexed)
+    return _Reading(made_of, writer.clashes)
 
 
 def _declared(known: Shapes, shapes: Mapping[str, tuple[str, ...]]) -> Shapes:
@@ -368,6 +439,10 @@ def _of_gradient(root: Node, places: Indices, gradient: tuple[str, ...]) -> Node
 
 def _is_matrix(known: Known | None) -> bool:
     return known is not None and len(known.shape) == 2
+
+
+def _is_number(known: Known | None) -> bool:
+    return known is not None and not known.shape
 
 
 def _limit_of(root: Node) -> str | None:

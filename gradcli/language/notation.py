@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Container
+from collections.abc import Callable, Collection, Container, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from gradcli.language.foreign_names import CONSTANTS
@@ -72,13 +73,16 @@ def tokens(source: str) -> list[Token]:
 
 
 def of_matrices(
-    found: list[Token], own: Collection[str], letters: Letters | None = None
+    found: list[Token],
+    own: Collection[str],
+    letters: Letters | None = None,
+    ranks: Mapping[str, int] = MappingProxyType({}),
 ) -> tuple[list[Token], set[str] | None, set[str]]:
     """The tokens where capitals are matrices, `Ax` as A x; the names of vectors: small Latin letters that
     are transposed, alone or in brackets, or that follow a matrix; those of matrices with an index, as
     Σ_k. (The tokens, None, none) elsewhere.
 
-    letters: which letters are variables beside those of `own`.
+    letters: which letters are variables beside those of `own`. ranks: of capitals that are no matrices.
     """
     if letters is not None:
         found = [part for i in range(len(found)) for part in letters.apart(found, i, own)]
@@ -88,12 +92,16 @@ def of_matrices(
     if not any(map(speaks_of_matrices, found)) and not _is_norm_of_product(found):
         return [part for token in found for part in _letters(token, own, True)], None, set()
     written = [part for token in found for part in _letters(token, own)]
-    counts = numbers(written)
+    counts = numbers(written) | {n for n, rank in ranks.items() if not rank}
+    columns = {n for n, rank in ranks.items() if rank == 1}
     # What is a number by its place says nothing of its neighbours, as N of `\\sum_{i=1}^N (t_i - y_i)`.
+    # A capital that is a vector stands among them as any small letter.
     parts = [
-        t._replace(kind="number", text="1") if t.kind == "name" and t.text in counts else t
+        t._replace(kind="number", text="1") if t.kind == "name" and t.text in counts
+        else t._replace(text="v") if t.kind == "name" and t.text in columns
+        else t
         for t in written
-    ]
+    ]  # fmt: skip
     bold = {
         t.text for t in parts if t.font == "vec" or (t.font in BOLD and not t.text[:1].isupper())
     }
@@ -102,7 +110,7 @@ def of_matrices(
     bold |= {one.name for one in named if one is not None}
     matrices = _indexed_matrices(parts)
     vectors = set(bold)
-    certain = set(bold)
+    certain = bold | columns
     opened: list[int] = []
     inside: list[Token] = []  # what may be transposed by the next token
     for i, token in enumerate(parts):
@@ -113,9 +121,7 @@ def of_matrices(
         if token.kind == "transpose" and not any(is_matrix(t.text) for t in inside):
             names = {t.text for t in inside if t.kind == "name"}
             vectors |= names
-            # (\\mu_2 - \\mu_1)^T is of vectors; of (x - \\mu)^T x is one in any case
-            if not {n for n in names if n.isascii() and not is_greek(n.partition("_")[0])}:
-                certain |= _greek_terms(inside)
+            certain |= _greek_terms(inside)  # (\\mu_2 - \\mu_1)^T is of vectors
         if (greek := _greek_vector(parts, i)) is not None:
             certain.add(greek)
         vectors |= _terms_behind(parts, i)

@@ -10,6 +10,7 @@ SOFTMAX = r"p_i = \frac{e^{z_i}}{\sum_j e^{z_j}}; L = -\sum_i y_i \log p_i"
 LAYER = r"z_i = \sum_j W_{ij} x_j + b_i; a_i = \frac{1}{1+e^{-z_i}}; L = \sum_i (a_i-y_i)^2"
 TURNED = LAYER.replace("W_{ij}", "W_{ji}")
 MEAN = r"\frac{1}{N}\sum_{i=1}^N (w^T x_i - y_i)^2"
+HINGE = r"\frac12 \|w\|^2 + C \sum_i \max(0, 1 - y_i (w^T x_i + b))"
 RIDGE = r"\frac{1}{2N}\|Xw-y\|^2 + \frac{\lambda}{2}\|w\|^2"
 
 
@@ -32,6 +33,11 @@ RIDGE = r"\frac{1}{2N}\|Xw-y\|^2 + \frac{\lambda}{2}\|w\|^2"
         (MEAN, r"\nabla_w L = \frac{1}{N}\sum_{i=1}^N (w^T x_i - y_i) x_i", False),
         (RIDGE, r"\nabla_{w} L = \frac{1}{N}X^T(Xw-y) + \lambda w", True),
         (RIDGE, r"\nabla_{\mathbf{w}} L(w) = \frac{1}{N}X^T(Xw-y) + w", False),
+        # C multiplies a number, so it is one, in the formula of the gradient as well.
+        (HINGE, r"\nabla_w L = w - C \sum_i \mathbb{1}[y_i (w^T x_i + b) < 1] y_i x_i", True),
+        (r"C \sum_i (w^T x_i - y_i)^2", r"\nabla_w L = 2 C \sum_i (w^T x_i - y_i) x_i", True),
+        (r"\|Xw-y\|^2 + C\|w\|^2", r"\nabla_w L = 2 X^T(Xw-y) + 2Cw", True),
+        (r"\|Y - X\beta\|^2", r"\nabla_\beta L = -2 X^T(Y - X\beta)", True),
     ],
 )  # fmt: skip
 def test_gradients_on_paper(text: str, formula: str, right: bool | None) -> None:
