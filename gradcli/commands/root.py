@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from gradcli.commands.plots.pictures import Curves
     from gradcli.engine.system.process import AnyContext
 
+NOT_ALONE = "this root is not the only one: up to rounding the sides are equal all around it"
 _SHOWN = 4  # variables whose last values are said
 
 
@@ -85,7 +86,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         solve(ctx, request, options)
         return
     _refuse_options_of_tables(ctx, request, options)
-    from gradcli.columns.optimize.roots import all_roots, is_alone, root
+    from gradcli.columns.optimize.roots import all_roots, root
     from gradcli.columns.optimize.spaces import Compiled
 
     canvas = None if options.plot is None else Canvas(options.plot, request.style, "--plot")
@@ -109,8 +110,9 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
                 _say_what_to_hold(request, read, error)
             raise
         roots, residual, converged = [found.x], found.residual, found.converged
-        if converged and not is_alone(system, found.x, space.flat()):
-            output.note("this root is not the only one: the sides are equal all around it")
+        alone = found.alone
+        if not found.alone:
+            output.note(NOT_ALONE)
     else:
         import numpy as np
 
@@ -118,7 +120,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         roots = [np.array([number]) for number in every.roots]
         plateaus = every.plateaus
         residual = max((abs(float(system.value(x)[0])) for x in roots), default=0.0)
-        converged = True
+        converged = alone = True
         output.note(f"roots closer together than {every.width:.1g} may be missing")
         for low, high in plateaus:
             output.note(
@@ -130,7 +132,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         "roots": [{n: output.to_json(a) for n, a in point.items()} for point in points],
         "residual": output.to_json(residual),
         "evaluations": system.evaluations,
-        "converged": converged,
+        "converged": converged and alone,
     }
     if plateaus:
         keys["plateaus"] = [list(ends) for ends in plateaus]

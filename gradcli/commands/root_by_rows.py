@@ -76,6 +76,9 @@ def solve(ctx: AnyContext, request: Request, options: Options) -> None:
         job.rows = rows
         write_rows(stream, job, form, options.path, request, options.head)
     say(job.tally(), bad_rows, request.source)
+    if rows.vague:
+        many = "1 row has a root" if rows.vague == 1 else f"{rows.vague} rows have roots"
+        output.note(f"{many} of which rounding leaves fewer than 6 digits")
     if rows.turned:
         many = "1 row has" if rows.turned == 1 else f"{rows.turned} rows have"
         output.note(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -275,15 +276,19 @@ _FACTS = ("value", "kind", "eigenvalues", "method", "iterations", "evaluations")
 def root(source: str, values: Values = None, /, *, wrt: Names = None, **variables: Any) -> Found:
     """Where equations hold, near where the variables are: `root("cos(x) == x", x=1).point["x"]`.
 
-    The result has point, residual (the largest difference of two sides) and converged. Raises LanguageError.
+    The result has point, residual (the largest difference of two sides) and converged, which is false, with
+    a warning, also where the sides are equal all around. Raises LanguageError.
     """
     from gradcli.columns.optimize import roots
     from gradcli.columns.optimize.spaces import Compiled
+    from gradcli.commands.root import NOT_ALONE
 
     with _double():
         program, space = _space(source, values, variables, wrt)
         found = roots.root(Compiled(space.differences(program), space.size), space.flat())
-        return Found(space, found.x, found.converged, residual=found.residual)
+        if not found.alone:
+            warnings.warn(NOT_ALONE, stacklevel=3)
+        return Found(space, found.x, found.converged and found.alone, residual=found.residual)
 
 
 @contextmanager

@@ -72,10 +72,10 @@ SAID = [
     ("root w+A[0,0] --w 0 --A @m.csv", 0, "w = -1"),
     ("fit y==a*x*A[0,1] f.csv --A @m.csv", 0, "A is read from a file, and held"),
     ("minimize w --w 1", 1, "error: no minimum: the value falls without end\nhint: set --bounds"),
-    ("root relu(x)==0 --x 3", 0, "note: this root is not the only one: the sides are equal all around it"),
+    ("root relu(x)==0 --x 3", 0, "note: this root is not the only one: up to rounding the sides are equal all around it"),
     ("root x**2==0 --x 3", 0, "residual"),
     ("root exp(x)==1 --x 3", 0, "residual"),
-    ("root relu(u-x)==0 q.csv --u 9 --keep-columns x", 0, "the root is not the only one: the sides are equal all around 1"),
+    ("root relu(u-x)==0 q.csv --u 9 --keep-columns x", 0, "the root is not the only one: up to rounding the sides are equal all around 1"),
     ("root relu(u-x)==0 q.csv --u 9 --keep-columns x", 0, "x,u\n1,nan\n2,nan\n"),
     ("root exp(u)==x q.csv --u 9 --keep-columns none --where x<2", 0, "e-1"),
 ]  # fmt: skip

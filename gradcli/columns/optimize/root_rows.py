@@ -34,14 +34,15 @@ _STEEP = 1e-2  # the same, where rounding is all of the difference
 _ROUNDED = 1e-10  # of the sides, what their difference may be at a root
 # Two points on each side of a root, by which it is told from a plateau (a double root has values there), and
 # what a difference of sides is there that is rounding alone.
-BESIDE, ROUNDING = ((0.95, 0.97), (1.03, 1.05)), 8 * _EPS
-_FLAT = 1e-8  # of the difference at the start, what a root's slope promises where these points are asked
+BESIDE, ROUNDING = ((-1e-3, -6e-4), (6e-4, 1e-3)), 8 * _EPS
+_FLAT = 1e3  # times the rounding, what a root's slope promises there where these points are asked
+_VAGUE = 1e-6  # of a root: one that rounding moves by more is counted
 _REACH = np.exp2(np.arange(-3, 11))  # of the start, how far away a change of sign is looked for
 
 
-def reach_beside(x: Array, start: Any) -> Array:
-    """The scale of numbers; of one that is 0 up to rounding, a small one next to where it started."""
-    reach: Array = np.fmax(np.abs(x), 1e-6 * (1 + np.abs(start)))
+def reach_beside(x: Array) -> Array:
+    """The scale of numbers; of one that is nearly 0, a small one."""
+    reach: Array = np.fmax(np.abs(x), 1e-3)
     return reach
 
 
@@ -79,6 +80,7 @@ class RootRows:
         self.program, self.loaded, self.by = program, loaded, list(by)
         self.starts_at_roots = False
         self.turned = 0  # rows whose root has another sign than the start
+        self.vague = 0  # rows of whose root rounding leaves few digits
 
         def of(combined: Callable[[Any, Any], Any]) -> Callable[..., Any]:
             def function(**tensors: Any) -> Any:
@@ -88,8 +90,10 @@ class RootRows:
 
             return function
 
-        self._differences = Rows(of(operator.sub), shared, [unknown])
-        self._slopes = Rows(of(operator.sub), shared, [unknown, *by])
+        self._difference = of(operator.sub)
+        self._differences = Rows(self._difference, shared, [unknown])
+        self._inputs: dict[tuple[str, ...], Rows] = {}  # the slopes by the data
+        self._slopes = Rows(self._difference, shared, [unknown, *by])
         self._sizes = Rows(of(lambda one, other: one.abs() + other.abs()), shared, ())
 
     def __call__(self, batch: Mapping[str, Any], rows: int) -> Results:
@@ -104,7 +108,7 @@ class RootRows:
                 search.newton(start)
                 search.look_around(start)
             found = search.polished()
-            refused = self._judged(search, found, data, start)
+            refused = self._judged(search, found, data)
         self.alone = self._differences.alone
         if self.interval is None:
             self.turned += int((search.good & (np.sign(found) * np.sign(start) < 0)).sum())
@@ -133,20 +137,26 @@ class RootRows:
         made.starts_at_roots = True
         return made
 
-    def _judged(
-        self, search: Search, x: Array, data: Mapping[str, Any], start: Array
-    ) -> dict[int, Exception]:
+    def _judged(self, search: Search, x: Array, data: Mapping[str, Any]) -> dict[int, Exception]:
         """What is wrong with the rows whose points are no roots."""
-        f, rows = search.f, len(start)
+        f, rows = search.f, len(x)
         size = self._sizes({**data, self.unknown: x}, rows).values.get("", np.zeros(rows))
         good = search.roots(size)
         refused: dict[int, Exception] = dict(search.refused)
-        for row in self._plateaus(search, x, data, start).tolist():
-            good[row] = False
-            words = f"the root is not the only one: the sides are equal all around {x[row]:.6g}"
-            refused.setdefault(
-                row, LanguageError(words, kind="value", usage=False, hint=_hint(self.unknown))
-            )
+        if not self.starts_at_roots:
+            rounding = ROUNDING * np.fmax(size, self._moved_by_inputs(x, data))
+            flat = search.plateaus(rounding, self.interval)
+            good[flat] = False
+            vague = search.good & (rounding > _VAGUE * np.abs(search.slope) * reach_beside(x))
+            self.vague += int(vague.sum())
+            for row in flat.tolist():
+                words = (
+                    "the root is not the only one: up to rounding the sides are equal all around "
+                    f"{x[row]:.6g}"
+                )
+                refused.setdefault(
+                    row, LanguageError(words, kind="value", usage=False, hint=_hint(self.unknown))
+                )
         where = "" if self.interval is None else " in {:.6g} to {:.6g}".format(*self.interval)
         for row in np.flatnonzero(~good).tolist():
             words = f"no root was found{where}"
@@ -157,28 +167,25 @@ class RootRows:
             )
         return refused
 
-    def _plateaus(self, search: Search, x: Array, data: Mapping[str, Any], start: Array) -> Array:
-        """The rows whose root is one of many beside each other: a price that underflows is 0 for every
-        small volatility.
+    def _moved_by_inputs(self, x: Array, data: Mapping[str, Any]) -> Array:
+        """What the difference of the sides changes by where each input does, by its own size.
+
+        A side that cancels is small, and its rounding is not: `price(S, K) - quote` is no better known
+        than S, K and the quote are.
         """
-        small = ~(np.abs(search.slope * np.where(x == 0, 1.0, x)) > _FLAT * search.scale)
-        rows = np.flatnonzero(search.good & small)
-        flat = np.zeros(len(rows), bool)
-        if self.starts_at_roots or not len(rows):
-            return rows[flat]
-        part = {name: array[rows] for name, array in data.items()}
-        reach = reach_beside(x, start if self.interval is None else max(map(abs, self.interval)))
-        for factors in BESIDE:
-            zero = np.ones(len(rows), bool)
-            for factor in factors:
-                at = x[rows] + (factor - 1) * reach[rows]
-                f = search.at(rows, at)[0]
-                size = self._sizes({**part, self.unknown: at}, len(rows)).values.get("", at * 0)
-                zero &= np.abs(f) <= ROUNDING * np.asarray(size, np.float64)
-                if self.interval is not None:
-                    zero &= (at >= self.interval[0]) & (at <= self.interval[1])
-            flat |= zero
-        return rows[flat]
+        given = {**self._differences.shared, **data}
+        names = [n for n, a in given.items() if np.asarray(a).dtype.kind == "f"]
+        moved = np.zeros(len(x))
+        if names:
+            key = tuple(names)
+            if key not in self._inputs:
+                self._inputs[key] = Rows(self._difference, self._differences.shared, names)
+            for name, slope in self._inputs[key](
+                {**data, self.unknown: x}, len(x)
+            ).gradients.items():
+                change = np.abs(np.asarray(slope, np.float64) * given[name])
+                moved += np.nan_to_num(change.reshape(len(x), -1).sum(1))
+        return moved
 
 
 def _hint(unknown: str) -> str:
@@ -326,6 +333,24 @@ class Search:
         still = step <= _SHORT * (1 + np.abs(x))
         self.good = np.isfinite(f) & ((f == 0) | (equal & still))
         return self.good
+
+    def plateaus(self, rounding: Array, interval: tuple[float, float] | None = None) -> Array:
+        """The rows whose root is one of many beside each other: a price that underflows is 0 for every
+        small volatility. rounding: a difference of the sides that is none.
+        """
+        reach = reach_beside(self.x)
+        steep = np.abs(self.slope) * reach * BESIDE[-1][-1] > _FLAT * rounding
+        rows = np.flatnonzero(self.good & ~steep)
+        flat = np.zeros(len(rows), bool)
+        for shares in BESIDE if len(rows) else ():
+            zero = np.ones(len(rows), bool)
+            for share in shares:
+                there = self.x[rows] + share * reach[rows]
+                zero &= np.abs(self.at(rows, there)[0]) <= rounding[rows]
+                if interval is not None:
+                    zero &= (there >= interval[0]) & (there <= interval[1])
+            flat |= zero
+        return rows[flat]
 
     def polished(self) -> Array:
         """The points after a few steps of Newton's that make them better."""

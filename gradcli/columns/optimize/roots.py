@@ -35,16 +35,24 @@ _POLISH = 3  # steps of Newton's at the end
 
 
 class Root(NamedTuple):
-    """A point, the largest difference of two sides there, and whether it is a root."""
+    """A point, the largest difference of two sides there, and whether it is a root; alone: the only one
+    around it."""
 
     x: Array
     residual: float
     evaluations: int
     converged: bool
+    alone: bool = True
 
 
 def root(system: Compiled, start: Array) -> Root:
     """A root near the start. Raises LanguageError where equations and variables are not as many."""
+    found = _found(system, start)
+    alone = not found.converged or (found.alone and _is_alone(system, found.x))
+    return found._replace(evaluations=system.evaluations, alone=alone)
+
+
+def _found(system: Compiled, start: Array) -> Root:
     count = len(system.value(start))
     if count != len(start):
         numbers = f"{len(start)} unknown number{'s' * (len(start) != 1)}"
@@ -82,14 +90,15 @@ def root(system: Compiled, start: Array) -> Root:
         if made.converged or made.residual < best.residual:
             best = made
         if best.converged:
-            break
-    return best
+            return best
+    around = _each_by_itself(system, start) if count == 1 else best
+    return around if around.converged and around.alone else best
 
 
 MANY = 200  # numbers
 
 
-def is_alone(system: Compiled, x: Array, start: Array) -> bool:
+def _is_alone(system: Compiled, x: Array) -> bool:
     """Whether a root is the only one around it, along the direction in which the sides change least.
 
     Of many numbers this is not asked: the direction takes a dense matrix and its cube of time.
@@ -100,17 +109,23 @@ def is_alone(system: Compiled, x: Array, start: Array) -> bool:
     if not np.isfinite(jac).all():
         return True
     along = lapack.svd(jac)[2][-1]
-    reach = float(reach_beside(x, start).max())
+    reach = float(reach_beside(x).max())
+    rounding = _rounding(system, x)
 
-    def is_zero(factor: float) -> bool:
-        there = x + (factor - 1) * reach * along
-        f = np.abs(system.value(there))
-        size = f
-        if isinstance(system.function, Differences):
-            size = system.function.sizes(as_tensor(there)).array
-        return bool((f <= ROUNDING * size).all())
+    def is_zero(share: float) -> bool:
+        return bool((np.abs(system.value(x + share * reach * along)) <= rounding).all())
 
-    return not any(all(map(is_zero, factors)) for factors in BESIDE)
+    return not any(all(map(is_zero, shares)) for shares in BESIDE)
+
+
+def _rounding(system: Compiled, x: Array) -> Array:
+    """A difference of the sides that is none at a point."""
+    if not isinstance(system.function, Differences):
+        return np.zeros(len(x))
+    size: Array = np.asarray(system.function.sizes(as_tensor(x)).array, np.float64)
+    if len(size) <= MANY:
+        size = np.fmax(size, system.function.moved_by_inputs(as_tensor(x)))
+    return ROUNDING * size
 
 
 def _by_one(system: Compiled, count: int) -> str | None:
@@ -168,12 +183,11 @@ def _each_by_itself(system: Compiled, start: Array) -> Root:
         search.newton(start)
         search.look_around(start)
         x = search.polished()
-        good = search.roots(
-            system.function.sizes(as_tensor(x)).array
-            if isinstance(system.function, Differences)
-            else np.zeros(len(x))
-        )
-    return Root(x, float(np.abs(search.f).max()), system.evaluations, bool(good.all()))
+        rounding = _rounding(system, x)
+        good = search.roots(rounding / ROUNDING)
+        alone = not len(search.plateaus(rounding))
+    residual = float(np.abs(search.f).max())
+    return Root(x, residual, system.evaluations, bool(good.all()), alone)
 
 
 def _polished(system: Compiled, x: Array, scale: Array) -> Root:

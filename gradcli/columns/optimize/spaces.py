@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -19,6 +20,8 @@ from gradcli.language.located_errors import LanguageError, error_at
 from gradcli.language.no_derivative import without_derivative
 from gradcli.language.program import Program
 from gradcli.torch import func
+
+_INPUTS = 10_000  # numbers of an input, of larger ones it is not asked how they move a root
 
 
 class Space:
@@ -125,6 +128,30 @@ class Differences:
     def sizes(self, x: Any) -> Any:
         """|left| + |right|, beside which a difference of theirs is rounding."""
         return resolve("cat")(self._made(x, lambda one, other: one.abs() + other.abs()))
+
+    def moved_by_inputs(self, x: Any) -> Array:
+        """What the differences change by where each number that is fixed does, by its own size.
+
+        Of a side that cancels, `price(S, K) - quote`, it is that of rounding where `sizes` is not.
+        """
+        space = self.space
+        inputs = {
+            n: t.detach()
+            for n, t in space.fixed.items()
+            if isinstance(t, Tensor) and t.is_floating_point() and t.numel() <= _INPUTS
+        }
+
+        def made(given: dict[str, Any]) -> Any:
+            other = copy(space)
+            other.fixed = {**space.fixed, **given}
+            return Differences(other, self.program, self.relations)(x)
+
+        found = func.jacrev(made)(inputs) if inputs else {}
+        total = 0.0
+        for name, jac in found.items():
+            change = np.abs(jac.array * inputs[name].array)
+            total = total + np.nan_to_num(change.reshape(len(jac.array), -1).sum(1))
+        return np.asarray(total)
 
     def parts(self, x: Any) -> list[Any]:
         """Those of each equation."""
