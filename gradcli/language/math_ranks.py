@@ -36,7 +36,10 @@ def open_capitals(found: list[Token], own: Container[str]) -> list[str]:
         if one is None or not is_matrix(one.name):
             continue
         names[one.name] = None
-        after = found[one.end : one.end + 1]
+        end = one.end
+        if [t.text for t in (found[i - 1 : i] if i else []) + found[end : end + 1]] == ["(", ")"]:
+            end += 1
+        after = found[end : end + 1]
         behind_row = i > 0 and found[i - 1].kind == "transpose"  # x^T A
         if (
             behind_row

@@ -104,4 +104,6 @@ RENAMED = {
     "sgn": "sign", "arcoth": "acoth", "arccoth": "acoth", "Re": "real", "Im": "imag", "arg": "angle",
     "arsech": "asech", "arcsch": "acsch", "arcsech": "asech", "arccsch": "acsch", "logit": "logit",
 }  # fmt: skip
+# Functions whose prime is a derivative: of `\\sigma'(W x)`.
+PRIMED = frozenset("sigma σ f g phi φ ϕ varphi tanh relu ReLU sigmoid softplus".split())
 RELATIONS = frozenset(("=", "==", "<", ">", "<=", ">=", "!="))

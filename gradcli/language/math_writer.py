@@ -52,6 +52,12 @@ _PRODUCTS = {
 _OF_WEIGHTS = re.compile(r"(?<![\w.])[^\W\d]\w*@[^\W\d]")
 _OF_DATA = re.compile(r"(?<![\w.])(?:X|Phi|Φ)@|@(?:w|beta|theta|β|θ)\b")
 _CHAINED = ("", "*", "·", "/")  # products that are read from the left to the right
+# The derivatives of functions of each element.
+_SLOPES = {
+    "sigmoid": ("sigmoid({0})*(1 - sigmoid({0}))", PRODUCT),
+    "tanh": ("1 - tanh({0})**2", SUM),
+    "relu": ("where({0} > 0, 1, 0)", ATOM),
+}
 _NUMBER = r"-?[\d.]+(?:e[+-]?\d+)?"
 _OF_NUMBERS = r"\bpi\b|(?<=\d)[eE](?=[-+\d])"  # letters that a number may have
 
@@ -96,6 +102,7 @@ class Writer:
         self.matrices: set[str] = set()  # the names of which an element with one index is a row
         self.indexed_matrices: set[str] = set()  # Σ_k of a text of vectors
         self.columns: set[str] = set()  # the names that are vectors, as they are added to one
+        self.formulas: dict[str, Node] = {}  # of names that are given what may be a number
         self.given: set[str] = set()  # the names that statements give a value
         self.clashes = 0  # the places where the ranks of parts do not agree
         self.beside_rows: set[str] = set()  # the vectors that multiply such rows
@@ -147,6 +154,8 @@ class Writer:
             self.given.add(name)
             if value.axes and set(value.axes) <= {*name.rpartition("_")[2]} and not value.rank:
                 value = value._replace(axes=(), rank=len(value.axes))  # y_i of all i
+            if not value.rank and not value.axes:
+                self.formulas[name] = node.only
             if value.rank and not value.axes:
                 self.assigned[name] = value._replace(text=name, level=ATOM)
             return f"{name} = {value.text}"
@@ -390,10 +399,10 @@ class Writer:
                 break
             chain.append(before)
         value = self.value(chain[-1].parts[0])
-        computed = self.is_computed(value)
+        computed = self.is_computed(value) and node.text in _CHAINED
         for one in reversed(chain):
             factor = self.value(one.parts[1])
-            computed |= self.is_computed(factor)
+            computed |= self.is_computed(factor) and node.text in _CHAINED
             value = self.joined(one, value, factor)
         # A capital that multiplies a norm and nothing else is a number.
         self.clashes += computed and value.rank > 0 and not value.axes and self.has_capital(value)
@@ -467,13 +476,19 @@ class Writer:
                 right = right._replace(rank=rank)
         elif (
             node.text == "" and left.rank == right.rank == 0 and not self.own & {left.text, right.text}
-            and self.loose and is_matrix(left.text) and not is_greek(left.text) and right.text.isascii()
+            and self.loose and self.is_capital(left.text) and not is_greek(left.text) and right.text.isascii()
             and not any("for a matrix say" in remark for remark in self.remarks)
             and self.is_open(left) and self.is_open(right)
         ):  # fmt: skip
             shapes = f"--shape {left.text}=m,n --shape {right.text}={'n,k' if is_matrix(right.text) else 'n'}"
             self.say(f"{left.text} and {right.text} are numbers; for a matrix say {shapes}")
         return left, right
+
+    def is_capital(self, name: str) -> bool:
+        """Whether a name is a capital, with an index that nothing binds or without: W, W_1, W_xh."""
+        stem, _, index = name.partition("_")
+        free = self.found is None or not {*index} <= self.found.letters
+        return is_matrix(name) or (is_matrix(stem) and 0 < len(index) < 3 and free)
 
     def is_open(self, value: Value) -> bool:
         """Whether a value is a letter of which nobody knows the shape."""
@@ -925,6 +940,11 @@ class Writer:
             )
         if name == "binom" and len(texts) == 2 and (exact := _binomial(*texts)) is not None:
             return Value(exact, ATOM if exact.isdigit() else PRODUCT, 0, False, axes)
+        if name == "max" and self.loose and len(values) == 2 and "0" in texts:
+            name = "relu"  # as machine learning calls max(0, x), with 0 for its slope at 0
+            texts.remove("0")
+            plain = [v for v in plain if v.text != "0"] or plain[:1]
+            texts = [bare(text) for text in texts]
         written = called(name, texts, self.own, elementwise=self.elementwise)
         if (
             self.loose
@@ -933,7 +953,7 @@ class Writer:
         ):
             written = self.gamma(written.removeprefix("exp(lgamma(").removesuffix("))"))
         level = ATOM if is_call(written) else PRODUCT  # another function's formula
-        return self.shaped(Value(written, level, 0, False, axes), name, plain, len(values))
+        return self.shaped(Value(written, level, 0, False, axes), name, plain, len(texts))
 
     def mean_of_rows(self, node: Node) -> Value | None:
         r"""The mean vector of the x_i, where these are vectors: of `\bar{x}`; None where they are numbers."""
@@ -1019,6 +1039,8 @@ class Writer:
         return replaced(defined[1])
 
     def prime(self, node: Node) -> Value:
+        if len(node.parts) == 1 and node.base == "1" and self.is_of_elements(node.only):
+            return self.slope(node)
         listed = ", ".join(self.plain(part).text for part in node.parts)
         if len(node.parts) == 1 and not re.search(r"[^\W\d]", re.sub(_OF_NUMBERS, "", listed)):
             # f'(2): func.grad differentiates by tensors
@@ -1028,6 +1050,20 @@ class Writer:
             listed = listed if real else f"{listed}.double()"
         count = int(node.base)
         return Value("func.grad(" * count + node.text + ")" * count + f"({listed})")
+
+    def is_of_elements(self, argument: Node) -> bool:
+        """Whether what stands in a bracket is a vector, or may be one."""
+        value = self.value(argument)
+        return self.vectors is not None or value.rank > 0 or bool(value.axes)
+
+    def slope(self, node: Node) -> Value:
+        r"""`\sigma'(z)` of vectors: the derivative of each element."""
+        inner = self.value(node.only)
+        plain, name = bare(inner.text), {"ReLU": "relu"}.get(node.text, node.text)
+        if name in self.own or name not in _SLOPES:
+            return inner.like(f"func.grad(lambda t: sum({name}(t)))({plain})", ATOM)
+        text, level = _SLOPES[name]
+        return inner.like(text.format(plain), level)
 
     def attribute(self, node: Node) -> Value:
         """`x.name` or `x.name(…)`; a function of that name that is no method is called on x."""

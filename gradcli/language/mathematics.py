@@ -19,6 +19,7 @@ from gradcli.language.located_errors import LanguageError
 from gradcli.language.math_clauses import Clauses
 from gradcli.language.math_definitions import Definitions, definitions
 from gradcli.language.math_parser import Parser
+from gradcli.language.math_symbols import PRIMED
 from gradcli.language.math_tree import Node, nodes, with_formulas
 from gradcli.language.math_values import Known
 from gradcli.language.math_writer import Writer
@@ -100,7 +101,7 @@ def read_mathematics(
 def name_as_read(text: str) -> str | None:
     r"""The name that mathematics has for `\theta`, `W^{[1]}`, `\hat{y}` or `x_{1}`; None of other texts."""
     marked = math_marks.with_accents(math_marks.with_combined(notation.tokens(text)))
-    found = math_marks.with_indices(notation.in_one_font(marked), frozenset())
+    found = math_marks.with_indices(notation.in_one_font(marked), frozenset(), alone=True)
     one = notation.indexed(found, 0)
     return one.name if one and one.end == len(found) and one.name.isidentifier() else None
 
@@ -206,7 +207,7 @@ def _read_with(
     else:
         tokens = _letters_as_names(source, own, double)
     known = _declared(known, beside.shapes)
-    defined = _typed(tokens, own, coordinates)
+    defined = _typed(tokens, own, coordinates, named)
     typed, functions = defined.tokens, defined.functions
     said = {*named, *defined.parameters}
     letters = Letters(typed, said, lambda n: _is_matrix(known(n))) if loose else None
@@ -243,7 +244,8 @@ def _as_read(
     own, beside = {*text.own}, text.declared
     numbers = {t.text for t in text.tokens if t.kind == "name" and _is_number(known(t.text))}
     ranks_said = {**dict.fromkeys(numbers, 0), **said}
-    found, vectors, matrices = of_matrices(text.tokens, own, letters, ranks_said)
+    bound_letters = math_marks.bound_letters([t.text for t in text.tokens])
+    found, vectors, matrices = of_matrices(text.tokens, own, letters, ranks_said, bound_letters)
     parser = Parser(
         source, found, bound, own, vectors, equation=equation, loose=loose, functions=text.functions,
         labels=labels,
@@ -313,7 +315,7 @@ def _as_read(
     line = "".join(f"{t} " if t == ";" else t for t in texts).strip()
     shapes: dict[str, tuple[str, ...]] = dict.fromkeys(sorted(writer.numbers), ())
     if places is not None:
-        from gradcli.language.math_indices import shapes_by_index
+        from gradcli.language.math_indices import shapes_by_index, whole_arrays
 
         found_shapes = shapes_by_index(roots, places, bound, own - {*bound})
         shapes |= _besides_vectors(found_shapes, vectors)
@@ -323,6 +325,10 @@ def _as_read(
         columns = next(letter for letter in "mkdpqrst" if letter not in used)
         shapes |= {n: (*shapes[n], columns) for n in writer.matrices if len(shapes.get(n, ())) == 1}
         shapes |= {n: (columns,) for n in writer.beside_rows if n not in shapes}
+        for name, whole in whole_arrays(places, writer.formulas).items():
+            if name not in own and known(name) is None:
+                shapes[name] = ("*",)
+                writer.say(f"{name} is a vector, as {whole} has elements")
         if len(writer.matrices) > 1:  # whose rows may have different lengths
             shapes = {name: ("*",) * len(shape) for name, shape in shapes.items()}
     own_letters = letters.remarks if letters is not None else []
@@ -348,6 +354,7 @@ def _as_read(
         )
     )
     ranks |= {n: len(shape) for n, shape in shapes.items()} | dict.fromkeys(writer.limits, 0)
+    ranks |= {name: 0 for name in writer.given if is_matrix(name)}
     ranks |= {name: value.rank for name, value in writer.assigned.items()}
     indexed = {} if places is None else index_letters(roots, places)
     made_of = Mathematics(line, remarks, by, operator, shapes, ranks, indexed)
@@ -378,12 +385,15 @@ def _letters_as_names(source: str, own: set[str], double: str) -> list[Token]:
     return notation.with_bars(found, double, source)
 
 
-def _typed(found: list[Token], own: set[str], coordinates: Collection[str]) -> Definitions:
+def _typed(
+    found: list[Token], own: set[str], coordinates: Collection[str], named: Collection[str]
+) -> Definitions:
     """The tokens with what is raised or primed as names, and what the text defines."""
     defined = definitions(found)
     functions = defined.functions
     found = math_marks.with_elements(defined.tokens, functions, own)
-    found = math_marks.with_indices(found, functions)
+    found = notation.unbraced(math_marks.with_indices(found, functions, {*own, *named}))
+    functions |= PRIMED - own  # whose primes are derivatives in front of any bracket
     if coordinates:
         found = math_motion.of_coordinates(found, coordinates)
     else:
@@ -391,7 +401,7 @@ def _typed(found: list[Token], own: set[str], coordinates: Collection[str]) -> D
     found = notation.with_transposes(found, own, functions)
     if not any(map(notation.speaks_of_matrices, found)):  # where Δ is a matrix, as in x^T Δ x
         found = math_marks.with_increments(found, own)
-    return defined._replace(tokens=found)
+    return defined._replace(tokens=found, functions=functions)
 
 
 def _without_unused(parts: list[Node | Token], texts: list[str], inlined: set[str]) -> list[str]:
