@@ -119,6 +119,12 @@ def indices(
     places = [(n, found) for n, found in places if not variables & {i.letter for i in found}]
     letters = set(bound)
     tensors: dict[str, int] = {}
+    for root in roots:  # p of `p_i = e^{z_i}`
+        if root.kind == "assign" and root.only.kind == "labelled":
+            index = root.only.text
+            if root.text.rpartition("_")[2] != index:
+                letters |= {*index}
+                tensors[root.text] = len(index)
     seen = Counter(
         letter for _, found in places for letter in {i.letter for i in found if i.letter}
     )
@@ -239,7 +245,7 @@ def counts(roots: Iterable[Node], found: Indices) -> dict[str, tuple[str, int]]:
 
 
 def whole_arrays(found: Indices, formulas: Mapping[str, Node]) -> dict[str, str]:
-    r"""The variables that are arrays since what is computed from them has elements: x of `u = a x; \sum_i u_i`.
+    r"""The variables that are arrays, as what is computed from them has elements: x of `u = a x; \sum_i u_i`.
 
     formulas: what names are given that is no array by itself. Of several variables the one is taken whose
     letter is most usual for data. Its value says which name has elements.

@@ -479,7 +479,9 @@ def pair(parser: Parser, token: Token) -> Binder:
     r"""`(i, j)}`, as `i, j}`; of a set, `(i, j) \in \Omega`, none is read."""
     end = next((k for k in range(9) if parser.peek(k).text == ")"), 0)
     if not end or parser.peek(end + 1).text != "}":
-        known = "\\sum_{i,j} M_{ij} …, with an M that is 1 for the pairs of the set, and 0 for others"
+        known = (
+            "\\sum_{i,j} M_{ij} …, with an M that is 1 for the pairs of the set, and 0 for others"
+        )
         raise parser.error("a sum over a set is not supported", token, f"write {known}")
     del parser.tokens[parser.at + end], parser.tokens[parser.at]
     return chain(parser, token, None)

@@ -86,6 +86,11 @@ class Writer:
         self.source, self.own, self.vectors = source, own, vectors
         self._known, self.hidden = known, set[str]()  # by the parameters of a function
         self.found, self.loose, self.elementwise = found, loose, elementwise
+        self.one = (
+            ""  # how one element is written, z_c of a value that is to be a number: "unit", "place"
+        )
+        self.said_ones: frozenset[str] = frozenset()  # the indices of one element in another text
+        self.ones: set[str] = set()  # the indices of such elements
         self.einstein = loose and found is not None and not found.bound
         self.limits: set[str] = set()  # the names that limit sums, which are numbers
         self.counts: dict[str, tuple[str, int]] = {}  # of these, the dimension whose size they are
@@ -116,6 +121,11 @@ class Writer:
         """The indices of the text, where it has any."""
         assert self.found is not None
         return self.found
+
+    @property
+    def open_letters(self) -> set[str]:
+        """The indices that nothing in the text binds."""
+        return self.indices.letters - self.indices.bound
 
     # -- errors and remarks --------------------------------------------------------------------------
     def error(
@@ -152,7 +162,9 @@ class Writer:
         if node.kind == "assign":
             value, name = self.whole(node.only), self.array_of(node.text)
             self.given.add(name)
-            if value.axes and set(value.axes) <= {*name.rpartition("_")[2]} and not value.rank:
+            letters = {*name.rpartition("_")[2]}
+            letters |= {*node.only.text} if node.only.kind == "labelled" else set()
+            if value.axes and set(value.axes) <= letters and not value.rank:
                 value = value._replace(axes=(), rank=len(value.axes))  # y_i of all i
             if not value.rank and not value.axes:
                 self.formulas[name] = node.only
@@ -362,16 +374,23 @@ class Writer:
 
     def units(self, terms: list[Value]) -> list[Value]:
         """The terms with unit vectors, e_1, of the length of another vector."""
-        vector = next((t for t in terms if t.rank == 1 and not t.text.endswith("\0")), None)
+        along = re.compile(r"(?:log_)?softmax\(.*, -1\)")
+        vectors = [t for t in terms if t.rank == 1 or along.fullmatch(t.text)]
+        vector = next((t for t in vectors if not t.text.endswith("\0")), None)
         # e_1 beside a vector is a unit vector of its length; alone it could be any name.
         if vector is None or not self.loose or "e" in self.own:
             return terms
         found = []
         for term in terms:
-            unit = re.fullmatch(r"e_(\d+)", term.text)
+            unit = re.fullmatch(r"e_(\d+|[a-z])", term.text)
+            if unit and not unit[1].isdigit() and (
+                self.one != "place" or unit[1] not in self.said_ones
+            ):  # fmt: skip
+                unit = None
             if unit and not term.rank and term.text not in self.own:
                 length = vector.sizes[0] if vector.sizes else f"len({vector.text})"
-                self.say(f"{term.text} is a row of the identity, counted from 0")
+                if unit[1].isdigit():
+                    self.say(f"{term.text} is a row of the identity, counted from 0")
                 term = Value(f"eye({length})[{unit[1]}]", ATOM, 1, False, (), (length,))
             found.append(term)
         return found
@@ -1257,6 +1276,9 @@ class Writer:
             return Value(f"{inner.at(ATOM)}[{known.number - 1}]")
         if known is not None:
             raise self.error(f"{node.text} is the number of an element, from 1 on", node.token)
+        self.ones.add(node.text)
+        if self.one == "place":
+            return Value(f"{inner.at(ATOM)}[{node.text}]")
         unit = f"e_{node.text}"
         self.say(
             f"{unit} is the unit vector of {node.text}, as 0,1,0 of the second; or say --{node.text} 2"

@@ -43,7 +43,7 @@ class Mathematics(NamedTuple):
     differentiated: the variables by which the text says that what is written is differentiated, operator:
     "grad", "div", "curl" or "laplacian" where ∇ stands before it. shapes: what the text says of those of its
     names, sizes as letters, or `*`. ranks: of its vectors and matrices, and of what it gives names.
-    letters: the indices of its names."""
+    letters: the indices of its names. ones: those that are of one element, as the c of z_c."""
 
     written: str
     remarks: tuple[str, ...] = ()
@@ -52,6 +52,7 @@ class Mathematics(NamedTuple):
     shapes: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     ranks: Mapping[str, int] = MappingProxyType({})
     letters: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    ones: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
         return "; ".join((self.written, *self.remarks))
@@ -72,6 +73,8 @@ def read_mathematics(
     coordinates: Collection[str] = (),
     labels: bool = True,
     gradient: tuple[str, ...] = (),
+    one: str = "",
+    ones: Collection[str] = (),
 ) -> Mathematics | None:
     """A text of mathematics in the language; None if it stands there as the language has it.
 
@@ -80,11 +83,14 @@ def read_mathematics(
     that is not said, so that d/dx before all of it says so. named: names that are variables, though nothing
     is known of their values. coordinates: those of a Lagrangian, which are functions of t. labels: whether
     `R^2 = …` names a formula, and is no equation. gradient: of a text that is a gradient, the indices of what
-    it is by, "" for each that is not known. Raises LanguageError with the place of what cannot be read.
+    it is by, "" for each that is not known. one: where the value is to be a number, so that an index that
+    nothing binds is of one element, how that is written: "unit", as a product with a vector, or "place".
+    ones: such indices of another text.
+    Raises LanguageError with the place of what cannot be read.
     """
     try:
         found = _read(source, bound, known, by, named, equation=equation, coordinates=coordinates,
-                      labels=labels, gradient=gradient)  # fmt: skip
+                      labels=labels, gradient=gradient, one=one, ones=ones)  # fmt: skip
     except LanguageError as error:
         if error.kind == "syntax" and re.search(r"[^\W_]", source) and parses(source):
             return None  # a program, as a line of a session may be
@@ -197,6 +203,8 @@ def _read_with(
     coordinates: Collection[str] = (),
     labels: bool = True,
     gradient: tuple[str, ...] = (),
+    one: str = "",
+    ones: Collection[str] = (),
 ) -> Mathematics:
     assigned = re.findall(r"(?:^|[;\n])\s*(\w+)\s*=(?!=)", source) * (not equation)
     own = {*bound, *assigned}
@@ -218,7 +226,7 @@ def _read_with(
     def read(ranks: Mapping[str, int]) -> _Reading:
         return _as_read(
             text, ranks, wrt, equation=equation, loose=loose, elementwise=elementwise,
-            labels=labels, gradient=gradient,
+            labels=labels, gradient=gradient, one=one, ones=ones,
         )  # fmt: skip
 
     def capitals() -> list[str]:
@@ -238,6 +246,8 @@ def _as_read(
     elementwise: bool,
     labels: bool,
     gradient: tuple[str, ...],
+    one: str,
+    ones: Collection[str],
 ) -> _Reading:
     """A text as it is read. said: the ranks of capitals that are no matrices."""
     source, bound, known, letters = text.source, text.bound, text.known, text.letters
@@ -288,9 +298,9 @@ def _as_read(
 
         places = indices(roots, own, known)
         if gradient and isinstance(parts[-1], Node):
-            parts[-1] = roots[-1] = _of_gradient(roots[-1], places, gradient)
+            parts[-1] = roots[-1] = _of_gradient(roots[-1], places, gradient, ones)
     writer = Writer(source, own, vectors, known, places, loose=loose, elementwise=elementwise)
-    writer.indexed_matrices = matrices
+    writer.indexed_matrices, writer.one, writer.said_ones = matrices, one, frozenset(ones)
     binders = [node.binder for root in roots for node in nodes(root) if node.binder is not None]
     ends = [limit for binder in binders for limit in (binder.low, binder.high) if limit is not None]
     # n of `\sum_{i=1}^n` is a number, also in a text where single letters are vectors.
@@ -309,7 +319,7 @@ def _as_read(
     if more := writer.columns - (vectors or set()):  # what is added to a vector is one as well
         return _as_read(
             text, {**said, **dict.fromkeys(more, 1)}, wrt, equation=equation, loose=loose,
-            elementwise=elementwise, labels=labels, gradient=gradient,
+            elementwise=elementwise, labels=labels, gradient=gradient, one=one, ones=ones,
         )  # fmt: skip
     texts = _without_unused(parts, texts, writer.inlined)
     line = "".join(f"{t} " if t == ";" else t for t in texts).strip()
@@ -336,7 +346,7 @@ def _as_read(
     if vectors is not None:
         ranks |= {t.text: 2 for t in found if t.kind == "name" and is_matrix(t.text)}
         ranks |= dict.fromkeys(writer.indexed_matrices, 2)
-        ranks |= dict.fromkeys(writer.limits, 0) | said
+        ranks |= dict.fromkeys(writer.limits, 0) | {**said}
         shapes = {n: ("*",) * rank for n, rank in ranks.items() if n not in own} | shapes
     shapes |= {name: shape for name, shape in beside.shapes.items() if name not in own}
     made = {root.text for root in roots if root.kind in ("assign", "define")} | writer.given
@@ -357,7 +367,11 @@ def _as_read(
     ranks |= {name: 0 for name in writer.given if is_matrix(name)}
     ranks |= {name: value.rank for name, value in writer.assigned.items()}
     indexed = {} if places is None else index_letters(roots, places)
-    made_of = Mathematics(line, remarks, by, operator, shapes, ranks, indexed)
+    # The letters of one element say nothing of those of a gradient.
+    indexed = {n: tuple("" if x in writer.ones else x for x in at) for n, at in indexed.items()}
+    made_of = Mathematics(
+        line, remarks, by, operator, shapes, ranks, indexed, frozenset(writer.ones)
+    )
     return _Reading(made_of, writer.clashes)
 
 
@@ -434,12 +448,14 @@ def _besides_vectors(
     return {n: shape for n, shape in shapes.items() if shape or n not in others}
 
 
-def _of_gradient(root: Node, places: Indices, gradient: tuple[str, ...]) -> Node:
+def _of_gradient(
+    root: Node, places: Indices, gradient: tuple[str, ...], ones: Collection[str]
+) -> Node:
     """A text with the indices that it has as a gradient: `(p_i - y_i) p_i` by z_i is one of each element."""
     from gradcli.language.math_indices import index_letters
 
     used = {x for letters in index_letters([root], places).values() for x in letters}
-    free = sorted(used - places.bound)
+    free = sorted(used - places.bound - {*ones})
     if all(gradient) and {*gradient} <= {*free}:
         free = list(gradient)
     return (
