@@ -22,7 +22,9 @@ def shapes_of(
         return found
     from string import ascii_letters
 
-    letters, example = (("",), "x=3,4") if numbers else (("", "*", *ascii_letters), "x=3,4 or A=m,n")
+    letters, example = (
+        (("",), "x=3,4") if numbers else (("", "*", *ascii_letters), "x=3,4 or A=m,n")
+    )
     for text in (part for given_text in texts for part in re.split(r",(?=\s*\w+\s*=)", given_text)):
         name, equals, sizes = text.partition("=")
         name = name.strip()
