@@ -11,7 +11,8 @@ from itertools import combinations, product
 from typing import Protocol, TypeVar
 
 from gradcli.language.located_errors import LanguageError
-from gradcli.language.notation import BOLD, Token, indexed, is_matrix
+from gradcli.language.math_symbols import BOLD
+from gradcli.language.notation import Token, indexed, is_matrix
 
 _MOST = 4  # capitals of which other readings are tried
 _WORDS = {0: "a number", 1: "a vector"}

@@ -120,7 +120,7 @@ def _delta_of_one(writer: Writer, found: tuple[Index, ...], node: Node, letter: 
 def unit(writer: Writer, letter: str) -> str:
     """The unit vector of an element."""
     name = f"e_{letter}"
-    writer.ones.add(letter)
+    writer.singled.add(letter)
     writer.say(
         f"{name} is the unit vector of {letter}, as 0,1,0 of the second; or say --{letter} 2"
     )
@@ -140,7 +140,7 @@ def _one_of(writer: Writer, node: Node, value: Value, letter: str) -> Value:
             raise writer.error(f"{letter} is the number of an element, from 1 on", node.token)
         return value._replace(text=text, level=ATOM, axes=left)
     if writer.one == "place":
-        writer.ones.add(letter)
+        writer.singled.add(letter)
         slots = ", ".join(letter if axis == letter else ":" for axis in value.axes)
         return value._replace(text=f"{value.at(ATOM)}[{slots}]", level=ATOM, axes=left)
     name = unit(writer, letter)

@@ -90,7 +90,7 @@ class Writer:
             ""  # how one element is written, z_c of a value that is to be a number: "unit", "place"
         )
         self.said_ones: frozenset[str] = frozenset()  # the indices of one element in another text
-        self.ones: set[str] = set()  # the indices of such elements
+        self.singled: set[str] = set()  # the indices of such elements
         self.einstein = loose and found is not None and not found.bound
         self.limits: set[str] = set()  # the names that limit sums, which are numbers
         self.counts: dict[str, tuple[str, int]] = {}  # of these, the dimension whose size they are
@@ -1276,7 +1276,7 @@ class Writer:
             return Value(f"{inner.at(ATOM)}[{known.number - 1}]")
         if known is not None:
             raise self.error(f"{node.text} is the number of an element, from 1 on", node.token)
-        self.ones.add(node.text)
+        self.singled.add(node.text)
         if self.one == "place":
             return Value(f"{inner.at(ATOM)}[{node.text}]")
         unit = f"e_{node.text}"

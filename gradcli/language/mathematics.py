@@ -368,9 +368,9 @@ def _as_read(
     ranks |= {name: value.rank for name, value in writer.assigned.items()}
     indexed = {} if places is None else index_letters(roots, places)
     # The letters of one element say nothing of those of a gradient.
-    indexed = {n: tuple("" if x in writer.ones else x for x in at) for n, at in indexed.items()}
+    indexed = {n: tuple("" if x in writer.singled else x for x in at) for n, at in indexed.items()}
     made_of = Mathematics(
-        line, remarks, by, operator, shapes, ranks, indexed, frozenset(writer.ones)
+        line, remarks, by, operator, shapes, ranks, indexed, frozenset(writer.singled)
     )
     return _Reading(made_of, writer.clashes)
 
