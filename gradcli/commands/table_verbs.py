@@ -15,11 +15,24 @@ import numpy as np
 from gradcli.commands.verbs import Names, Values, VerbRequest, _warn, by_name, verb
 from gradcli.engine.core.tensor import wrap
 from gradcli.engine.system import dtypes
+from gradcli.engine.system.given_arrays import GivenArrayError, array_of
 from gradcli.language import as_tensor, parse
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
 from gradcli.language.rewritten_sources import are_relations
 
 __tracebackhide__ = True
+
+
+def _column(name: str, values: Any) -> Any:
+    """A column as doubles. Raises LanguageError for a masked one."""
+    if isinstance(values, np.ndarray) and type(values) is not np.ndarray:
+        try:
+            values = array_of(values)
+        except GivenArrayError as error:
+            raise LanguageError(
+                f"{name}: {error.message}", kind="type", hint=error.remedy
+            ) from None
+    return np.asarray(values, np.float64)
 
 
 @verb
@@ -56,9 +69,7 @@ def map(
     columns = [str(n) for n in getattr(table, "column_names", None) or table]
     given = by_name(source, values, shared)
     batch = {
-        n: np.asarray(table[n], np.float64)
-        for n in free_names(program)
-        if n in columns and n not in given
+        n: _column(n, table[n]) for n in free_names(program) if n in columns and n not in given
     }
     if not batch:
         raise LanguageError(

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from gradcli.tables import counted_texts, framed_texts, marked_texts
-from gradcli.tables import source as files
 from gradcli.tables.marked_texts import Cells, Marked
+from gradcli.tables.reading_options import LOOKED_AT
 from gradcli.tables.table_errors import TableError, counted, listed
 
 if TYPE_CHECKING:
@@ -688,7 +688,7 @@ def divide(path: str, rest: str, by_ending: Callable[[str, bytes], str]) -> tupl
     full = os.path.expanduser(path)
     if os.path.isfile(full):
         with open(full, "rb") as stream:
-            head = stream.read(files.LOOKED_AT)
+            head = stream.read(LOOKED_AT)
         kind = kind_of(head)
         kind = settled(kind, full, path) if kind else by_ending(full, head)
         if kind not in FORMATS:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from gradcli.tables.table_errors import TableError
 
 Tell = Callable[[str], object]
+LOOKED_AT = 4096  # bytes that tell what a file is
 
 
 class How(NamedTuple):

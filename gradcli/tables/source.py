@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import gradcli.engine.system.budget as budget
-from gradcli.tables.reading_options import Reading
+from gradcli.tables.reading_options import LOOKED_AT, Reading
 from gradcli.tables.table_errors import TableError
 
 if TYPE_CHECKING:
@@ -94,7 +94,6 @@ _WITHIN = (
 _NAMED = re.compile(r"\.(?:s\d{1,3}p|(?P<marked>ts))(?:\.gz|\.zst|\.bz2|\.xz)?$", re.IGNORECASE)
 _CONTROL = re.compile("[\x01-\x08\x0e-\x19\x1c-\x1f\x7f]")  # no text has them
 _BLOCK = 1 << 20
-LOOKED_AT = 4096  # bytes that tell what a file is
 _SHARE = 4  # of the memory that is free, what one text may take
 _AT_LEAST, _AT_MOST = 1 << 26, 1 << 30
 
