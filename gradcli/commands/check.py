@@ -416,7 +416,8 @@ def _against_formula(question: Question) -> Answer:
             point = arrays | {normed: array / array.sum()}
             if compare_formula(request.program, text, point, name, request.loaded, **how).ok:
                 output.note(f"right where sum({normed}) is 1, as of probabilities and of one class")
-    unlike = not found.ok and agreed and all(_shapes(a) != _shapes(arrays) for a in agreed)
+    known = found.ok or found.mistake is not None
+    unlike = not known and agreed and all(_shapes(a) != _shapes(arrays) for a in agreed)
     if unlike and request.style.form != "json":
         from gradcli.formulas.derive.shape_inference import shapes_said
 
