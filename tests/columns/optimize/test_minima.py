@@ -17,6 +17,7 @@ from gradcli.engine.system import dtypes
 from gradcli.language import parse
 from gradcli.language.located_errors import LanguageError
 from tests.columns.optimize.unconstrained_functions import FUNCTIONS
+from tests.commands import running
 
 
 @pytest.fixture(autouse=True)
