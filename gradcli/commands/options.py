@@ -287,6 +287,8 @@ class ExpressionCommand(HelpfulCommand):
         if text and not lenient:
             _check_file(text, found, self.declaration, declared)
             refuse_words(found.bindings, text, declared)
+        if text and found.given.get("decimal") == "," and not lenient:
+            text = _with_decimal_points(text, found)
         if text and "against" in found.given and not lenient:
             _take_left_side(text, found)
         if text and "math" in found.given and not lenient:
@@ -467,6 +469,18 @@ def _check_file(text: str, found: Split, command: Command, declared: Declared) -
     raise usage(f"{text} is a file, not an expression", hint=hint, kind="file")
 
 
+def _with_decimal_points(text: str, found: Split) -> str:
+    """A formula typed with --decimal , and with it the values and the formula of --against: 0.5 for 0,5."""
+
+    def changed(typed: str) -> str:
+        return re.sub(r"(?<=\d),(?=\d)", ".", typed)
+
+    found.bindings = [(n, v if "@" in v else changed(v)) for n, v in found.bindings]
+    against = "--against="
+    found.options = [changed(o) if o.startswith(against) else o for o in found.options]
+    return changed(text)
+
+
 def _take_left_side(text: str, found: Split) -> None:
     """What a left side in --against says, `dy/dx = …`, as options."""
     from gradcli.commands.left_sides import take_left_side
@@ -608,15 +622,22 @@ def _mathematics(
     labels = command.name not in ("root", "plot", "check", "fit", "simplify")
     labels = labels or (command.name == "check" and re.search("[;\n]", text.strip()) is not None)
     gradient = _indices_of(next(iter(wrt)), found, known) if against and len(wrt) == 1 else ()
+    wants_number = command.name in ("diff", "check", "grad", "minimize")
+    one = "place" if command.name == "check" else "unit"
+    if not wants_number or {"jacobian", "along"} & found.given.keys():
+        one = ""
     read = read_mathematics(
-        text, parses, bound, equation, known, by, named, moving, labels, gradient
+        text, parses, bound, equation, known, by, named, moving, labels, gradient, one, found.ones
     )
     inside = read is not None and not wrt <= {*read.differentiated}
     if read is not None and read.differentiated and (inside or "order" in found.given):
         read = read_mathematics(text, parses, bound, equation, known, named=named, labels=labels)
     if read is None:
         return text
-    note(f"read as {read}")
+    remarks = [remark for remark in read.remarks if remark not in found.said]
+    note("; ".join([f"read as {read.written}", *remarks]))
+    found.said.update(read.remarks)
+    found.ones |= read.ones
     found.ranks = {**read.ranks, **found.ranks}  # for --against, in the same names
     found.letters = {**read.letters, **found.letters}
     _by_whole_arrays(found)
@@ -635,7 +656,7 @@ def _mathematics(
         found.options += [
             f"--shape={name}={','.join(shape)}"
             for name, shape in read.shapes.items()
-            if name not in given and name in words
+            if name not in given
         ]
     # A whole number that is a limit of a sum stands in the text as itself.
     found.bindings = [
@@ -1181,6 +1202,9 @@ def _request(
         shown = [n for n in names if n in shown or n in texts]
     alone = name_list(params["wrt"], "--wrt", None) if declaration.open_variables else None
     alone = alone if alone and not shown else []  # a constant differentiated by what is not in it
+    if "against" in found.given and not (shown or alone or texts):
+        alone = [*_names_of(found.given["against"])][:1] or ["x"]
+        params["wrt"] = alone
     assigned: Iterable[str] = ()
     if params["wrt"] and "retain" in params:
         from gradcli.language.scope_checks import assigned_names
