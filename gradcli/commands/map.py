@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gradcli.commands.correlations import Relation
     from gradcli.engine.system.process import AnyContext
     from gradcli.tables.columns import Selection
+    from gradcli.tables.frames import FrameStream
     from gradcli.tables.parts import Part
     from gradcli.tables.record_batches import Stream
     from gradcli.tables.writing import Sink
@@ -129,13 +130,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             else Parts(table, request.tables)
         )
         stream = Stream(table, sys.stdin, request.tables, as_lines=form in ("csv", "tsv"))
-        asked = RowQuestion(request, stream, options)
-        asked.propagate(options)
-        asked.differentiate(options.order, options.jvp)
-        asked.differentiate_twice(options.second)
-        asked.take_items()
-        asked.choose(options)
-        job = asked.job
+        job = job_of(request, stream, options)
         if parts is not None:
             job.settle(next(iter(stream)), form)
             stream.close()
@@ -143,6 +138,17 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             return
         write_rows(stream, job, form, path, request, options.head)
     say(job.tally(), bad_rows, request.source)
+
+
+def job_of(request: Request, stream: Stream | FrameStream, options: Options) -> RowJob:
+    """What is computed for the rows of a table, and written."""
+    asked = RowQuestion(request, stream, options)
+    asked.propagate(options)
+    asked.differentiate(options.order, options.jvp)
+    asked.differentiate_twice(options.second)
+    asked.take_items()
+    asked.choose(options)
+    return asked.job
 
 
 def write_rows(
@@ -194,7 +200,7 @@ def form_of(request: Request, form: str | None, path: str | None) -> str:
 class RowQuestion:
     """What the command line asks for a row: `job` is what is computed, and written."""
 
-    def __init__(self, request: Request, stream: Stream, options: Options) -> None:
+    def __init__(self, request: Request, stream: Stream | FrameStream, options: Options) -> None:
         from gradcli.columns.streaming.row_job import RowJob
         from gradcli.commands.uncertainty import take_from_cells
         from gradcli.engine.registry.table import CONSTANTS
