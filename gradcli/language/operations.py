@@ -304,11 +304,15 @@ def as_tensor(value: Any, dtype: Any = None, *, where: tuple[str, Span] | None =
         return tensor_of(rectangular(value, where), dtype)
     if isinstance(value, (bool, int, float, complex)):
         return tensor_of(value, dtype)
-    if type(value).__module__ == "numpy":
-        import numpy as np
+    if hasattr(type(value), "__array__") or type(value).__name__ in ("Decimal", "Fraction"):
+        from gradcli.engine.system.given_arrays import GivenArrayError, array_of
 
-        if isinstance(value, (np.ndarray, np.generic)):
-            return tensor_of(np.asarray(value), dtype)
+        try:
+            return tensor_of(array_of(value), dtype)
+        except GivenArrayError as error:
+            raise LanguageError(
+                error.message, kind="type", source=source, span=span, hint=error.remedy, usage=True
+            ) from None
     if hasattr(value, "_fields") and isinstance(value[0], Tensor):
         return value[0]
     what = "nothing" if value is None else kind_of(value)

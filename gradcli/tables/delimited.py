@@ -18,6 +18,7 @@ CHECKED = 200  # lines of which each must be a row of the same table
 # A remark, unless it is what Excel writes for a formula without a value, or the end of a cell (`Run #,V`).
 _ERRORS = r"N/A|DIV/0!|VALUE!|REF!|NAME\?|NUM!|NULL!"
 _REMARK = re.compile(rf"(?:^#(?!{_ERRORS})|(?<=[ \t])#(?!{_ERRORS}|[,;|\t])).*")
+_CELL = re.compile(r"\t+#\t")  # the unit of a column that counts, and no remark
 _NUMBER = re.compile(
     r"[-+]?(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][-+]?\d+)?|[-+]?(?:inf|infinity|nan)"
     r"|[-+\d.eEinfa]*(?:[\d.]|inf|nan)j",
@@ -164,6 +165,8 @@ def without_remark(line: str, dialect: Dialect) -> str:
     if bare and bare[0] in dialect.remarks:
         if bare[0] == "#":
             mark = dialect.separator
+            if mark == "\t" and _CELL.match(line):
+                return line
             if dialect.hashed and mark and line.count(mark) == dialect.width - 1 + dialect.trailing:
                 return line
             return _REMARK.sub("", bare)
@@ -197,7 +200,12 @@ def _quoted_rows(lines: Sequence[str], dialect: Dialect, name: str, first: int) 
         if dialect.separator is None:
             fields = [field for field in fields if field]
         fields = [field.strip() for field in fields]
-        if any(fields) or (len(fields) > 1 and dialect.separator is not None):
+        # In a column of its own an empty cell stands in quotes; an empty line is no row.
+        if lines[number - first].strip() == '""':
+            fields = [""]
+        elif not any(fields) and (len(fields) < 2 or dialect.separator is None):
+            fields = []
+        if fields:
             yield number, fields
         number = first + reader.line_num
 
@@ -238,7 +246,7 @@ def plain(
     sample: list[str] = []
     rows_begin = hashed(lines)
     for line in lines:
-        if line.strip() and (rows_begin or not _REMARK.match(line.lstrip())):
+        if line.strip() and (rows_begin or not _REMARK.match(line.lstrip()) or _CELL.match(line)):
             sample.append(line)
             if len(sample) == CHECKED:
                 break

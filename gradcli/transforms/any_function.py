@@ -12,6 +12,7 @@ import inspect
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ import numpy as np
 from gradcli.engine.core import modes, pytrees
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.system import dtypes
+from gradcli.engine.system.given_arrays import array_of
+from gradcli.transforms import numpy_meaning
 from gradcli.transforms.array_libraries import (
     DIFFERENTIATING,
     GRADCLI,
@@ -45,7 +48,8 @@ class NoLibrary(TypeError):
 def double(value: Any) -> Any:
     """The numbers in double precision; integers stay integers only where an array says so."""
     library = library_of(value)
-    array = np.array(value if library is None else library.read(value))
+    given = value if library in (None, NUMPY) else library.read(value)
+    array = np.array(given if (known := array_of(given)) is None else known)
     if array.dtype.kind == "f" or not hasattr(value, "dtype"):
         return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
     return array.astype(np.complex128) if array.dtype.kind == "c" else array
@@ -272,7 +276,24 @@ class Subject:
                 tried[library] = error
         if not able:
             raise next(tried[lib] for lib in (*evident, NUMPY) if lib in tried)
+        if able[0] is GRADCLI:
+            self._refuse_other()
         return [lib for lib in able if lib in DIFFERENTIATING], able[0]
+
+    def _refuse_other(self) -> None:
+        """Raise ValueError where the function, which was given arrays, means something else of tensors."""
+        with modes.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = self.call(GRADCLI, {n: GRADCLI.make(self.arrays[n]) for n in self.names})
+        title = getattr(self.function, "__name__", "the function")
+        names = list(self.arrays)
+
+        def of_arrays(*arrays: Any) -> Any:
+            return self.call(NUMPY, dict(zip(names, arrays, strict=True)))
+
+        given = [self.arrays[n][()] for n in names]
+        with suppress(numpy_meaning.Unsteady):  # which is said of it later
+            numpy_meaning.refuse_other(of_arrays, given, {}, found, title)
 
     def _runs_on_tensors(self) -> bool:
         """Whether NumPy's function gives the same value of tensors, and nothing leaves their graph.

@@ -8,7 +8,10 @@ or single beside arrays of single precision), and results are arrays. What is gi
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,16 @@ import numpy as np
 from gradcli.engine.core import modes, pytrees
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.system.array_memory import ARRAYS
+from gradcli.engine.system.given_arrays import array_of
+from gradcli.transforms import numpy_meaning
+
+
+class _Call(threading.local):
+    of_arrays = False  # a transform at arrays is open, and has not called its function yet
+
+
+_call = _Call()
+_NUMBERS = (np.generic, float, int, Decimal, Fraction)
 
 
 def takes_arrays(
@@ -32,7 +45,52 @@ def takes_arrays(
             return function(*args, **kwargs)
         return _at_arrays(function, args, kwargs, numbers(len(args)))
 
+    called.takes_arrays = True  # type: ignore[attr-defined]
     return called
+
+
+def users(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function that a transform is of, as the transform calls it: at arrays, as a function of arrays.
+
+    Raises ValueError where it gives something else of tensors.
+    """
+    if hasattr(function, "takes_arrays"):
+        return function  # a transform, whose own function is meant
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if not _call.of_arrays:
+            return function(*args, **kwargs)
+        _call.of_arrays = False  # what is called within is at tensors
+        try:
+            leaves, spec = pytrees.flatten((args, kwargs))
+            given = _plain_copies(leaves) if numpy_meaning.is_new(function, leaves) else None
+            found = function(*args, **kwargs)
+            if given is not None:
+                _compare(function, pytrees.unflatten(given, spec), found)
+            return found
+        finally:
+            _call.of_arrays = True
+
+    return run
+
+
+def _plain_copies(leaves: Sequence[Any]) -> list[Any] | None:
+    """The leaves with arrays in place of tensors; None where some are batched or traced."""
+    if not all(isinstance(v.array, ARRAYS) for v in leaves if isinstance(v, Tensor)):
+        return None
+    return [np.array(v.array)[()] if isinstance(v, Tensor) else v for v in leaves]
+
+
+def _compare(function: Callable[..., Any], given: Any, found: Any) -> None:
+    args, kwargs = given
+    title = getattr(function, "__name__", "the function")
+    try:
+        numpy_meaning.refuse_other(function, args, kwargs, found, title)
+    except numpy_meaning.Unsteady:  # a gradient is that of one run
+        return
+    except ValueError:
+        numpy_meaning.forget(function)
+        raise
 
 
 def chosen(argnums: Any) -> Callable[[int], Sequence[int]]:
@@ -61,19 +119,19 @@ def _of_arrays(given: Any) -> bool:
     for leaf in pytrees.flatten(given)[0]:
         if isinstance(leaf, Tensor):
             return False
-        found = found or (isinstance(leaf, (np.ndarray, np.generic, float, int)))
+        found = found or isinstance(leaf, _NUMBERS) or hasattr(type(leaf), "__array__")
     return found
 
 
 def _at_arrays(function: Any, args: Any, kwargs: Any, points: Sequence[int]) -> Any:
-    leaves = pytrees.flatten((args, kwargs))[0]
+    items, spec = pytrees.flatten((args, kwargs))
+    leaves = [v if (a := array_of(v)) is None else a for v in items]
+    args, kwargs = pytrees.unflatten(leaves, spec)
     kinds = {v.dtype.char for v in leaves if isinstance(v, (np.ndarray, np.generic))}
     real = np.float32 if "f" in kinds and not kinds & set("dD") else np.float64
 
     def tensor(value: Any, number: bool) -> Any:
         if isinstance(value, (np.ndarray, np.generic)):
-            if value.dtype.kind not in "biufc":
-                return value
             whole = number and value.dtype.kind in "iu"
             return wrap(np.array(value, real if whole else None)[()])
         if number and isinstance(value, (float, int)) and not isinstance(value, bool):
@@ -87,8 +145,12 @@ def _at_arrays(function: Any, args: Any, kwargs: Any, points: Sequence[int]) -> 
         given.append(pytrees.unflatten(made, spec))
     named_items, named_spec = pytrees.flatten(kwargs)
     named = pytrees.unflatten([tensor(v, False) for v in named_items], named_spec)
-    with modes.no_number_may_leave():
-        found = function(*given, **named)
+    before, _call.of_arrays = _call.of_arrays, True
+    try:
+        with modes.no_number_may_leave():
+            found = function(*given, **named)
+    finally:
+        _call.of_arrays = before
     return _back(found)
 
 
@@ -110,4 +172,4 @@ def _array(value: Any) -> Any:
     return value
 
 
-__all__ = ["chosen", "every", "none", "takes_arrays"]
+__all__ = ["chosen", "every", "none", "takes_arrays", "users"]

@@ -11,6 +11,8 @@ import types
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -196,8 +198,13 @@ EVERY = (*DIFFERENTIATING, NUMPY, NUMBERS)
 
 
 def library_of(value: Any) -> Library | None:
-    """The library that the value is an array, or a number, of."""
-    return next((library for library in EVERY if library.owns(value)), None)
+    """The library that the value is an array, or a number, of; NumPy where it can be read as its array."""
+    found = next((library for library in EVERY if library.owns(value)), None)
+    if found is None and (
+        isinstance(value, (Decimal, Fraction)) or hasattr(type(value), "__array__")
+    ):
+        return NUMPY
+    return found
 
 
 def mentioned(function: Any) -> list[Library]:

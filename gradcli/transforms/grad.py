@@ -19,7 +19,7 @@ from gradcli.transforms.arguments import (
     _split_aux,
     _tensors,
 )
-from gradcli.transforms.array_arguments import chosen, takes_arrays
+from gradcli.transforms.array_arguments import chosen, takes_arrays, users
 
 
 def _gradients(
@@ -55,13 +55,16 @@ def grad_and_value(
     func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
     """A function that returns the gradient of `func`, a scalar, and its value."""
+    function = users(func)
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         call = "grad_and_value(f)(*args)"
         with levels.Reverse() as level:
             given, chosen = _chosen(args, argnums, level.variable, level.passed)
-            result, aux = _split_aux(func(*given, **_mapped(level.passed, kwargs)), has_aux, call)
+            result, aux = _split_aux(
+                function(*given, **_mapped(level.passed, kwargs)), has_aux, call
+            )
             if not isinstance(result, Tensor):
                 raise errors.ReturnedTypeError(
                     f"{call}: Expected f(*args) to return a Tensor, got {type(result)}"

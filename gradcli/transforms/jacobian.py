@@ -24,7 +24,7 @@ from gradcli.transforms.arguments import (
     _tensors,
     _unpacked,
 )
-from gradcli.transforms.array_arguments import chosen, takes_arrays
+from gradcli.transforms.array_arguments import chosen, takes_arrays, users
 
 
 def jacrev(
@@ -40,15 +40,16 @@ def jacrev(
     """
     if chunk_size is not None and chunk_size <= 0:
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
+    function = users(func)
 
     @functools.wraps(func)
     def wrapper(*args: Any) -> Any:
         _refuse_complex("jacrev", args)
-        if not has_aux and (made := in_trace(func, args, argnums, rows=True)) is not None:
+        if not has_aux and (made := in_trace(function, args, argnums, rows=True)) is not None:
             return made
         with levels.Reverse() as level:
             given, chosen = _chosen(args, argnums, level.variable, level.passed)
-            result, aux = _split_aux(func(*given), has_aux, "vjp(f, *primals)")
+            result, aux = _split_aux(function(*given), has_aux, "vjp(f, *primals)")
             outputs = _outputs(result, "vjp(f, *primals)")
             leaves, spec = pytrees.flatten(chosen)
             keep = level.needs([*outputs, *_tensors(aux)])
@@ -76,10 +77,12 @@ def jacfwd(
     """A function that returns the Jacobian of `func`: all columns in one run of forward mode."""
     from gradcli.transforms import forward_mode
 
+    function = users(func)
+
     @functools.wraps(func)
     def wrapper(*args: Any) -> Any:
         _refuse_complex("jacfwd", args)
-        if not has_aux and (made := in_trace(func, args, argnums)) is not None:
+        if not has_aux and (made := in_trace(function, args, argnums)) is not None:
             return made
         call = "jvp(f, primals, tangents)"
         with levels.Level() as level, forward_mode.nested_level():
@@ -89,7 +92,7 @@ def jacfwd(
                 units = batched_passes.units(points, batch)
                 duals = iter(list(map(forward_mode.make_dual, points, units)))
                 given, _ = _chosen(args, argnums, lambda _: next(duals), level.passed)
-                result, aux = _split_aux(func(*given), has_aux, call)
+                result, aux = _split_aux(function(*given), has_aux, call)
                 result, tangents, aux = _unpacked(result, aux, call)
                 columns = []
                 for out, pushed in zip(_tensors(result), tangents, strict=True):

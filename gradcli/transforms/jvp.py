@@ -18,7 +18,7 @@ from gradcli.transforms.arguments import (
     _split_aux,
     _unpacked,
 )
-from gradcli.transforms.array_arguments import every, takes_arrays
+from gradcli.transforms.array_arguments import every, takes_arrays, users
 
 
 def jvp(
@@ -53,7 +53,7 @@ def jvp(
                 )
     with levels.Level(), forward_mode.nested_level():
         duals = [forward_mode.make_dual(p, t) for p, t in zip(points, directions, strict=True)]
-        result, aux = _split_aux(func(*pytrees.unflatten(duals, spec)), has_aux, call)
+        result, aux = _split_aux(users(func)(*pytrees.unflatten(duals, spec)), has_aux, call)
         result, pushed, aux = _unpacked(result, aux, call)
         leaves, out_spec = pytrees.flatten(result)
         if strict and any(t is None for t in pushed):
@@ -82,7 +82,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
             )
     with levels.Reverse() as level:
         given = [level.variable(p) for p in points]
-        leaves, out_spec = pytrees.flatten(func(*pytrees.unflatten(given, spec)))
+        leaves, out_spec = pytrees.flatten(users(func)(*pytrees.unflatten(given, spec)))
         level.forget_below([o for o in leaves if isinstance(o, Tensor)])
         backs = [
             batched_passes.Transposed(o, given)

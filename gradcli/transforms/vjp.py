@@ -14,7 +14,7 @@ from gradcli.transforms.arguments import (
     _split_aux,
     _tensors,
 )
-from gradcli.transforms.array_arguments import every, takes_arrays
+from gradcli.transforms.array_arguments import every, takes_arrays, users
 from gradcli.transforms.grad import _gradients
 
 
@@ -23,7 +23,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     call = "vjp(f, *primals)"
     with levels.Reverse() as level:
         given = tuple(_chosen(primals, tuple(range(len(primals))), level.variable)[0])
-        result, aux = _split_aux(func(*given), has_aux, call)
+        result, aux = _split_aux(users(func)(*given), has_aux, call)
         outputs = _outputs(result, call)
         for out in outputs:
             if not (out.is_floating_point() or out.is_complex()):

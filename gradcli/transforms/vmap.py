@@ -12,7 +12,7 @@ from gradcli.engine.core.batch_levels import add_batch_dim, remove_batch_dim
 from gradcli.engine.core.batched_arrays import BatchLevel
 from gradcli.engine.core.tensor import Shown, Tensor, views_of, wrap
 from gradcli.operators.movement.inplace_writes import copy_p
-from gradcli.transforms.array_arguments import none, takes_arrays
+from gradcli.transforms.array_arguments import none, takes_arrays, users
 
 # What JAX calls the same.
 _OF_JAX = {"in_axes": "in_dims", "out_axes": "out_dims"}
@@ -157,7 +157,7 @@ def _inside(
         inside = [
             v if d is None else _entered(v, d, level) for v, d in zip(values, dims, strict=True)
         ]
-        result = func(*pytrees.unflatten(inside, spec), **kwargs)
+        result = users(func)(*pytrees.unflatten(inside, spec), **kwargs)
         found, out_spec = pytrees.flatten(result)
         places = _places(func, out_dims, found, out_spec)
         made = [_outside(func, r, d, level) for r, d in zip(found, places, strict=True)]

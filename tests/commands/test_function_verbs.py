@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 
 import gradcli
 from gradcli import func
+from gradcli.testing import assert_gradients
 from tests.sweep import sweep
 
 E3 = np.array([1.0, 2.0, 3.0])
@@ -101,3 +104,120 @@ def test_words(source: str, words: str) -> None:
     with pytest.raises((TypeError, ValueError, RuntimeError)) as error:
         eval(source, globals())
     assert words in str(error.value)
+
+
+X3, X22 = np.array([1.0, 2.0, 4.0]), np.array([[1.0, 5.0], [3.0, 2.0]])
+
+
+def sorts(x: Any) -> Any:
+    y = x + 0
+    y.sort()
+    return y[0] * 3 + y[1]
+
+
+def writes_flat(x: Any) -> Any:
+    x = x + 0
+    y = x.flatten()
+    y[0] = 0
+    return (x * x).sum()
+
+
+UNLIKE: list[tuple[Any, Any]] = [
+    (lambda x: x.std(), X3),
+    (lambda x: x.var(), X3),
+    (lambda x: (x.var(0) * np.array([1, 2])).sum(), X22),
+    (lambda x: (x.std(axis=1) * np.array([1, 2])).sum(), X22),
+    (lambda x: (x.repeat(2) * np.arange(6.0)).sum(), X3),
+    (sorts, np.array([3.0, 1.0, 2.0])),
+    (lambda x: (x.transpose(0, 1) @ np.ones(2))[0], X22),
+    (lambda x: (x.max(0)[0] * x.min(0)[0]).sum(), X22),
+    (lambda x: x.max(axis=1)[1] ** 2, X22),
+    (writes_flat, X22),
+    (lambda x: x.sum() if x.dtype == np.float64 else (x * x).sum(), X3),
+    (lambda x: x.sum() if isinstance(x, np.ndarray) else (x * x).sum(), X3),
+    (lambda x: x * 2 if isinstance(x, float) else x * x, 3.0),
+]
+
+
+@pytest.mark.parametrize(("function", "x"), UNLIKE)
+def test_a_function_of_arrays_keeps_its_meaning(function: Any, x: Any) -> None:
+    """The value is that of f(ndarray), or the difference is refused in words."""
+    for value_of in (
+        lambda: gradcli.value_and_grad(function)(x)[0],
+        lambda: func.vjp(function, x)[0],
+        lambda: gradcli.jvp(function, (x,), (x,))[0],
+        lambda: assert_gradients(function, x=x) or function(x),
+    ):
+        try:
+            found = value_of()
+        except ValueError as error:
+            assert "of NumPy's arrays and" in str(error)
+        else:
+            np.testing.assert_allclose(found, function(np.array(x)[()]), rtol=1e-9)
+
+
+def test_a_function_that_draws_is_not_refused() -> None:
+    rng = np.random.default_rng(3)
+    noise = np.random.default_rng(3).normal(size=2)
+    noisy = gradcli.value_and_grad(lambda x: x * rng.normal())
+    assert [noisy(1.0)[0], noisy(1.0)[0]] == noise.tolist()  # what it draws is what it drew before
+    np.random.seed(1)
+    first = gradcli.grad(lambda x: x * np.random.normal())(1.0), np.random.normal()
+    np.random.seed(1)
+    assert first == (np.random.normal(), np.random.normal())
+
+
+def test_a_function_runs_once_more_for_each_set_of_shapes_alone() -> None:
+    calls: list[int] = []
+
+    def counted(x: Any) -> Any:
+        calls.append(1)
+        return (x * x).sum()
+
+    for _ in range(3):
+        gradcli.grad(counted)(X3)
+    assert len(calls) == 4
+    gradcli.grad(counted)(X22)
+    assert len(calls) == 6
+
+
+LOST = [
+    (np.ma.masked_array([1.0, 2.0], [0, 1]), "x.compressed()"),
+    (np.array([1.0], np.longdouble), "x.astype(float)"),
+    (np.array([1.0, None]), "x.astype(float)"),
+    (np.array([[1.0]]).view(np.matrix), "np.asarray(x)"),
+    (Decimal("0.1"), "float(x)"),
+    (Fraction(1, 3), "float(x)"),
+]
+
+
+@pytest.mark.parametrize(("x", "remedy"), LOST)
+def test_what_an_array_of_numbers_cannot_tell_is_refused(x: Any, remedy: str) -> None:
+    for call in (
+        lambda: gradcli.grad(cube)(x),
+        lambda: gradcli.compile(cube)(x),
+        lambda: gradcli.compile("sum(x**3)").grad(x),
+        lambda: gradcli.grad("sum(x**3)", x=x),
+        lambda: assert_gradients(cube, x=x),
+    ):
+        with pytest.raises((TypeError, gradcli.LanguageError)) as caught:
+            call()
+        assert remedy in str(caught.value)
+
+
+class Theirs:
+    """An array of another library's."""
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.array([1.0, 2.0])
+
+
+@pytest.mark.parametrize("x", [Theirs(), np.array([1.0, 2.0], ">f8")])
+def test_arrays_of_others_are_taken_as_they_are(x: Any) -> None:
+    exact = [3.0, 12.0]
+    assert doubles(gradcli.grad(cube)(x)) == exact
+    compiled = gradcli.compile(cube)
+    for _ in range(3):
+        assert doubles(compiled.grad(x)) == exact
+        assert doubles(compiled.grad(np.array([1.0, 2.0]))) == exact
+    assert gradcli.grad("sum(x**3)", x=x).tolist() == exact

@@ -15,6 +15,7 @@ import gradcli
 from gradcli.cli import main
 from gradcli.tables import TableError
 from gradcli.tables.cell_kinds import as_python, is_unit, kind, shape
+from gradcli.tables.column_reading import numpy_numbers
 from gradcli.tables.delimited import Dialect
 from gradcli.tables.reading_options import How, Reading
 from gradcli.tables.record_batches import Stream
@@ -78,6 +79,8 @@ LAYOUTS = [
     ),
     ('"a" "b"\n"1" 4 2\n"2" 5 3\n', "", " a b", 2, ""),
     ("NaN NaN\n1 2\n2 3\n", "", None, 1, ""),
+    ("x;y\ninf;-inf\n1,5;2\n3;4,5\n", ";", "x y", 2, "decimal commas"),
+    ("x;y\nnull;null\n1,5;2\n3;4,5\n", ";", "x y", 2, "decimal commas"),
     ("STEP 1\n  0.1D+01  -0.25D-02\n  0.2D+01  -0.5D-02\n", "", None, 2, "1 line of preamble"),
 ]
 
@@ -373,6 +376,26 @@ def test_what_is_easily_misread(
     assert said in words if said else not words, words
 
 
+def test_an_empty_cell_in_quotes_is_a_row_of_one_column(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text('x\n1\n\n""\n3\n')
+    found = gradcli.read_table(str(tmp_path / "f.csv"), missing="nan")["x"]
+    assert [str(x) for x in found.tolist()] == ["1.0", "nan", "3.0"]
+    code, _, err = outcome("eval", "sum(x)", "--x", f"@{tmp_path}/f.csv:x")
+    assert code == 2 and "line 4, column x: a number is missing here" in err
+
+
+@pytest.mark.parametrize("cell", [" ", "  ", "\t"])
+def test_a_cell_of_blanks_is_missing(cell: str, tmp_path: Path) -> None:
+    """NumPy's reader makes -1 of it."""
+    rows = [f"{k}.5, {k}" for k in range(300)]
+    (tmp_path / "f.csv").write_text("\n".join(["x, y", *rows, f"1.5,{cell}", f"{cell}, 2", *rows]))
+    found = gradcli.read_table(str(tmp_path / "f.csv"), missing="nan")
+    assert [str(found[n][300 + k]) for n in "xy" for k in (0, 1)] == ["1.5", "nan", "nan", "2.0"]
+    for numbers in (f"1,{cell},2", f"{cell},1", f"1,{cell},", cell):
+        assert numpy_numbers(numbers) is None
+    assert numpy_numbers("1, 2,\n3").tolist() == [1, 2, 3]
+
+
 def test_a_row_of_broken_numbers_is_no_footer(tmp_path: Path) -> None:
     (tmp_path / "f.csv").write_text("item,v,share\na,(1.5),12%\nb,300,3%\nc,(20),85%\n")
     code, _, err = outcome("map", "v*2", str(tmp_path / "f.csv"), "--bad-rows", "skip")
@@ -422,3 +445,48 @@ def test_of_two_columns_of_one_name_none_is_lost(tmp_path: Path) -> None:
     assert gradcli.read_table(path, "x")["x"].tolist() == [1, 2]
     assert "--names x,y,y_2" in outcome("map", "2*y", path)[2]
     assert gradcli.read_table(path, names=("x", "y", "y_2"))["y_2"].tolist() == [3, 4]
+
+
+# text, how it is read, what is said: an error (with the option that helps), or a note
+REMARKS = [
+    ("// t, U\n// 0, 1\n// 1, 2\n", How(), "error: 2 lines that look like rows, from line 2"),
+    ("# t U\n" + "# 0 1\n" * 9 + "3 4\n", How(), "error: 9 lines that look like rows, from line 2"),
+    ("# t U\n" + "# 0 1\n" * 3 + "3 4\n", How(), "note: 3 lines that look like rows, from line 2"),
+    ("# t U\n" + "# 0 1\n" * 9 + "3 4\n", How(comment="#"), ""),
+    ("# t U\n" + "# 0 1\n" * 2 + "3 4\n5 6\n", How(), ""),
+    ("* 0 * 92 *\n* 1 * 87 *\n==> 2 selected entries\n", How(separator="blank"), "error: 2 lines"),
+    ("t U\n# no data\n", How(comment="#"), ""),
+]
+
+
+@pytest.mark.parametrize("text, how, words", REMARKS)
+def test_rows_are_not_lost_as_remarks(text: str, how: How, words: str) -> None:
+    kind, _, words = words.partition(": ")
+    if kind == "error":
+        with pytest.raises(TableError, match=words) as caught:
+            read(text, how=how)
+        assert "--comment" in str(caught.value.hint)
+        return
+    _, said = read(text, how=how)
+    lost = [one for one in said if "look like rows" in one]
+    assert len(lost) == bool(words) and all(words in one for one in lost)
+
+
+# names, units below them, what the units are; () where their number is another than that of the columns
+UNITS = [
+    ("\tPt\tT\tR", "\t#\ts\t#", ["", "#", "s", "#"]),
+    ("\tPt\tT\tR", "\t#\ts", []),
+    ("\tPt\tT\tR", "\t#\ts\tV\t#", []),
+    ("N;T;U", "s;V", []),
+    ("N  T  U", "-  s  #", ["-", "s", "#"]),
+]
+
+
+@pytest.mark.parametrize("names, units, expected", UNITS)
+def test_units_stand_below_their_names(names: str, units: str, expected: list[str]) -> None:
+    row = names.translate(str.maketrans("PTRNU", "12345")).replace("t", "")
+    rows = "\n".join([row, row.replace("2", "7"), row])
+    found, _ = read(f"{names}\n{units}\n{rows}\n")
+    filled = [name for name in names.replace(";", " ").split() if name]
+    assert found.names is not None and found.names[-len(filled) :] == filled
+    assert found.units == expected

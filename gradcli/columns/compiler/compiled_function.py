@@ -19,8 +19,10 @@ from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry import table
 from gradcli.engine.system import c_compiler, direct_calls, dtypes
 from gradcli.engine.system.array_memory import ARRAYS, Numberless
+from gradcli.engine.system.given_arrays import array_of
 from gradcli.language.error_remedies import habit
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
+from gradcli.transforms import numpy_meaning
 from gradcli.transforms.batched_passes import Sparse
 from gradcli.transforms.tracing.numpy_program import Operation, live
 from gradcli.transforms.tracing.numpy_tracer import NumpyTracer, Untraceable, trace_numpy
@@ -30,9 +32,6 @@ if TYPE_CHECKING:
     from gradcli.language.program import Program
 
 _FORMS = 64  # of a function's arguments, for which it is compiled, at most
-_COMPARED = (
-    100_000  # elements, on which a function of arrays is run once more, without being compiled
-)
 _WHOLE = 8  # programs of a function that are one C function at most: each is for certain shapes
 # What others call methods that are called differently here.
 _ELSEWHERE = {
@@ -568,7 +567,11 @@ class CompiledFunction:
                 value = _number(value, named)
             elif isinstance(value, (list, tuple)) and self.is_python:
                 value = _numbers(value, named)
-            elif not isinstance(value, (np.ndarray, np.generic)):
+            elif isinstance(value, (np.generic, Numberless)):
+                pass
+            elif (array := array_of(value)) is not None:
+                value = array
+            else:
                 value = as_array(value)
             # A scalar of NumPy's computes faster than an array without dimensions.
             given.append(value if value.shape else value[()])
@@ -669,39 +672,24 @@ class CompiledFunction:
         `x.std()` divides by n of an array and by n - 1 of a tensor. Both are looked at once for each set of
         small arrays, where the function takes NumPy's at all.
         """
-        if not self.is_python or sum([a.size for a in given]) > _COMPARED:
+        if not self.is_python or sum([a.size for a in given]) > numpy_meaning.MOST:
             return
         key = self._signature(given, False)
         if key in self._alike:
             return
         self._alike.add(key)
 
-        def of_arrays() -> list[Any]:
-            copies = [np.array(a) if a.shape else a for a in given]
-            with warnings.catch_warnings(), np.errstate(all="ignore"):
-                warnings.simplefilter("ignore")
-                return pytrees.flatten(self.function(**dict(zip(self.names, copies, strict=True))))[
-                    0
-                ]
-
+        values = dict(zip(self.names, given, strict=True))
         try:
-            other = of_arrays()
-        except Exception:  # what is no function of arrays may refuse them in any way
-            return
-        own = [v.array if isinstance(v, Tensor) else v for v in pytrees.flatten(value)[0]]
-        if len(own) != len(other):
-            return
-        for a, b in zip(own, other, strict=True):
-            if _differ(a, b):
-                # No plan may answer in its place.
-                self._alike.discard(key)
-                self.plans.clear()
-                self._quick.clear()
-                self._direct = None
-                self.__dict__.pop("value_and_grad", None)
-                raise ValueError(
-                    _unlike(self.title, a, b, steady=not any(map(_differ, other, of_arrays())))
-                )
+            numpy_meaning.refuse_other(self.function, (), values, value, self.title)
+        except ValueError:
+            # No plan may answer in its place.
+            self._alike.discard(key)
+            self.plans.clear()
+            self._quick.clear()
+            self._direct = None
+            self.__dict__.pop("value_and_grad", None)
+            raise
 
     def _tape(self, given: list[Any], gradients: bool) -> tuple[Any, ...]:
         names = self._differentiated(given) if gradients else []
@@ -776,34 +764,6 @@ def _zeros(point: Any) -> Any:
     array = point.array if isinstance(point, Tensor) else np.asarray(point)
     zeros = np.zeros(array.shape, array.dtype if array.dtype.kind in "fc" else np.float64)[()]
     return wrap(zeros) if isinstance(point, Tensor) else zeros
-
-
-def _differ(a: Any, b: Any) -> bool:
-    """Whether two results are arrays, or numbers, of other values."""
-    if isinstance(b, Tensor) or isinstance(a, Tensor):
-        return False
-    a, b = np.asarray(a), np.asarray(b)
-    if a.shape != b.shape or not {a.dtype.kind, b.dtype.kind} <= set("fc"):
-        return False
-    digits = max(np.finfo(a.dtype).eps, np.finfo(b.dtype).eps) ** 0.5
-    largest = np.max(np.abs(b), initial=0.0, where=np.isfinite(b))
-    return not np.allclose(a, b, rtol=digits, atol=digits * largest, equal_nan=True)
-
-
-def _unlike(title: str, a: Any, b: Any, steady: bool) -> str:
-    a, b = np.asarray(a), np.asarray(b)
-    at = int(np.argmax(np.abs(a - b))) if a.size else 0
-    if not steady:
-        return (
-            f"{title} gives other values at each call: a compiled function runs once, so it would always "
-            "give the random numbers of its first run (pass them as an argument)"
-        )
-    return (
-        f"{title} gives {b.flat[at]:.6g} of NumPy's arrays and {a.flat[at]:.6g} of tensors, on which it is "
-        "compiled: a method means something else there. x.std() and x.var() divide by n of an array and by "
-        "n - 1 of a tensor (x.std(correction=0) is the same of both), x.repeat() repeats the whole of a "
-        "tensor (np.repeat each element)"
-    )
 
 
 def _placed(error: Exception, program: Program) -> Exception:

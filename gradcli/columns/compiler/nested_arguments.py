@@ -11,6 +11,8 @@ import inspect
 import keyword
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,6 +53,8 @@ def is_variable(value: Any) -> bool:
         return not hasattr(value, "_make") and all(
             is_variable(v) and not getattr(v, "ndim", 0) for v in value
         )
+    if isinstance(value, (Decimal, Fraction)):
+        return True  # which is refused as an array
     return hasattr(value, "__array__") and not isinstance(value, type)
 
 

@@ -31,7 +31,7 @@ if c is Tensor:
  tensors = True
  {a} = {a}.array
  c = {a}.__class__
-if c is ndarray:
+if c is ndarray and {a}.dtype.isnative:
  {k} = {a}.shape, {a}.dtype.char, {a}.flags.c_contiguous
  if not {k}[0]: {a} = {a}[()]
 elif c is float64: {k} = NUMBER
