@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from gradcli.engine.system.given_arrays import GivenArrayError, array_of
 from gradcli.tables.named_columns import ArrayTable, Cells, Table
 from gradcli.tables.reading_options import Reading
 from gradcli.tables.sniffing import read_texts
@@ -36,7 +37,7 @@ def table_of(data: Any, reading: Reading) -> Table:
 
         return ArrowTable(NAME, data, 0, reading)
     names = column_names(data)
-    arrays = [_array(data[name]) for name in names]
+    arrays = [_array(str(name), data[name]) for name in names]
     rows = {len(array) for array in arrays}
     if len(rows) > 1:
         sizes = ", ".join(f"{n} {len(a)}" for n, a in zip(names, arrays, strict=True))
@@ -44,10 +45,15 @@ def table_of(data: Any, reading: Reading) -> Table:
     return ObjectTable(NAME, [str(name) for name in names], arrays, reading)
 
 
-def _array(column: Any) -> Array:
+def _array(name: str, column: Any) -> Array:
     """A column as an array of numbers, of times, or of Python's objects."""
     import numpy as np
 
+    if isinstance(column, np.ndarray) and type(column) is not np.ndarray:
+        try:
+            column = array_of(column)
+        except GivenArrayError as error:
+            raise TableError(f"{name}: {error.message}", hint=error.remedy) from None
     kind = getattr(column, "dtype", None)
     if isinstance(kind, np.dtype):
         found = np.asarray(column)
