@@ -209,6 +209,7 @@ class RowQuestion:
 
         self.request, self.names = request, stream.names
         self.table_name = stream.name
+        typed, texts = request.source, self._take_texts(request)
         bound = bound_columns(self.table_name, self.names, options.columns)
         refuse_headings(request, self.table_name, self.names)
         self.columns = {name: found.columns for name, found in bound.items()}
@@ -259,8 +260,25 @@ class RowQuestion:
             native=request.native,
         )
         self.job.indices = indices
+        self.job.flags |= {
+            name: self._condition(text, "the expression") for name, text in texts.items()
+        }
+        self.job.typed = typed if texts else None
         if stream.first is not None:
             self.job.look(stream.first)
+
+    def _take_texts(self, request: Request) -> dict[str, str]:
+        """Put variables in place of comparisons of a column with a text, and say which."""
+        from gradcli.columns.streaming.text_flags import without_texts
+        from gradcli.language.parser import parse
+        from gradcli.language.scope_checks import free_names
+
+        source, found = without_texts(request.source, self.names.__contains__)
+        if found:
+            request.program = parse(source)
+            left = set(free_names(request.program))
+            request.open_variables = [n for n in request.open_variables if n in left]
+        return found
 
     def _note_functions(self, vectors: set[str], where: str | None) -> None:
         """Say that a function of all rows is called with the number of one: `max(x)`."""
@@ -465,6 +483,8 @@ class RowQuestion:
 
     def choose(self, options: Options) -> None:
         """Take in which rows are wanted, and what columns are called."""
+        from gradcli.columns.streaming.text_flags import without_texts
+
         for text in [one for given in options.called for one in _named_parts(given)]:
             name, equals, old = (word.strip() for word in text.partition("="))
             if not (name and equals and old):
@@ -472,14 +492,19 @@ class RowQuestion:
                     f"--as wants NAME=COLUMN, not {text!r}",
                     hint="as in --as delta=S.grad, or --as 'theta=-T.grad/365'",
                 )
-            self.job.rename(name, old)
+            old, texts = without_texts(old, self.names.__contains__)
+            self.job.flags |= {n: self._condition(t, "--as") for n, t in texts.items()}
+            self.job.rename(name, f"({old})" if texts else old)
         if options.where is not None:
             self.job.where = self._condition(options.where)
         if options.head is not None and (options.workers or options.cluster):
             raise usage("--head cannot be used with --workers and --cluster", hint="leave out one")
 
-    def _condition(self, text: str) -> Condition:
-        """The condition of the rows that are computed. A name means what it does in EXPR, or a column."""
+    def _condition(self, text: str, option: str = "--where") -> Condition:
+        """The condition of the rows that are computed, or that the expression asks.
+
+        A name means what it does in EXPR, or a column.
+        """
         from gradcli.columns.streaming.conditions import Condition
 
         return Condition(
@@ -491,6 +516,7 @@ class RowQuestion:
             vectors=frozenset(self.job.vectors),
             given=self.request.loaded | self.shared,
             order=self.request.tables.how.date_order,
+            option=option,
         )
 
     def _refuse_order(self) -> None:
@@ -664,7 +690,7 @@ def bound_columns(table: str, names: Sequence[str], items: Iterable[str]) -> dic
     from gradcli.tables.columns import select
 
     found: dict[str, Selection] = {}
-    for item in items:
+    for item in [part for given in items for part in _named_parts(given)]:
         name, equals, wanted = item.partition("=")
         name = name.strip()
         if not equals or not name.isidentifier() or not wanted.strip():

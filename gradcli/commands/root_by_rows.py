@@ -52,6 +52,10 @@ def solving_job(request: Request, stream: Stream | FrameStream, options: Options
     request.wrt = []
     bad_rows = options.bad_rows or "nan"
     vars(options).update(bad_rows=bad_rows, detect_anomaly=False, workers=None, cluster=None)
+    if unknown not in stream.names:  # of the columns that are kept the root is one anyhow
+        words = [w for text in options.keep_columns for w in text.split(",")]
+        if str(unknown) in (bare := [w.strip() for w in words]):
+            vars(options).update(keep_columns=[w for w in bare if w != unknown] or ["none"])
     asked = RowQuestion(request, stream, options)
     job = asked.job
     if unknown is not None:

@@ -239,11 +239,11 @@ _WORDS: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
 ]
 
 
-def _keywords(words: str) -> str:
+def _keywords(text: str) -> str:
     """A remark of a command as Python has it."""
     for pattern, made in _WORDS:
-        words = re.sub(pattern, made, words)
-    return words
+        text = re.sub(pattern, made, text)
+    return text
 
 
 __all__ = ["is_table", "mapped", "solved"]

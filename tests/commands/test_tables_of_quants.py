@@ -127,3 +127,45 @@ def test_dates_are_days_in_every_file(unit: str) -> None:
     found = [outcome("map", "day", file, *line) for file in ("f.parquet", "f.csv")]
     assert found[0][:2] == found[1][:2]
     assert found[0][1].split()[2] == ("7" if unit != "times" else str(7 * 86400))
+
+
+# -- columns of text in an expression -------------------------------------------------------------
+OPTIONS = "type,K,day\ncall,3,2025-01-01\nput,4,2025-03-01\n"
+OF_TEXT = [
+    ("map", "where(type=='call', K, -K)", [], "3,1 -4,-1"),
+    ("map", "(1 if type == 'call' else -1)*K", [], "3,1 -4,-1"),
+    ("map", 'K*(type in ["call", "c"]) + where("put" != type, 1.0, 2.0)', [], "4,1 2,0"),
+    ("map", "where(day < '2025-02-01', K, 0*K)", [], "3,1 0,0"),
+    ("map", "K", ["--as", "put=type=='put'", "--no-grad", "all"], "3,False 4,True"),
+    ("root", "x - 2*K == where(type=='call', K, -K)", ["--x", "1"], "9 4"),
+]
+
+
+@pytest.mark.parametrize(("verb", "source", "options", "rows"), OF_TEXT, ids=lambda v: str(v)[:30])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_text_is_compared_in_an_expression(
+    verb: str, source: str, options: list[str], rows: str, ending: str
+) -> None:
+    Path("o.csv").write_text(OPTIONS)
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+        pytest.importorskip("pandas").read_csv("o.csv").to_parquet("o.parquet")
+    code, out, err = outcome(verb, source, f"o.{ending}", "--keep-columns", "none", *options)
+    assert (code, out.split()[1:]) == (0, rows.split()), err
+
+
+def test_other_uses_of_a_text_say_how_it_is_compared() -> None:
+    Path("o.csv").write_text(OPTIONS)
+    code, _, err = outcome("map", "type*K", "o.csv")
+    assert code == 1 and "hint: a column of text is compared, as in `type == 'call'`" in err
+    found = gradcli.map("where(type == 'put', k, 0*k)", _frame("dict"))
+    assert found["value"].tolist() == [0, 90, 0]
+
+
+def test_columns_and_what_is_kept_in_one_word() -> None:
+    Path("o.csv").write_text(OPTIONS)
+    line = ["map", "a*b", "o.csv", "--columns", "a=K,b=K", "--no-grad", "all"]
+    assert outcome(*line, "--keep-columns", "none")[1] == "value\n9\n16\n"
+    line = ["root", "x == 2*K", "o.csv", "--x", "1", "--keep-columns"]
+    assert outcome(*line, "type,x")[1] == "type,x\ncall,6\nput,8\n"
+    assert outcome(*line, "x")[1] == "x\n6\n8\n"
