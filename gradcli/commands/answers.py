@@ -35,6 +35,7 @@ from gradcli.commands.request_evaluation import (
     kinks_of,
     not_finite,
     note_not_finite,
+    note_value,
     note_of_random_kinks,
     nth,
     read_variables,
@@ -266,6 +267,8 @@ def gradient(question: Question) -> Answer:
     if wrong and not question.detect_anomaly:
         limits = f"{kinks.limits}; " if kinks and kinks.limits else ": "
         note_not_finite(wrong, f"{limits}--detect-anomaly says where it came from")
+    elif not wrong:
+        note_value(found)
     hidden = () if errors is None else errors.hidden
     lines: Lines = [(f"{n}.grad", g) for n, g in grads.items() if n not in hidden]
     if errors is not None:
