@@ -415,7 +415,10 @@ def _against_formula(question: Question) -> Answer:
                 continue
             point = arrays | {normed: array / array.sum()}
             if compare_formula(request.program, text, point, name, request.loaded, **how).ok:
-                output.note(f"right where sum({normed}) is 1, as of probabilities and of one class")
+                output.note(
+                    f"it is right where sum({normed}) is 1, as of probabilities and of one class: "
+                    f"add --assume 'sum({normed}) == 1'"
+                )
     unlike = not found.ok and agreed and all(_shapes(a) != _shapes(arrays) for a in agreed)
     if unlike and request.style.form != "json":
         from gradcli.formulas.derive.shape_inference import shapes_said

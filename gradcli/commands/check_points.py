@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -18,6 +19,8 @@ from gradcli.transforms.verdicts import function_of
 
 if TYPE_CHECKING:
     from gradcli.commands.question import Question
+    from gradcli.commands.request import Request
+    from gradcli.language.program import Program
 
 TRIES = 20  # random points until one has finite values
 # Where values are made up: how far from 0 the points lie. One point hides what holds there alone.
@@ -43,6 +46,26 @@ def add_wrt(names: Sequence[str]) -> str:
     return f"add {', '.join(others)} or {last}" if others else f"add {last}"
 
 
+def _refuse_unknown(formula: Program, request: Request) -> None:
+    """Raise LanguageError where a formula has a name that is no variable and that nobody assigns."""
+    from gradcli.language.scope_checks import assigned_names
+
+    own = assigned_names(request.program)
+    known = {*request.names, *request.open_variables, *own, *request.loaded}
+    for name in formula.free_variables():
+        if name in known:
+            continue
+        at = re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", formula.source)
+        there = ", ".join(dict.fromkeys([*request.names, *request.open_variables, *own]))
+        raise LanguageError(
+            f"name {name!r} is not defined",
+            kind="name",
+            source=formula.source,
+            span=at.span() if at else None,
+            hint=f"--against may use {there}, and what it assigns itself, as in {name} = …; …",
+        )
+
+
 class _Points:
     """The points of a command line.
 
@@ -59,6 +82,8 @@ class _Points:
         request, against = question.request, question.against
         self.request, self.against, self.samples = request, against, question.samples
         self.formula = None if against is None else parse(against)
+        if self.formula is not None:
+            _refuse_unknown(self.formula, request)
         self.limits = _limits(question.range or LIMITS)
         suit: list[Callable[..., bool]] = []
         if self.formula is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -131,10 +132,17 @@ def raise_on_anomalies(evaluation: Evaluation, values: Values | None) -> None:
         raise evaluation.error_for(RuntimeError(f"the value has {wrong} elements"))
 
 
+def _with_form(remedy: str, form: str) -> str:
+    """A remedy with a form that was run in the place of what it proposes in general; its cause stays."""
+    cause = re.match(r"((?:[^:(]|\([^)]*\))*): ", remedy)
+    return "; ".join(filter(None, (cause and cause[1], form))) if form else remedy
+
+
 def raise_anomaly(
     evaluation: Evaluation, graph: Graph, values: Values | None, recorder: Any = None
 ) -> None:
     """Raise the first anomaly of the forward pass, or of the backward pass that a recorder has heard."""
+    from gradcli.commands.kink_notes import better_form
     from gradcli.graphs import find_anomaly
     from gradcli.language.located_errors import LanguageError
 
@@ -145,7 +153,7 @@ def raise_anomaly(
             kind="anomaly",
             source=evaluation.request.source,
             span=found.span,
-            hint=found.remedy or None,
+            hint=_with_form(found.remedy, better_form(evaluation)) or None,
             notes=tuple(f"{name} = {text}" for name, text in found.inputs.items()),
             usage=False,
         )

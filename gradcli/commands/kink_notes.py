@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -55,53 +55,16 @@ class Kinks:
     ) -> None:
         self.evaluation, self.request = evaluation, evaluation.request
         self.look, self.seed, self.order, self.rows = look, seed, order, rows
-        self.watched: Watched | None = None
         self.notes: list[Note] = []
-        self.watched = self._watched()
+        self.watched = _watched_run(evaluation, seed, order, rows or order > 1)
         if order > 1:
-            lower = self._lower() if look.met else None
+            lower = _watched_run(evaluation, rows=True) if look.met else None
             self.notes = notes_of_order(self.watched, lower, self.request.source, order)
         elif self.watched is not None:
             self.notes = notes(self.watched, self.request.source)
             if not rows:
                 wrong = evaluation.is_wrong
                 self.notes += explanations(self.watched, self.request, self.notes, wrong)
-
-    def _function(self) -> Callable[..., Any]:
-        from gradcli.transforms.verdicts import function_of
-
-        self.evaluation.rewind()
-        return function_of(self.request.program, self.request.loaded)
-
-    def _lower(self) -> Watched | None:
-        """The run as it is watched for its gradient."""
-        from gradcli.transforms.kinks import ERRORS, Watched
-
-        arrays = self.evaluation.arrays()
-        leaves = list(self.evaluation.leaves)
-        if arrays is None or not set(leaves) <= set(arrays):
-            return None
-        try:
-            return Watched(self._function(), arrays, leaves, rows=True)
-        except ERRORS:
-            return None
-
-    def _watched(self) -> Watched | None:
-        from gradcli.transforms.kinks import ERRORS, Watched, derivative_of
-
-        arrays = self.evaluation.arrays()
-        leaves = self.evaluation.leaves
-        if arrays is None or not set(leaves) <= set(arrays):
-            return None
-        seed = None if self.seed is None else self.seed.array
-        function = self._function()
-        if self.order > 1:
-            function = derivative_of(function, list(leaves))
-        rows = self.rows or self.order > 1
-        try:
-            return Watched(function, arrays, list(leaves), seed, rows)
-        except ERRORS:  # it has run once, and does not run again
-            return None
 
     def to_json(self) -> dict[str, Any]:
         """The key `kinks`, if there is anything to say."""
@@ -173,6 +136,35 @@ def explanations_of(
         }
         found.append(Note(one.text, json))
     return found
+
+
+def _watched_run(
+    evaluation: Evaluation, seed: Any = None, order: int = 1, rows: bool = False
+) -> Watched | None:
+    """The run as it is watched for its gradient, or for one of an order; None where it does not run again."""
+    from gradcli.transforms.kinks import ERRORS, Watched, derivative_of
+    from gradcli.transforms.verdicts import function_of
+
+    arrays, leaves = evaluation.arrays(), list(evaluation.leaves)
+    if arrays is None or not set(leaves) <= set(arrays):
+        return None
+    evaluation.rewind()
+    function = function_of(evaluation.request.program, evaluation.request.loaded)
+    if order > 1:
+        function = derivative_of(function, leaves)
+    try:
+        return Watched(function, arrays, leaves, None if seed is None else seed.array, rows)
+    except ERRORS:
+        return None
+
+
+def better_form(evaluation: Evaluation) -> str:
+    """What a gradient that is not finite becomes in another form, and that form; "" where none is known."""
+    watched = _watched_run(evaluation)
+    if watched is None:
+        return ""
+    told = explanations(watched, evaluation.request, (), evaluation.is_wrong)
+    return next((note.text for note in told if note.json["span"] is not None), "")
 
 
 def notes_of_order(

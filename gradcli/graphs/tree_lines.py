@@ -60,11 +60,13 @@ class TreeOptions:
 
 @dataclass(slots=True, eq=False, repr=False)
 class _Cell:
-    """What stands in a column: as written where there is room, and how it is written where not."""
+    """What stands in a column: as written where there is room, and how it is written where not. whole: the
+    columns that all numbers of a small array take; 0 of a large one."""
 
     line: Line
     kind: str  # "shape" or "value"
     within: Callable[[int], Line] | None = None
+    whole: int = 0
 
     def at(self, room: int, ellipsis: str) -> Line:
         line = self.line
@@ -113,6 +115,7 @@ class Drawing:
         self.width = None if options.wide else width
         self.coloured = coloured
         self.drawn = 0
+        self.normed = False  # whether a norm stands for an array
         self.unknown = 0  # drawn nodes whose value nobody has kept
         self.drawn_guides: dict[tuple[bool, ...], str] = {}
         members = None if modules is None else modules.members
@@ -143,6 +146,8 @@ class Drawing:
         yield from self.align(list(self.cells()))
         yield []
         below = [self.footer(totals(self.skeleton, self.describer.probe))]
+        if self.normed and self.width is not None and not self.options.legend:
+            below.append([(self.sign("‖…‖ is a norm; --wide shows the numbers"), "note")])
         if self.options.by == "module" and self.modules is None:
             below.append([(NO_MODULES, "note")])
         for line in below:  # folded, where all else is cut
@@ -301,7 +306,8 @@ class Drawing:
         if not self.options.wide:
             room = WIDEST_CELL - len(sign)
             natural = len(sign) + value_text.room_of(value, room, self.options.precision)
-        return _Cell(within(natural), "value", within)
+        whole = value_text.whole_room(value)
+        return _Cell(within(natural), "value", within, whole and whole + len(sign))
 
     def array(self, value: Any, room: int | None) -> str:
         if self.options.wide and room is None:
@@ -384,17 +390,42 @@ class Drawing:
         if self.width is None:
             head = min(head, WIDEST_HEAD)
         else:
-            head, widths, source = self.fitted(self.width, head, kinds, widths, source)
+            whole = [max((c.whole for c in cut), default=0) for cut in self.cut(wide, len(kinds))]
+            head, widths, source = self.fitted(self.width, head, kinds, widths, source, whole)
         del wide
         for row in taken(cells):
             yield self.aligned(row, head, widths, source)
 
+    def cut(self, rows: list[_Cells], number: int) -> list[list[_Cell]]:
+        """The cells of each column."""
+        return [[row.columns[k] for row in rows if k < len(row.columns)] for k in range(number)]
+
     def fitted(
-        self, width: int, head: int, kinds: list[str], widths: list[int], source: int
+        self,
+        width: int,
+        head: int,
+        kinds: list[str],
+        widths: list[int],
+        source: int,
+        whole: list[int],
     ) -> tuple[int, list[int], int]:
-        """Give every column its share of a width."""
+        """Give every column its share of a width.
+
+        whole: what the numbers of small arrays take. They give way last, and only where there is no room for
+        them beside the narrowest of the others.
+        """
         names = ["head", *kinds, "source"]
         shares = [head, *widths, source]
+        kept = [0, *(min(n, m) for n, m in zip(whole, widths, strict=True)), 0]
+        least_of = {"head": 28, "source": 0}
+        narrowest = [
+            min(n, least_of.get(name, n if name == "shape" else 14))
+            for n, name in zip(shares, names, strict=True)
+        ]
+        while (
+            any(kept) and sum(max(n, k) + 2 for n, k in zip(narrowest, kept, strict=True)) > width
+        ):
+            kept[kept.index(max(kept))] = 0
         order: tuple[tuple[str, int], ...] = GIVING_WAY
         if (
             self.describer.probe.of_program
@@ -402,7 +433,9 @@ class Drawing:
             order = (GIVING_WAY[0], GIVING_WAY[1], ("head", 40), *GIVING_WAY[2:])
         for kind, least in order:
             while sum(n + 2 for n in shares if n) - 2 > width:
-                giving = [k for k, name in enumerate(names) if name == kind and shares[k] > least]
+                giving = [
+                    k for k, n in enumerate(names) if n == kind and shares[k] > max(least, kept[k])
+                ]
                 if not giving:
                     break
                 widest = max(giving, key=lambda k: shares[k])
@@ -417,6 +450,7 @@ class Drawing:
         for width, cell in zip(widths, row.columns, strict=False):
             if width and cell.line:
                 text = cell.at(width, self.signs.ellipsis) if self.width is not None else cell.line
+                self.normed |= any(one.startswith(self.sign("‖")) for one, _ in text)
                 line += [(" " * max(2, end - length(line)), "guide"), *text]
             end += width + 2 if width else 0
         if piece := self.piece(row.source, source):

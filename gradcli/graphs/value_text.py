@@ -308,6 +308,14 @@ def room_of(value: Any, usual: int, precision: int | None = None) -> int:
     return max(usual, next((len(one) for one in written[1:] if len(one) <= FEW_ROOM), usual))
 
 
+def whole_room(value: Any) -> int:
+    """The columns that all numbers of an array of few elements take, with three digits; 0 of other arrays."""
+    known = stats_of(value)
+    if known.size > FEW or known.shape == ():
+        return 0
+    return min(len(text(elements(known), NARROWEST_PRECISION)), FEW_ROOM)
+
+
 def _briefs(known: Stats, precision: int | None) -> Iterable[str]:
     short = NARROWEST_PRECISION if precision is None else min(precision, NARROWEST_PRECISION)
     digits = dict.fromkeys((precision, short))

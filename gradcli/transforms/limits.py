@@ -7,6 +7,8 @@ points where both are finite, and say more at the point itself.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -30,7 +32,14 @@ FORMS = (
     ("1/(exp(-A) + 1)", "sigmoid(A)"),
     ("exp(A)/(1 + exp(A))", "sigmoid(A)"),
     ("exp(A)/(exp(A) + 1)", "sigmoid(A)"),
+    # the loss of logistic regression, with the probability sigmoid(A)
+    ("B*log(sigmoid(A)) + (1 - B)*log(1 - sigmoid(A))", "B*(A) - softplus(A)"),
+    ("B*log(1/(1 + exp(-A))) + (1 - B)*log(1 - 1/(1 + exp(-A)))", "B*(A) - softplus(A)"),
     ("log(sigmoid(A))", "nn.functional.logsigmoid(A)"),
+    ("log(1 - sigmoid(A))", "nn.functional.logsigmoid(-(A))"),
+    ("log(1/(1 + exp(-A)))", "nn.functional.logsigmoid(A)"),
+    ("log(1 - 1/(1 + exp(-A)))", "nn.functional.logsigmoid(-(A))"),
+    ("log(exp(A)/sum(exp(A)))", "log_softmax(A, 0)"),
     ("log(softmax(A, B))", "log_softmax(A, B)"),
     ("log(sum(exp(A)))", "logsumexp(A, 0)"),
     ("log(exp(A).sum())", "logsumexp(A, 0)"),
@@ -153,8 +162,23 @@ def _patterns() -> list[tuple[Tree, str]]:
     return [(tree_of(parse(left))[-3], right) for left, right in FORMS]
 
 
-def _fits(pattern: Tree, piece: Tree, source: str, put: dict[str, Tree]) -> bool:
-    """Whether a piece has the form of a pattern; put: what its capitals stand for."""
+def _assigned(pieces: list[Tree]) -> dict[str, Tree]:
+    """What the program assigns to names, once each."""
+    targets = Counter(piece.meaning for piece in pieces if piece.kind == "target")
+    return {
+        piece.parts[0].meaning: piece.parts[1]
+        for piece in pieces
+        if piece.kind == "assign" and len(piece.parts) == 2 and targets[piece.parts[0].meaning] == 1
+    }
+
+
+def _fits(
+    pattern: Tree, piece: Tree, source: str, put: dict[str, Tree], assigned: Mapping[str, Tree]
+) -> bool:
+    """Whether a piece has the form of a pattern; put: what its capitals stand for. assigned: what names stand
+    for: `p = sigmoid(z); log(p)` has the form log(sigmoid(A))."""
+    if piece.kind == "name" and piece.meaning in assigned and pattern.kind != "name":
+        piece = assigned[piece.meaning]
     if pattern.kind == "name" and len(pattern.meaning) == 1 and pattern.meaning.isupper():
         known = put.setdefault(pattern.meaning, piece)
         return _text(known, source) == _text(piece, source)
@@ -162,7 +186,9 @@ def _fits(pattern: Tree, piece: Tree, source: str, put: dict[str, Tree]) -> bool
         return False
     if pattern.meaning != piece.meaning:
         return False
-    return all(_fits(a, b, source, put) for a, b in zip(pattern.parts, piece.parts, strict=True))
+    return all(
+        _fits(a, b, source, put, assigned) for a, b in zip(pattern.parts, piece.parts, strict=True)
+    )
 
 
 def _text(piece: Tree, source: str) -> str:
@@ -171,16 +197,18 @@ def _text(piece: Tree, source: str) -> str:
 
 def rewritten(program: Program) -> Iterator[tuple[str, str, tuple[int, int]]]:
     """(the program with a piece in another form, that form, the piece's span), for each that there is."""
-    source = program.source
-    for piece in tree_of(program):
+    source, pieces = program.source, tree_of(program)
+    assigned = _assigned(pieces)
+    for piece in pieces[::-1]:  # the largest first: a loss before the logarithms in it
         for pattern, right in _patterns():
             put: dict[str, Tree] = {}
-            if not _fits(pattern, piece, source, put):
+            if piece.kind == "name" or not _fits(pattern, piece, source, put, assigned):
                 continue
             form = "".join(
                 source[slice(*put[c].span)] if c in put and _stands_alone(right, k) else c
                 for k, c in enumerate(right)
             )
+            form = re.sub(r"(?<![\w.])\((\w+)\)", r"\1", form)
             start, end = piece.span
             alone = source.strip() == source[start:end]
             whole = form if alone else f"{source[:start]}({form}){source[end:]}"

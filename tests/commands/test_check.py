@@ -474,3 +474,19 @@ def test_a_formula_may_use_the_names_that_the_program_assigns(program, formula, 
     result = run("check", program, "--against", formula, "--wrt", wrt)
     assert result.stdout.startswith(says), result.output
     assert "warning" not in result.stderr
+
+
+# a term of 2*X.T@(X@w - y) + 2*lam*w that is wrong, what is said of it
+@pytest.mark.parametrize(
+    ("formula", "says"),
+    [
+        ("2*X.T@(X@w - y) + lam*w", "in the term `lam*w`: a factor 2 is missing"),
+        ("2*X.T@(y - X@w) + 2*lam*w", "the sign of the term `2*X.T@(y - X@w)`"),
+        ("2*X.T@(X@w - y) - 2*lam*w", "the sign of the term `2*lam*w`"),
+        ("2*X.T@(X@w - y) + 2*lam*w + w", "the term `w` is too much"),
+        ("r = X@w - y; X.T@r + 2*lam*w", "in the term `X.T@r`: a factor 2 is missing"),
+    ],
+)
+def test_a_wrong_term_is_named(formula: str, says: str) -> None:
+    result = run("check", "sum((X@w-y)**2) + lam*sum(w**2)", "--wrt", "w", "--against", formula)
+    assert result.exit_code == 1 and says in result.stdout

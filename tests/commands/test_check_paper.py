@@ -48,3 +48,41 @@ def test_a_limit_of_a_sum_is_the_size_of_what_is_summed() -> None:
     assert "N is len(x)" in counted.stderr and "N.grad" not in counted.stdout
     given = run("grad", "--math", mean, "--x", "1,2,4", "--m", "2", "--N", "2")
     assert given.stdout.splitlines() == ["x.grad = [-1, 0, 0]", "m.grad = 1", "N.grad = -0.25"]
+
+
+def test_an_assumption_that_elements_sum_to_1() -> None:
+    loss = "-sum(y*log(softmax(z, 0)))"
+    wrong = run("check", loss, "--against", "softmax(z, 0) - y", "--wrt", "z")
+    assert wrong.exit_code == 1 and "add --assume 'sum(y) == 1'" in wrong.stderr
+    how = ("--wrt", "z", "--assume", "sum(y) == 1")
+    right = run("check", loss, "--against", "softmax(z, 0) - y", *how)
+    assert right.exit_code == 0, right.output
+    assert run("diff", loss, *how).stdout == "softmax(z, 0) - y\n"
+    refused = run("diff", loss, *how, "--y", "0,1,3", "--z", "1,2,3")
+    assert refused.exit_code == 2 and "the sum is 4" in refused.stderr
+
+
+def test_a_name_that_nobody_gives_is_told_before_shapes_are_looked_for() -> None:
+    result = run("check", "sum((W@x - y)**2)", "--wrt", "W", "--against", "outer(q, x)")
+    assert "name 'q' is not defined" in result.stderr
+    assert "--against may use W, x, y, and what it assigns itself" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "says"),
+    [
+        (r"p = \sigma(z); -(y \log p + (1-y) \log(1-p))", {"y": "0", "z": "800"},
+         'z.grad is 1: y*z - softplus(z) in place of "y*log(p) + (1 - y)*log(1 - p)"'),
+        ("p = sigmoid(z); -log(1-p)", {"z": "800"},
+         'z.grad is 1: nn.functional.logsigmoid(-z) in place of "log(1-p)"'),
+        ("p = exp(z)/sum(exp(z)); -sum(y*log(p))", {"y": "0,1", "z": "800,-800"},
+         'z.grad is [1, -1]: log_softmax(z, 0) in place of "log(p)"'),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("how", [(), ("--detect-anomaly",)])
+def test_a_loss_with_its_probability_as_a_name(
+    text: str, values: dict[str, str], says: str, how: tuple[str, ...]
+) -> None:
+    given = [word for name, value in values.items() for word in (f"--{name}", value)]
+    result = run("grad", "--math", text, *given, "--wrt", "z", *how)
+    assert says in result.stderr.replace("\n", " ")

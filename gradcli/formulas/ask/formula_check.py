@@ -21,6 +21,7 @@ from gradcli.language.no_derivative import relation, without_derivative
 from gradcli.language.program import Program
 from gradcli.language.scope_checks import assigned_names, free_names
 from gradcli.transforms import traced_matrices
+from gradcli.transforms.limits import tree_of
 from gradcli.transforms.tolerances import RTOL, Comparison, NotFinite, allowed
 
 SHAKEN = 8  # points whose last digits are others
@@ -96,7 +97,8 @@ def compare_formula(
         result.ok, result.given = False, given
         asked = AskedDerivative(order, jacobian)
         result.derivative = spelled(asked, program, arrays, name, others)
-        result.mistake = likely_mistake(program, arrays, name, given_at, true_at)
+        terms = {t: partial(given_at, formula=parse(own)) for t, own in terms_of(formula).items()}
+        result.mistake = likely_mistake(program, arrays, name, given_at, true_at, terms)
     return result
 
 
@@ -163,6 +165,24 @@ def formula_at(formula: Program, values: Mapping[str, Any], program: Program) ->
             hint="write the derivative alone, as in --against '2*x'",
         )
     return np.asarray(given.array if isinstance(given, Tensor) else given)
+
+
+def terms_of(formula: Program) -> dict[str, str]:
+    """The terms of a formula that is a sum, by their texts, each as a program that gives it alone."""
+    source, pieces = formula.source, tree_of(formula)
+    last = next((p for p in reversed(pieces) if p.kind == "expression"), None)
+    if last is None:
+        return {}
+    waiting, found = [(part, 1) for part in last.parts], dict[str, str]()
+    while waiting:
+        piece, sign = waiting.pop(0)
+        if piece.kind in ("add", "sub"):
+            left, right = piece.parts
+            waiting = [(left, sign), (right, -sign if piece.kind == "sub" else sign), *waiting]
+            continue
+        text = source[slice(*piece.span)]
+        found[text] = f"{source[: last.span[0]]}{text if sign > 0 else f'-({text})'}"
+    return found if len(found) > 1 else {}
 
 
 def spelled(

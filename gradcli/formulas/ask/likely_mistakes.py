@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from fractions import Fraction
 from itertools import islice
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -28,12 +29,17 @@ Slope = Callable[[Program, Arrays], Any]
 # true derivatives of wrong programs: sin(x**2) with an operand held constant, or with its inner derivative
 # left out. The first program that agrees at all points names the mistake.
 def likely_mistake(
-    program: Program, arrays: Arrays, name: str, given: Callable[[Arrays], Any], true: Slope
+    program: Program,
+    arrays: Arrays,
+    name: str,
+    given: Callable[[Arrays], Any],
+    true: Slope,
+    terms: Mapping[str, Callable[[Arrays], Any]] = MappingProxyType({}),
 ) -> str | None:
     """What turns the true derivative into the given one, in words; None if nothing that is known does.
 
     arrays: a point where they differ. name: the variable to differentiate by. given: the formula's value
-    at a point. true: the derivative of a program at a point.
+    at a point. true: the derivative of a program at a point. terms: the values of the formula's terms.
     """
     with quiet():
         try:
@@ -51,6 +57,7 @@ def likely_mistake(
         turned = "it is the transpose" if _turned(claimed, right) else None
         special = turned or _symmetric(program, where, given, true)
         lost = special or _lost_piece(program, where, name, claimed, true)
+        lost = lost or _wrong_term(terms, where, claimed, right)
         lost = lost or _wrong_rule(program, where, name, claimed, true)
         return lost or _kept_constant(program, claimed, right)
 
@@ -85,6 +92,31 @@ def _factor(claimed: list[Any], right: list[Any]) -> float | None:
     ratios = given[known] / true[known]
     alike = same(ratios, np.full_like(ratios, ratios[0])) and same(given[~known], true[~known])
     return float(ratios[0]) if alike and ratios[0] else None
+
+
+def _wrong_term(
+    terms: Mapping[str, Callable[[Arrays], Any]],
+    where: list[Arrays],
+    claimed: list[Any],
+    right: list[Any],
+) -> str | None:
+    """The one term of a formula that has another factor in the true derivative: 2*w for the w of `x + w`."""
+    for text, value in terms.items():
+        try:
+            own = [
+                np.broadcast_to(value(a), np.shape(c)) for a, c in zip(where, claimed, strict=True)
+            ]
+        except REFUSED:
+            continue
+        rest = [t - (c - o) for t, c, o in zip(right, claimed, own, strict=True)]
+        factor = _factor(own, rest)
+        if factor is not None and not same(factor, 1.0):
+            if same(factor, -1.0):
+                return f"the sign of the term `{text}`"
+            return f"in the term `{text}`: {_as_factor(factor)}"
+        if all(same(r, np.zeros_like(r)) for r in rest):
+            return f"the term `{text}` is too much"
+    return None
 
 
 def _turned(claimed: list[Any], right: list[Any]) -> bool:

@@ -93,6 +93,21 @@ def _rotation(q: Any) -> Any:
     return left @ right
 
 
+def _shares(x: Any) -> Any:
+    if _no_shares(x) is None:
+        return x
+    own = np.abs(x) + 0.1
+    return own / own.sum()
+
+
+def _no_shares(x: Any) -> str | None:
+    at = _first(x < 0)
+    if at is not None:
+        return _element(x, at)
+    total = float(np.sum(x))
+    return None if abs(total - 1) <= NEAR else f"the sum is {total:g}"
+
+
 KINDS: dict[str, Kind] = {
     "symmetric": Kind(True, lambda b: (b + b.T) / 2, _asymmetry),
     "diagonal": Kind(True, lambda b: np.diag(np.diag(b)), _off_diagonal),
@@ -100,6 +115,7 @@ KINDS: dict[str, Kind] = {
     "positive": _of_elements(lambda x: x > 0, lambda x: np.abs(x) + 0.1),
     "negative": _of_elements(lambda x: x < 0, lambda x: -np.abs(x) - 0.1),
     "integer": _of_elements(lambda x: x == np.round(x), lambda x: np.round(3 * x)),
+    "probabilities": Kind(False, _shares, _no_shares),  # not negative, with the sum 1
 }
 _SIGNS = {"positive": 1, "negative": -1}
 
@@ -112,7 +128,9 @@ def squares(texts: Iterable[str]) -> list[str]:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """(variable, kind) of `B symmetric`, `B is symmetric` or `x > 0`."""
+    """(variable, kind) of `B symmetric`, `B is symmetric`, `x > 0` or `sum(y) == 1`."""
+    if shares := re.fullmatch(r"\s*sum\(\s*(\w+)\s*\)\s*==?\s*1(?:\.0*)?\s*", text):
+        return shares[1], "probabilities"
     if bound := re.fullmatch(r"\s*(\w+)\s*([<>])\s*0(?:\.0*)?\s*", text):
         return bound[1], "positive" if bound[2] == ">" else "negative"
     match = re.fullmatch(r"\s*(\w+)\s+(?:is\s+)?(\w+)\s*", text)
@@ -131,7 +149,7 @@ def read(texts: Iterable[str], arrays: Mapping[str, Any], given: Iterable[str]) 
         if kind not in KINDS:
             raise BadAssumption(
                 f"{kind!r} is not an assumption (there are: {', '.join(KINDS)})",
-                "as in --assume 'B symmetric', 'x > 0', 'n integer'",
+                "as in --assume 'B symmetric', 'x > 0', 'n integer', 'sum(y) == 1'",
             )
         if word not in arrays:
             known = ", ".join(arrays) if arrays else "none"
@@ -388,6 +406,12 @@ RULES = Rules(
     ("a @ b", lambda facts, node, a, b: facts._product(node)),
     ("dot(u, v)", lambda facts, node, u, v: facts._dot(u, v)),
     ("norm(a)", lambda facts, node, a: facts._length(node)),
+    (
+        "sum(p)",
+        lambda facts, node, p: (
+            alg.one if facts._is(p, "probabilities") and not node.shape else facts._signed(node)
+        ),
+    ),
     ("linalg.inv(q)", lambda facts, node, q: facts._inverse(q)),
     (
         "(bitwise_and|bitwise_or|logical_and|logical_or)(a, b)",
