@@ -18,6 +18,7 @@ CHECKED = 200  # lines of which each must be a row of the same table
 # A remark, unless it is what Excel writes for a formula without a value, or the end of a cell (`Run #,V`).
 _ERRORS = r"N/A|DIV/0!|VALUE!|REF!|NAME\?|NUM!|NULL!"
 _REMARK = re.compile(rf"(?:^#(?!{_ERRORS})|(?<=[ \t])#(?!{_ERRORS}|[,;|\t])).*")
+_CELL = re.compile(r"\t+#\t")  # the unit of a column that counts, and no remark
 _NUMBER = re.compile(
     r"[-+]?(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][-+]?\d+)?|[-+]?(?:inf|infinity|nan)"
     r"|[-+\d.eEinfa]*(?:[\d.]|inf|nan)j",
@@ -164,6 +165,8 @@ def without_remark(line: str, dialect: Dialect) -> str:
     if bare and bare[0] in dialect.remarks:
         if bare[0] == "#":
             mark = dialect.separator
+            if mark == "\t" and _CELL.match(line):
+                return line
             if dialect.hashed and mark and line.count(mark) == dialect.width - 1 + dialect.trailing:
                 return line
             return _REMARK.sub("", bare)
@@ -238,7 +241,7 @@ def plain(
     sample: list[str] = []
     rows_begin = hashed(lines)
     for line in lines:
-        if line.strip() and (rows_begin or not _REMARK.match(line.lstrip())):
+        if line.strip() and (rows_begin or not _REMARK.match(line.lstrip()) or _CELL.match(line)):
             sample.append(line)
             if len(sample) == CHECKED:
                 break

@@ -14,8 +14,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from gradcli.tables import marked_texts
+from gradcli.tables import counted_texts, framed_texts, marked_texts
 from gradcli.tables.marked_texts import Cells, Marked
+from gradcli.tables.reading_options import LOOKED_AT
 from gradcli.tables.table_errors import TableError, counted, listed
 
 if TYPE_CHECKING:
@@ -27,10 +28,11 @@ Unpacked = tuple[BinaryIO, str]  # a stream, and the kind of what it holds
 
 
 class Found(NamedTuple):
-    """The tables of a file. read: unpacks the one of that name."""
+    """The tables of a file. read: unpacks the one of that name. told: what is worth saying of it."""
 
     names: Sequence[str]
     read: Callable[[str], Unpacked]
+    told: Callable[[str], str] = lambda _: ""
 
 
 class Format(NamedTuple):
@@ -447,17 +449,32 @@ def _marked(read_text: Callable[[str, str], dict[str, Marked]]) -> Callable[[Any
             names = tables[table].names
             if names is not None:
                 yield _told_apart(names)
+            if tables[table].units:
+                yield tables[table].units
             yield from tables[table].rows()
 
-        return Found(list(tables), lambda table: _as_text(rows(table)))
+        return Found(
+            list(tables), lambda table: _as_text(rows(table)), lambda table: tables[table].told
+        )
 
     return opened
+
+
+def _framed(source: Any, name: str) -> Found:
+    """A table in a frame, whose lines keep their numbers."""
+    lines = _lvm_text(source).splitlines()
+    return Found([""], lambda _: _as_text(framed_texts.unframed(lines)))
 
 
 FORMATS = {
     "spec": Format("a file of SPEC", "", _marked(marked_texts.spec)),
     "seabird": Format("a file of Sea-Bird", "", _marked(marked_texts.seabird)),
     "jcamp": Format("a JCAMP-DX file", "", _marked(marked_texts.jcamp)),
+    "rigol": Format("a file of Rigol's", "", _marked(counted_texts.rigol)),
+    "ortec": Format("a spectrum of ORTEC's", "", _marked(counted_texts.ortec)),
+    "amptek": Format("a spectrum of Amptek's", "", _marked(counted_texts.amptek)),
+    "xrdml": Format("an XRDML file", "", _marked(counted_texts.xrdml)),
+    "framed": Format("a table in a frame", "", _framed),
     "workbook": Format("a workbook", "python-calamine", _workbook),
     "sqlite": Format("an SQLite database", "", _sqlite),
     "hdf5": Format("an HDF5 file", "h5py", _hdf5),
@@ -493,7 +510,6 @@ _REFUSED: tuple[tuple[bytes, str, str], ...] = (
     (b"Rar!", "a rar archive", "unpack it"),
 )
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-LOOKED_AT = 512  # bytes
 
 
 def kind_of(head: bytes) -> str:
@@ -506,6 +522,17 @@ def kind_of(head: bytes) -> str:
         return "spec"
     if head.startswith(b"* Sea-Bird "):
         return "seabird"
+    if head.startswith(b"$") and re.match(rb"\$[A-Z_]+:\s", head):
+        return "ortec"
+    if head.startswith(b"<<PMCA SPECTRUM>>"):
+        return "amptek"
+    if re.search(rb"<xrdMeasurements\b", head):
+        return "xrdml"
+    text = str(head, "utf-8", "ignore").replace("\r\n", "\n")
+    if counted_texts.RIGOL.match(text) or counted_texts.RIGOL_NEW.match(text):
+        return "rigol"
+    if framed_texts.separator_of(text):
+        return "framed"
     if re.match(rb"\s*##TITLE\s*=", head):
         return "jcamp"
     if head.startswith(b"SQLite format 3\x00"):
@@ -576,8 +603,12 @@ def _in_zip(source: Any, name: str) -> str:
     return "npz" if all(n.endswith(".npy") for n in names) else "zip"
 
 
-def unpacked(kind: str, source: Any, name: str, wanted: str | None) -> Unpacked:
+def unpacked(
+    kind: str, source: Any, name: str, wanted: str | None, tell: Callable[[str], Any] = str
+) -> Unpacked:
     """A table of a file. source: its path, or a stream of all its bytes. wanted: the table's name.
+
+    tell: takes what is worth saying.
 
     Raises TableError where a library is missing, the file is broken, or one of several tables must be named.
     """
@@ -602,6 +633,8 @@ def unpacked(kind: str, source: Any, name: str, wanted: str | None) -> Unpacked:
             known=tuple(found.names),
         )
     one = wanted
+    if words := found.told(one):
+        tell(words)
     read: Unpacked = _guarded(kind, name, lambda: found.read(one))
     return read
 
@@ -670,7 +703,6 @@ def divide(path: str, rest: str, by_ending: Callable[[str, bytes], str]) -> tupl
 
 __all__ = [
     "FORMATS",
-    "LOOKED_AT",
     "divide",
     "kind_of",
     "refuse",

@@ -19,10 +19,12 @@ Cells = Sequence[str | None]
 
 
 class Marked(NamedTuple):
-    """A table: its names, None where the text has none that fit, and its rows."""
+    """A table: its names (None where none fit), its rows, what is worth saying, and its units."""
 
     names: list[str] | None
     rows: Callable[[], Iterator[Cells]]
+    told: str = ""
+    units: Sequence[str] = ()
 
 
 # -- SPEC -----------------------------------------------------------------------------------------

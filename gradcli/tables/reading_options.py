@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from gradcli.tables.table_errors import TableError
 
 Tell = Callable[[str], object]
+LOOKED_AT = 4096  # bytes that tell what a file is
 
 
 class How(NamedTuple):
@@ -36,6 +37,13 @@ class How(NamedTuple):
     time_unit: str | None = None
     time_origin: str | None = None
     sheet: str | None = None
+
+    @property
+    def cuts_lines(self) -> bool:
+        """Whether it says which lines or cells there are, so that the file is taken as it stands."""
+        return bool(self.separator or self.comment is not None or self.units is not None) or bool(
+            self.skip_lines or self.header is not None
+        )
 
     @property
     def says_lines(self) -> bool:

@@ -31,7 +31,9 @@ _FILL = re.compile(
     r"-?9{3,6}(?:\.(?:0+|9+|25))?|-99(?:\.(?:0+|9+))?|-?(?:1(?:\.0*)?|9\.96921\d*)[eE]\+?[23]\d"
 )
 _BROKEN = re.compile(r"[\W_]*\d[\W\d_]*")
+_RULER = re.compile("[=*~]{2,}|[-_]{4,}")
 _FEW_OTHERS = 3  # numbers of a column, which tell what is far from them
+_LOST = 4  # times as many remarks that look like rows as there are rows: these are not all rows
 _FAR = 4  # times the largest of them
 
 
@@ -227,6 +229,7 @@ def _look(dialect: Dialect, lines: Sequence[str], name: str, reading: Reading) -
             f"{cell} in {', '.join(titles)} may stand for a missing number: --missing-markers {cell} "
             "reads it so",
         )
+    _check_remarks(lines, len(rows), dialect, name, reading)
     tell_remark(lines, 1, dialect, name, reading)
     _tell_blocks(dialect, lines, name, reading)
 
@@ -275,6 +278,51 @@ def clocks_of(table: Any, reading: Reading) -> dict[int, Any]:
             if clock is not None:
                 found[column] = clock
     return found
+
+
+def _check_remarks(
+    lines: Sequence[str], rows: int, dialect: Dialect, name: str, reading: Reading
+) -> None:
+    """Refuse a text whose rows would be taken for remarks; say it where more than half of them are."""
+    signs = dialect.remarks
+    lost = [
+        k
+        for k, line in enumerate(lines, 1)
+        if line.lstrip()[:1] in signs and line.strip() and _is_lost_row(line.strip(), dialect)
+    ]
+    if not rows and not lost and dialect.first_row <= len(lines):
+        raise TableError(f"{name}: no rows of numbers: each line below the names is a comment")
+    if len(lost) <= rows or (rows and reading.how.comment is not None):
+        return
+    sign = lines[lost[0] - 1].lstrip()[0]
+    words = (
+        f"{counted(len(lost), 'line')} that look{'s' * (len(lost) == 1)} like rows, from line {lost[0]}, "
+        f"{'begin' if len(lost) > 1 else 'begins'} with `{sign}` and would be comments"
+    )
+    if not rows or len(lost) > rows * (_LOST if sign == "#" else 1):
+        raise TableError(
+            f"{name}: {words}" + (f", and {rows} would not" if rows else ""),
+            line=lines[lost[0] - 1],
+            hint=f"--comment CHARS says what starts a comment, as in --comment {_other(sign)}",
+        )
+    reading.note(name, words.replace("would be", "are"))
+
+
+def _other(sign: str) -> str:
+    return "%" if sign != "%" else "!"
+
+
+def _is_lost_row(bare: str, dialect: Dialect) -> bool:
+    """Whether a remark would be a row without its sign."""
+    if delimited.without_remark(bare, dialect).strip():
+        return False
+    inside = bare.strip(bare[0]).strip()
+    cells = inside.split(dialect.separator)
+    kinds = [kind(shape(cell.strip()), dialect.decimal) for cell in cells]
+    numbers, words = kinds.count("n"), kinds.count("w")
+    if len(cells) == dialect.width:
+        return numbers > words
+    return not words and numbers >= min(dialect.width, 2)  # `0 * 92.57 * 5.6`
 
 
 def tell_remark(
@@ -341,7 +389,9 @@ def footer_begins(lines: Sequence[str], dialect: Dialect, how: How) -> int:
 
 
 def _is_below(fields: list[str], dialect: Dialect) -> bool:
-    """Whether a line of words cannot be a row, broken or not."""
+    """Whether a line of words cannot be a row, broken or not; nor can a ruler."""
+    if all(map(_RULER.fullmatch, fields)):
+        return True
     kinds = [kind(shape(cell), dialect.decimal) for cell in fields]
     if not dialect.numeric or "w" not in kinds:
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import itertools
 import os
@@ -12,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import gradcli.engine.system.budget as budget
-from gradcli.tables.reading_options import Reading
+from gradcli.tables.reading_options import LOOKED_AT, Reading
 from gradcli.tables.table_errors import TableError
 
 if TYPE_CHECKING:
@@ -79,11 +80,17 @@ _FOREIGN = (
         b"X\n",
         b"$FL2",
         b"CPYA",
+        b"$",
         b"\xff\xd8",
     ),
     *(b"Obj\x01", b"ORC", b"7z\xbc", b"Rar!"),
 )
 # What texts of other programs without a mark of their own are called.
+# What stands within the first lines of oscilloscopes' files, and of frames about tables.
+_WITHIN = (
+    *(b"*****", b"#####", b"+--", b"+==", b"tInc", b"X,CH"),
+    *(mark.encode() for mark in ("┌─", "╭─", "╔═", "┏━")),
+)
 _NAMED = re.compile(r"\.(?:s\d{1,3}p|(?P<marked>ts))(?:\.gz|\.zst|\.bz2|\.xz)?$", re.IGNORECASE)
 _CONTROL = re.compile("[\x01-\x08\x0e-\x19\x1c-\x1f\x7f]")  # no text has them
 _BLOCK = 1 << 20
@@ -328,21 +335,35 @@ def _looked_at(
     kind = next((kind for magic, kind in _MAGIC if head.startswith(magic)), "")
     as_text = reading is not None and reading.how.says_lines  # asked for by an option
     named = not as_text and bool(kind_by_ending(whole_file(path)))
-    if not kind and head and (head[0] not in _TEXT_BEGINS or head.startswith(_FOREIGN) or named):
+    first = stream.peek(LOOKED_AT)[:LOOKED_AT] if head and not kind else b""
+    if first and (
+        head[0] not in _TEXT_BEGINS
+        or head.startswith(_FOREIGN)
+        or named
+        or any(mark in first for mark in _WITHIN)
+    ):
         from gradcli.tables import foreign_files
 
-        head = stream.peek(foreign_files.LOOKED_AT)[: foreign_files.LOOKED_AT]
-        foreign_files.refuse(head, name)
+        head = first
         foreign = foreign_files.kind_of(head)
+        if not foreign:
+            foreign_files.refuse(head, name)
         if not foreign and named:
             foreign = kind_by_ending(whole_file(path), head)
         if foreign in ("lvm", "spec", "seabird", "jcamp") and as_text:
+            foreign = ""
+        if foreign in ("rigol", "ortec", "amptek") and reading and reading.how.cuts_lines:
+            foreign = ""
+        if foreign == "framed" and reading and reading.how.separator is not None:
             foreign = ""
         if foreign:
             whole = again if again is not None else _whole(stream, name)
             foreign = foreign_files.settled(foreign, whole, whole_file(path))
             if foreign not in ("npz", ""):
-                stream, kind = foreign_files.unpacked(foreign, whole, name, table)
+                stream, kind = foreign_files.unpacked(
+                    foreign, whole, name, table,
+                    str if reading is None else functools.partial(reading.note, name),
+                )  # fmt: skip
                 made = Opened(name, stream, kind, None, None, own, begin, reading)
                 made.is_unpacked = True
                 return made

@@ -36,6 +36,7 @@ _END = re.compile(r"(?im)^[>*=]{3,} *end\b")
 _KEY = re.compile(r"\w\s*(?::|=)\s+\S")
 _WITH_UNIT = re.compile(r"[^\s(\[]\S*(?:\s+[(\[][^)\]]*[)\]])?")
 _INLINE = re.compile(r"(?<=\S)[ \t]+#(?![,;|\t]|N/A|DIV/0!|VALUE!|REF!|NAME\?|NUM!|NULL!).*")
+_LAST_UNIT = re.compile(r"\D*\t#\s*|[^\d#]*[ \t]#\s*")  # a column that counts has the unit #
 _HEADER_LINES = 5  # names, units, and what Origin and loggers write below them
 
 Block = list[
@@ -111,30 +112,32 @@ def _alike(found: str, columns: str) -> bool:
     return all(a == b or "m" in (a, b) for a, b in zip(found, columns, strict=False))
 
 
-def _is_remark(line: str, found: str, separator: str, columns: str) -> bool:
+def _is_remark(line: str, found: str, separator: str, columns: str, signs: str) -> bool:
     """Whether a line that begins with a sign is a remark, and not a row whose first cell begins so."""
     sign = line.lstrip()[0]
-    if sign not in SIGNS or sign == separator:
+    if sign not in signs or sign == separator:
         return False
     return separator == " " or "n" in columns[:1] or not re.fullmatch("w[nt]+", found)
 
 
-def best_run(shapes: Sequence[str], separator: str, decimal: str) -> Run:
-    """The best run of rows.
+def best_run(shapes: Sequence[str], separator: str, decimal: str, signs: str = SIGNS) -> Run:
+    """The best run of rows. signs: that may begin remarks.
 
     Blank lines and remarks do not break it (gnuplot's blocks), nor do up to three odd lines, if rows go on
     after them. Cells of words cost: a wrong separator makes them.
     """
     best, at = Run(), 0
     while at < len(shapes):
-        run, after = _run_from(shapes, at, separator, decimal)
+        run, after = _run_from(shapes, at, separator, decimal, signs)
         if run.score > best.score and (separator == " " or len(run.kinds) > 1):
             best = run
         at = max(after, at + 1)
     return best
 
 
-def _run_from(shapes: Sequence[str], start: int, separator: str, decimal: str) -> tuple[Run, int]:
+def _run_from(
+    shapes: Sequence[str], start: int, separator: str, decimal: str, signs: str
+) -> tuple[Run, int]:
     """The run that begins at a line or below it, and the line after it."""
     columns, rows, first, last = "", 0, start, start
     odd: list[int] = []  # lines that are none, and after which none has come yet
@@ -150,7 +153,7 @@ def _run_from(shapes: Sequence[str], start: int, separator: str, decimal: str) -
                 known = set()
             known.add(found)
             rows, last, odd = rows + 1, at, []
-        elif found and _is_remark(shapes[at], found, separator, columns):
+        elif found and _is_remark(shapes[at], found, separator, columns, signs):
             pass
         elif found and not columns:
             columns, rows, first, last, known = found, 1, at, at, {found}
@@ -217,6 +220,10 @@ def _header(
             continue
         sign = bare[0] if bare[0] in SIGNS and bare[0] != separator else ""
         cells = None if sign == "@" else _header_cells(bare, sign, separator, count, exactly)
+        if cells and cells[0] and columns[0] == "m" and bare[0] == separator:
+            cells = (
+                None  # its first cell is empty, as those below, and there is one more than columns
+            )
         if cells is not None and count > 1 and not cells[0] and sign and not block:
             cells[0] = sign  # a column that is called #
         good = cells is not None and _is_header(cells, columns, decimal, bool(block))
@@ -226,7 +233,8 @@ def _header(
             break
         if not good and not sign and not block and exactly and passed < 2 and count > 1:
             kinds = kinds_of(shape(bare), separator, decimal)
-            if len(kinds) == 1 or (cells is not None and "n" not in kinds and "t" not in kinds):
+            others = len(kinds) > 1 and cells is None and _all_units(split(bare, separator))
+            if len(kinds) == 1 or others or (cells is not None and not set(kinds) & {*"nt"}):
                 passed += 1
                 continue
         if len(block) == _HEADER_LINES or (not good and not sign):
@@ -308,7 +316,10 @@ def read_layout(text: str, kind_of_file: str, how: How) -> TextLayout | None:
         lines[0] = ""
     separators = _separators(how, declared, kind_of_file, text)
     decimals = [how.decimal] if how.decimal else [".", ","]
-    lines = [_INLINE.sub("", line) if "#" in line else line for line in lines]
+    lines = [
+        _INLINE.sub("", line) if "#" in line and not _LAST_UNIT.fullmatch(line) else line
+        for line in lines
+    ]
     begin = _stated_begin(lines)
     looked = [*[""] * begin, *lines[begin:]]
     shapes: list[str] = []
@@ -316,7 +327,7 @@ def read_layout(text: str, kind_of_file: str, how: How) -> TextLayout | None:
     while True:
         shapes += shape("\n".join(looked[len(shapes) : upto])).split("\n")
         found = [
-            (best_run(shapes, s, d), s, d)
+            (best_run(shapes, s, d, SIGNS if how.comment is None else how.comment), s, d)
             for s in separators
             for d in decimals
             if s != d or '"' in text

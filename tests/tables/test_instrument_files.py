@@ -28,7 +28,7 @@ READ: list[tuple[str, str, list[float], str]] = [
         "rigol.csv",
         "CH1",
         [0.12, 0.14, 0.16, 0.2],
-        "names in line 1 (X, CH1, CH2, Start, Increment)",
+        "X begins at -0.006 s, with steps of 2e-05 s",
     ),
     ("tektronix_tds.csv", "5", [0.12, 0.16, 0.2, 0.24, 0.2, 0.16], ""),
     ("tektronix_dpo.csv", "CH1", [0.12, 0.16, 0.24, 0.2], "9 lines of preamble, names in line 12"),
@@ -111,7 +111,28 @@ READ: list[tuple[str, str, list[float], str]] = [
         "10 lines below the table left out, from line 11",
     ),
     ("autolab.txt", "Freq (Hz)", [10000, 1000, 100, 10], "names in line 4 (Freq (Hz), Ampl, Bias"),
-    ("rigol_ds1000z.csv", "CH1", [10, 11, 12, 13], "(Start, Increment) have no cells below them"),
+    ("rigol.csv", "X", [-0.006, -0.00598, -0.00596, -0.00594], "units in line 2 (s, Volt, Volt)"),
+    ("rigol_ds1000z.csv", "CH1", [10, 11, 12, 13], "X begins at -0.0012 s"),
+    ("rigol_ds1000z.csv", "X", [-0.0012, -0.001198, -0.001196, -0.001194], "steps of 2e-06 s"),
+    ("rigol_mso5000.csv", "Time(s)", [-0.006, -0.00598, -0.00596], ""),
+    ("rigol_dho.csv", "Time(s)", [-0.006, -0.00598, -0.00596], "Time(s) begins at -0.006 s"),
+    ("rigol_dho.csv", "CH2V", [2, 3, 2.5], "steps of 2e-05 s"),
+    ("gamry_eis.dta", "Zimag", [-0.5, -8.25, -75.5], "units in line 7"),
+    ("root_scan.txt", "mass", [90.5, 91.5, 92.5], "2 lines below the table left out, from line 9"),
+    ("root_pause.txt", "mass", [90.5, 91.25, 92], "names in line 2 (Row, Instance, mass)"),
+    ("mysql.txt", "mass", [92.57, 87.3, 88.3], "1 line below the table left out, from line 8"),
+    ("duckdb.txt", "mass", [92.57, 87.3, 88.3], "names in line 2 (id, mass, pt)"),
+    ("polars.txt", "mass", [92.57, 87.3, 88.3], "names in line 3 (id, mass, pt)"),
+    ("docutils.txt", "mass", [92.57, 87.3, 88.3], "1 line below the table left out, from line 7"),
+    ("docutils_grid.txt", "mass", [92.57, 87.3, 88.3], "names in line 2 (id, mass, pt)"),
+    # MAESTRO's manual, appendix A; Amptek's DPPMCA; the schema of XRDML 1.5.
+    ("maestro.spe", "counts", [28, 42, 35, 31], "live time 600 s, real time 612 s"),
+    ("maestro.spe", "channel", [10, 11, 12, 13], "units in line 2 (keV)"),
+    ("maestro.spe", "energy", [670, 682.5, 696, 710.5], "units in line 2 (keV)"),
+    ("amptek.mca", "counts", [0, 1, 5, 2], "live time 60.1 s, real time 61.2 s"),
+    ("silicon.xrdml", "2Theta", [27, 27.02, 27.04, 27.06], "counting time 0.5 s a point"),
+    ("silicon.xrdml", "Omega", [13.5, 13.51, 13.52, 13.53], "units in line 2 (deg, deg, counts)"),
+    ("silicon.xrdml", "intensities", [253, 249, 2630, 240], "counting time 0.5 s a point"),
     (
         "flow.csv",
         "flow",
@@ -319,6 +340,38 @@ def test_a_file_that_nobody_reads_is_not_guessed() -> None:
     Path("noise.dat").write_bytes(bytes(range(256)) * 40)
     with pytest.raises(TableError, match="not a text"):
         Parts("noise.dat", Reading())
+
+
+def test_a_table_in_a_frame_keeps_its_lines() -> None:
+    """--skip-lines and --skip-footer count the lines of the file, and an error names one of them."""
+    reference = f"@{here('root_scan.txt')}:2"
+    for options, expected in (
+        (["--skip-lines", "4"], "[90.5, 91.5, 92.5]\n"),
+        (["--skip-footer", "2"], "[90.5, 91.5, 92.5]\n"),
+        (["--skip-footer", "4"], "[90.5, 91.5]\n"),
+    ):
+        assert run("eval", "m", "--m", reference, *options)[1] == expected
+    Path("bad.txt").write_text(Path("root_scan.txt").read_text().replace("91.50000", "9l.50000"))
+    code, _, err = run("eval", "m", "--m", "@bad.txt:mass")
+    assert code == 2 and "bad.txt, line 6, column mass: `9l.50000` is not a number" in err
+
+
+def test_counts_of_an_analyser_that_are_cut_off() -> None:
+    text = (FILES / "maestro.spe").read_text().replace("       35\n", "")
+    Path("bad.spe").write_text(text)
+    code, _, err = run("eval", "m", "--m", "@bad.spe:counts")
+    assert code == 2 and "bad.spe: $DATA: has 3 channels, and says 10 to 13" in err
+
+
+def test_counts_behind_an_attenuator() -> None:
+    """XRDML 2: counts are as they were detected, so that the factors come in; intensities have them."""
+    text = (FILES / "silicon.xrdml").read_text()
+    Path("raw.xrdml").write_text(
+        text.replace("<intensities", "<counts")
+        .replace("/intens", "/count")
+        .replace("countities", "counts")
+    )
+    assert run("eval", "1*m", "--m", "@raw.xrdml:counts")[1] == "[253, 249, 26300, 240]\n"
 
 
 def test_one_of_several_scans() -> None:

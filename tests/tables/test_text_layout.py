@@ -422,3 +422,48 @@ def test_of_two_columns_of_one_name_none_is_lost(tmp_path: Path) -> None:
     assert gradcli.read_table(path, "x")["x"].tolist() == [1, 2]
     assert "--names x,y,y_2" in outcome("map", "2*y", path)[2]
     assert gradcli.read_table(path, names=("x", "y", "y_2"))["y_2"].tolist() == [3, 4]
+
+
+# text, how it is read, what is said: an error (with the option that helps), or a note
+REMARKS = [
+    ("// t, U\n// 0, 1\n// 1, 2\n", How(), "error: 2 lines that look like rows, from line 2"),
+    ("# t U\n" + "# 0 1\n" * 9 + "3 4\n", How(), "error: 9 lines that look like rows, from line 2"),
+    ("# t U\n" + "# 0 1\n" * 3 + "3 4\n", How(), "note: 3 lines that look like rows, from line 2"),
+    ("# t U\n" + "# 0 1\n" * 9 + "3 4\n", How(comment="#"), ""),
+    ("# t U\n" + "# 0 1\n" * 2 + "3 4\n5 6\n", How(), ""),
+    ("* 0 * 92 *\n* 1 * 87 *\n==> 2 selected entries\n", How(separator="blank"), "error: 2 lines"),
+    ("t U\n# no data\n", How(comment="#"), ""),
+]
+
+
+@pytest.mark.parametrize("text, how, words", REMARKS)
+def test_rows_are_not_lost_as_remarks(text: str, how: How, words: str) -> None:
+    kind, _, words = words.partition(": ")
+    if kind == "error":
+        with pytest.raises(TableError, match=words) as caught:
+            read(text, how=how)
+        assert "--comment" in str(caught.value.hint)
+        return
+    _, said = read(text, how=how)
+    lost = [one for one in said if "look like rows" in one]
+    assert len(lost) == bool(words) and all(words in one for one in lost)
+
+
+# names, units below them, what the units are; () where their number is another than that of the columns
+UNITS = [
+    ("\tPt\tT\tR", "\t#\ts\t#", ["", "#", "s", "#"]),
+    ("\tPt\tT\tR", "\t#\ts", []),
+    ("\tPt\tT\tR", "\t#\ts\tV\t#", []),
+    ("N;T;U", "s;V", []),
+    ("N  T  U", "-  s  #", ["-", "s", "#"]),
+]
+
+
+@pytest.mark.parametrize("names, units, expected", UNITS)
+def test_units_stand_below_their_names(names: str, units: str, expected: list[str]) -> None:
+    row = names.translate(str.maketrans("PTRNU", "12345")).replace("t", "")
+    rows = "\n".join([row, row.replace("2", "7"), row])
+    found, _ = read(f"{names}\n{units}\n{rows}\n")
+    filled = [name for name in names.replace(";", " ").split() if name]
+    assert found.names is not None and found.names[-len(filled) :] == filled
+    assert found.units == expected
