@@ -89,10 +89,10 @@ class Answer(NamedTuple):
 def command(ctx: click.Context, options: Options) -> None:
     """Run the command lines in FILE (- for standard input), one a line.
 
-    Words are quoted as in a shell, but nothing is expanded; `gradcli` in front may be left out. A line runs as
-    soon as it is there. Empty lines
-    and lines that start with # are skipped. Where a line fails, its number is printed, and the others go on.
-    The exit code is the highest of all lines. Lines that use each other's files go without --jobs.
+    Words are quoted as in a shell, but nothing is expanded; `gradcli` in front may be left out. A
+    line runs as soon as it is there. Empty lines and lines that start with # are skipped. Where a
+    line fails, its number is printed, and the others go on. The exit code is the highest of all
+    lines. Lines that use each other's files go without --jobs.
     """
     from gradcli.commands import junit
 
