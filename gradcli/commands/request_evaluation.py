@@ -530,9 +530,8 @@ def note_value(value: Any) -> None:
     """Say that a value is not finite, whose gradient is: that of `log(x)` at -1 is -1 by its rule."""
     import numpy as np
 
-    if not_finite({"": value}):
-        wrong = np.asarray(value.array)[~np.isfinite(value.array)]
-        output.note(f"the value is not finite ({wrong.flat[0]}), where its gradient is")
+    wrong = np.asarray(value.array)[~np.isfinite(value.array)]
+    output.note(f"the value is not finite ({wrong.flat[0]}), where its gradient is")
 
 
 def retained(
