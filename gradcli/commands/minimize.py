@@ -128,6 +128,10 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         )  # fmt: skip
     if isinstance(told, _Told) and told.left_out:
         output.note("steps that were tried and not taken are left out")
+    # Steps of a rate that end early have said nothing of whether there is a minimum.
+    unfinished = options.method in _DESCENTS.split() and found.kind == "no minimum"
+    if unfinished and np.isfinite(found.gradient).all():
+        found = found._replace(kind="not reached")
     answer = _answer(question, space, found)
     if inputs is not None and found.converged:
         spreads = inputs.of_minimum(space, found.x, found.value, bounds, options.subject)
@@ -140,7 +144,6 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         write(answer)
     if canvas is not None:
         canvas.draw(_picture(request.source, space, objective, found))
-    unfinished = options.method in _DESCENTS.split() and found.kind == "no minimum"
     if not found.converged and not unfinished:
         words = f"no minimum after {found.iterations} iterations: this is the last point"
         if found.kind.startswith("not known"):

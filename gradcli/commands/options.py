@@ -953,8 +953,12 @@ def _check_positionals(found: Split, declared: Declared, declaration: Command) -
         if _DASHED.fullmatch(word):
             option, meant = MEANT.get(head, ("", ""))
             hint = meant if option in declared else ELSEWHERE.get(head)
-            hint = hint or _of_another(head) or did_you_mean(suggest(head, declared))
-            if hint is None and head[2:] in variables(found.positionals[0], lenient=True)[1]:
+            if head not in declared:
+                hint = hint or _of_another(head) or did_you_mean(suggest(head, declared))
+            own = head in declared
+            if own or (
+                hint is None and head[2:] in variables(found.positionals[0], lenient=True)[1]
+            ):
                 value = quoted(word.partition("=")[2]) if "=" in word else "VALUE"
                 text = quoted(found.positionals[0])
                 hint = (

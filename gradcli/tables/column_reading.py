@@ -480,6 +480,9 @@ def _numbers_only(all_lines: Sequence[str], name: str, dialect: Dialect) -> Tabl
     return ArrayTable(name, dialect.names or [], list(matrix.T))
 
 
+_BLANK_CELL = re.compile(r"(?:^|,)\s*(?:,|$)")
+
+
 def numpy_numbers(text: str) -> Any:
     """A long list of numbers through NumPy's own reader, or None where that stops half-way."""
     import warnings
@@ -488,6 +491,9 @@ def numpy_numbers(text: str) -> Any:
 
     body = text.rstrip()
     body = body.removesuffix(",")
+    # Of a cell of blanks NumPy's reader makes -1.
+    if any(blank in body for blank in " \t\n\r\f\v") and _BLANK_CELL.search(body):
+        return None
     with warnings.catch_warnings():
         warnings.simplefilter("error", DeprecationWarning)
         try:

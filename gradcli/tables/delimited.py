@@ -200,7 +200,12 @@ def _quoted_rows(lines: Sequence[str], dialect: Dialect, name: str, first: int) 
         if dialect.separator is None:
             fields = [field for field in fields if field]
         fields = [field.strip() for field in fields]
-        if any(fields) or (len(fields) > 1 and dialect.separator is not None):
+        # In a column of its own an empty cell stands in quotes; an empty line is no row.
+        if lines[number - first].strip() == '""':
+            fields = [""]
+        elif not any(fields) and (len(fields) < 2 or dialect.separator is None):
+            fields = []
+        if fields:
             yield number, fields
         number = first + reader.line_num
 

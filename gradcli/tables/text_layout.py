@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import gradcli.engine.system.spread as spread
 from gradcli.tables.cell_kinds import is_process, is_unit, kind, shape
-from gradcli.tables.delimited import bars_off, is_misread
+from gradcli.tables.delimited import bars_off, is_misread, is_missing
 from gradcli.tables.reading_options import How, separator_of
 from gradcli.tables.table_errors import TableError, counted
 
@@ -342,7 +342,7 @@ def read_layout(text: str, kind_of_file: str, how: How) -> TextLayout | None:
     best = _one_or_two(lines, found, best, out, how)
     run, separator, decimal = best
     while run.first and _only_missing(lines[run.first - 1], separator, decimal):
-        run = run._replace(first=run.first - 1)  # a first row of nothing but NaN
+        run = run._replace(first=run.first - 1)  # a first row of nothing but NaN, or inf
     if _is_broken_row(lines, run, separator, decimal):
         run = run._replace(first=run.first - 1)
     out.separator, out.decimal = separator, decimal
@@ -469,8 +469,11 @@ def _one_or_two(
 
 
 def _only_missing(line: str, separator: str, decimal: str) -> bool:
+    """Whether cells say that there is no number, or that it is infinite; a ruler of dashes is none."""
     cells = split(line, separator) if line.strip() else []
-    return "na" in line.lower() and {kind(shape(cell), decimal) for cell in cells} == {"m"}
+    words = [cell for cell in cells if cell.strip("-+")]
+    said = any(is_missing(word) or "inf" in word.lower() for word in words)
+    return said and {kind(shape(cell), decimal) for cell in cells} == {"m"}
 
 
 _PLACES = re.compile(r"[-+]?(\d*)([,.])(\d+)(?:[eE][-+]?\d+)?")

@@ -117,7 +117,7 @@ def _unlike(title: str, a: Any = None, b: Any = None) -> str:
         said = "results of other shapes of NumPy's arrays and"
     else:
         a, b = np.asarray(a), np.asarray(b)
-        at = int(np.argmax(np.abs(a - b))) if a.size else 0
+        at = int(np.argmax(~np.isclose(a, b, equal_nan=True))) if a.size else 0
         said = f"{b.flat[at]:.6g} of NumPy's arrays and {a.flat[at]:.6g}"
     return (
         f"{title} gives {said} of tensors, on which it is differentiated: a method means something else "

@@ -173,7 +173,7 @@ def main() -> None:
     if given.groups == [WATCHED]:
         return watch(given)
     if given.groups == [FORMULAS]:
-        return symbolic.show(given.peers, given.rounds, given.only)
+        return symbolic.show(given.peers, given.rounds, given.only, given.minutes)
     wrong = set(given.groups) - set(GROUPS)
     if wrong:
         parser.error(f"unknown group {min(wrong)}: choose from {', '.join(GROUPS)}")

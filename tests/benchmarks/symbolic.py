@@ -1,7 +1,8 @@
 """Derivatives as formulas beside SymPy's and SymEngine's: `python -m tests.benchmarks symbolic`.
 
 A process a library; each call is a child of it, so that no call finds what one before it has kept. They take
-turns, and what is printed is the least processor time of a call, in milliseconds, and characters.
+turns, and what is printed is the least processor time of a call, in milliseconds, and characters. Where a
+library has no mark, it is not asked. Rounds end with the minutes (3), but for the first.
 """
 
 from __future__ import annotations
@@ -28,6 +29,14 @@ FIRST = (5, 8, 10, 12, 15, 18, 20)
 FIRST_SEEDS = 5
 TICK = 0.1  # milliseconds; some clocks of processor time stand still for longer than a call takes
 MOST = 20  # seconds of a call; what takes longer is left out
+MINUTES = 3.0
+# What a peer is asked for, by the first word of the name.
+PEERS_OF = {
+    "product": (),
+    "order": ("sympy", "symengine"),
+    "long": ("symengine",),
+    "first": ("sympy",),
+}
 Find = Callable[[str, Sequence[str], int], Sequence[str]]
 
 
@@ -160,9 +169,15 @@ def serve(library: str) -> None:
 
 
 # -- the table --------------------------------------------------------------------------------------
-def measure(pythons: dict[str, str], names: Sequence[str], rounds: int) -> dict[str, Any]:
-    """{library: {name: (least milliseconds, characters)}}; libraries take turns at each work."""
+def measure(
+    pythons: dict[str, str], names: Sequence[str], rounds: int, minutes: float = MINUTES
+) -> dict[str, Any]:
+    """{library: {name: (least milliseconds, characters)}}; libraries take turns at each work.
+
+    Each turn is told as it comes.
+    """
     line = ["-m", "tests.benchmarks.symbolic"]
+    end = time.monotonic() + 60 * minutes
     processes = {
         library: subprocess.Popen(
             [python, *line, library], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -171,22 +186,33 @@ def measure(pythons: dict[str, str], names: Sequence[str], rounds: int) -> dict[
     }
     found: dict[str, Any] = {library: {} for library in pythons}
     try:
-        for name in names:
-            for _ in range(rounds):
-                for library, process in processes.items():
-                    assert process.stdin is not None and process.stdout is not None
-                    process.stdin.write(name + "\n")
-                    process.stdin.flush()
-                    took = json.loads(process.stdout.readline() or "[]")
+        for turn in range(rounds):
+            for name in names:
+                if turn and time.monotonic() > end:
+                    return found
+                asked = ("gradcli", *PEERS_OF[name.partition(" ")[0]])
+                told = []
+                for library in (p for p in asked if p in processes):
+                    took = _asked(processes[library], name)
                     if took:
                         before = found[library].get(name, (math.inf, 0))[0]
                         found[library][name] = (min(before, took[0]), took[1])
+                    told.append(f"{library} {took[0]:.1f} ms" if took else f"{library} > {MOST} s")
+                print(f"{turn + 1}/{rounds} {name}: {', '.join(told)}", file=sys.stderr, flush=True)
     finally:
         for process in processes.values():
             assert process.stdin is not None
             process.stdin.close()
             process.wait()
     return found
+
+
+def _asked(process: subprocess.Popen[str], name: str) -> Any:
+    """What a library's process says of a work; [] where it takes too long."""
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(name + "\n")
+    process.stdin.flush()
+    return json.loads(process.stdout.readline() or "[]")
 
 
 def rows(found: dict[str, Any]) -> list[tuple[str, str, dict[str, str]]]:
@@ -237,14 +263,14 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str, dict[str, str]]]:
     return made
 
 
-def show(given: str = PEERS, rounds: int = 3, only: str = "") -> None:
-    """Measure, and print the table."""
+def show(given: str = PEERS, rounds: int = 3, only: str = "", minutes: float = math.inf) -> None:
+    """Measure, and print the table; without a bound in MINUTES."""
     pythons, versions, missing = find_peers(given or PEERS)
     for peer in missing:
         print(f"skipped {peer}: not installed", file=sys.stderr)
     pythons = {"gradcli": sys.executable, **pythons}
     names = [n for n in works() if any(text in n for text in only.split(","))]
-    found = measure(pythons, names, rounds)
+    found = measure(pythons, names, rounds, MINUTES if math.isinf(minutes) else minutes)
     print(
         f"{processor()}, commit {commit()}; " + ", ".join(f"{p} {v}" for p, v in versions.items())
     )

@@ -6,11 +6,22 @@ import math
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from tests.benchmarks import growth, libraries, limit, plot, small, table, text, worker
+from tests.benchmarks import (
+    growth,
+    libraries,
+    limit,
+    plot,
+    small,
+    symbolic,
+    table,
+    text,
+    worker,
+)
 from tests.benchmarks.cold import COMMANDS
 from tests.benchmarks.interleave import interleaved
 from tests.benchmarks.jobs import GROUPS, Job, Wanted, jobs, measure, record
@@ -369,3 +380,20 @@ def test_mistakes_are_told_in_a_line(arguments: list[str], said: str) -> None:
     line = [sys.executable, "-m", "tests.benchmarks", *arguments]
     done = subprocess.run(line, capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode and said in done.stderr.splitlines()[-1]
+
+
+def test_formulas_are_told_as_they_come_and_end_with_their_minutes(monkeypatch, capsys) -> None:
+    asked: list[tuple[str, str]] = []
+    given = SimpleNamespace(stdin=SimpleNamespace(close=lambda: None), wait=lambda: None)
+    monkeypatch.setattr(symbolic.subprocess, "Popen", lambda line, **_: given)
+    monkeypatch.setattr(
+        symbolic, "_asked", lambda process, name: asked.append(name) or [2.0 + len(asked), 7]
+    )
+    pythons = dict.fromkeys(("gradcli", "sympy", "symengine"), "python")
+    found = symbolic.measure(pythons, ["long 50 0", "first 5 0"], 3, minutes=0)
+    assert found["symengine"] == {"long 50 0": (4.0, 7)} and "long 50 0" not in found["sympy"]
+    assert len(asked) == 4  # one round
+    said = capsys.readouterr().err
+    assert said.splitlines()[1] == "1/3 first 5 0: gradcli 5.0 ms, sympy 6.0 ms"
+    symbolic.measure(pythons, ["long 50 0"], 3, minutes=1)
+    assert len(asked) == 4 + 3 * 2

@@ -78,7 +78,7 @@ def test_what_is_said(argv: list[str], code: int, out: str, err: str) -> None:
 
 # -- the methods that lessons show ------------------------------------------------------------------
 DESCENTS = [
-    (["minimize", "x**2", "--x", "4", *GD, "--rate", "0.25", "--steps", "2"], 0, "x = 1\nvalue = 1\ngradient_norm = 2\nkind = no minimum\nsmallest_eigenvalue = 2\nmethod = gradient-descent\niterations = 2\nevaluations = 3\n", "note: after 2 steps of rate 0.25 the gradient is 2 long, not 0; --trace prints the steps"),
+    (["minimize", "x**2", "--x", "4", *GD, "--rate", "0.25", "--steps", "2"], 0, "x = 1\nvalue = 1\ngradient_norm = 2\nkind = not reached\nsmallest_eigenvalue = 2\nmethod = gradient-descent\niterations = 2\nevaluations = 3\n", "note: after 2 steps of rate 0.25 the gradient is 2 long, not 0; --trace prints the steps"),
     (["minimize", "x**2", "--x", "4", *GD], 0, "x = 0\n", "note: --rate 0.5, as none is given"),
     (["minimize", "x**2", "--x", "4", *GD, "--rate", "0.25", "--steps", "1", "--trace", "--csv"], 0, "step,x,value,gradient_norm\n0,4,16,8\n1,2,4,4\n", ""),
     (["minimize", "x**2", "--x", "1", *GD, "--rate", "1.1", "--steps", "5"], 1, "", "after 5 steps of rate 1.1 the value is above where it began hint: a smaller rate falls: --rate 0.5"),

@@ -312,6 +312,18 @@ def test_a_search_for_points_is_bounded_by_its_work(monkeypatch: pytest.MonkeyPa
     assert len(tried) < 50
 
 
+def test_small_values_cost_few_runs_of_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of small values the tape's digits are measured, and points that show nothing are passed by."""
+    made, arrays = claim("1e-8*x*y", x=(), y=())
+    tiny, _ = claim("1e-30*x*y", x=(), y=())
+    ran: list[Claim] = []
+    run = Claim.run
+    monkeypatch.setattr(Claim, "run", lambda self, at: ran.append(self) or run(self, at))
+    assert prove(made, arrays, given=False) is None and made.is_shown
+    assert prove(tiny, arrays, given=False) is None and not tiny.is_shown
+    assert ran.count(made) == ran.count(tiny) == proof.ENOUGH
+
+
 @pytest.mark.long
 def test_python_proves_at_the_points_of_the_command() -> None:
     """In double precision, also where the default dtype is single."""

@@ -1,7 +1,8 @@
 """Infinities and NaN at each place of each operand, and of the gradient that comes in, against PyTorch.
 
 `differences(text, specs, dtype)` calls a function of `nn_against_torch` in both libraries and tells where
-values or gradients are finite, infinite or NaN in one alone. `EXPLAINED` says which of these are meant.
+values or gradients (also second ones, where asked) are finite, infinite or NaN in one alone. `EXPLAINED` says
+which of these are meant.
 """
 
 from __future__ import annotations
@@ -68,6 +69,33 @@ MORE: tuple[tuple[str, str], ...] = (
     ),
 )
 
+_ONE = (
+    "exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh sqrt "
+    "rsqrt square reciprocal sigmoid abs sign floor erf erfc erfinv lgamma digamma logit sinc special.entr "
+    "special.i0 special.i1 special.i0e special.i1e special.log_ndtr special.ndtr special.ndtri nan_to_num"
+)
+_TWO = (
+    "mul div add sub pow atan2 hypot logaddexp logaddexp2 xlogy maximum minimum fmax fmin fmod remainder "
+    "copysign special.xlog1py"
+)
+_ROWS = "sum mean prod cumsum cumprod logcumsumexp amax amin std var logsumexp"
+# Functions of numbers and rows; their values and first gradients are recorded elsewhere.
+PLAIN: tuple[tuple[str, str], ...] = (
+    *((f"m.{name}(a)", "x") for name in _ONE.split()),
+    *((f"m.{name}(a, b)", "x x") for name in _TWO.split()),
+    *((f"m.pow(a, {p})", "x") for p in (0, 0.5, 1, 2, 3, -1, 2.5)),
+    *((f"m.{name}(a, -1)", "2,3") for name in _ROWS.split()),
+    *((f"m.norm(a, {p})", "2,3") for p in (0.5, 1.0, 2.0, 3.0, "float('inf')")),
+    *(("a @ b", "2,3 3,2"), ("m.dot(a, b)", "3 3"), ("m.cross(a, b, dim=-1)", "2,3 2,3")),
+    *(
+        ("m.where(a > 0, a * a, b)", "x x"),
+        ("m.clamp(a, -1, 1)", "x"),
+        ("m.lerp(a, b, c)", "x x x"),
+    ),
+    *(("m.addcdiv(a, b, c)", "x x x"), ("m.addcmul(a, b, c)", "x x x"), ("m.det(a)", "2,2")),
+    *(("m.polygamma(1, a)", "x"), ("2**a", "x"), ("a**b", "x p"), ("m.nanmean(a)", "5")),
+)
+
 # What differs, as `call dtype operand answer: kinds`, and why.
 EXPLAINED: tuple[tuple[str, str], ...] = (
     (r"gelu\(a\) f4", "PyTorch's float32 has NaN at infinity, its float64 infinity"),
@@ -100,6 +128,14 @@ EXPLAINED: tuple[tuple[str, str], ...] = (
         r"bilinear\(a.* b gradient: nan\|-?inf",
         "PyTorch sums over the outputs after it has multiplied by the second operand",
     ),
+    (
+        r"(bilinear\(a|grid_sample).* [abg] second gradient: (nan\|-?inf|-?inf\|nan)",
+        "infinities of both signs are summed, in another order",
+    ),
+    (
+        r"(layer|group|batch|instance)_norm.* [bg] second gradient: (nan\|-?inf|-?inf\|nan)",
+        "the weight is multiplied in before or after sums and differences, as in the gradient",
+    ),
 )
 
 
@@ -107,14 +143,23 @@ def _kind(value: float) -> str:
     return "nan" if value != value else str(value) if abs(value) == np.inf else "finite"
 
 
-def _answers(module: Any, text: str, arrays: list[Any], seed: Any) -> Any:
-    """[value, gradients…]; nothing where it is refused: what a loss is for, say, is in 0..1."""
+Found = list[tuple[str, Any]]  # (value, gradient or second gradient, array or None)
+
+
+def _answers(module: Any, text: str, arrays: list[Any], seed: Any, second: bool = False) -> Found:
+    """What a call gives; nothing where it is refused: what a loss is for, say, is in 0..1.
+
+    second: also the gradients of the gradients, times numbers, by the operands and by the seed.
+    """
     with suppress(Exception):
-        return _differentiated(module, text, arrays, seed)
+        return [
+            (word, None if t is None else nn_against_torch._array(t.detach()))
+            for word, t in _differentiated(module, text, arrays, seed, second)
+        ]
     return []
 
 
-def _differentiated(module: Any, text: str, arrays: list[Any], seed: Any) -> Any:
+def _differentiated(module: Any, text: str, arrays: list[Any], seed: Any, second: bool) -> Found:
     torch = nn_against_torch.torch
     made = torch.from_numpy if module is torch else gradcli.tensor
     tensors = [made(a.copy()) for a in arrays]
@@ -123,23 +168,33 @@ def _differentiated(module: Any, text: str, arrays: list[Any], seed: Any) -> Any
     ]
     space = {"F": module.nn.functional, "m": module, **dict(zip("abcd", tensors, strict=False))}
     out = eval(text, space)
-    found = [nn_against_torch._array(out.detach())]
+    if not leaves:
+        return [("value", out)]
     if seed is None:
         seed = np.random.default_rng(5).normal(size=tuple(out.shape)).round(2)
-    seed = np.array(seed, found[0].dtype)
-    if not leaves:
-        return found
-    grads = module.autograd.grad(out, leaves, made(seed), allow_unused=True)
-    return found + [None if g is None else nn_against_torch._array(g.detach()) for g in grads]
+    cotangent = made(np.array(seed, nn_against_torch._array(out.detach()).dtype))
+    cotangent.requires_grad_(second)
+    grads = module.autograd.grad(out, leaves, cotangent, create_graph=second, allow_unused=True)
+    found = [("value", out), *(("gradient", g) for g in grads)]
+    again = [g for g in grads if g is not None and g.requires_grad]
+    if second and again:
+        draw = np.random.default_rng(6)
+        weights = [draw.normal(size=tuple(g.shape)).round(2) for g in again]
+        given = [
+            made(np.array(w, g.detach().numpy().dtype)) for w, g in zip(weights, again, strict=True)
+        ]
+        more = [*leaves, cotangent]
+        twice = module.autograd.grad(again, more, given, allow_unused=True)
+        found += [("second gradient", g) for g in twice]
+    return found
 
 
-def _compared(theirs: Any, ours: Any) -> Iterator[tuple[str, str]]:
+def _compared(theirs: Found, ours: Found) -> Iterator[tuple[str, str]]:
     """(value or gradient, kinds of elements that differ: PyTorch's|ours)."""
-    if len(theirs) != len(ours):
+    if [word for word, _ in theirs] != [word for word, _ in ours]:
         yield "value", "refused by one"
         return
-    for k, (a, b) in enumerate(zip(theirs, ours, strict=True)):
-        word = "gradient" if k else "value"
+    for (word, a), (_, b) in zip(theirs, ours, strict=True):
         if a is None or b is None:
             if a is not b and np.any(b if a is None else a):
                 yield word, "missing"
@@ -175,7 +230,7 @@ def _cases(text: str, arrays: list[Any]) -> Iterator[tuple[str, list[Any], Any]]
                 placed = a.copy()
                 placed.reshape(-1)[slice(None) if i is None else i] = special
                 yield "abcd"[k], [*arrays[:k], placed, *arrays[k + 1 :]], None
-    for value in _answers(gradcli, text, arrays, None)[:1]:
+    for _, value in _answers(gradcli, text, arrays, None)[:1]:
         yield from _seeds(arrays, value.shape)
 
 
@@ -188,7 +243,7 @@ def _seeds(arrays: list[Any], shape: Any) -> Iterator[tuple[str, list[Any], Any]
             yield "g", arrays, placed
 
 
-def differences(text: str, specs: str, dtype: str) -> list[str]:
+def differences(text: str, specs: str, dtype: str, second: bool = False) -> list[str]:
     """What differs and is not explained, as `EXPLAINED` has it, each once."""
     found: dict[str, None] = {}
     arrays = operands(text, specs, dtype)
@@ -196,7 +251,8 @@ def differences(text: str, specs: str, dtype: str) -> list[str]:
         warnings.simplefilter("ignore")
         for operand, given, seed in _cases(text, arrays):
             both = [
-                _answers(module, text, given, seed) for module in (nn_against_torch.torch, gradcli)
+                _answers(module, text, given, seed, second)
+                for module in (nn_against_torch.torch, gradcli)
             ]
             for word, kinds in _compared(*both):
                 found[f"{text} {dtype} {operand} {word}: {kinds}"] = None

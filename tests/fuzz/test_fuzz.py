@@ -21,6 +21,7 @@ from tests.fuzz import (
     mathematics,
     matrices,
     pairs,
+    tables,
     text_growth,
     texts_sweep,
 )
@@ -156,6 +157,19 @@ def test_a_refusal_in_words_of_ours_is_none() -> None:
 def test_a_few_expressions_of_matrices(monkeypatch) -> None:
     monkeypatch.setattr(fuzz, "count", 10)
     assert list(matrices.run(4, 0)) == []
+
+
+@pytest.mark.long
+def test_a_few_tables(monkeypatch) -> None:
+    monkeypatch.setattr(fuzz, "count", 40)
+    assert list(tables.run(1, 0)) == []
+
+
+def test_a_number_that_is_read_wrong_is_found(tmp_path: Path) -> None:
+    table = tables.Text(b"x,y\n1,2\n3,5\n4,5\n", {"x": [1, 3, 4], "y": [2, 4, 5]}, ",", frozenset())
+    (tmp_path / "t.csv").write_bytes(table.content)
+    assert tables.reading(tmp_path / "t.csv", table) == "y: row 1 is np.float64(5.0), not 4; said: "
+    assert tables.streaming(tmp_path / "t.csv", table) == ""
 
 
 @sweep(("number",), [(k,) for k in range(500)], parts=5, often=2)

@@ -15,6 +15,7 @@ import gradcli
 from gradcli.cli import main
 from gradcli.tables import TableError
 from gradcli.tables.cell_kinds import as_python, is_unit, kind, shape
+from gradcli.tables.column_reading import numpy_numbers
 from gradcli.tables.delimited import Dialect
 from gradcli.tables.reading_options import How, Reading
 from gradcli.tables.record_batches import Stream
@@ -78,6 +79,8 @@ LAYOUTS = [
     ),
     ('"a" "b"\n"1" 4 2\n"2" 5 3\n', "", " a b", 2, ""),
     ("NaN NaN\n1 2\n2 3\n", "", None, 1, ""),
+    ("x;y\ninf;-inf\n1,5;2\n3;4,5\n", ";", "x y", 2, "decimal commas"),
+    ("x;y\nnull;null\n1,5;2\n3;4,5\n", ";", "x y", 2, "decimal commas"),
     ("STEP 1\n  0.1D+01  -0.25D-02\n  0.2D+01  -0.5D-02\n", "", None, 2, "1 line of preamble"),
 ]
 
@@ -371,6 +374,26 @@ def test_what_is_easily_misread(
     assert found[column].tolist() == numbers
     words = " ".join(str(one.message) for one in caught)
     assert said in words if said else not words, words
+
+
+def test_an_empty_cell_in_quotes_is_a_row_of_one_column(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text('x\n1\n\n""\n3\n')
+    found = gradcli.read_table(str(tmp_path / "f.csv"), missing="nan")["x"]
+    assert [str(x) for x in found.tolist()] == ["1.0", "nan", "3.0"]
+    code, _, err = outcome("eval", "sum(x)", "--x", f"@{tmp_path}/f.csv:x")
+    assert code == 2 and "line 4, column x: a number is missing here" in err
+
+
+@pytest.mark.parametrize("cell", [" ", "  ", "\t"])
+def test_a_cell_of_blanks_is_missing(cell: str, tmp_path: Path) -> None:
+    """NumPy's reader makes -1 of it."""
+    rows = [f"{k}.5, {k}" for k in range(300)]
+    (tmp_path / "f.csv").write_text("\n".join(["x, y", *rows, f"1.5,{cell}", f"{cell}, 2", *rows]))
+    found = gradcli.read_table(str(tmp_path / "f.csv"), missing="nan")
+    assert [str(found[n][300 + k]) for n in "xy" for k in (0, 1)] == ["1.5", "nan", "nan", "2.0"]
+    for numbers in (f"1,{cell},2", f"{cell},1", f"1,{cell},", cell):
+        assert numpy_numbers(numbers) is None
+    assert numpy_numbers("1, 2,\n3").tolist() == [1, 2, 3]
 
 
 def test_a_row_of_broken_numbers_is_no_footer(tmp_path: Path) -> None:

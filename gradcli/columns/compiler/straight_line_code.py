@@ -33,7 +33,8 @@ def source_of(
     order: Sequence[Operation], outputs: Sequence[Operation], inputs: Sequence[Operation]
 ) -> tuple[str, dict[str, Any]]:
     """(the program's text, the values of its names)."""
-    space: dict[str, Any] = {"__builtins__": NO_BUILTINS}
+    # By that name NumPy's warnings count as ours, and are not shown, as on the tape.
+    space: dict[str, Any] = {"__builtins__": NO_BUILTINS, "__name__": __name__}
     known: dict[int, str] = {}
     names: dict[int, str] = {}
     # `v3 = v1 * x0; v1 = v3 + v2`: a local name is taken again once its value has been read for the last

@@ -32,7 +32,7 @@ _WIDEST = 1 << 18  # the most elements of a block's result: each thread holds on
 def block_of(columns: int, results: int) -> int:
     """How many rows of `columns` elements, with `results` results each, make a block: a power of 2."""
     wide = max(columns, results, 1)
-    return max(_FEWEST, 1 << (_ELEMENTS // wide).bit_length() - 1)
+    return max(_FEWEST, 1 << (_ELEMENTS // wide).bit_length() >> 1)
 
 
 def _recorded(function: Callable[..., Any], *arrays: Array) -> Any:

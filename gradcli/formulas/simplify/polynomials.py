@@ -7,6 +7,7 @@ costs time is paid from `budget`; what would grow too large raises `TooLarge`.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from itertools import product
@@ -132,20 +133,26 @@ def primitive(p: Polynomial, own: Rational = 0) -> Polynomial:
 
 def quotient(a: Polynomial, b: Polynomial) -> Polynomial | None:
     """a/b if it is exact, else None; exponents may be fractions. Raises TooLarge."""
-    order = sorted(generators(a))
-    if not generators(b) <= set(order):
+    tops, own = _degrees(a), _degrees(b)
+    # A divisor of a higher degree in any generator divides nothing: most trials end here.
+    if not own.keys() <= tops.keys() or any(e < own.get(g, 0) for g, e in tops.items()):
         return None
+    order = sorted(tops)
     # Exponents may be halves: x + sqrt(x) is divided as a polynomial in sqrt(x).
-    scale = {g: lcm(*(dict(m).get(g, 0).denominator for m in (*a, *b))) for g in order}
+    scale = dict.fromkeys(order, 1)
+    for term in (*a, *b):
+        for g, e in term:
+            if e.denominator > 1:
+                scale[g] = lcm(scale[g], e.denominator)
 
     def dense(p: Polynomial) -> dict[tuple[int, ...], Rational]:
-        return {tuple(int(dict(m).get(g, 0) * scale[g]) for g in order): c for m, c in p.items()}
+        made: dict[tuple[int, ...], Rational] = {}
+        for m, c in p.items():
+            powers = dict(m)
+            made[tuple([int(powers.get(g, 0) * scale[g]) for g in order])] = c
+        return made
 
     rest, divisor = dense(a), dense(b)
-    tops = zip(*rest, strict=True), zip(*divisor, strict=True)
-    # A divisor of a higher degree in any generator divides nothing: most trials end here.
-    if any(max(x) < max(y) for x, y in zip(*tops, strict=True)):
-        return None
     first = max(divisor)
     found: Polynomial = {}
     while rest:
@@ -165,6 +172,17 @@ def quotient(a: Polynomial, b: Polynomial) -> Polynomial | None:
             else:
                 rest.pop(key, None)
     return found
+
+
+def _degrees(p: Polynomial) -> dict[int, Rational]:
+    """The largest power of each generator; 0 where a term lacks it and the others divide by it."""
+    found: dict[int, Rational] = {}
+    count: Counter[int] = Counter()
+    for m in p:
+        for g, e in m:
+            count[g] += 1
+            found[g] = max(e, found.get(g, e))
+    return {g: e if count[g] == len(p) else max(e, 0) for g, e in found.items()}
 
 
 def by(p: Polynomial, g: int) -> dict[Rational, Polynomial]:

@@ -186,21 +186,30 @@ class _Flat:
         made = np.empty((self.batch, len(w), *self.outputs), x.dtype)
         images, runs = self.groups(kernels.shape[1], x.itemsize)
 
-        def work(start: int, stop: int) -> None:
+        def prepared() -> Callable[[int, int], None]:
             flat = self.row(x.shape[1], images, x.dtype)
             inner, elements = self.inner(flat), self.elements(flat)
             columns = _aligned((*elements.shape[:-1], runs[0][1]), 0, x.dtype)
             found = np.empty((len(w), images * self.places), x.dtype)
-            for k in range(start, stop, images):
-                part = slice(k, min(k + images, stop))
-                inner[:, : part.stop - k] = x[part].swapaxes(0, 1)
-                for s, e in runs:
-                    some = columns[..., : e - s]
-                    np.copyto(some, elements[..., s:e])
-                    _multiplied(kernels, _matrix(some), found[:, s:e])
-                made[part] = self.windows(found)[:, : part.stop - k].swapaxes(0, 1)
+            windows = self.windows(found)
+            steps = []
+            for s, e in runs:
+                some = columns[..., : e - s]
+                products = _products(kernels, _matrix(some), found[:, s:e])
+                steps.append((some, elements[..., s:e], products))
 
-        self._in_turns(work, images, kernels.size)
+            def work(start: int, stop: int) -> None:
+                for k in range(start, stop, images):
+                    part = slice(k, min(k + images, stop))
+                    inner[:, : part.stop - k] = x[part].swapaxes(0, 1)
+                    for some, source, products in steps:
+                        np.copyto(some, source)
+                        _multiply(products)
+                    made[part] = windows[:, : part.stop - k].swapaxes(0, 1)
+
+            return work
+
+        self._in_turns(prepared, images, kernels.size)
         return made
 
     def slopes(
@@ -219,43 +228,53 @@ class _Flat:
         margin = self.reach if self.reach <= runs[0][1] else 0
         turns: dict[int, Array] = {}
 
-        def work(start: int, stop: int) -> None:
+        def prepared() -> Callable[[int, int], None]:
             spread = np.zeros((len(w), images * self.places), g.dtype)
             flat, received = (self.row(channels, images, g.dtype) for _ in range(2))
             shape = (channels, *self.how.kernel, runs[0][1] + 2 * margin)
             memory = _aligned(shape, margin, g.dtype)
-            own = [_Run(self, memory, margin, flat, s, e) for s, e in runs]
-            of_weights = turns[start] = np.zeros(kernels.shape, g.dtype)
-            clears = len(own) > 1 or not margin
-            for k in range(start, stop, images):
-                part = slice(k, min(k + images, stop))
-                count = part.stop - k
-                self.windows(spread)[:, :count] = g[part].swapaxes(0, 1)
-                self.windows(spread)[:, count:] = 0
-                if x is not None:
-                    self.inner(flat)[:, :count] = x[part].swapaxes(0, 1)
-                if clears:
-                    received[...] = 0
-                for run in own:
-                    some = spread[:, run.start : run.stop]
-                    if x is not None:
-                        of_weights += run.read() @ some.T
-                    if made is not None:
-                        _multiplied(kernels, some, run.matrix)
-                        run.add_to(received, not clears)
-                if made is not None:
-                    made[part] = self.inner(received)[:, :count].swapaxes(0, 1)
+            windows, inner, outer = self.windows(spread), self.inner(flat), self.inner(received)
+            steps = []
+            for s, e in runs:
+                run, some = _Run(self, memory, margin, flat, received, s, e), spread[:, s:e]
+                steps.append((run, some.T, _products(kernels, some, run.matrix)))
+            clears = len(steps) > 1 or not margin
 
-        self._in_turns(work, images, kernels.size)
+            def work(start: int, stop: int) -> None:
+                of_weights = turns[start] = np.zeros(kernels.shape, g.dtype)
+                for k in range(start, stop, images):
+                    part = slice(k, min(k + images, stop))
+                    count = part.stop - k
+                    windows[:, :count] = g[part].swapaxes(0, 1)
+                    windows[:, count:] = 0
+                    if x is not None:
+                        inner[:, :count] = x[part].swapaxes(0, 1)
+                    if clears:
+                        received[...] = 0
+                    for run, turned, products in steps:
+                        if x is not None:
+                            of_weights += run.read() @ turned
+                        if made is not None:
+                            _multiply(products)
+                            run.add(not clears)
+                    if made is not None:
+                        made[part] = outer[:, :count].swapaxes(0, 1)
+
+            return work
+
+        self._in_turns(prepared, images, kernels.size)
         if x is None:
             return made, None
         total = np.add.reduce([turns[start] for start in sorted(turns)])
         return made, np.ascontiguousarray(total.T).reshape(w.shape)
 
-    def _in_turns(self, work: Callable[[int, int], None], images: int, multiplied: int) -> None:
-        """Call `work(start, stop)` for all images, on threads if that pays.
+    def _in_turns(
+        self, prepared: Callable[[], Callable[[int, int], None]], images: int, multiplied: int
+    ) -> None:
+        """Call `prepared()(start, stop)` for all images, on threads if that pays.
 
-        Sums depend on the turns, and these not on the threads. multiplied: numbers for a window.
+        Each thread prepares memory once. Sums depend on the turns, and these not on the threads.
+        multiplied: numbers for a window.
         """
         pays = multiplied * self.places * self.batch >= _SHARED
         count = min(_TURNS, -(-self.batch // images)) if pays else 1
@@ -263,11 +282,13 @@ class _Flat:
         starts = range(0, self.batch, step)
         many = min(threads.products(), len(starts))
         if many == 1:
+            work = prepared()
             for start in starts:
                 work(start, min(start + step, self.batch))
             return
 
         def run(take: Callable[[], int]) -> None:
+            work = prepared()
             while (k := take()) < len(starts):
                 work(starts[k], min(starts[k] + step, self.batch))
 
@@ -283,10 +304,20 @@ class _Run:
     """
 
     def __init__(
-        self, flat: _Flat, memory: Array, margin: int, row: Array, start: int, stop: int
+        self,
+        flat: _Flat,
+        memory: Array,
+        margin: int,
+        row: Array,
+        received: Array,
+        start: int,
+        stop: int,
     ) -> None:
-        """memory: (channels, *kernel, windows of the longest run, with margins). row: the images."""
-        self.flat, self.start, self.stop, self.margin = flat, start, stop, margin
+        """memory: (channels, *kernel, windows of the longest run, with margins). row: the images.
+
+        received: what is added up to them.
+        """
+        self.flat, self.start, self.margin, self.received = flat, start, margin, received
         self.source, count = flat.elements(row)[..., start:stop], stop - start
         self.memory = memory
         self.elements = memory[..., self.margin : self.margin + count]
@@ -300,26 +331,27 @@ class _Run:
             (memory.strides[0], *steps, step),
             writeable=False,
         )
+        self.left = memory[..., margin + count :]
+        self.into = received[:, start : stop + flat.reach]
 
     def read(self) -> Array:
         """The elements of the windows, as a matrix."""
         np.copyto(self.elements, self.source)
         return self.matrix
 
-    def add_to(self, received: Array, is_only: bool) -> None:
+    def add(self, is_only: bool) -> None:
         """Add what the matrix has to images; is_only: as all that they receive."""
-        flat, start, stop = self.flat, self.start, self.stop
         if not self.margin:
-            parts = self.elements.reshape(len(received), -1, stop - start)
-            for k, offset in enumerate(flat.offsets):
-                received[:, start + offset : stop + offset] += parts[:, k]
-            return
-        self.memory[..., self.margin + stop - start :] = 0  # what a longer run has left
-        into = received[:, start : stop + flat.reach]
-        if is_only:
-            np.add.reduce(self.added, axis=self.axes, out=into)
+            count = self.matrix.shape[1]
+            parts = self.elements.reshape(len(self.received), -1, count)
+            for k, offset in enumerate(self.flat.offsets):
+                at = self.start + offset
+                self.received[:, at : at + count] += parts[:, k]
+        elif is_only:
+            np.add.reduce(self.added, axis=self.axes, out=self.into)
         else:
-            into += np.add.reduce(self.added, axis=self.axes)
+            self.left[...] = 0  # what a longer run has left
+            self.into += np.add.reduce(self.added, axis=self.axes)
 
 
 def _aligned(shape: Sizes, first: int, dtype: Any) -> Array:
@@ -340,11 +372,19 @@ def _matrix(elements: Array) -> Array:
     return np.lib.stride_tricks.as_strided(elements, shape, strides)
 
 
-def _multiplied(a: Array, b: Array, out: Array) -> None:
+Products = list[tuple[Array, Array, Array]]
+
+
+def _products(a: Array, b: Array, out: Array) -> Products:
     """`a @ b` by so few columns at once that BLAS needs not put them in another order first."""
     step = _UNPACKED // a.size // 64 * 64 or b.shape[1]
-    for s in range(0, b.shape[1], step):
-        np.matmul(a, b[:, s : s + step], out=out[:, s : s + step])
+    starts = range(0, b.shape[1], step)
+    return [(a, b[:, s : s + step], out[:, s : s + step]) for s in starts]
+
+
+def _multiply(products: Products) -> None:
+    for a, b, out in products:
+        np.matmul(a, b, out=out)
 
 
 _BORDER = 1.6  # how many places there are for a window at most

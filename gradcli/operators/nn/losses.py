@@ -231,7 +231,7 @@ def l1_loss(input: Tensor, target: Tensor, number: int, weight: float | None) ->
 
 def _smooth_l1_double(g: Array, self: Array, target: Array, reduction: int, beta: float) -> Any:
     inside = np.abs(self - target) < beta
-    return _spread(where(inside, g / beta, 0.0), reduction, self)
+    return _spread(g / beta * inside, reduction, self)  # PyTorch's product: NaN stays NaN
 
 
 @_slope(node="SmoothL1LossBackwardBackward0")
@@ -285,7 +285,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, number: int, beta: float) -> A
 
 def _huber_double(g: Array, self: Array, target: Array, reduction: int, delta: float) -> Any:
     inside = np.abs(self - target) < delta
-    return _spread(where(inside, g, 0.0), reduction, self)
+    return _spread(g * inside, reduction, self)
 
 
 @_slope(node="HuberLossBackwardBackward0")

@@ -477,7 +477,7 @@ class threshold_backward:
 
 def _softplus_double_backward(g: Value, self: Value, beta: float, threshold: float) -> Any:
     x = self * beta
-    return masked_fill(sigmoid_backward(g, sigmoid(x)) * beta, x >= threshold, 0)
+    return sigmoid_backward(g, sigmoid(x)) * (x < threshold) * beta  # as PyTorch's: NaN stays NaN
 
 
 @primitive(

@@ -50,6 +50,12 @@ def source_of(function: Any, x: Any) -> str:
     return texts[0]
 
 
+def has_own_exp() -> bool:
+    """Whether gcc makes vectors of AVX2 or AVX-512 here."""
+    gcc = "Free Software" in c_compiler._version()
+    return gcc and {"avx2", "fma"} <= set(c_compiler._processor().split())
+
+
 @pytest.mark.long
 @sweep("seed", range(60))
 @pytest.mark.parametrize("make", [native.flat, native.rows])
@@ -83,7 +89,7 @@ def test_tanh_is_within_three_units_in_the_last_place(dtype: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_exp_is_within_its_units_and_the_same_at_every_place(dtype: str) -> None:
+def test_exp_is_within_a_unit_and_the_same_at_every_place(dtype: str) -> None:
     least, most = {"f4": (-110, 89), "f8": (-760, 710)}[dtype]
     special = [np.nan, np.inf, -np.inf, 0.0, -0.0, -1e30, 1e30, 1e-30]
     x = np.concatenate([np.linspace(least, most, 40_001), special]).astype(dtype)
@@ -91,7 +97,7 @@ def test_exp_is_within_its_units_and_the_same_at_every_place(dtype: str) -> None
     found, wanted = exp(x=x), np.exp(x.astype("g"))
     finite = np.isfinite(wanted.astype(dtype))
     off = np.abs(found - wanted)[finite] / np.spacing(wanted.astype(dtype)[finite])
-    assert off.max() < 4  # of the C library's; our own is within one
+    assert off.max() < (1.02 if has_own_exp() else 4)  # or the C library's
     np.testing.assert_array_equal(found[~finite], wanted[~finite].astype(dtype))
     np.testing.assert_array_equal(found[-5:-3], [1, 1])
     for begin in (1, 3, 5):  # elements at the end of an array are worked out as those in its middle

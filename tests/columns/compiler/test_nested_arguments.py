@@ -186,6 +186,9 @@ def test_a_method_that_means_something_else_on_arrays_is_refused(native: bool, m
         with pytest.raises(ValueError, match=r"gives 0\.666667 of NumPy's arrays and 1 of tensors"):
             getattr(f, method)(np.array([1.0, 2, 3]))
     assert gradcli.compile(lambda x: x.std(correction=0))(np.array([1.0, 3])) == 1
+    rows = gradcli.compile(lambda x: x.std(1) ** 2)
+    with pytest.raises(ValueError, match=r"gives 0\.666667 of NumPy's arrays and 1 of tensors"):
+        rows(np.array([[np.nan, 1, 2], [1, 2, 3]]))
     assert f(gradcli.tensor([1.0, 2, 3])) == 1  # torch's meaning
 
 

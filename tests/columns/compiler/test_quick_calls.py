@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -93,3 +94,14 @@ def test_an_error_that_numbers_show_is_in_the_words_of_the_tape() -> None:
     f(np.eye(2)), f(np.eye(2))
     with pytest.raises(RuntimeError, match="singular"):
         f(np.zeros((2, 2)))
+
+
+def test_infinite_rows_are_computed_without_a_warning_as_on_the_tape() -> None:
+    x = np.array([[np.inf, 1.0], [np.inf, np.inf]])
+    f = gradcli.compile(lambda x: gradcli.log_softmax(x, 1).sum())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"gradcli\.")
+        assert np.isnan(f(x))
+        assert np.isnan(f.value_and_grad(x)[1]["x"]).all()
+    assert not [str(found.message) for found in caught]

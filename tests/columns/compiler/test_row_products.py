@@ -54,6 +54,13 @@ def _inputs(dtype: Any) -> dict[str, Any]:
     return {n: random.standard_normal(s).astype(dtype) / 3 for n, s in shapes.items()}
 
 
+def test_products_wider_than_a_block() -> None:
+    rows, other = np.ones((FOLDED + 1, 3)), np.ones((3, 20_000))
+    for found in (g.tensor(rows) @ g.tensor(other), g.compile(lambda a, b: a @ b)(rows, other)):
+        assert found.shape == (FOLDED + 1, 20_000) and bool((found == 3).all())
+    assert bool(((g.tensor(other.T) @ g.tensor(other)[:, :2]) == 3).all())
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @sweep("name", PROGRAMS, parts=1)
 def test_a_plan_has_the_bits_of_the_tape(name: str, dtype: Any) -> None:
