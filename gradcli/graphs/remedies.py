@@ -97,6 +97,12 @@ def remedy(name: str, dtype: str | None = None) -> str:
     return text
 
 
+def overflows(name: str) -> bool:
+    """Tell whether a node of this name gives NaN or infinity where numbers have become too large."""
+    stem = _stem(name)
+    return _ALIKE.get(stem, stem) in _OVERFLOWING
+
+
 def input_remedy(wrong: str) -> str:
     """Return what usually helps where a value that comes from outside is not finite."""
     return (

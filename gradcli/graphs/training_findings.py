@@ -6,10 +6,13 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from gradcli.graphs import value_text
 from gradcli.graphs.findings import Finding
 from gradcli.graphs.labels import plural
 from gradcli.graphs.of_torch.torch_facts import Facts
+from gradcli.graphs.of_torch.training_facts import Update
 from gradcli.graphs.probes import Place
 from gradcli.graphs.traversal import class_name
 
@@ -20,6 +23,7 @@ MOVES = frozenset(
 )
 BETWEEN = MOVES | frozenset("Pow Abs Mul Neg Sqrt Div Add SmoothL1Loss HuberLoss MseLoss".split())
 WORSE = 0.2  # of the first loss, that a later one is larger: less may be another batch
+FAR = 10  # so many times a weight, a step may have led anywhere
 RISES, MUCH = 5, 100  # steps in which a loss grows, and so many times
 ROUNDED = 1e-3  # a logarithm of a probability so far above 0 is rounded
 SUMS = frozenset(("Mean", "Sum", "MseLoss", "SmoothL1Loss", "HuberLoss", "Abs"))
@@ -63,6 +67,8 @@ def learning_rate(graph: Any, facts: Facts | None, error: str | None) -> Iterato
     names = {id(p): name for name, p in (() if graph.calls is None else graph.calls.parameters())}
     for one in facts.training.optimizers:
         large = [update for update in one.updates if update.change > update.size]
+        if not math.isfinite(losses[-1]):
+            large = [update for update in large if _may_ruin(update, facts)]
         if not large:
             continue
         worst = max(large, key=lambda update: update.change / update.size)
@@ -79,6 +85,17 @@ def learning_rate(graph: Any, facts: Facts | None, error: str | None) -> Iterato
             Place.at(*one.made),
             f"a learning rate {ratio} times smaller or less",
         )
+
+
+def _may_ruin(update: Update, facts: Facts) -> bool:
+    """Tell whether a step can have made a loss NaN, as far as its first operation that is not finite says."""
+    found = facts.nonfinite
+    if found is None:
+        return True
+    finite = list(filter(math.isfinite, facts.training.losses))
+    rose = len(finite) > 1 and finite[-1] > finite[0] + WORSE * abs(finite[0])
+    large = rose or found.overflowed or update.change > FAR * update.size
+    return update.parameter in found.leaves and large
 
 
 def rising(losses: list[float]) -> tuple[int, list[float]] | None:
@@ -141,6 +158,8 @@ def losses(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Findi
             yield _softmax_twice(graph, i, j)
         elif name == BCE and (j := _before(graph, i, "Sigmoid")) is not None:
             yield _sigmoid_twice(graph, i, j)
+        elif name.startswith("NllLoss") and (dim := _wrong_dimension(graph, i)) is not None:
+            yield _across(graph, i, dim)
         elif name.startswith("NllLoss") and (high := _scores(graph, i)) is not None:
             text = f"nll_loss is given scores (up to {value_text.number(high, 3)}) and wants logarithms of "
             text += "probabilities, which are at most 0"
@@ -175,6 +194,30 @@ def _before(graph: Any, i: int, wanted: str) -> int | None:
         if stem not in MOVES:
             return None
     return None
+
+
+def _wrong_dimension(graph: Any, i: int) -> int | None:
+    """The dimension that the probabilities of nll_loss sum to 1 over, where that is not the classes'."""
+    given: Any = dict(graph.probe.fields(graph.skeleton.nodes[i])).get("self")
+    if not value_text.is_tensor(given) or given.ndim < 2 or not all(given.shape):
+        return None
+    with np.errstate(over="ignore"):
+        probabilities = np.exp(np.asarray(value_text.as_array(given), np.float64))
+
+    def is_one(dim: int) -> bool:
+        return bool((np.abs(probabilities.sum(dim) - 1) < ROUNDED).all())
+
+    return None if is_one(1) else next((d for d in range(given.ndim) if is_one(d)), None)
+
+
+def _across(graph: Any, i: int, dim: int) -> Finding:
+    """softmax over another dimension than the classes: over the rows of the batch, most likely."""
+    source = _before(graph, i, "LogSoftmax")
+    place = graph.probe.place(graph.skeleton.nodes[i if source is None else source])
+    what = "the rows of the batch (dim=0)" if dim == 0 else f"dim={dim}"
+    text = f"nll_loss is given logarithms of probabilities that sum to 1 over {what}, and not over "
+    text += "the classes (dim=1)"
+    return Finding("loss", text, place, "softmax or log_softmax over the classes: dim=1")
 
 
 def _scores(graph: Any, i: int) -> float | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradcli.tables import line_loops
 from gradcli.tables.digits import BLOCK, LONGEST, ROW, can_spell, spelt
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ def lines_with_numbers(
     for start in range(0, len(numbers[0]), rows):
         some = np.stack([column[start : start + rows] for column in numbers], axis=1)
         few = None if lines is None else lines.some(slice(start, start + rows))
-        yield _block(few, some, ord(separator))
+        made = line_loops.text_of(few, some, ord(separator))
+        yield _block(few, some, ord(separator)) if made is None else made
 
 
 def _block(lines: Lines | None, numbers: Array, separator: int) -> Any:

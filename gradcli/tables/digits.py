@@ -75,7 +75,8 @@ def _is_above_one(e: int, k: int) -> bool:
 
 
 @cache
-def _scales(digits: int) -> Scales:
+def scales(digits: int) -> Scales:
+    """Those of floats of so many binary digits, of 53 or 24."""
     return Scales(digits)
 
 
@@ -244,9 +245,9 @@ def _spelt(numbers: Array, room: int) -> Spelt:
     field = bits >> 52
     field &= 2047
     least, most = int(field.min()), int(field.max())
-    scales = _scales(24 if single else 53)
-    scales.reach(least, most)
-    digits, place, unsure = (_of_singles if single else _of_doubles)(bits, field, scales)
+    known = scales(24 if single else 53)
+    known.reach(least, most)
+    digits, place, unsure = (_of_singles if single else _of_doubles)(bits, field, known)
     normal = (897, 1150) if single else (1, _LAST)
     if least < normal[0] or most > normal[1]:
         unsure |= (field < normal[0]) | (field > normal[1])

@@ -32,7 +32,7 @@ class Plain:
         self.passes: list[dict[int, Any]] = []
         self.losses: list[float] = []
         self.error = ""
-        self.names: dict[str, Any] = {"__name__": "__main__"}
+        self.names: dict[str, Any] = {"__name__": "__main__", "__file__": str(path)}
         backward = torch.Tensor.backward
 
         def kept(loss: Any, **options: Any) -> None:
@@ -106,6 +106,15 @@ def _inputs(kind: str) -> Callable[[Plain], tuple[float, ...]]:
         return (low, high, math.log(math.e + 2) - 1) if kind == "softmax" else (low, high)
 
     return proof
+
+
+def _nan_without_steps(run: Plain) -> tuple[float, ...]:
+    """The first loss that is NaN, and the row of zeros: a step of the rate 0 changes neither."""
+    text = Path(run["__file__"]).read_text().replace("lr=0.1", "lr=0.0")
+    names: dict[str, Any] = {}
+    exec(text, names)
+    assert all(map(math.isnan, run.losses[1:2])) and math.isnan(float(names["emb"].weight.sum()))
+    return (1 + next(k for k, loss in enumerate(run.losses) if math.isnan(loss)), 7 % 4)
 
 
 def _scores(run: Plain) -> tuple[float, ...]:
@@ -310,6 +319,27 @@ FAULTS: dict[str, tuple[str, str, Callable[[Plain], tuple[float, ...]]]] = {
     ),
     "a_class_too_many": ("error", r"Target (\d) is out of bounds", _refused("out of bounds", 3)),
     "bce_of_scores": ("error", "should be between 0 and 1", _refused("between 0 and 1")),
+    "copied_after_the_optimizer": (
+        *("not optimized", rf"{GRAD}\): made after the optimizer, whose (\d) parameters"),
+        lambda run: (max(map(run.norm, run["model"].parameters())), 4, 2),
+    ),
+    "a_layer_only_saved": (
+        *("no gradient", r"(\d) parameters without a gradient .*: no operation that leads to the loss"),
+        lambda run: (sum(p.grad is None for p in run["net"].parameters()),),
+    ),
+    "probabilities_across_the_batch": (
+        *("loss", r"sum to (\d) over the rows of the batch \(dim=0\)"),
+        lambda run: (run["logs"].exp().sum(0).mean().item(),),
+    ),
+    "softmax_across_the_batch": (
+        *("loss", r"sum to (\d) over the rows of the batch \(dim=0\)"),
+        lambda run: (run["net"](run["x"]).sum(0).mean().item(),),
+    ),
+    "a_row_of_padding": ("not finite", r"in step (\d), first at row (\d)", _nan_without_steps),
+    "a_row_of_padding_projected": (
+        *("not finite", r"in step (\d), first at row (\d)"),
+        _nan_without_steps,
+    ),
     "losses_kept": ("memory", r"(\d) graphs of earlier steps hang on `losses`", lambda run: (5,)),
 }  # fmt: skip
 # program -> (what is wrong, what stands there when the advice is taken): then nothing is found
@@ -341,6 +371,16 @@ TAKEN = {
     ),
     "a_class_too_many": ("net(x), y)", "net(x), y - 1)"),
     "bce_of_scores": ("F.binary_cross_entropy(", "F.binary_cross_entropy_with_logits("),
+    "copied_after_the_optimizer": (
+        "opt = torch.optim.SGD(net.parameters(), lr=0.1)\nmodel = copy.deepcopy(net)",
+        "model = copy.deepcopy(net)\nopt = torch.optim.SGD(model.parameters(), lr=0.1)",
+    ),
+    "probabilities_across_the_batch": ("dim=0", "dim=1"),
+    "softmax_across_the_batch": ("dim=0", "dim=1"),
+    "a_row_of_padding": (
+        "v / v.norm(dim=-1, keepdim=True)",
+        "v / torch.where((d := v.norm(dim=-1, keepdim=True)) == 0, 1, d + 0 * v.sum())",
+    ),
     "losses_kept": ("losses.append(loss)", "losses.append(loss.item())"),
 }  # fmt: skip
 AND_AN_ERROR = {"a_scaled_parameter"}  # which PyTorch raises in the second pass

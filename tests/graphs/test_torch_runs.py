@@ -182,3 +182,17 @@ def test_a_program_keeps_its_exit_code_and_its_traceback(
     assert words in done.stderr and "torch_watch.py" not in done.stderr
     if "Error" in words or "Traceback" in words:
         assert f'File "{path}", line 8, in <module>' in done.stderr
+
+
+@pytest.mark.parametrize("loss", ["(w * 0 / x).sum()", "(w - w).pow(2).sum().sqrt()"])
+def test_a_program_stops_at_its_first_nan(tmp_path: Path, loss: str) -> None:
+    """Forward, before the pass over the loss that has it; backward, after that pass."""
+    path = tmp_path / "nan.py"
+    path.write_text(
+        "import torch\nw = torch.ones(3, requires_grad=True)\nx = torch.ones(3)\n"
+        f"for k in range(50):\n    x[0] = 2 - k\n    loss = {loss}\n    print('step', k)\n"
+        "    loss.backward()\n"
+    )
+    done = gradcli(str(path), "--detect-anomaly")
+    assert done.exit_code == 1 and " values in" in done.stderr
+    assert done.stderr.count("step ") == (3 if "x" in loss else 1)

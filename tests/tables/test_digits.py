@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gradcli.tables import line_loops
 from gradcli.tables.assembled_lines import Lines, lines_with_numbers
 from gradcli.tables.digits import spelt, texts
 from tests.commands.running import run
@@ -191,3 +192,48 @@ def test_a_long_table_is_mapped_as_it_is_written(tmp_path):
     wanted = _joined(body, [a * b, b, a.astype(float)], ",")
     found = run("map", "a*b", str(path)).stdout
     assert found == "a,name,b,value,a.grad,b.grad\n" + wanted
+
+
+@pytest.fixture(scope="module")
+def compiled() -> None:
+    line_loops.code.make()
+    assert line_loops.code.functions(0) is not None
+
+
+def in_c(numbers: np.ndarray, columns: int, lines: Lines | None = None) -> list[str] | None:
+    """The lines that C makes of numbers."""
+    rows = numbers[: len(numbers) // columns * columns].reshape(-1, columns)
+    made = line_loops.text_of(lines, np.ascontiguousarray(rows), ord(","))
+    return None if made is None else made.tobytes().decode().splitlines()
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize("kind", ["special", "bits", "small", "whole", "sine", "decimals"])
+def test_lines_by_c_have_the_digits_of_repr(kind: str, columns: int, compiled: None) -> None:
+    rng = np.random.default_rng(columns)
+    numbers = {
+        "special": lambda: np.array([x for x in SPECIAL if x not in (2.0**-44, 2.0**53, 2.0**100)]),
+        "bits": lambda: of_bits(DOUBLES, 3000, columns),
+        "small": lambda: rng.integers(0, 4000, 900).astype(np.uint64).view(float),
+        "whole": lambda: np.arange(-300.0, 3000.0),
+        "sine": lambda: np.sin(rng.standard_normal(3000)),
+        "decimals": lambda: rng.integers(-(10**17), 10**17, 3000) / 10.0 ** rng.integers(0, 22),
+    }[kind]()
+    said = words(numbers)
+    rows = [",".join(said[k : k + columns]) for k in range(0, len(said), columns)]
+    assert in_c(numbers, columns) == rows[: len(numbers) // columns]
+
+
+def test_c_puts_numbers_behind_lines_and_leaves_powers_of_two(compiled: None) -> None:
+    lines = Lines(b"#a,b\nccc\n", np.array([1, 5]), np.array([3, 3]))
+    assert in_c(np.array([0.5, -2e-7, 1e300, 4]), 2, lines) == ["a,b,0.5,-2e-07", "ccc,1e+300,4"]
+    assert in_c(np.array([1.0, 2.0**-44]), 1) is None
+    assert in_c(np.array([1.5], SINGLES), 1) is None
+
+
+def test_many_lines_are_made_by_c(compiled: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = np.sin(np.arange(40_000.0))
+    text = b"".join(map(bytes, lines_with_numbers(None, [numbers, 2 * numbers], ",")))
+    monkeypatch.setattr(line_loops.code, "_functions", None)
+    monkeypatch.setattr(line_loops.code, "_is_asked", True)
+    assert text == b"".join(map(bytes, lines_with_numbers(None, [numbers, 2 * numbers], ",")))

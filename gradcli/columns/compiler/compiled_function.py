@@ -276,11 +276,13 @@ class CompiledFunction:
             found |= {n: _zeros(given[n]) for n, slope in found.items() if slope is None}
         return next(iter(found.values())) if len(found) == 1 else found
 
-    def __getattr__(self, name: str) -> Any:
-        message = f"{type(self).__name__!r} object has no attribute {name!r}"
-        if other := _ELSEWHERE.get(name):
-            message += f"; {other}"
-        raise AttributeError(message)
+    if not TYPE_CHECKING:  # a checker finds a misspelt name by itself
+
+        def __getattr__(self, name: str) -> Any:
+            message = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if other := _ELSEWHERE.get(name):
+                message += f"; {other}"
+            raise AttributeError(message)
 
     def _all_gradients(self, *args: Any, **arrays: Any) -> tuple[Any, dict[str, Any]]:
         if held.holds is not None and held.holds((args, arrays)):

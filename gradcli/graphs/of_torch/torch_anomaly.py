@@ -5,14 +5,15 @@ PyTorch's anomaly mode only tells where the forward operation was; this tells th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from gradcli.graphs import nonfinite, value_text
 from gradcli.graphs.of_torch.torch_tensors import is_workspace, node_of
 from gradcli.graphs.probes import Place
-from gradcli.graphs.remedies import input_remedy, remedy
+from gradcli.graphs.remedies import input_remedy, overflows, remedy
+from gradcli.graphs.traversal import walk
 
 
 @dataclass(slots=True)
@@ -26,6 +27,8 @@ class Found:
     remedy: str = ""
     computed: bool = False  # of finite operands
     when: str = ""  # which step, which rows
+    leaves: frozenset[int] = frozenset()  # what it depends on, by id
+    overflowed: bool = False  # numbers have become too large, as too large steps make them
 
 
 def in_forward(
@@ -42,10 +45,16 @@ def in_forward(
             what = label if label.startswith("operand ") else f"the input {label}"
             share = value_text.share(known.bad, known.size)
             message = f"{what} has {bad} values ({known.bad:,} of {known.size:,}, {share})"
-            return Found(message, place, call, told, input_remedy(bad))
+            found = Found(message, place, call, told, input_remedy(bad))
+            found.leaves = frozenset((id(tensor),))
+            return found
     message = f"Function '{name}' computed {wrong} values in the forward pass."
     finite = not any(value_text.stats_of(tensor).bad for _, tensor in operands)
-    return Found(message, place, call, told, remedy(name, result.dtype), finite)
+    found = Found(message, place, call, told, remedy(name, result.dtype), finite)
+    nodes = filter(None, (node_of(tensor) for _, tensor in operands))
+    found.leaves = _leaves(nodes) | {id(t) for _, t in operands if node_of(t) is None}
+    found.overflowed = overflows(name)
+    return found
 
 
 def in_backward(node: Any, name: str, sent: Any, place: Place | None, call: int) -> Found:
@@ -54,7 +63,14 @@ def in_backward(node: Any, name: str, sent: Any, place: Place | None, call: int)
     wrong = nonfinite.wrong(sent[output]) or "nan"
     message = f"Function '{name}' returned {wrong} values in its {output}th output."
     told = {field: _range(value_text.stats_of(data)) for field, data in _saved(node)}
-    return Found(message, place, call, told, remedy(name, sent[output].dtype))
+    found = Found(message, place, call, told, remedy(name, sent[output].dtype))
+    found.leaves, found.overflowed = _leaves([node]), overflows(name)
+    return found
+
+
+def _leaves(nodes: Iterable[Any]) -> frozenset[int]:
+    found = walk(dict.fromkeys(nodes)).nodes
+    return frozenset(id(node.variable) for node in found if hasattr(node, "variable"))
 
 
 def _saved(node: Any) -> Iterator[tuple[str, Any]]:

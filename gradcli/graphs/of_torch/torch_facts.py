@@ -27,7 +27,12 @@ from gradcli.graphs.traversal import Walk, walk
 Where = tuple[str | None, int]
 PLAIN = frozenset(("item", "tolist", "numpy", "__float__", "__int__", "__array__"))
 # Library code that works on parameters outside of any forward pass.
-_UPKEEP = ("torch/optim/", "torch/nn/init.py", "torch/nn/utils/")  # PyTorch's, and ours
+_UPKEEP = (
+    *("torch/optim/", "torch/nn/init.py", "torch/nn/utils/"),  # PyTorch's, and ours
+    *("torch/serialization.py", "torch/_tensor_str.py"),
+)
+# and that copies, saves or shows them
+_COPIES = frozenset("__deepcopy__ __reduce_ex__ __repr__ state_dict load_state_dict _apply".split())
 MOST_WALKS = 64  # of the operands that one line cuts off
 MANY = 3  # graphs of earlier steps alive at once: more than two losses of a step leave
 SECOND_TIME = (
@@ -263,7 +268,8 @@ def _saves(node: Any) -> bool:
 
 def _is_upkeep(frame: FrameType | None, users: str) -> bool:
     while frame is not None and frame.f_code.co_filename != users:
-        if any(part in frame.f_code.co_filename.replace("\\", "/") for part in _UPKEEP):
+        file, name = frame.f_code.co_filename.replace("\\", "/"), frame.f_code.co_name
+        if name in _COPIES or any(part in file for part in _UPKEEP):
             return True
         frame = frame.f_back
     return False

@@ -22,7 +22,7 @@ from typing import Any
 
 from gradcli.graphs import nonfinite, value_text
 from gradcli.graphs.of_torch import torch_versions
-from gradcli.graphs.of_torch.early_end import End
+from gradcli.graphs.of_torch.early_end import End, Stopped
 from gradcli.graphs.of_torch.last_pass import LastPass
 from gradcli.graphs.of_torch.module_calls import Calls
 from gradcli.graphs.of_torch.operands import Operands
@@ -563,6 +563,7 @@ class Watch:
                 return self._inner_pass(run, tensors, roots, args, kwargs)
             if self.end is not None:
                 self.end.passing()
+            self._stops_at_anomaly(roots)
             last = self._remember(roots, sys._getframe(1))
             place = 2 if run.__name__ == "grad" else 1  # of retain_graph among the rest
             keeps = args[place] if len(args) > place else kwargs.get("retain_graph")
@@ -587,6 +588,7 @@ class Watch:
                     self._keep(last, tensors, place, args, kwargs, nodes)
                 if self.end is not None:
                     self.end.passes += 1
+                self._stops_at_anomaly([])
                 return found
             finally:
                 self._in_pass -= 1
@@ -594,6 +596,14 @@ class Watch:
                     self._later(sys._getframe(1), begun)
 
         return watched
+
+    def _stops_at_anomaly(self, roots: list[Any]) -> None:
+        """Raise Stopped where anomalies are looked for, and a NaN was found or a root is not finite."""
+        if not self.anomalies:
+            return
+        if self.first is not None or any(readable(root) and has_bad(root) for root in roots):
+            self.last = roots[-1] if roots else self.last
+            raise Stopped
 
     def _inner_pass(
         self, run: Any, tensors: Any, roots: list[Any], args: tuple[Any, ...], kwargs: Any

@@ -1,0 +1,15 @@
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.manual_seed(0)
+x = torch.randn(16, 4)
+y = torch.randint(0, 3, (16,))
+net = nn.Linear(4, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(4):
+    logs = F.log_softmax(net(x), dim=0)  # FAULT
+    loss = F.nll_loss(logs, y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
