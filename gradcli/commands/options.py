@@ -76,8 +76,35 @@ MEANT = {
         ("--covariance", "write --covariance x,y=VALUE, or --correlation x,y=VALUE"),
     ),
     **dict.fromkeys(
-        ("--poisson", "--counts", "--counting"),
-        ("--sigma", "write --sigma poisson, the square root of the counts"),
+        ("--poisson", "--counts", "--counting", "--cash"),
+        (
+            "--sigma",
+            "write --sigma poisson, the square root of the counts; fit has --likelihood poisson",
+        ),
+    ),
+    **dict.fromkeys(
+        (
+            "--absolute-sigma",
+            "--absolute_sigma",
+            "--scale-covar",
+            "--scale_covar",
+            "--scale-errors",
+        ),
+        (
+            "--relative-sigma",
+            "--sigma is absolute; write --relative-sigma to scale the errors by chi2/dof",
+        ),
+    ),
+    **dict.fromkeys(
+        ("--weights", "--weight", "--yerr", "--errors"),
+        ("--sigma", "write --sigma COLUMN; of weights w it is --sigma '1/sqrt(w)'"),
+    ),
+    **dict.fromkeys(
+        ("--prior", "--priors", "--penalty", "--constrain"),
+        ("--likelihood", "write --NAME VALUE±ERROR for what is known of a parameter"),
+    ),
+    **dict.fromkeys(
+        ("--loss", "--outliers"), ("--robust", "write --robust LOSS: soft_l1, huber or arctan")
     ),
     **dict.fromkeys(
         ("--digits", "--decimals", "--significant-digits"),
@@ -581,15 +608,22 @@ def _mathematics(
     labels = command.name not in ("root", "plot", "check", "fit", "simplify")
     labels = labels or (command.name == "check" and re.search("[;\n]", text.strip()) is not None)
     gradient = _indices_of(next(iter(wrt)), found, known) if against and len(wrt) == 1 else ()
+    wants_number = command.name in ("diff", "check", "grad", "minimize")
+    one = "place" if command.name == "check" else "unit"
+    if not wants_number or {"jacobian", "along"} & found.given.keys():
+        one = ""
     read = read_mathematics(
-        text, parses, bound, equation, known, by, named, moving, labels, gradient
+        text, parses, bound, equation, known, by, named, moving, labels, gradient, one, found.ones
     )
     inside = read is not None and not wrt <= {*read.differentiated}
     if read is not None and read.differentiated and (inside or "order" in found.given):
         read = read_mathematics(text, parses, bound, equation, known, named=named, labels=labels)
     if read is None:
         return text
-    note(f"read as {read}")
+    remarks = [remark for remark in read.remarks if remark not in found.said]
+    note("; ".join([f"read as {read.written}", *remarks]))
+    found.said.update(read.remarks)
+    found.ones |= read.ones
     found.ranks = {**read.ranks, **found.ranks}  # for --against, in the same names
     found.letters = {**read.letters, **found.letters}
     _by_whole_arrays(found)
@@ -608,7 +642,7 @@ def _mathematics(
         found.options += [
             f"--shape={name}={','.join(shape)}"
             for name, shape in read.shapes.items()
-            if name not in given and name in words
+            if name not in given
         ]
     # A whole number that is a limit of a sum stands in the text as itself.
     found.bindings = [
@@ -1144,7 +1178,7 @@ def _request(
     params, operand, declaration = ctx.params, command.operand, command.declaration
     texts, options = _texts(found, params.pop("let"), names, shown, operand)
     _check_standard_input(found, texts, options, operand)
-    uncertainties = _uncertainties(texts, options, declaration.propagates)
+    uncertainties = _uncertainties(texts, options, declaration.propagates or declaration.priors)
     covariances: dict[tuple[str, str], Any] = {}
     if (path := params.pop("params", None)) is not None:
         from gradcli.commands.uncertainty import take_from_fit
