@@ -44,7 +44,8 @@ _PYTHON_SAYS: tuple[tuple[str, str], ...] = (
     ),
     (
         r"'module' object is not callable",
-        "that is a module, and its functions are called: `gradcli ops WORD` finds them",
+        "that is a module, and its functions are called, as in fft.fft(y) or linalg.inv(A): "
+        "`gradcli ops WORD` finds them",
     ),
     (r"division by zero|modulo by zero", "a tensor gives inf or nan instead: write `tensor(0.)`"),
     (
@@ -356,6 +357,10 @@ def _signature_hint(program: Program, row: int, visible: Mapping[str, Any]) -> s
     if not isinstance(found, Function):
         return None
     signature = f"its signature is `{found.signature}`"
+    if name == "diff":
+        return "SymPy's diff(f, x) is func.grad(lambda x: f)(x), or d/dx f with --math; here " + (
+            signature.replace("its", "the")
+        )
     if re.match(r"\w+\(input, dim[,)]", found.signature) and len(program.children(row)) == 2:
         # `softmax(z)`: the dimension is all that is missing
         text = _text(program, row).rstrip()
