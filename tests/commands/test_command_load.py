@@ -201,7 +201,7 @@ def test_a_real_pytorch_function_is_refused(folder, monkeypatch):
     fake = SimpleNamespace(autograd=SimpleNamespace(Function=Foreign))
     monkeypatch.setitem(sys.modules, "torch", fake)
     (folder / "file.py").write_text(
-        "import torch\nBase = torch.autograd.Function\nclass Mine(Base):\n    pass\n"
+        "import torch\n_Base = torch.autograd.Function\nclass Mine(_Base):\n    pass\n"
     )
     code, _, err = run("eval", "Mine.apply(x)", "--x", "1", "--load", "file.py")
     assert code == 1
