@@ -21,9 +21,14 @@ if TYPE_CHECKING:
 
     # What a type checker sees; at run time `__getattr__` finds it when it is asked for.
     from gradcli import autograd as autograd
+    from gradcli import fft as fft
     from gradcli import func as func
+    from gradcli import graphs as graphs
+    from gradcli import language as language
+    from gradcli import linalg as linalg
     from gradcli import nn as nn
     from gradcli import optim as optim
+    from gradcli import special as special
     from gradcli import testing as testing
     from gradcli import utils as utils
     from gradcli._functions import *  # noqa: F403
@@ -32,34 +37,75 @@ if TYPE_CHECKING:
     from gradcli.commands.solver_verbs import minimize as minimize
     from gradcli.commands.solver_verbs import root as root
     from gradcli.commands.table_reading import read_table as read_table
-    from gradcli.commands.table_verbs import jvp as jvp
     from gradcli.commands.table_verbs import map as map
     from gradcli.commands.table_verbs import plot as plot
     from gradcli.commands.typed_verbs import diff as diff
     from gradcli.commands.typed_verbs import grad as grad
     from gradcli.commands.typed_verbs import hessian as hessian
     from gradcli.commands.typed_verbs import jacobian as jacobian
+    from gradcli.commands.typed_verbs import jvp as jvp
     from gradcli.commands.typed_verbs import value_and_grad as value_and_grad
     from gradcli.commands.verbs import check as check
     from gradcli.commands.verbs import graph as graph
     from gradcli.commands.verbs import simplify as simplify
     from gradcli.commands.verbs import taylor as taylor
+    from gradcli.engine.core.device import channels_last as channels_last
+    from gradcli.engine.core.device import channels_last_3d as channels_last_3d
+    from gradcli.engine.core.device import contiguous_format as contiguous_format
+    from gradcli.engine.core.device import device as device
+    from gradcli.engine.core.device import preserve_format as preserve_format
+    from gradcli.engine.core.device import strided as strided
     from gradcli.engine.core.errors import EngineError as EngineError
     from gradcli.engine.core.modes import enable_grad as enable_grad
     from gradcli.engine.core.modes import inference_mode as inference_mode
+    from gradcli.engine.core.modes import (
+        is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled,
+    )
+    from gradcli.engine.core.modes import is_anomaly_enabled as is_anomaly_enabled
+    from gradcli.engine.core.modes import is_grad_enabled as is_grad_enabled
+    from gradcli.engine.core.modes import is_inference_mode_enabled as is_inference_mode_enabled
     from gradcli.engine.core.modes import no_grad as no_grad
     from gradcli.engine.core.modes import set_grad_enabled as set_grad_enabled
+    from gradcli.engine.core.printing import get_printoptions as get_printoptions
+    from gradcli.engine.core.printing import printoptions as printoptions
+    from gradcli.engine.core.printing import set_printoptions as set_printoptions
+    from gradcli.engine.core.random import Generator as Generator
+    from gradcli.engine.core.random import default_generator as default_generator
     from gradcli.engine.core.size import Size as Size
     from gradcli.engine.core.tensor import Tensor as Tensor
     from gradcli.engine.system import GradcliError as GradcliError
+    from gradcli.engine.system.dtypes import bfloat16 as bfloat16
     from gradcli.engine.system.dtypes import dtype as dtype
+    from gradcli.engine.system.dtypes import get_default_dtype as get_default_dtype
+    from gradcli.engine.system.dtypes import set_default_dtype as set_default_dtype
+    from gradcli.engine.system.number_limits import finfo as finfo
+    from gradcli.engine.system.number_limits import iinfo as iinfo
     from gradcli.graphs import inspect as inspect
     from gradcli.language import evaluate as evaluate
     from gradcli.language import parse as parse
     from gradcli.language.located_errors import LanguageError as LanguageError
+    from gradcli.notebook import load_ipython_extension as load_ipython_extension
     from gradcli.tables.table_errors import TableError as TableError
+    from gradcli.torch import accelerator as accelerator
+    from gradcli.torch import amp as amp
+    from gradcli.torch import backends as backends
+    from gradcli.torch import cuda as cuda
+    from gradcli.torch import jit as jit
+    from gradcli.torch import random as random
+    from gradcli.torch import return_types as return_types
+    from gradcli.torch import serialization as serialization
+    from gradcli.torch import types as types
+    from gradcli.torch.amp import GradScaler as GradScaler
+    from gradcli.torch.amp import autocast as autocast
     from gradcli.torch.serialization import load as load
     from gradcli.torch.serialization import save as save
+    from gradcli.torch.switches import (
+        are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
+    )
+    from gradcli.torch.switches import get_float32_matmul_precision as get_float32_matmul_precision
+    from gradcli.torch.switches import set_float32_matmul_precision as set_float32_matmul_precision
+    from gradcli.torch.switches import typename as typename
+    from gradcli.torch.switches import use_deterministic_algorithms as use_deterministic_algorithms
     from gradcli.transforms.assertions import GradientMismatch as GradientMismatch
     from gradcli.transforms.assertions import GradientTrouble as GradientTrouble
     from gradcli.transforms.vmap import vmap as vmap
@@ -188,19 +234,21 @@ def _remedy(error: Any) -> Any:
     return import_module("gradcli.language.error_remedies").remedy(error, "tensors")
 
 
-def __getattr__(name: str) -> Any:
-    if not name.startswith("__"):
-        _complete()
-    if name in _HOME:
-        value = getattr(import_module(_HOME[name]), name)
-    elif name in _NAMESPACES:
-        return import_module(f"gradcli.{name}")
-    elif name.startswith("__"):
-        raise AttributeError(f"module 'gradcli' has no attribute {name!r}")
-    else:
-        value = _table(name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a checker knows the names above, and finds a misspelt one
+
+    def __getattr__(name: str) -> Any:
+        if not name.startswith("__"):
+            _complete()
+        if name in _HOME:
+            value = getattr(import_module(_HOME[name]), name)
+        elif name in _NAMESPACES:
+            return import_module(f"gradcli.{name}")
+        elif name.startswith("__"):
+            raise AttributeError(f"module 'gradcli' has no attribute {name!r}")
+        else:
+            value = _table(name)
+        globals()[name] = value
+        return value
 
 
 # What commands and other libraries call what has another name here, or stands elsewhere.

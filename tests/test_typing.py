@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import gradcli
 from gradcli.torch import make_stubs
 
 PROGRAM = Path(__file__).parent / "examples" / "typed_program.py"
@@ -46,3 +47,43 @@ def test_pyright_finds_nothing(tmp_path: Path) -> None:
     argv = [pyright, "--pythonpath", sys.executable, "program.py"]
     done = subprocess.run(argv, capture_output=True, text=True, cwd=tmp_path)
     assert "0 errors" in done.stdout, done.stdout
+
+
+# What a checker finds, and the types that it tells.
+FOUND = """\
+import numpy as np
+import gradcli
+a: int = gradcli.diff("x")  # [assignment]
+gradcli.grda  # [attr-defined]
+gradcli.compile(str).valu_and_grad  # [attr-defined]
+b: str = gradcli.grad("x**2", x=3)  # [assignment]
+c: str = gradcli.hessian("x**2", x=3)  # [assignment]
+"""
+TAKEN = """\
+import numpy as np
+import gradcli
+gradcli.jvp(lambda x: x, (np.ones(3),), (np.ones(3),))
+gradcli.diff("x*y")["x"].upper()
+gradcli.diff("x").upper()
+gradcli.grad("x*y", x=3, y=2)["x"].item()
+gradcli.jacobian("x**2", x=[1, 2], sparse=True).to_scipy()
+gradcli.compile("x**2").hessian(x=3.0)
+gradcli.cuda.is_available()
+"""
+
+
+@pytest.mark.long
+def test_mypy_finds_what_is_wrong(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    names = sorted({*gradcli._HOME, *gradcli._TORCH})
+    (tmp_path / "found.py").write_text(FOUND)
+    (tmp_path / "taken.py").write_text(TAKEN + "".join(f"gradcli.{name}\n" for name in names))
+    argv = [sys.executable, "-m", "mypy", "--strict", "found.py", "taken.py"]
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=tmp_path)
+    said = [line.split(": ") for line in done.stdout.splitlines() if ": error: " in line]
+    wanted = [
+        (f"found.py:{number}", line.split("# ")[1])
+        for number, line in enumerate(FOUND.splitlines(), 1)
+        if "# " in line
+    ]
+    assert [(parts[0], parts[-1].split("  ")[-1]) for parts in said] == wanted, done.stdout

@@ -36,6 +36,7 @@ from gradcli.commands.request_evaluation import (
     not_finite,
     note_not_finite,
     note_of_random_kinks,
+    note_value,
     nth,
     read_variables,
     retained,
@@ -259,13 +260,17 @@ def gradient(question: Question) -> Answer:
     tensors = {n: t for n, t in leaves.items() if n not in request.loaded or grads[n] is not None}
     own = grads
     grads = {n: own[n] for n in tensors} | {n: t.grad for n, t in kept.items()}
-    wrong = not_finite(grads)
+    wrong = not_finite({**grads, "": found})
+    is_value_alone = wrong == [""]
+    wrong = [n for n in wrong if n]
     kinks = kinks_of(
         *(evaluation, look, seed), wrong=leaves.keys() & wrong, like=others, hooked=bool(hooks)
     )
     if wrong and not question.detect_anomaly:
         limits = f"{kinks.limits}; " if kinks and kinks.limits else ": "
         note_not_finite(wrong, f"{limits}--detect-anomaly says where it came from")
+    elif is_value_alone:
+        note_value(found)
     hidden = () if errors is None else errors.hidden
     lines: Lines = [(f"{n}.grad", g) for n, g in grads.items() if n not in hidden]
     if errors is not None:

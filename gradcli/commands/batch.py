@@ -11,11 +11,12 @@ import gc
 import importlib
 import json
 import os
+import select
 import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 # Packages that are safe to have imported before a fork: they start no threads by that.
 _KEPT = frozenset({"gradcli", "numpy", "scipy", "lark", "rich", "click"})
 _ALONE = ("batch", "repl")  # commands that are no line of a batch
+_LONGEST = 1 << 20  # bytes of a line
 _FORMS = ("--json", "--plain", "--bare", "--format")
 
 
@@ -87,55 +89,102 @@ class Answer(NamedTuple):
 def command(ctx: click.Context, options: Options) -> None:
     """Run the command lines in FILE (- for standard input), one a line.
 
-    Words are quoted as in a shell, but nothing is expanded; `gradcli` in front may be left out. Empty lines
-    and lines that start with # are skipped. Where a line fails, its number is printed, and the others go on.
-    The exit code is the highest of all lines. Lines that use each other's files go without --jobs.
+    Words are quoted as in a shell, but nothing is expanded; `gradcli` in front may be left out. A
+    line runs as soon as it is there. Empty lines and lines that start with # are skipped. Where a
+    line fails, its number is printed, and the others go on. The exit code is the highest of all
+    lines. Lines that use each other's files go without --jobs.
     """
     from gradcli.commands import junit
 
-    lines = _lines(options.path, options.json)
-    worst = 0
-    formulas: list[Line] = []  # that failed
-    done: list[Answer] = []
+    lines = Lines(options.path, options.json)
+    worst = count = failed = 0
+    formula: Line | None = None  # the first that failed
+    reported: list[Answer] = []
     jobs = 1 if options.stop else options.jobs or 1
     for answer in _answers(ctx.find_root().command, lines, jobs):
         worst = max(worst, answer.code)
         if answer.code or not options.quiet:
             (_as_json if options.json else _as_text)(answer)
-        done.append(answer)
+        count += 1
+        failed += answer.code > 0
+        if options.junit is not None:
+            reported.append(answer)
         if answer.code and not answer.line.wrong and answer.line.words[0] not in COMMANDS:
-            formulas.append(answer.line)
+            formula = formula or answer.line
         if answer.code and options.stop:
             break
-    if formulas:
+    if formula is not None:
         file = quoted(options.path)
         output.note(
-            f"line {formulas[0].number} has no command; for formulas, one a line: "
+            f"line {formula.number} has no command; for formulas, one a line: "
             f"gradcli diff -f {file}, or --math as well"
         )
     if options.junit is not None:
-        junit.write(options.junit, options.path, [(a.line.text, *a[1:]) for a in done])
-    if options.quiet and (failed := sum(a.code > 0 for a in done)):
-        output.note(f"{failed} of {len(done)} lines failed")
+        junit.write(options.junit, options.path, [(a.line.text, *a[1:]) for a in reported])
+    if options.quiet and failed:
+        output.note(f"{failed} of {count} lines failed")
     ctx.exit(worst)
 
 
-def _lines(path: str, as_json: bool) -> list[Line]:
-    """The lines that are to run. Raises LanguageError for a file that cannot be read."""
-    if python_program(path):
-        hint = programs_of_python([path])
-        raise usage(f"{path} is a program, not command lines", hint=hint, kind="file")
-    try:
-        if path == "-":
-            text = sys.stdin.buffer.read().decode()
-        else:
-            with open(path, "rb") as file:
-                text = file.read().decode()
-    except (OSError, UnicodeDecodeError) as error:
-        said = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
-        raise usage(f"cannot read {path}: {said}", kind="file") from None
-    made = (_line(number, line, as_json) for number, line in enumerate(text.splitlines(), 1))
-    return [line for line in made if line is not None]
+class Lines:
+    """The lines that are to run, one by one: a pipe may have no end.
+
+    Raises LanguageError for a file that cannot be read.
+    """
+
+    def __init__(self, path: str, as_json: bool) -> None:
+        if python_program(path):
+            hint = programs_of_python([path])
+            raise usage(f"{path} is a program, not command lines", hint=hint, kind="file")
+        self.path, self.as_json, self.number = path, as_json, 0
+        self.file: IO[bytes] = sys.stdin.buffer if path == "-" else self._opened()
+        self.held, self.ended = b"", False
+
+    def _opened(self) -> IO[bytes]:
+        try:
+            return open(self.path, "rb")
+        except OSError as error:
+            raise self._unreadable(error.strerror) from None
+
+    def _unreadable(self, said: str | None) -> Exception:
+        return usage(f"cannot read {self.path}: {said}", kind="file")
+
+    def is_there(self) -> bool:
+        """Whether the next line can be read without waiting for who writes it."""
+        while b"\n" not in self.held and not self.ended:
+            try:
+                waits = not select.select([self.file], [], [], 0)[0]
+            except (OSError, ValueError):  # no pipe: it never waits
+                waits = False
+            if waits:
+                return False
+            self._read()
+        return True
+
+    def next(self) -> Line | None:
+        """The next line that is to run; None behind the last one."""
+        while self.held or not self.ended:
+            while b"\n" not in self.held and not self.ended and len(self.held) < _LONGEST:
+                self._read()
+            raw, _, self.held = self.held.partition(b"\n")
+            self.number += 1
+            try:
+                if len(raw) >= _LONGEST:
+                    raise self._unreadable(f"line {self.number} is longer than 1 MiB")
+                found = _line(self.number, raw.decode(), self.as_json)
+            except UnicodeDecodeError:
+                raise self._unreadable("it is no text in UTF-8") from None
+            if found is not None:
+                return found
+        return None
+
+    def _read(self) -> None:
+        try:
+            part: bytes = self.file.read1(1 << 16)  # type: ignore[attr-defined]
+        except OSError as error:
+            raise self._unreadable(error.strerror) from None
+        self.held += part
+        self.ended = not part
 
 
 def _line(number: int, text: str, as_json: bool) -> Line | None:
@@ -167,14 +216,18 @@ def _with_json(words: list[str]) -> list[str]:
     return [name, "--json", *rest]
 
 
-def _answers(program: Any, lines: Sequence[Line], jobs: int) -> Iterator[Answer]:
+def _answers(program: Any, lines: Lines, jobs: int) -> Iterator[Answer]:
     """Of each line, in order; up to `jobs` of them run while the first is waited for."""
     running: list[Started] = []
     begin = _forked if hasattr(os, "fork") else _spawned
-    waiting = list(lines)[::-1]
-    while waiting or running:
-        while waiting and len(running) < jobs:
-            running.append(begin(program, waiting.pop()))
+    while True:
+        while len(running) < jobs and (not running or lines.is_there()):
+            line = lines.next()
+            if line is None:
+                break
+            running.append(begin(program, line))
+        if not running:
+            return
         yield _ended(running.pop(0))
 
 
@@ -320,6 +373,7 @@ def _as_json(answer: Answer) -> None:
     if answer.code:
         found["error"] = _error(answer.err)
     output.write_json(found)
+    sys.stdout.flush()
 
 
 def _error(text: str) -> dict[str, Any]:

@@ -526,6 +526,14 @@ def note_not_finite(wrong: Sequence[str], remedy: str = "") -> None:
     output.note(f"the {what} not finite ({shown}){remedy}")
 
 
+def note_value(value: Any) -> None:
+    """Say that a value is not finite, whose gradient is: that of `log(x)` at -1 is -1 by its rule."""
+    import numpy as np
+
+    wrong = np.asarray(value.array)[~np.isfinite(value.array)]
+    output.note(f"the value is not finite ({wrong.flat[0]}), where its gradient is")
+
+
 def retained(
     evaluation: Evaluation, leaves: Collection[str], names: list[str], every: bool
 ) -> dict[str, Any]:

@@ -1,12 +1,21 @@
 """What type checkers see of the verbs that take expressions, functions or tensors."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 from gradcli.engine.core.tensor import Tensor
+from gradcli.formulas.print.printed_text import Formula
+from gradcli.transforms.batched_passes import Sparse
 
 _Values = Mapping[str, Any] | None
 _Names = str | Iterable[str] | None
+class _Formulas(Formula):
+    """A formula, or where there are several variables a dict of them: what both can do."""
+    def __getitem__(self, name: Any, /) -> Formula: ...
+    def items(self) -> Iterable[tuple[str, Formula]]: ...
+    def keys(self) -> Iterable[str]: ...
+    def values(self) -> Iterable[Formula]: ...
+
 _Argnums = int | tuple[int, ...]
 
 @overload
@@ -20,7 +29,7 @@ def grad(
     order: int = 1,
     explain: bool = False,
     **variables: Any,
-) -> Any: ...
+) -> Tensor: ...
 @overload
 def grad(
     source: Callable[..., Any],
@@ -33,7 +42,9 @@ def grad(
 @overload
 def grad(source: Callable[..., Any], values: _Values = None, /, **given: Any) -> Any: ...
 @overload
-def value_and_grad(source: str, values: _Values = None, /, **given: Any) -> tuple[Tensor, Any]: ...
+def value_and_grad(
+    source: str, values: _Values = None, /, **given: Any
+) -> tuple[Tensor, Tensor]: ...
 @overload
 def value_and_grad(
     source: Callable[..., Any],
@@ -55,10 +66,22 @@ def jacobian(
     *,
     wrt: _Names = None,
     mode: str | None = None,
-    sparse: bool = False,
+    sparse: Literal[True],
     explain: bool = False,
     **variables: Any,
-) -> Any: ...
+) -> Sparse: ...
+@overload
+def jacobian(
+    source: str,
+    values: _Values = None,
+    /,
+    *,
+    wrt: _Names = None,
+    mode: str | None = None,
+    sparse: Literal[False] = False,
+    explain: bool = False,
+    **variables: Any,
+) -> Tensor: ...
 @overload
 def jacobian(
     source: Callable[..., Any],
@@ -77,10 +100,21 @@ def hessian(
     /,
     *,
     wrt: _Names = None,
-    sparse: bool = False,
+    sparse: Literal[True],
     explain: bool = False,
     **variables: Any,
-) -> Any: ...
+) -> Sparse: ...
+@overload
+def hessian(
+    source: str,
+    values: _Values = None,
+    /,
+    *,
+    wrt: _Names = None,
+    sparse: Literal[False] = False,
+    explain: bool = False,
+    **variables: Any,
+) -> Tensor: ...
 @overload
 def hessian(
     source: Callable[..., Any], argnums: _Argnums = 0, /, *, wrt: _Names = None
@@ -92,7 +126,7 @@ def diff(
     input: Tensor, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None
 ) -> Tensor: ...
 @overload
-def diff(source: str, values: _Values = None, /, *, wrt: str, **variables: Any) -> str: ...
+def diff(source: str, values: _Values = None, /, *, wrt: str, **variables: Any) -> Formula: ...
 @overload
 def diff(
     source: str,
@@ -101,4 +135,18 @@ def diff(
     *,
     wrt: Sequence[str] | None = None,
     **variables: Any,
-) -> Any: ...
+) -> _Formulas: ...
+@overload
+def jvp(
+    source: str, values: _Values = None, /, *, vector: Any = None, **given: Any
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def jvp(
+    source: Callable[..., Any],
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    /,
+    *,
+    strict: bool = False,
+    has_aux: bool = False,
+) -> tuple[Any, ...]: ...

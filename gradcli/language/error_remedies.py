@@ -72,6 +72,7 @@ REMEDIES: dict[type[Exception], Remedy] = {
         "the expression has freed the graph; write backward(retain_graph=True) in it",
     ),
     errors.StaleTensorError: _same("write `x = x*2` instead of `x *= 2`, or work on `x.clone()`"),
+    errors.ArgumentWriteError: _same("write into a copy of the argument: `x = x.copy()`"),
     errors.LeafWriteError: _same("put it under `with no_grad():`"),
     errors.NotDifferentiableDtypeError: _same("give it a `dtype`, such as `float64`"),
     errors.TransformInputError: _NO_TENSOR,

@@ -292,7 +292,7 @@ def as_tensor(value: Any, dtype: Any = None, *, where: tuple[str, Span] | None =
 
     A tensor stays what it is. Raises LanguageError for text, functions and ragged lists.
     """
-    from gradcli.engine.core.tensor import Tensor
+    from gradcli.engine.core.tensor import Tensor, arrays
 
     if isinstance(value, Tensor):
         return value
@@ -304,6 +304,9 @@ def as_tensor(value: Any, dtype: Any = None, *, where: tuple[str, Span] | None =
         return tensor_of(rectangular(value, where), dtype)
     if isinstance(value, (bool, int, float, complex)):
         return tensor_of(value, dtype)
+    if arrays.holds is not None and arrays.holds([value]):  # within a function of arrays
+        found: Tensor = arrays.into(value)
+        return found
     if hasattr(type(value), "__array__") or type(value).__name__ in ("Decimal", "Fraction"):
         from gradcli.engine.system.given_arrays import GivenArrayError, array_of
 

@@ -13,6 +13,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import gradcli
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry import table
 from gradcli.engine.system import dtypes
@@ -78,7 +79,8 @@ def texts() -> dict[Path, str]:
     """The text of each stub."""
     table.load()
     names = [n for n in table.names() if not keyword.iskeyword(n.rpartition(".")[2])]
-    plain = [n for n in names if "." not in n and n != "diff"]  # which is a verb as well
+    other = {"diff", *gradcli._TORCH}  # verbs and namespaces
+    plain = [n for n in names if "." not in n and n not in other]
     found: dict[Path, str] = {}
     lines = [f"{_HEAD.format(doc='Functions of tensors, and constants.')}{_DTYPE}"]
     for name in plain:

@@ -21,6 +21,7 @@ from gradcli.engine.core import modes, pytrees
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.given_arrays import array_of
+from gradcli.operators.composites.followed_arrays import arguments, unfollowed
 from gradcli.transforms import numpy_meaning
 from gradcli.transforms.array_libraries import (
     DIFFERENTIATING,
@@ -219,7 +220,7 @@ class Subject:
         self.numbers = {  # these are no variables of the function, and stay what they are
             n for n, v in every if n not in self.names and isinstance(v, (int, float, complex))
         }
-        self.guessed = False
+        self.guessed = self.of_arrays = False
         self.own, self.reads = self._libraries(own_gradient)
         if self.reads is NUMPY and not self.own and self._runs_on_tensors():
             self.own, self.guessed = [GRADCLI], True
@@ -257,6 +258,7 @@ class Subject:
             self._try(library)
             return [library], library
         evident = mentioned(self.function)
+        self.of_arrays = GRADCLI not in evident
         loaded = [library for library in DIFFERENTIATING if library.loaded]
         plain: list[Library] = [NUMPY, NUMBERS]
         if evident:
@@ -349,8 +351,10 @@ class Subject:
         given = {n: rebuilt(n, v, found) for n, v in self.variables.items()}
         args, kwargs = bound(self.function, given)
         with dtypes.as_default(dtypes.float64):
+            if self.of_arrays and library is GRADCLI:
+                args, kwargs = arguments((args, kwargs))
             if not self.modules:
-                return self.function(*args, **kwargs)
+                return unfollowed(self.function(*args, **kwargs))
             whole = functools.partial(self.function, *args, **kwargs)
             return _with_parameters(library, self.modules, found, whole)
 

@@ -20,6 +20,12 @@ from gradcli.engine.core import modes, pytrees
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.system.array_memory import ARRAYS
 from gradcli.engine.system.given_arrays import array_of
+from gradcli.operators.composites.followed_arrays import (
+    arguments,
+    followed,
+    holds_followed,
+    unfollowed,
+)
 from gradcli.transforms import numpy_meaning
 
 
@@ -41,6 +47,12 @@ def takes_arrays(
 
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
+        if holds_followed((args, kwargs)):  # within a function of arrays
+            before, _call.of_arrays = _call.of_arrays, True
+            try:
+                return followed(function(*unfollowed(args), **unfollowed(kwargs)))
+            finally:
+                _call.of_arrays = before
         if not _of_arrays((args, kwargs)):
             return function(*args, **kwargs)
         return _at_arrays(function, args, kwargs, numbers(len(args)))
@@ -64,7 +76,13 @@ def users(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             leaves, spec = pytrees.flatten((args, kwargs))
             given = _plain_copies(leaves) if numpy_meaning.is_new(function, leaves) else None
-            found = function(*args, **kwargs)
+            positional, named = arguments((args, kwargs))
+            try:
+                found = _of_constants(unfollowed(function(*positional, **named)))
+            except (TypeError, ValueError) as error:
+                if "object" in str(error) or "ufunc" in str(error):
+                    error.add_note(_OBJECTS)
+                raise
             if given is not None:
                 _compare(function, pytrees.unflatten(given, spec), found)
             return found
@@ -72,6 +90,27 @@ def users(function: Callable[..., Any]) -> Callable[..., Any]:
             _call.of_arrays = True
 
     return run
+
+
+_OBJECTS = (
+    "hint: np.asarray(x) of what is differentiated is an array of objects, which functions of other "
+    "libraries do not take: gradcli.linalg, gradcli.special, gradcli.logsumexp and gradcli.softmax do"
+)
+
+
+def _of_constants(value: Any) -> Any:
+    """A result with tensors in place of arrays and numbers, which depend on no variable."""
+    if modes.local.left:  # a number that was taken out of the graph does
+        return value
+    leaves, spec = pytrees.flatten(value)
+    constant = (np.ndarray, np.generic, float, int)
+    made = [
+        wrap(np.asarray(v, None if hasattr(v, "dtype") else float)[()])
+        if isinstance(v, constant) and not isinstance(v, Tensor | bool)
+        else v
+        for v in leaves
+    ]
+    return pytrees.unflatten(made, spec)
 
 
 def _plain_copies(leaves: Sequence[Any]) -> list[Any] | None:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import types
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+import gradcli
+from gradcli.commands.batch import Lines
 from tests.commands.running import outcome
 
 LINES = """\
@@ -113,3 +118,39 @@ def test_lines_come_from_standard_input_and_a_file_has_to_be_there() -> None:
     code, out, err = outcome("batch", "no-such-file")
     assert (code, out) == (2, "")
     assert err.startswith("gradcli: error: cannot read no-such-file: ")
+
+
+def test_a_line_runs_as_soon_as_it_is_there() -> None:
+    """The first answer comes while the pipe is open: nothing waits for the end of the input."""
+    for jobs in ([], ["--jobs", "3"]):
+        words = [sys.executable, "-m", "gradcli", "batch", "-", *jobs]
+        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            assert process.stdin is not None and process.stdout is not None
+            for number in (2, 3):
+                process.stdin.write(f"eval {number}\n".encode())
+                process.stdin.flush()
+                assert process.stdout.readline().decode() == f"{number}\n"
+            process.stdin.close()
+            assert process.stdout.read() == b""
+
+
+class Endless:
+    """A pipe without an end, as `yes` writes one."""
+
+    read = 0
+
+    def read1(self, size: int) -> bytes:
+        self.read += size
+        return (b"eval 1\n" * size)[:size]
+
+
+def test_lines_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = Endless()
+    monkeypatch.setattr("sys.stdin", types.SimpleNamespace(buffer=pipe))
+    lines = Lines("-", False)
+    numbers = [line.number for _ in range(1000) if (line := lines.next()) is not None]
+    assert numbers == [*range(1, 1001)] and pipe.read == len(lines.held) + 7000 == 1 << 16
+    monkeypatch.setattr(pipe, "read1", lambda size: b"x" * size)
+    with pytest.raises(gradcli.LanguageError, match="longer than 1 MiB"):
+        while lines.next() is not None:
+            pass

@@ -15,7 +15,7 @@ import pytest
 
 import gradcli
 from gradcli.transforms import recorded_answers
-from tests.commands.running import run
+from tests.commands.running import outcome, run
 
 # What is said of each question; "" is silence. A kink or a jump is named by its operation.
 KINKS = {
@@ -319,3 +319,10 @@ def test_map_counts_rows(source: str, words: str, tmp_path: Any) -> None:
     assert result.exit_code == 0
     assert words in result.stderr if words else result.stderr == ""
     assert run("map", source, str(table), "--no-grad", "all").stderr == ""
+
+
+@pytest.mark.parametrize("source", ["log(x)", "sum(log(x*ones(2)))"])
+def test_a_value_that_is_not_finite_beside_a_gradient_that_is(source: str) -> None:
+    code, out, err = outcome("grad", source, "--x", "-1")
+    assert code == 0 and "nan" not in out
+    assert err == "gradcli: note: the value is not finite (nan), where its gradient is\n"

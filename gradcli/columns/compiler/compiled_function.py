@@ -16,6 +16,7 @@ from gradcli.columns.compiler.straight_line_code import program
 from gradcli.engine.core import modes, pytrees
 from gradcli.engine.core.modes import users_level
 from gradcli.engine.core.tensor import Tensor, wrap
+from gradcli.engine.core.tensor import arrays as held
 from gradcli.engine.registry import table
 from gradcli.engine.system import c_compiler, direct_calls, dtypes
 from gradcli.engine.system.array_memory import ARRAYS, Numberless
@@ -160,6 +161,8 @@ class CompiledFunction:
     values, or draws random numbers) runs on the tape at every call; `print(f)` says so.
     """
 
+    takes_arrays = True  # a transform of it calls it with tensors
+
     def __init__(
         self,
         function: Callable[..., Any],
@@ -228,6 +231,8 @@ class CompiledFunction:
         return self._called(*args, **arrays) if call is None else call(*args, **arrays)
 
     def _called(self, *args: Any, **arrays: Any) -> Any:
+        if held.holds is not None and held.holds((args, arrays)):  # within a function of arrays
+            return held.back(self._called(*held.into(args), **held.into(arrays)))
         if (nested := self._nested(args, arrays)) is not None:
             return nested[0].function(*nested[1])
         if any(_is_followed(v) for v in (*args, *arrays.values())):
@@ -271,13 +276,18 @@ class CompiledFunction:
             found |= {n: _zeros(given[n]) for n, slope in found.items() if slope is None}
         return next(iter(found.values())) if len(found) == 1 else found
 
-    def __getattr__(self, name: str) -> Any:
-        message = f"{type(self).__name__!r} object has no attribute {name!r}"
-        if other := _ELSEWHERE.get(name):
-            message += f"; {other}"
-        raise AttributeError(message)
+    if not TYPE_CHECKING:  # a checker finds a misspelt name by itself
+
+        def __getattr__(self, name: str) -> Any:
+            message = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if other := _ELSEWHERE.get(name):
+                message += f"; {other}"
+            raise AttributeError(message)
 
     def _all_gradients(self, *args: Any, **arrays: Any) -> tuple[Any, dict[str, Any]]:
+        if held.holds is not None and held.holds((args, arrays)):
+            value, slopes = self._all_gradients(*held.into(args), **held.into(arrays))
+            return held.back(value), held.back(slopes)
         if (nested := self._nested(args, arrays)) is not None:
             return nested[0].value_and_grad(nested[1])
         given, tensors = self._arrays(args, arrays)

@@ -15,7 +15,7 @@ from gradcli.engine.core.batched_arrays import BatchLevel, batch_of, is_batched
 from gradcli.engine.core.hooks import RARE
 from gradcli.engine.core.modes import users_level
 from gradcli.engine.core.node import Meta, Node, Port, Wide, freed_error, new
-from gradcli.engine.core.tensor import Tensor, edge, track_view, wrap
+from gradcli.engine.core.tensor import Tensor, arrays, edge, track_view, wrap
 from gradcli.engine.core.views import check_writable, rebase
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import copied
@@ -378,6 +378,8 @@ class Function(FunctionCtx):
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run the operation and record it."""
+        if arrays.holds is not None and arrays.holds((args, kwargs)):  # within a function of arrays
+            return arrays.back(cls.apply(*arrays.into(args), **arrays.into(kwargs)))
         ctx = new(_context_class(cls))
         ctx._function = cls
         ctx._saved, ctx._seq = (), 0

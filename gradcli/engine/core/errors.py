@@ -142,6 +142,10 @@ class LeafWriteError(EngineError, RuntimeError):
     """A leaf that requires grad was to be written in place."""
 
 
+class ArgumentWriteError(LeafWriteError):
+    """A function of NumPy's arrays that is differentiated wrote into its argument."""
+
+
 class NotDifferentiableDtypeError(EngineError, RuntimeError):
     """An integer or boolean tensor was to require grad."""
 

@@ -942,6 +942,17 @@ _OTHER_OPTIONS = frozenset([np.var, np.std])
 # fills it; its `meaning` finds functions of families that are not imported yet.
 NUMPY: dict[Any, Callable[..., Any]] = {}
 meaning: Callable[[Any], Any] | None = None
+
+
+class _Arrays:
+    """Objects that hold tensors and are NumPy's arrays to a function: `followed_arrays` of the operators."""
+
+    holds: Callable[[Any], bool] | None = None  # whether one is among values; None: there are none
+    into: Callable[[Any], Any]  # values with tensors in their place
+    back: Callable[[Any], Any]  # tensors, nested as they are, as such objects
+
+
+arrays = _Arrays()
 # What is not for rules: functions of tensors that take NumPy's arguments, `axis` and `ddof`.
 outside: Callable[[Any], Any] | None = None
 

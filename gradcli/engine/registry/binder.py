@@ -14,6 +14,7 @@ from gradcli.engine.core.generated_calls import MISSING, bound, given, straight
 from gradcli.engine.core.generated_calls import generated as compiled
 from gradcli.engine.core.modes import users_level
 from gradcli.engine.core.primitive import Primitive
+from gradcli.engine.core.tensor import arrays
 from gradcli.engine.registry.schema import (
     _CLASSES,
     _FORMS,
@@ -196,12 +197,19 @@ class Binder:
         own = {p: "self" if first and p.name == "input" else p.name for p in signature.parameters}
         tests = [t for p, name in own.items() if (t := p.quick(name))]
         values = ", ".join(own.values())
-        body = [f"if not ({' and '.join(tests)}): {values}, = checked({values})"] if tests else []
         passed = ", ".join(p.passed(name) for p, name in own.items())
+        body = [
+            f"if not ({' and '.join(tests)}):",
+            f" if held.holds is not None and held.holds(({values},)):",
+            f"  {values}, = held.into(({values},))",
+            f"  return held.back(t0({passed}))",
+            f" {values}, = checked({values})",
+        ]
+        body = body if tests else []
         parts = starred(
             signature.parameters, lambda p: f"{p.name}={_name(p)}0" if p.optional else own[p]
         )
-        space = self._space() | {"checked": self._checked, "first": self.python}
+        space = self._space() | {"checked": self._checked, "first": self.python, "held": arrays}
         if callable(self.python):
             body.insert(0, f"first({values})")
         made = compiled(self.name, ", ".join(parts), [*body, f"return t0({passed})"], space)
@@ -336,6 +344,8 @@ class Binder:
 
         def call(args: tuple[Any, ...], named: dict[str, Any]) -> Any:
             args = given(args)
+            if arrays.holds is not None and arrays.holds((args, named)):
+                return arrays.back(call(arrays.into(args), arrays.into(named)))
             if not named:
                 return general(args, named)
             as_given = args, named  # for the error

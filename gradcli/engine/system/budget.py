@@ -176,9 +176,21 @@ def out_of_memory(error: MemoryError) -> str:
         for n in shape:
             size *= int(n)
         words += f": an array of shape {tuple(shape)} takes {_amount(size)}"
-    if free is not None:
-        words += f" ({_amount(max(free, 0))} are free)"
+        if free is not None:
+            words += f" ({_amount(max(free, 0))} are free)"
+    elif (most := _most()) is not None:  # what is free now was given back by what failed
+        words += f": this process may take {_amount(most)}, what was free when it started"
     return words
+
+
+def _most() -> int | None:
+    """The bytes that `bound_memory` lets the process take; None if it is not limited."""
+    try:
+        import resource
+    except ImportError:  # there is none on Windows
+        return None
+    soft: int = resource.getrlimit(resource.RLIMIT_DATA)[0]
+    return None if soft == resource.RLIM_INFINITY else soft
 
 
 def _amount(size: float) -> str:

@@ -24,7 +24,7 @@ def array_of(value: Any) -> Any:
     byte order is copied. Raises GivenArrayError for what an array of numbers cannot tell: a mask, a unit,
     digits beyond a double's.
     """
-    kind = value.__class__
+    kind = type(value)
     if kind is np.ndarray or isinstance(value, np.generic) or kind is np.memmap:
         array = value
     elif isinstance(value, np.ndarray):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from gradcli.engine.core.tensor import arrays
 from gradcli.engine.registry.table import resolve
 from gradcli.torch.nn.modules.module import Module
 
@@ -25,6 +26,10 @@ def functional_call(
     tie_weights: whether a parameter that has several paths is replaced at all of them. strict: whether
     all must be given, and no others. Raises ValueError and RuntimeError in PyTorch's words.
     """
+    passed = parameter_and_buffer_dicts, args, kwargs
+    if arrays.holds is not None and arrays.holds(passed):  # within a function of arrays
+        words: dict[str, Any] = {"tie_weights": tie_weights, "strict": strict}
+        return arrays.back(functional_call(module, *arrays.into(passed), **words))
     given = parameter_and_buffer_dicts
     if not isinstance(given, (Mapping, list, tuple)):
         raise ValueError(
