@@ -1,7 +1,8 @@
 """Many answers checked at once: `check @answers.csv:task --against @answers.csv:answer`.
 
 A column of a table has the expressions, or the formulas to compare their derivatives with, or both are
-columns. Each row is checked as a command line of its own; what is wrong with it is its answer.
+columns. Each row is checked as a command line of its own; what is wrong with it is its answer. The verdict is
+right, wrong, or unreadable: what is said in its place then is for the teacher to judge.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from gradcli.commands import output
 from gradcli.commands.argv import Split
 from gradcli.commands.command_errors import usage
 from gradcli.commands.formula_lists import answered
+from gradcli.commands.student_words import meant
 from gradcli.commands.terminal import width, wrapped
 from gradcli.engine.system.visible import visible
 from gradcli.language.located_errors import did_you_mean, suggest
@@ -80,7 +82,8 @@ def check(command: ExpressionCommand, ctx: click.Context, sheet: Sheet) -> int:
     else:
         output.write("\n".join(map(visible, _lines(done, sheet, width(sys.stdout)))))
     right = sum(one["ok"] for one in done)
-    output.note(f"{right} of {len(done)} right")
+    unread = sum(one["verdict"] == "unreadable" for one in done)
+    output.note(f"{right} of {len(done)} right" + (f", {unread} unreadable" if unread else ""))
     return int(right < len(done))
 
 
@@ -125,24 +128,35 @@ def _checked(
         row[one.name].strip() if isinstance(one, Column) else one
         for one in (sheet.task, sheet.answer)
     )
-    made: dict[str, Any] = {"row": dict(row), "ok": False, "mistake": None, "derivative": None}
+    made: dict[str, Any] = {"row": dict(row), "ok": False, "verdict": "wrong"}
+    made |= {"mistake": None, "derivative": None}
     if not answer:
         return {**made, "mistake": "there is no answer"}
-    found = sheet.found
-    options = [o for o in found.options if not o.startswith(_AGAINST) and o not in _FORMS]
-    values = [f"--{n}={v}" for n, v in found.bindings]
-    words = [*options, *values, "--json", f"{_AGAINST}{answer}", "--", task]
-    with redirect_stderr(io.StringIO()):  # the notes are in the answer as well
-        _, told = answered(command, ctx, words)
-    if "error" in told:
-        error = told["error"]
-        said = error["message"]
-        if error.get("type") == "syntax":
-            said = f"it cannot be read: {said}"
-        elif error.get("hint"):
-            said = f"{said}; {error['hint']}"
-        return {**made, "mistake": said}
-    return {**made, **{n: told.get(n) for n in ("ok", "mistake", "derivative")}}
+
+    def told_of(task: str, answer: str) -> Mapping[str, Any]:
+        found = sheet.found
+        options = [o for o in found.options if not o.startswith(_AGAINST) and o not in _FORMS]
+        values = [f"--{n}={v}" for n, v in found.bindings]
+        words = [*options, *values, "--json", f"{_AGAINST}{answer}", "--", task]
+        with redirect_stderr(io.StringIO()):  # the notes are in the answer as well
+            return answered(command, ctx, words)[1]
+
+    told = told_of(task, answer)
+    if "error" not in told:
+        made |= {n: told.get(n) for n in ("ok", "mistake", "derivative")}
+        if made["ok"]:
+            return {**made, "verdict": "right"}
+        return {**made, "mistake": made["mistake"] or meant(task, answer, told_of, False)}
+    error = told["error"]
+    if said := meant(task, answer, told_of, True):
+        return {**made, "verdict": "unreadable", "mistake": said}
+    said = error["message"]
+    if error.get("type") == "syntax":
+        said = f"it cannot be read: {said}"
+    elif error.get("hint"):
+        said = f"{said}; {error['hint']}"
+    verdict = "wrong" if error.get("type") == "shape" else "unreadable"
+    return {**made, "verdict": verdict, "mistake": said}
 
 
 _FORMS = frozenset(("--json", "--csv", "--plain"))
@@ -158,10 +172,11 @@ def _why(one: Mapping[str, Any]) -> str:
 def _lines(done: Sequence[Mapping[str, Any]], sheet: Sheet, columns: int) -> Iterator[str]:
     """A line an answer: the cells of its row, and the verdict; below it what is wrong."""
     names = list(done[0]["row"])
+    longest = max(len(one["verdict"]) for one in done)
     widest = {n: max(len(one["row"][n]) for one in done) for n in names}
     for one in done:
         cells = "  ".join(f"{one['row'][n]:<{widest[n]}}" for n in names)
-        yield f"{'right' if one['ok'] else 'wrong'}  {cells}".rstrip()
+        yield f"{one['verdict']:<{longest}}  {cells}".rstrip()
         if not one["ok"] and (why := _why(one)):
             yield wrapped(why, columns, first=_INDENT, rest=_INDENT)
 
@@ -172,8 +187,7 @@ def _table(done: Sequence[Mapping[str, Any]], separator: str) -> str:
     writer = csv.writer(made, delimiter=separator, lineterminator="\n")
     writer.writerow([*done[0]["row"], "verdict", "why"])
     for one in done:
-        verdict = "right" if one["ok"] else "wrong"
-        writer.writerow([*one["row"].values(), verdict, "" if one["ok"] else _why(one)])
+        writer.writerow([*one["row"].values(), one["verdict"], "" if one["ok"] else _why(one)])
     return made.getvalue().rstrip("\n")
 
 

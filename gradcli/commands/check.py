@@ -419,7 +419,8 @@ def _against_formula(question: Question) -> Answer:
                     f"it is right where sum({normed}) is 1, as of probabilities and of one class: "
                     f"add --assume 'sum({normed}) == 1'"
                 )
-    unlike = not found.ok and agreed and all(_shapes(a) != _shapes(arrays) for a in agreed)
+    known = found.ok or found.mistake is not None
+    unlike = not known and agreed and all(_shapes(a) != _shapes(arrays) for a in agreed)
     if unlike and request.style.form != "json":
         from gradcli.formulas.derive.shape_inference import shapes_said
 

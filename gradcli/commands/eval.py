@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from gradcli.commands import output
 from gradcli.commands.answers import answer_to
 from gradcli.commands.declarations import (
     ANOMALY,
@@ -35,4 +37,6 @@ if TYPE_CHECKING:
 )
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """Print the value of EXPR; with its uncertainty if variables have one."""
+    if found := re.fullmatch(r"[^,()[\]]*?(\d+),(\d+)[^,()[\]]*", request.source):
+        output.note(f"a comma makes two values; for {found[1]}.{found[2]} add --decimal ,")
     write(answer_to(Question(VALUE, ctx, request, options)))

@@ -79,7 +79,8 @@ def take_left_side(
     """
     read = left_side(text)
     if read is None:
-        return text
+        name, alone = definition(text)  # `y = 2*x`, as pupils write
+        return alone if name and name not in {*names, *assigned} else text
     side, right = read
     if side.by:
         _say(found, "wrt", side.by)

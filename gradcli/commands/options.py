@@ -287,6 +287,8 @@ class ExpressionCommand(HelpfulCommand):
         if text and not lenient:
             _check_file(text, found, self.declaration, declared)
             refuse_words(found.bindings, text, declared)
+        if text and found.given.get("decimal") == "," and not lenient:
+            text = _with_decimal_points(text, found)
         if text and "against" in found.given and not lenient:
             _take_left_side(text, found)
         if text and "math" in found.given and not lenient:
@@ -465,6 +467,18 @@ def _check_file(text: str, found: Split, command: Command, declared: Declared) -
         if command.name == "check":
             hint = f"columns of formulas: gradcli check @{word}:COLUMN --against @{word}:COLUMN"
     raise usage(f"{text} is a file, not an expression", hint=hint, kind="file")
+
+
+def _with_decimal_points(text: str, found: Split) -> str:
+    """A formula typed with --decimal , and with it the values and the formula of --against: 0.5 for 0,5."""
+
+    def changed(typed: str) -> str:
+        return re.sub(r"(?<=\d),(?=\d)", ".", typed)
+
+    found.bindings = [(n, v if "@" in v else changed(v)) for n, v in found.bindings]
+    against = "--against="
+    found.options = [changed(o) if o.startswith(against) else o for o in found.options]
+    return changed(text)
 
 
 def _take_left_side(text: str, found: Split) -> None:
@@ -1181,6 +1195,9 @@ def _request(
         shown = [n for n in names if n in shown or n in texts]
     alone = name_list(params["wrt"], "--wrt", None) if declaration.open_variables else None
     alone = alone if alone and not shown else []  # a constant differentiated by what is not in it
+    if "against" in found.given and not (shown or alone or texts):
+        alone = [*_names_of(found.given["against"])][:1] or ["x"]
+        params["wrt"] = alone
     assigned: Iterable[str] = ()
     if params["wrt"] and "retain" in params:
         from gradcli.language.scope_checks import assigned_names

@@ -309,7 +309,8 @@ class Parser:
             before, after = self.tokens[self.at - 2], self.next
             # 3,5 may be 3.5, as half of the world writes it, or two values: it is asked.
             if before.kind == after.kind == "number" and not after.blank and before.text.isdigit():
-                hint = f"write {before.text}.{after.text}, or with a blank for two values"
+                hint = f"write {before.text}.{after.text}, or with a blank for two values; "
+                hint += "--decimal , reads it so"
                 raise self.asks("a comma between digits is not a decimal point", comma, hint)
             found.append(self.choice())
         return found[0] if len(found) == 1 else Node("values", token, "", tuple(found))

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Container
 from typing import NamedTuple
 
+from gradcli.language import names
 from gradcli.language.foreign_names import CONSTANTS
 from gradcli.language.math_source import formula
 from gradcli.language.math_symbols import (
@@ -598,6 +599,18 @@ def _upper_limits(texts: list[str]) -> set[int]:
     return found
 
 
+# Functions that are written into one word with what is beside them. Of those that begin alike the longer
+# one is meant: `sinhx`. `log2x` and `asinx` have two readings, and are asked for.
+_GLUED_FUNCTIONS = (
+    "arcsin arccos arctan sinh cosh tanh sin cos tan cot sec csc exp sqrt log ln".split()
+)
+_ONE = rf"(?:{'|'.join(_GLUED_FUNCTIONS)})"
+_GLUED = re.compile(
+    rf"(?!a(?:sin|cos|tan)|.*log(?:2|10))[A-Za-z]?(?:{_ONE}\d*[A-Za-z])*{_ONE}(?:\d*[A-Za-z])?"
+)
+_GLUED_PART = re.compile(rf"{_ONE}|\d+|[A-Za-z]")
+
+
 class Letters:
     """The letters that are variables of a text, so that `xy` can only be their product.
 
@@ -629,6 +642,8 @@ class Letters:
         """The letters of a name of two or three, a token each, where all of them are variables."""
         token = found[i]
         text, after = token.text, found[i + 1].text if i + 1 < len(found) else ""
+        if (parts := self.functions_apart(token, own, after, i)) is not None:
+            return parts
         if "_" in text and token.kind == "name" and text not in own and not token.font:
             return self.indexed_apart(token, own)
         if (
@@ -655,6 +670,42 @@ class Letters:
                 f"{text} is the product {product}; a name of its own needs a value, --{text} VALUE"
             )
         return _each(token)
+
+    def functions_apart(
+        self, token: Token, own: Collection[str], after: str, i: int
+    ) -> list[Token] | None:
+        """x and cos of `xcos(…)`, cos, 3 and x of `cos3x`, sin x cos x of `sinxcosx`; None of other names.
+
+        A letter in it has to be a variable of the text, or x, y or z: `cost` may be a name.
+        """
+        text = token.text
+        if (
+            token.kind != "name"
+            or token.font
+            or i in self.below
+            or text in own
+            or text in NO_PRODUCT
+            or after in ("_", "=", "'")
+            or names.is_function(text)
+            or is_greek(text)
+        ):
+            return None
+        parts = _GLUED.fullmatch(text) and _GLUED_PART.findall(text)
+        if not parts or (parts[-1] in _GLUED_FUNCTIONS and after != "("):
+            return None
+        letters = {part for part in parts if len(part) == 1 and part.isalpha()}
+        if not letters <= {*own, *self.named, *self.alone, *"xyz"}:
+            return None
+        said = " ".join(parts)
+        said = re.sub(r"(?<=\d) (?=[a-z])", "", said)
+        self.remarks.append(f"{text} is {said}; a name of its own needs a value, --{text} VALUE")
+        made, start = [], token.start
+        for k, part in enumerate(parts):
+            kind = "number" if part.isdigit() else "name"
+            apart = token.blank if not k else not parts[k - 1].isdigit()
+            made.append(Token(kind, part, apart, start, start + len(part)))
+            start += len(part)
+        return made
 
     def indexed_apart(self, token: Token, own: Collection[str]) -> list[Token]:
         """x and W_1 of `xW_1`, k_B and T of `k_BT`: in LaTeX an index is one character.

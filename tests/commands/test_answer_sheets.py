@@ -27,6 +27,21 @@ ROWS = [
     ("3x^2 + 5", "6x + 5", "the derivative of the constant 5 is 0"),
     ("3x^2 + 5", "6x + 2", "the derivative is 6*x"),
     ("exp(3x)", "exp(3x)", "the inner derivative of `exp(3*x)` is missing"),
+    ("x^2", "y=2x", ""),
+    ("sin(3x)", "3cos3x", ""),
+    ("5", "0", ""),
+    ("5", "1", "the derivative is 0"),
+    ("x^4", "x^5/5", "this is an antiderivative"),
+    ("|x|", "1", "right for x > 0 only"),
+    ("2^x", "x 2^(x-1)", "this is v*u**(v - 1) in the place of u**v*log(u)*v'"),
+    ("e^x", "x e^(x-1)", "the rule of an exponential, with u = e, v = x"),
+    ("e^(3x)", "3e^3x", "right if 3e^(3x) is meant: brackets are missing in the exponent"),
+    ("log(x)", "1/(x ln 10)", "right if log is log10; here it is the natural logarithm"),
+    ("x^3", "3x^2 + C", "right without + C: a derivative has no constant of integration"),
+    ("x^3", "3t^2", "right with x in the place of t"),
+    ("(x+1)^2", "2(x+1", "right with the `)` that is missing at its end"),
+    ("x^2", "2x dx", "right without dx"),
+    ("x^2", "keine Ahnung", "this is text, and no formula"),
     ("x^3", "3x^2 +", "it cannot be read: the text ends where a value is missing"),
     ("x^3", "", "there is no answer"),
     ("a x^2", "2 a x", "add --wrt"),
@@ -44,7 +59,7 @@ def sheet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.mark.long
 def test_each_row_is_right_or_wrong_and_why(sheet: str) -> None:
     result = run(f"{sheet}:task", "--against", f"{sheet}:answer", "--math", "--json")
-    assert result.exit_code == 1 and "note: 2 of 15 right" in result.stderr
+    assert result.exit_code == 1 and "note: 5 of 30 right, 7 unreadable" in result.stderr
     for (task, answer, said), one in zip(ROWS, json.loads(result.stdout), strict=True):
         assert one["row"] == {"task": task, "answer": answer}
         assert one["ok"] == (not said)
@@ -60,6 +75,25 @@ def test_text_and_table_say_the_same(sheet: str) -> None:
     verdicts = [line.split()[0] for line in text.splitlines() if not line.startswith(" ")]
     assert [row["verdict"] for row in rows] == verdicts
     assert " ".join(rows[2]["why"].split()) in " ".join(text.split())
+
+
+def test_what_cannot_be_read_is_not_called_wrong(sheet: str) -> None:
+    Path("b.csv").write_text("d\n2*x\n3*x\n3*(\n")
+    result = run("x**2", "--against", "@b.csv:d", "--csv")
+    assert [row["verdict"] for row in csv.DictReader(result.stdout.splitlines())] == [
+        *("right", "wrong", "unreadable")
+    ]
+    assert json.loads(run("x**2", "--against", "@b.csv:d", "--json").stdout)[2]["ok"] is False
+
+
+def test_decimal_commas(sheet: str) -> None:
+    Path("b.csv").write_text("t;d\n0,5x^2;1,0x\n")
+    asked = ("@b.csv:t", "--against", "@b.csv:d", "--math")
+    assert run(*asked, "--decimal", ",").exit_code == 0
+    assert "--decimal , reads it so" in run(*asked).stdout
+    said = running.run("grad", "0,5*x**2", "--x", "1,5", "--decimal", ",").stdout
+    assert said == "x.grad = 1.5\n"
+    assert "for 3.5 add --decimal ," in running.run("eval", "3,5*2").stderr
 
 
 def test_one_task_for_all(sheet: str) -> None:

@@ -15,6 +15,7 @@ from tests.sweep import sweep
     ("text", "derivative"),
     [
         ("where(x > 0 and x < 1, x, 0)", "where((x > 0) & (x < 1), 1, 0)"),
+        ("where(x < 0, -x, x**2)", "2*clamp(x, min=0) - where(x < 0, 1, 0)"),
         ("where(x < -1 or x > 1, 0, 1 - x**2)", "where((x < -1) | (x > 1), 0, -2*x)"),
         (
             "where(x >= 0 and x < 1, x, where(x < 2, 2 - x, 0))",

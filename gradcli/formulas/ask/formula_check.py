@@ -98,7 +98,7 @@ def compare_formula(
         asked = AskedDerivative(order, jacobian)
         result.derivative = spelled(asked, program, arrays, name, others)
         terms = {t: partial(given_at, formula=parse(own)) for t, own in terms_of(formula).items()}
-        result.mistake = likely_mistake(program, arrays, name, given_at, true_at, terms)
+        result.mistake = likely_mistake(program, arrays, name, given_at, true_at, formula, terms)
     return result
 
 
@@ -135,6 +135,8 @@ def _true(
 ) -> Any:
     leaves = {n: wrap(np.array(a), requires_grad=n == name) for n, a in arrays.items()}
     value = run(program, {**names, **leaves}, write=None if says else lambda text: None).value
+    if type(value) in (int, float) and not program.free_variables():
+        return np.zeros(np.shape(arrays[name]) * order)  # of a constant
     if (error := without_derivative(program, value, "gradient")) is not None:
         raise error
     if not isinstance(value, Tensor):

@@ -108,7 +108,7 @@ def compare_implicit(curve: Curve, text: str, name: str, order: int, arrays: Arr
     if not found.ok:
         asked = AskedDerivative(order, of=curve.of)
         found.derivative = spelled(asked, curve.difference, arrays, name, curve.names)
-        found.mistake = likely_mistake(curve.difference, arrays, name, given, true)
+        found.mistake = likely_mistake(curve.difference, arrays, name, given, true, None)
     return found
 
 

@@ -34,12 +34,14 @@ def likely_mistake(
     name: str,
     given: Callable[[Arrays], Any],
     true: Slope,
+    formula: Program | None,
     terms: Mapping[str, Callable[[Arrays], Any]] = MappingProxyType({}),
 ) -> str | None:
     """What turns the true derivative into the given one, in words; None if nothing that is known does.
 
     arrays: a point where they differ. name: the variable to differentiate by. given: the formula's value
-    at a point. true: the derivative of a program at a point. terms: the values of the formula's terms.
+    at a point. true: the derivative of a program at a point. formula: the given one, where its own derivative
+    can tell. terms: the values of its terms.
     """
     with quiet():
         try:
@@ -56,6 +58,8 @@ def likely_mistake(
             return "given / true = -1: the sign"
         turned = "it is the transpose" if _turned(claimed, right) else None
         special = turned or _symmetric(program, where, given, true)
+        special = special or _one_sign(program, where, name, given, true)
+        special = special or _antiderivative(program, where, name, formula, true)
         lost = special or _lost_piece(program, where, name, claimed, true)
         lost = lost or _wrong_term(terms, where, claimed, right)
         lost = lost or _wrong_rule(program, where, name, claimed, true)
@@ -139,6 +143,33 @@ def _symmetric(
     return None
 
 
+def _one_sign(
+    program: Program, where: list[Arrays], name: str, given: Callable[[Arrays], Any], true: Slope
+) -> str | None:
+    """`right for x > 0 only` of 1 for the derivative of |x|."""
+    right: list[int] = []  # 1 where all agree, -1 where none does
+    for sign in (1, -1):
+        at = [{**w, name: sign * abs(w[name])} for w in where]
+        with suppress(*REFUSED):
+            agree = [same(given(w), true(program, w)) for w in at]
+            right.append(all(agree) - (not any(agree)))
+    if right not in ([1, -1], [-1, 1]):
+        return None
+    return f"right for {name} {'>' if right[0] > 0 else '<'} 0 only"
+
+
+def _antiderivative(
+    program: Program, where: list[Arrays], name: str, formula: Program | None, true: Slope
+) -> str | None:
+    """The formula integrated what was to be differentiated: x**5/5 of x**4."""
+    if formula is None:
+        return None
+    with suppress(*REFUSED):
+        if all(same(true(formula, w), _value(program.source, w)) for w in where):
+            return "this is an antiderivative"
+    return None
+
+
 def _lost_piece(
     program: Program, where: list[Arrays], name: str, claimed: list[Any], true: Slope
 ) -> str | None:
@@ -194,12 +225,16 @@ _IN_PLACE: tuple[tuple[str, str, Callable[..., Any]], ...] = (
     ("div", "u'*v - u*v'", lambda one, other, u, v, du, dv: (one + other) * v**2),
     ("div", "(u'*v - u*v')/v", lambda one, other, u, v, du, dv: (one + other) * v),
     ("pow", "n*u**n*u'", lambda one, other, u, v, du, dv: one * u),
+    ("exp", "v*u**(v - 1)", lambda one, other, u, v, du, dv: v * u ** (v - 1)),
+    ("exp", "v*u**(v - 1)*v'", lambda one, other, u, v, du, dv: v * u ** (v - 1) * dv),
 )
 _TRUE = {
     "mul": ("u'*v + u*v'", "product rule"),
     "div": ("(u'*v - u*v')/v**2", "quotient rule"),
     "pow": ("n*u**(n - 1)*u'", "power rule"),
+    "exp": ("u**v*log(u)*v'", "rule of an exponential"),
 }
+_E = "2.718281828459045"
 
 
 def _wrong_rule(
@@ -209,14 +244,20 @@ def _wrong_rule(
     rows = program.walk()
     tried = 0
     for row, (kind, _, _, span) in enumerate(rows):
-        if kind not in ("mul", "div", "pow") or tried >= MOST_PIECES:
+        if kind not in ("mul", "div", "pow", "call") or tried >= MOST_PIECES:
             continue
         children = program.children(row)
         spans = [program.span(child) for child in children]
         texts = [program.source[start:end] for start, end in spans]
+        if kind == "call":
+            texts[0] = {"exp": _E}.get(texts[0], "")  # the power of e
         try:
+            if len(texts) != 2 or not all(texts):
+                continue
             both = [name in free_names(parse(text)) for text in texts]
-            if len(texts) != 2 or both != [True, kind != "pow"]:
+            if kind in ("pow", "call") and both == [False, True]:
+                kind = "exp"
+            elif kind == "call" or both != [True, kind != "pow"]:
                 continue
             tried += 1
             parts = [_parts(program, span, spans, texts, name, w, true) for w in where]
@@ -229,7 +270,7 @@ def _wrong_rule(
             ):
                 u, v = ("u", "n") if kind == "pow" else ("u", "v")
                 right, rule = _TRUE[kind]
-                names = f"{u} = {texts[0]}, {v} = {texts[1]}"
+                names = f"{u} = {texts[0].replace(_E, 'e')}, {v} = {texts[1]}"
                 return f"this is {said} in the place of {right}, the {rule}, with {names}"
     return None
 

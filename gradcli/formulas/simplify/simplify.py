@@ -221,7 +221,7 @@ def _into_branch(node: Expression) -> Expression:
     branches, power = found[0]
     condition, sides = branches.args[0], _sides(branches)
     rest = [(b, e) for b, e in pairs if b is not branches]
-    made = _rectified(
+    made = _branches(
         alg.where(condition, *(alg.product([(s, power), *rest], coefficient) for s in sides))
     )
     return made if branches.shape == node.shape or length(made) < length(node) else node
