@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gradcli.commands.correlations import Relation
     from gradcli.engine.system.process import AnyContext
     from gradcli.tables.columns import Selection
+    from gradcli.tables.frames import FrameStream
     from gradcli.tables.parts import Part
     from gradcli.tables.record_batches import Stream
     from gradcli.tables.writing import Sink
@@ -129,13 +130,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             else Parts(table, request.tables)
         )
         stream = Stream(table, sys.stdin, request.tables, as_lines=form in ("csv", "tsv"))
-        asked = RowQuestion(request, stream, options)
-        asked.propagate(options)
-        asked.differentiate(options.order, options.jvp)
-        asked.differentiate_twice(options.second)
-        asked.take_items()
-        asked.choose(options)
-        job = asked.job
+        job = job_of(request, stream, options)
         if parts is not None:
             job.settle(next(iter(stream)), form)
             stream.close()
@@ -143,6 +138,17 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             return
         write_rows(stream, job, form, path, request, options.head)
     say(job.tally(), bad_rows, request.source)
+
+
+def job_of(request: Request, stream: Stream | FrameStream, options: Options) -> RowJob:
+    """What is computed for the rows of a table, and written."""
+    asked = RowQuestion(request, stream, options)
+    asked.propagate(options)
+    asked.differentiate(options.order, options.jvp)
+    asked.differentiate_twice(options.second)
+    asked.take_items()
+    asked.choose(options)
+    return asked.job
 
 
 def write_rows(
@@ -194,7 +200,7 @@ def form_of(request: Request, form: str | None, path: str | None) -> str:
 class RowQuestion:
     """What the command line asks for a row: `job` is what is computed, and written."""
 
-    def __init__(self, request: Request, stream: Stream, options: Options) -> None:
+    def __init__(self, request: Request, stream: Stream | FrameStream, options: Options) -> None:
         from gradcli.columns.streaming.row_job import RowJob
         from gradcli.commands.uncertainty import take_from_cells
         from gradcli.engine.registry.table import CONSTANTS
@@ -205,6 +211,7 @@ class RowQuestion:
         self.table_name = stream.name
         from gradcli.commands.data_rows import bound_columns
 
+        typed, texts = request.source, self._take_texts(request)
         bound = bound_columns(self.table_name, self.names, options.columns)
         refuse_headings(request, self.table_name, self.names)
         self.columns = {name: found.columns for name, found in bound.items()}
@@ -255,8 +262,25 @@ class RowQuestion:
             native=request.native,
         )
         self.job.indices = indices
+        self.job.flags |= {
+            name: self._condition(text, "the expression") for name, text in texts.items()
+        }
+        self.job.typed = typed if texts else None
         if stream.first is not None:
             self.job.look(stream.first)
+
+    def _take_texts(self, request: Request) -> dict[str, str]:
+        """Put variables in place of comparisons of a column with a text, and say which."""
+        from gradcli.columns.streaming.text_flags import without_texts
+        from gradcli.language.parser import parse
+        from gradcli.language.scope_checks import free_names
+
+        source, found = without_texts(request.source, self.names.__contains__)
+        if found:
+            request.program = parse(source)
+            left = set(free_names(request.program))
+            request.open_variables = [n for n in request.open_variables if n in left]
+        return found
 
     def _note_functions(self, vectors: set[str], where: str | None) -> None:
         """Say that a function of all rows is called with the number of one: `max(x)`."""
@@ -461,6 +485,8 @@ class RowQuestion:
 
     def choose(self, options: Options) -> None:
         """Take in which rows are wanted, and what columns are called."""
+        from gradcli.columns.streaming.text_flags import without_texts
+
         for text in [one for given in options.called for one in _named_parts(given)]:
             name, equals, old = (word.strip() for word in text.partition("="))
             if not (name and equals and old):
@@ -468,14 +494,19 @@ class RowQuestion:
                     f"--as wants NAME=COLUMN, not {text!r}",
                     hint="as in --as delta=S.grad, or --as 'theta=-T.grad/365'",
                 )
-            self.job.rename(name, old)
+            old, texts = without_texts(old, self.names.__contains__)
+            self.job.flags |= {n: self._condition(t, "--as") for n, t in texts.items()}
+            self.job.rename(name, f"({old})" if texts else old)
         if options.where is not None:
             self.job.where = self._condition(options.where)
         if options.head is not None and (options.workers or options.cluster):
             raise usage("--head cannot be used with --workers and --cluster", hint="leave out one")
 
-    def _condition(self, text: str) -> Condition:
-        """The condition of the rows that are computed. A name means what it does in EXPR, or a column."""
+    def _condition(self, text: str, option: str = "--where") -> Condition:
+        """The condition of the rows that are computed, or that the expression asks.
+
+        A name means what it does in EXPR, or a column.
+        """
         from gradcli.columns.streaming.conditions import Condition
 
         return Condition(
@@ -487,6 +518,7 @@ class RowQuestion:
             vectors=frozenset(self.job.vectors),
             given=self.request.loaded | self.shared,
             order=self.request.tables.how.date_order,
+            option=option,
         )
 
     def _refuse_order(self) -> None:

@@ -11,6 +11,8 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import islice
 from typing import Any
 
@@ -474,12 +476,28 @@ def note(text: str, kind: str = "note") -> None:
 
     Lost on standard error where the caller closed that, for click would use the other.
     """
+    if (told := _TOLD.get()) is not None:
+        told(text)
+        return
     notes, said = _notes(), text if kind == "note" else f"{kind}: {text}"
     if said in notes:
         return
     notes.append(said)
     if sys.stderr is not None:
         echo(fitted(visible(f"gradcli: {kind}: {text}"), sys.stderr), sys.stderr)
+
+
+_TOLD: ContextVar[Callable[[str], object] | None] = ContextVar("told", default=None)
+
+
+@contextmanager
+def notes_to(told: Callable[[str], object]) -> Iterator[None]:
+    """Inside, remarks go to a function, as to warnings where Python asks what a command does."""
+    before = _TOLD.set(told)
+    try:
+        yield
+    finally:
+        _TOLD.reset(before)
 
 
 def _notes() -> list[str]:

@@ -13,16 +13,16 @@ from gradcli.commands.map import RowQuestion, form_of, say, write_rows
 from gradcli.commands.request_evaluation import set_up
 
 if TYPE_CHECKING:
+    from gradcli.columns.streaming.row_job import RowJob
     from gradcli.commands.declarations import Options
     from gradcli.commands.request import Request
     from gradcli.engine.system.process import AnyContext
+    from gradcli.tables.frames import FrameStream
+    from gradcli.tables.record_batches import Stream
 
 
 def solve(ctx: AnyContext, request: Request, options: Options) -> None:
     """Print the table with a column more, which has the roots. Raises LanguageError."""
-    import numpy as np
-
-    from gradcli.columns.optimize.root_rows import RootRows
     from gradcli.tables.record_batches import Stream
 
     for name in ("all", "plot", "monte_carlo"):
@@ -33,49 +33,67 @@ def solve(ctx: AnyContext, request: Request, options: Options) -> None:
     if table.startswith("@") and not os.path.exists(table):
         table = table[1:]  # as files are written behind a variable
     set_up(ctx, request)
+    form = form_of(request, options.format, options.path)
+    with reading_table(table):
+        stream = Stream(table, sys.stdin, request.tables, as_lines=form in ("csv", "tsv"))
+        job = solving_job(request, stream, options)
+        write_rows(stream, job, form, options.path, request, options.head)
+    say_solved(job, request)
+
+
+def solving_job(request: Request, stream: Stream | FrameStream, options: Options) -> RowJob:
+    """What solves the equation in the rows of a table. Raises LanguageError."""
+    import numpy as np
+
+    from gradcli.columns.optimize.root_rows import RootRows
+
     measured = {*request.uncertainties, *(u.partition("=")[0].strip() for u in options.uncertainty)}
     unknown, interval = _unknown(request, measured)
-    form = form_of(request, options.format, options.path)
     request.wrt = []
     bad_rows = options.bad_rows or "nan"
     vars(options).update(bad_rows=bad_rows, detect_anomaly=False, workers=None, cluster=None)
-    with reading_table(table):
-        stream = Stream(table, sys.stdin, request.tables, as_lines=form in ("csv", "tsv"))
-        asked = RowQuestion(request, stream, options)
-        job = asked.job
-        if unknown is not None:
-            job.errors.pop(unknown, None)  # of a start, what its cells have
-        asked.propagate(options)
-        if unknown in job.errors:
-            raise usage(
-                f"{unknown} is looked for: its uncertainty is found, and none is given",
-                hint=f"give those of the other variables, and --{unknown} NUMBER alone",
-            )
-        job.solved, job.renamed = unknown, {"value": str(unknown)}
-        if job.errors:
-            job.renamed["value.uncertainty"] = f"{unknown}.uncertainty"
-        asked.choose(options)
-        start = None
-        if unknown in job.shared:
-            array = job.shared.pop(unknown)
-            if array.shape or np.asarray(array).dtype.kind == "c":
-                raise usage(
-                    f"--{unknown}: a row has one unknown number, and this has shape {array.shape}",
-                    hint=f"--{unknown} NUMBER is where all rows start, a column of the table where each does",
-                )
-            start = float(array)
-        elif unknown not in job.columns:
-            raise usage(
-                "no variable is unknown: all are columns of the table, or held",
-                hint=f"--wrt {next(iter(job.columns), 'COLUMN')} starts in each row at the column's number",
-            )
-        program = request.program
-        rows = RootRows(
-            program, request.loaded, job.shared, unknown, start, interval, by=job.hidden
+    if unknown not in stream.names:  # of the columns that are kept the root is one anyhow
+        words = [w for text in options.keep_columns for w in text.split(",")]
+        if str(unknown) in (bare := [w.strip() for w in words]):
+            vars(options).update(keep_columns=[w for w in bare if w != unknown] or ["none"])
+    asked = RowQuestion(request, stream, options)
+    job = asked.job
+    if unknown is not None:
+        job.errors.pop(unknown, None)  # of a start, what its cells have
+    asked.propagate(options)
+    if unknown in job.errors:
+        raise usage(
+            f"{unknown} is looked for: its uncertainty is found, and none is given",
+            hint=f"give those of the other variables, and --{unknown} NUMBER alone",
         )
-        job.rows = rows
-        write_rows(stream, job, form, options.path, request, options.head)
-    say(job.tally(), bad_rows, request.source)
+    job.solved, job.renamed = unknown, {"value": str(unknown)}
+    if job.errors:
+        job.renamed["value.uncertainty"] = f"{unknown}.uncertainty"
+    asked.choose(options)
+    start = None
+    if unknown in job.shared:
+        array = job.shared.pop(unknown)
+        if array.shape or np.asarray(array).dtype.kind == "c":
+            raise usage(
+                f"--{unknown}: a row has one unknown number, and this has shape {array.shape}",
+                hint=f"--{unknown} NUMBER is where all rows start, a column of the table where each does",
+            )
+        start = float(array)
+    elif unknown not in job.columns:
+        raise usage(
+            "no variable is unknown: all are columns of the table, or held",
+            hint=f"--wrt {next(iter(job.columns), 'COLUMN')} starts in each row at the column's number",
+        )
+    job.rows = RootRows(
+        request.program, request.loaded, job.shared, unknown, start, interval, by=job.hidden
+    )
+    return job
+
+
+def say_solved(job: RowJob, request: Request) -> None:
+    """What is worth a remark, once all rows are solved."""
+    rows, unknown = job.rows, job.solved
+    say(job.tally(), job.bad_rows, request.source)
     if rows.vague:
         many = "1 row has a root" if rows.vague == 1 else f"{rows.vague} rows have roots"
         output.note(f"{many} of which rounding leaves fewer than 6 digits")
@@ -118,4 +136,4 @@ def _unknown(request: Request, measured: set[str]) -> tuple[str | None, tuple[fl
     return name, (low, high)
 
 
-__all__: list[Any] = ["solve"]
+__all__: list[Any] = ["say_solved", "solve", "solving_job"]

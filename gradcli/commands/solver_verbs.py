@@ -151,7 +151,8 @@ def _chosen(where: Any, table: Any, columns: Sequence[str]) -> Any:
     from gradcli.columns.streaming.conditions import Condition
     from gradcli.language.option_values import table_error
     from gradcli.tables import TableError
-    from gradcli.tables.named_columns import ObjectTable
+    from gradcli.tables.frames import ObjectTable
+    from gradcli.tables.reading_options import Reading
 
     if not isinstance(where, str):
         there = np.asarray(where)
@@ -163,7 +164,7 @@ def _chosen(where: Any, table: Any, columns: Sequence[str]) -> Any:
             where, "the table", list(named), lambda n: n if n in named else None, option="where"
         )
         arrays = [np.asarray(_listed(table[named[n]])) for n in condition.columns]
-        cells = ObjectTable("where", condition.columns, arrays)
+        cells = ObjectTable("where", condition.columns, arrays, Reading())
         there = np.zeros(cells.rows, bool)
         try:
             chosen = condition.chosen(cells, "nan")[0]
@@ -273,12 +274,45 @@ _FACTS = ("value", "kind", "eigenvalues", "method", "iterations", "evaluations")
 
 
 @verb
-def root(source: str, values: Values = None, /, *, wrt: Names = None, **variables: Any) -> Found:
+def root(
+    source: str,
+    values: Any = None,
+    /,
+    *,
+    wrt: Names = None,
+    bad_rows: str = "nan",
+    where: Any = None,
+    columns: Mapping[str, Any] | None = None,
+    keep_columns: str | Iterable[str] = "none",
+    head: int | None = None,
+    time_origin: str | None = None,
+    **variables: Any,
+) -> Any:
     """Where equations hold, near where the variables are: `root("cos(x) == x", x=1).point["x"]`.
 
     The result has point, residual (the largest difference of two sides) and converged, which is false, with
     a warning, also where the sides are equal all around. Raises LanguageError.
+
+    values: of variables by name; or a frame, a table of Arrow's or a file's path, in each row of which one
+    equation is solved for the number that is given (`root("a*x**2 == b", frame, x=1)`) or that wrt names,
+    from there or in an interval, x=(0, 5). The result is a dict of arrays then, with nan where there is no
+    root; bad_rows, where, columns, keep_columns, head and time_origin are those of `map`.
     """
+    from gradcli.commands.row_verbs import is_table, solved
+
+    if is_table(values):
+        return solved(
+            source,
+            values,
+            variables,
+            wrt,
+            bad_rows=bad_rows,
+            where=where,
+            columns=columns,
+            keep_columns=keep_columns,
+            head=head,
+            time_origin=time_origin,
+        )
     from gradcli.columns.optimize import roots
     from gradcli.columns.optimize.spaces import Compiled
     from gradcli.commands.root import NOT_ALONE

@@ -6,7 +6,7 @@ import io
 import os
 import tempfile
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from typing import Any
 
@@ -14,25 +14,11 @@ import numpy as np
 
 from gradcli.commands.verbs import Names, Values, VerbRequest, _warn, by_name, verb
 from gradcli.engine.core.tensor import wrap
-from gradcli.engine.system import dtypes
-from gradcli.engine.system.given_arrays import GivenArrayError, array_of
-from gradcli.language import as_tensor, parse
+from gradcli.language import as_tensor
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
 from gradcli.language.rewritten_sources import are_relations
 
 __tracebackhide__ = True
-
-
-def _column(name: str, values: Any) -> Any:
-    """A column as doubles. Raises LanguageError for a masked one."""
-    if isinstance(values, np.ndarray) and type(values) is not np.ndarray:
-        try:
-            values = array_of(values)
-        except GivenArrayError as error:
-            raise LanguageError(
-                f"{name}: {error.message}", kind="type", hint=error.remedy
-            ) from None
-    return np.asarray(values, np.float64)
 
 
 @verb
@@ -44,71 +30,48 @@ def map(
     *,
     wrt: Names = None,
     bad_rows: str = "stop",
+    order: int = 1,
+    second: str | Iterable[str] = (),
+    where: Any = None,
+    columns: Mapping[str, Any] | None = None,
+    keep_columns: str | Iterable[str] = "none",
+    head: int | None = None,
+    time_origin: str | None = None,
     **shared: Any,
 ) -> dict[str, Any]:
     """The value of an expression and its gradients for every row: `map("a*x**2", {"x": [1, 2]}, a=3)`.
 
-    table: columns by name, as a dict, a frame or a table of Arrow's, or a file's path (see `read_table`).
+    table: columns by name, as a dict, a frame of pandas or polars or a table of Arrow's, or a file's path.
     The variables that are no columns are `values` and keywords, the same in all rows. Returns float64 arrays
     by name: "value" ("value_0" and so on where there are several), and "x.grad" of each column in `wrt` (all;
-    `()`: none). Of a tuple, `price, d1`, each item has its gradients: "price", "price.x.grad". bad_rows:
-    "stop" raises LanguageError for a row that is refused, with its number; "nan" gives nan there. For
-    Arrow's tables and those larger than memory see `gradcli.compile(source).map`.
-    """
-    from gradcli.columns.streaming.item_rows import ItemRows, item_names
-    from gradcli.columns.streaming.mapped_program import Rows
-    from gradcli.commands.table_reading import read_table
-    from gradcli.language.scope_checks import free_names
-    from gradcli.transforms.verdicts import function_of
+    `()`: none). Of a tuple, `price, d1`, each item has its gradients: "price", "price.x.grad".
 
-    if bad_rows not in ("stop", "nan"):
-        raise ValueError(f'bad_rows must be "stop" or "nan", not {bad_rows!r}')
-    if isinstance(table, (str, os.PathLike)):
-        table = read_table(os.fspath(table))
-    program = parse(source)
-    columns = [str(n) for n in getattr(table, "column_names", None) or table]
-    given = by_name(source, values, shared)
-    batch = {
-        n: _column(n, table[n]) for n in free_names(program) if n in columns and n not in given
-    }
-    if not batch:
-        raise LanguageError(
-            f"no variable of {source!r} is a column (there are: {', '.join(columns)})", kind="name"
-        )
-    rows = {len(array) for array in batch.values()}
-    if len(rows) > 1:
-        sizes = ", ".join(f"{n} {len(a)}" for n, a in batch.items())
-        raise LanguageError(f"the columns have different numbers of rows ({sizes})", kind="value")
-    with dtypes.as_default(dtypes.float64), np.errstate(all="ignore"):
-        first = {n: a[0] if len(a) else np.float64(1) for n, a in batch.items()}
-        call = VerbRequest(source, None, {**given, **first}, wrt)
-        for name in call.open:
-            raise LanguageError(
-                f"{name} is no column, and has no value (the columns are: {', '.join(columns)})",
-                kind="name",
-                hint=f"pass {name}=…",
-            )
-        others = {n: np.asarray(t.array) for n, t in call.tensors.items() if n not in batch}
-        wanted = [n for n in call.wanted if n in batch or wrt is not None]
-        function = function_of(program, call.loaded)
-        items = item_names(source) if wanted else []
-        if items:
-            found = ItemRows([function] * len(items), items, others, wanted)(batch, *rows)
-        else:
-            found = Rows(function, others, wanted)(batch, *rows)
-    refused = dict(found.refused)
-    if refused and bad_rows == "stop":
-        row = min(refused)
-        raise LanguageError(f"row {row + 1}: {refused[row]}", kind="runtime", usage=False)
-    nothing = np.zeros(0)
-    made = found.values or {"": nothing}
-    head = "" if items else "value"
-    result = {f"{head}{n}": np.array(a, np.float64) for n, a in made.items()}
-    slopes = found.gradients or dict.fromkeys([] if found.values else wanted, nothing)
-    result |= {f"{n}.grad": np.array(a, np.float64) for n, a in slopes.items()}
-    for array in result.values():
-        array[list(refused)] = np.nan
-    return result
+    The rest is as on the command line. bad_rows: "stop" raises LanguageError for a row that is refused, with
+    its number; "nan" gives nan there, "skip" leaves it out. order: adds "x.grad2" and so on; second: "x,y"
+    adds "value.x.y". where: the rows that are computed, as a condition of columns ("T > 0") or truth values.
+    columns: those that variables are, {"x": "x1"} a number, {"x": ["x1", "x2"]} a vector. keep_columns: those
+    of the table in the result, "all" or names. head: computes the first rows only. Dates are days since the
+    first row, or since time_origin. For tables larger than memory see `gradcli.compile(source).map`.
+    """
+    from gradcli.commands.row_verbs import mapped
+
+    if bad_rows not in ("stop", "nan", "skip"):
+        raise ValueError(f'bad_rows must be "stop", "nan" or "skip", not {bad_rows!r}')
+    return mapped(
+        source,
+        table,
+        by_name(source, values, shared),
+        wrt,
+        bad_rows=bad_rows,
+        order=order,
+        second=[second] if isinstance(second, str) else list(second),
+        where=where,
+        columns=columns,
+        keep_columns=keep_columns,
+        head=head,
+        time_origin=time_origin,
+        map=True,
+    )
 
 
 class Drawing:

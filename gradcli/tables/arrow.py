@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from gradcli.tables.delimited import Dialect
 from gradcli.tables.named_columns import Cells, CellTable, Table
+from gradcli.tables.sniffing import read_texts
 from gradcli.tables.source import Opened, Stamp, stamp
 from gradcli.tables.table_errors import TableError, pyarrow
 
@@ -191,6 +193,10 @@ class ArrowTable(Table):
             return Cells(np.full(self.rows, np.nan), np.ones(self.rows, bool))
         if kinds.is_temporal(kind):
             return self._times(column, data, kind)
+        if _is_text(kinds, kind) and self.reading is not None:
+            found = read_texts(self, column, data.to_pylist(), self.reading)
+            if found is not None:
+                return found
         if not (kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)):
             raise TableError(f"{self.name}{self._of(column)}: holds {kind}, not numbers")
         return Cells(to_numpy(data), to_numpy(data.is_null()) if data.null_count else None)
@@ -200,9 +206,7 @@ class ArrowTable(Table):
 
         Instants with a zone are those of UTC.
         """
-        import numpy as np
-
-        from gradcli.tables.times import UNITS, Clock, nanoseconds
+        from gradcli.tables.times import UNITS, Instants
 
         arrow, name = pyarrow(self.name), self.names[column]
         kinds, gone = arrow.types, to_numpy(data.is_null()) if data.null_count else None
@@ -215,37 +219,25 @@ class ArrowTable(Table):
         how = self.reading.how
         if kinds.is_duration(kind):
             return Cells(counts * (scale / UNITS[how.time_unit or "s"]), gone)
-        there = np.flatnonzero(~gone) if gone is not None else np.arange(len(counts))
-        if not len(there):
-            return Cells(np.full(self.rows, np.nan), gone)
-        first = _instant(data, int(there[0]), kind)
-        dated = not kinds.is_time(kind)
-        clock = Clock(name, how.time_unit or ("d" if kinds.is_date(kind) else "s"), "ymd", dated)
-        reading, file = self.reading, self.name
-        clock.tell = lambda words: reading.note(file, words)
-        clock.origin, clock.shown = reading.origin(name, first, "ymd")
-        clock.first = clock.unit == "d" and how.time_origin is None
-        clock.number(first)  # which says what it counts from
-        reading.clocks[name] = clock
-        epoch = nanoseconds("1970-01-01", "ymd") if dated else 0
-        whole, rest = divmod(clock.origin - epoch, scale)
-        unit = UNITS[clock.unit]
-        return Cells((counts - whole) * (scale / unit) - rest / unit, gone)
+        sort = "date" if kinds.is_date(kind) else "time" if kinds.is_time(kind) else "instant"
+        made = Instants(counts, data.type.unit, gone, sort, lambda row: _instant(data, row))
+        return Cells(made.numbers(name, self.name, self.reading), gone)
 
 
-def _instant(data: Any, row: int, kind: Any) -> str:
-    """A time of Arrow's as one writes it: a date without its midnight, a time without zeros of seconds."""
-    arrow = pyarrow("a table")
-    text: str = data.slice(row, 1).cast(arrow.string())[0].as_py()
-    if arrow.types.is_date(kind):
-        return text.partition(" ")[0]
+def _instant(data: Any, row: int) -> str:
+    """A time of Arrow's as one writes it, without zeros of seconds."""
+    text: str = data.slice(row, 1).cast(pyarrow("a table").string())[0].as_py()
     return re.sub(r"\.0+(?!\d)", "", text)
 
 
-def settle_times(file: Opened) -> None:
-    """Find what the times of a file count from, before its parts are read by whoever reads them.
+def _is_text(kinds: Any, kind: Any) -> bool:
+    return bool(kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
 
-    That is the first time of a column in the first file that has one, as where a table is read in one piece.
+
+def settle_times(file: Opened) -> None:
+    """Find what the times of a file count from, and in which unit, before others read its parts.
+
+    The first rows of a column in the first file that has one tell it, as where a table is read in one piece.
     """
     arrow = pyarrow(file.name)
     kinds, errors = arrow.types, (arrow.ArrowException, OSError, ValueError)
@@ -254,20 +246,19 @@ def settle_times(file: Opened) -> None:
         # not a dataset of Arrow's, whose module imports pandas
         reader = _parquet(file, arrow) if is_parquet else _feather(file, arrow)
         for field in reader.schema_arrow if is_parquet else reader.schema:
-            kind, reading = field.type, file.reading
+            kind, name = field.type, field.name
             times = kinds.is_timestamp(kind) or kinds.is_date(kind) or kinds.is_time(kind)
-            if not times or field.name in reading.origins:
+            if not (times or _is_text(kinds, kind)) or name in file.reading.origins:
                 continue
             if is_parquet:
-                batches = reader.iter_batches(columns=[field.name])
-                columns = (batch.column(0) for batch in batches)
+                batches = reader.iter_batches(columns=[name])
             else:
-                batches = map(reader.get_batch, range(reader.num_record_batches))
-                columns = (batch.column(field.name) for batch in batches)
-            first = next((there for column in columns if len(there := column.drop_null())), None)
+                every = map(reader.get_batch, range(reader.num_record_batches))
+                batches = (batch.select([name]) for batch in every)
+            first = next((b for b in batches if b.column(0).null_count < b.num_rows), None)
             if first is not None:
-                first = first.cast(arrow.timestamp("s")) if kinds.is_date(kind) else first
-                reading.origin(field.name, _instant(first, 0, kind), "ymd")
+                with suppress(TableError):
+                    ArrowTable(file.name, first, 0, file.reading).readable(0)
     except errors as error:
         raise _worded(file.name, file.kind, error, file.path) from None
 

@@ -422,24 +422,6 @@ class PartlyRead(ArrayTable):
         return super().like(column, pattern) if slow is None else slow.like(column, pattern)
 
 
-class ObjectTable(ArrayTable):
-    """Columns of Python's objects: numbers, and texts, which may be numbers too. Times are texts."""
-
-    __slots__ = ()
-
-    def __init__(self, name: str, names: Sequence[str], arrays: Iterable[Array]) -> None:
-        import numpy as np
-
-        written = [np.datetime_as_string(a) if a.dtype.kind == "M" else a for a in arrays]
-        super().__init__(name, names, written)
-
-    def readable(self, column: int) -> Cells:
-        """The column, if it holds numbers, or what is written like some."""
-        if self.arrays[column].dtype.kind in "biufc":
-            return super().readable(column)
-        return CellTable(self.name, [self.names[column]], [self.cells(column)]).readable(0)
-
-
 class KeyedTable(Table):
     """A table, and behind its columns those that the names of its folders tell: the same in all rows."""
 

@@ -75,18 +75,23 @@ class Reading:
         self.how, self.tell = how or How(), tell
         self.found: dict[str, dict[str, Any]] = {}
         self.origins: dict[str, tuple[int, str]] = {}
+        self.units: dict[str, str] = {}  # by column, of its times as numbers
         self.clocks: dict[str, Any] = {}  # by column, how its times are numbers
         self._said: set[str] = set()
         self._remarked: set[str] = set()
 
     def __getstate__(self) -> Any:
         """What other processes get: they read the same, and say nothing."""
-        return self.how, self.origins
+        return self.how, self.origins, self.units
 
     def __setstate__(self, state: Any) -> None:
-        self.how, self.origins = state
+        self.how, self.origins, self.units = state
         self.tell, self.found, self._said, self.clocks = None, {}, set(), {}
         self._remarked = set()
+
+    def unit(self, column: str, dates: bool) -> str:
+        """The unit of the times of a column, by its first rows. dates: these have no times of a day."""
+        return self.units.setdefault(column, self.how.time_unit or ("d" if dates else "s"))
 
     def origin(self, column: str, first: str, order: str) -> tuple[int, str]:
         """What the times of a column count from, and how it is shown: the first one of the first file."""

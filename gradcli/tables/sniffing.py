@@ -10,6 +10,7 @@ from typing import Any
 from gradcli.tables import delimited
 from gradcli.tables.cell_kinds import kind, shape
 from gradcli.tables.delimited import Dialect
+from gradcli.tables.named_columns import Cells, CellTable, Table
 from gradcli.tables.reading_options import How, Reading, separator_of
 from gradcli.tables.table_errors import TableError, counted
 
@@ -262,10 +263,28 @@ def _clock(title: str, cells: Sequence[str], name: str, reading: Reading) -> Any
     if made is not None:
         reading.clocks[title] = made
         made.tell = lambda words: reading.note(name, words)
+        made.unit = reading.unit(title, made.unit == "d")
         if made.order:
             made.origin, made.shown = reading.origin(title, cells[0], made.order)
             made.first = made.unit == "d" and reading.how.time_origin is None
     return made
+
+
+def read_texts(table: Table, column: int, cells: list[Any], reading: Reading) -> Cells | None:
+    """A column of text as numbers, where its first cells are numbers or times; else None."""
+    name = table.names[column]
+    clock = reading.clocks.get(name)
+    if clock is None:
+        there = [c for c in cells[: delimited.CHECKED] if isinstance(c, str) and c]
+        kinds = {kind(shape(cell), ".") for cell in there} - {"m"}
+        if not kinds <= {"n", "t"}:
+            return None
+        there = [c for c in there if kind(shape(c), ".") == "t"]
+        clock = _clock(name, there, table.name, reading) if kinds == {"t"} else None
+    made = CellTable(table.name, [name], [cells])
+    made.start = table.start
+    made.clocks = {} if clock is None else {0: clock}
+    return made.readable(0)
 
 
 def clocks_of(table: Any, reading: Reading) -> dict[int, Any]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterable
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from gradcli.tables.table_errors import TableError
+
+if TYPE_CHECKING:
+    from gradcli.tables.reading_options import Reading
 
 UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
 UNITS["d"] = 24 * UNITS["h"]
@@ -178,4 +181,44 @@ def clock_of(
     return made
 
 
-__all__ = ["ORDERS", "UNITS", "Clock", "clock_of", "epoch_unit", "is_time", "nanoseconds"]
+class Instants(NamedTuple):
+    """A column of dates and times that a program has counted: numbers of `unit` since 1970, or midnight.
+
+    gone: where there is none. kind: "date", "instant" or "time". written: how the time of a row is written.
+    """
+
+    counts: Any
+    unit: str
+    gone: Any
+    kind: str
+    written: Callable[[int], str]
+
+    def numbers(self, column: str, file: str, reading: Reading) -> Any:
+        """The numbers that the same in a text would be: instants that are all at midnight are dates."""
+        import numpy as np
+
+        scale = UNITS[self.unit]
+        there = np.arange(len(self.counts)) if self.gone is None else np.flatnonzero(~self.gone)
+        if not len(there):
+            return np.full(len(self.counts), np.nan)
+        dates = self.kind == "date"
+        if self.kind == "instant" and column not in reading.units:
+            dates = not (self.counts[there] % (UNITS["d"] // scale)).any()
+        first = self.written(int(there[0]))
+        if dates:
+            first = re.split("[ T]", first)[0]
+        clock = Clock(column, reading.unit(column, dates), "ymd", self.kind != "time")
+        clock.tell = lambda words: reading.note(file, words)
+        clock.origin, clock.shown = reading.origin(column, first, "ymd")
+        clock.first = clock.unit == "d" and reading.how.time_origin is None
+        clock.number(first)  # which says what it counts from
+        reading.clocks[column] = clock
+        epoch = 0 if self.kind == "time" else nanoseconds("1970-01-01", "ymd")
+        whole, rest = divmod(clock.origin - epoch, scale)
+        unit = UNITS[clock.unit]
+        return (self.counts - whole) * (scale / unit) - rest / unit
+
+
+__all__ = [
+    *("ORDERS", "UNITS", "Clock", "Instants", "clock_of", "epoch_unit", "is_time", "nanoseconds")
+]

@@ -84,12 +84,12 @@ class Remarks:
 class Watch:
     """Notes whether a run calls an operator where its rules are known to fail.
 
-    critical: by an operator's fact of this name, in its slope or in higher ones. bent: at a kink, by its fact
-    `bends`; a combination of kinks may be smooth.
+    critical: by an operator's fact of this name, in its slope or in higher ones; steep: in its slope. bent:
+    at a kink, by its fact `bends`; a combination of kinks may be smooth.
     """
 
     def __init__(self) -> None:
-        self.critical = self.bent = False
+        self.critical = self.steep = self.bent = False
         self._below: Any = None
 
     def __call__(self, primitive: Any, operands: Sequence[Any], results: Sequence[Any]) -> None:
@@ -98,10 +98,12 @@ class Watch:
             self._below(primitive, operands, results)
         if modes.unusual and modes.current().rules:  # of forward mode: no call of the program
             return
-        if primitive.critical is not None and not self.critical:
-            self.critical = _holds(primitive.critical, primitive, operands, results)
+        if primitive.critical is not None and not self.steep:
+            found = _fact(primitive.critical, primitive, operands, results)
+            self.critical |= bool(np.any(found))
+            self.steep = bool(np.any(np.equal(found, 1)))
         if primitive.bends is not None and not self.bent:
-            self.bent = _holds(primitive.bends, primitive, operands, results)
+            self.bent = bool(np.any(_fact(primitive.bends, primitive, operands, results)))
 
     def __enter__(self) -> Watch:
         self._below = watching[-1] if watching else None
@@ -112,8 +114,8 @@ class Watch:
         watching.remove(self)
 
 
-def _holds(fact: Any, primitive: Any, operands: Sequence[Any], results: Sequence[Any]) -> bool:
-    """Whether a fact holds for any element of a call's arrays."""
+def _fact(fact: Any, primitive: Any, operands: Sequence[Any], results: Sequence[Any]) -> Any:
+    """For which elements of a call's arrays a fact holds."""
     given = []
     for name in parameters_of(fact):
         array = results[0] if name == "result" else operands[primitive.position[name]]
@@ -124,7 +126,7 @@ def _holds(fact: Any, primitive: Any, operands: Sequence[Any], results: Sequence
             return False
         given.append(array)
     with np.errstate(all="ignore"):
-        return bool(np.any(fact(*given)))
+        return fact(*given)
 
 
 _DOUBLE = np.dtype(float)
@@ -501,7 +503,7 @@ def slopes(
         return {}, remarks
     with Watch() as watch:
         traced_matrices.value_of(program, tensors, names)
-    if not watch.critical:
+    if not watch.steep:
         return {}, remarks
     made, own = _slopes(program, tensors, gradients, cotangent, names)
     remarks.corrected |= own.corrected

@@ -71,7 +71,7 @@ def test_an_open_variable_of_a_plot_has_a_range_that_is_said() -> None:
 
 
 WRONG = [
-    ("map", ("a*x", TABLE), {}, "a is no column, and has no value"),
+    ("map", ("a*x", TABLE), {}, "a is not a column of the table, and has no value"),
     ("map", ("a*b", TABLE), {}, "no variable of 'a*b' is a column"),
     ("map", ("x*y", {"x": [1], "y": [1, 2]}), {}, "different numbers of rows"),
     ("plot", ("x",), {"x": 3.0}, "0 variables have a range"),

@@ -350,8 +350,8 @@ class Condition:
                 )
         sides = {left: right, right: left}
         for side, other in sides.items():
-            texts = self._texts(program, other, relation in _IN)
-            name = program.words[program.operands[side]] if _is_name(program, side) else None
+            texts = texts_of(program, other, relation in _IN)
+            name = program.words[program.operands[side]] if is_name(program, side) else None
             if texts is None or name is None or len(self._known.get(name, ())) != 1:
                 continue
             if relation in _IN:
@@ -366,21 +366,11 @@ class Condition:
         if relation in _IN:
             start, end = program.span(left)[0], program.span(right)[1]
             return self._formula(program, None, program.source[start:end])
-        texts_of = [program.source[slice(*program.span(side))] for side in (left, right)]
-        made = f"({texts_of[0]}) {_SIGNS[relation]} ({texts_of[1]})"
+        written = [program.source[slice(*program.span(side))] for side in (left, right)]
+        made = f"({written[0]}) {_SIGNS[relation]} ({written[1]})"
         for side in (left, right):
             self._check_texts(program, side)
         return self._formula(program, None, made)
-
-    @staticmethod
-    def _texts(program: Program, row: int, several: bool) -> tuple[str, ...] | None:
-        """The text that a constant is, or those of a list."""
-        rows = [row]
-        if several and program.kinds[row] in (KIND["tuple"], KIND["list"]):
-            rows = program.children(row)
-        found = [_text(program, one) for one in rows]
-        texts = tuple(text for text in found if text is not None)
-        return texts if texts and len(texts) == len(rows) else None
 
     def _formula(self, program: Program, row: int | None, text: str) -> _Numbers:
         if row is not None:
@@ -419,6 +409,14 @@ class Condition:
 
         A row that cannot be read stays, as one of the table's `bad`. Raises LanguageError, TableError.
         """
+        wanted, left_out, bad = self.truths(table, missing)
+        wanted[list(bad)] = True
+        if wanted.all() and len(bad) == len(table.bad):
+            return table, int(left_out.sum())
+        return SelectedTable(table, np.flatnonzero(wanted), bad), int(left_out.sum())
+
+    def truths(self, table: Table, missing: str) -> tuple[Array, Array, dict[int, Exception]]:
+        """(in which rows it holds, which are left out for a missing cell, what is wrong with a row)."""
         read = _Reading(table, self.names, missing, self.order, self.option)
         for heading in self._numeric():
             read.cells(heading)
@@ -428,16 +426,11 @@ class Condition:
         wanted, unknown = np.zeros(table.rows, bool), np.zeros(table.rows, bool)
         found = self._part.truths(read, rows)
         wanted[rows], unknown[rows] = found.true, found.unknown
-        left_out = 0
         if missing == "skip":
-            left_out = int(unknown.sum())
-        else:
-            for row in np.flatnonzero(unknown).tolist():
-                read.bad.setdefault(row, self._missing(read, row))
-        wanted[list(read.bad)] = True
-        if wanted.all() and len(read.bad) == len(table.bad):
-            return table, left_out
-        return SelectedTable(table, np.flatnonzero(wanted), read.bad), left_out
+            return wanted, unknown, read.bad
+        for row in np.flatnonzero(unknown).tolist():
+            read.bad.setdefault(row, self._missing(read, row))
+        return wanted, np.zeros(table.rows, bool), read.bad
 
     def _numeric(self) -> list[str]:
         waiting: list[_Part] = [self._part]
@@ -554,7 +547,24 @@ def _quotes_hint(name: str, text: str, known: Mapping[str, Any]) -> str | None:
     return f"a text stands in quotes, as in {found[1]} {found[2]} '{name}'"
 
 
-def _is_name(program: Program, row: int) -> bool:
+def relation_of(program: Program, row: int) -> str | None:
+    """The relation of a comparison of two, "eq", "in" and the like; None of what is none, and of a chain."""
+    kind = program.kinds[row]
+    return _COMPARED[kind] if kind in _COMPARED and kind not in _CHAINS else None
+
+
+def texts_of(program: Program, row: int, several: bool) -> tuple[str, ...] | None:
+    """The text that a constant is, or those of a list."""
+    rows = [row]
+    if several and program.kinds[row] in (KIND["tuple"], KIND["list"]):
+        rows = program.children(row)
+    found = [_text(program, one) for one in rows]
+    texts = tuple(text for text in found if text is not None)
+    return texts if texts and len(texts) == len(rows) else None
+
+
+def is_name(program: Program, row: int) -> bool:
+    """Whether a part is a name."""
     return program.kinds[row] == KIND["name"]
 
 
@@ -611,4 +621,4 @@ def _refuse_texts(program: Program, sides: Sequence[int]) -> None:
             )
 
 
-__all__ = ["Condition"]
+__all__ = ["Condition", "is_name", "relation_of", "texts_of"]

@@ -176,6 +176,8 @@ class RowJob:
         self.formulas: list[tuple[str, str]] = []  # columns made of others: their names and texts
         self.asked: dict[str, int] = {}  # the table's columns that the formulas name
         self.where: Condition | None = None  # of the rows that are computed
+        self.flags: dict[str, Condition] = {}  # variables that are true or false in a row
+        self.typed: str | None = None  # the source with the texts that `flags` compare
         self.most: int | None = None  # rows of a batch that are wanted at most
         self.indices: list[str] = []  # variables that count elements: k of `b[k]`
         self.hidden: list[str] = []  # differentiated by for the uncertainty alone
@@ -221,6 +223,11 @@ class RowJob:
             for name, columns in self.directions.items()
             if isinstance(columns, list)
         }
+        for name, condition in self.flags.items():
+            batch[name], lacking, wrong = condition.truths(table, self.missing)
+            read.skipped |= lacking
+            for row, error in wrong.items():
+                read.bad.setdefault(row, error)
         for items, signed in ((self.errors, False), (self.covariances, True)):
             for index in items.values():
                 if isinstance(index, int):
@@ -457,6 +464,11 @@ class RowJob:
         found = table.readable(index)
         array, gone = found.numbers, found.gone
         for row, problem in found.problems.items():
+            if not row and problem.hint is None:
+                cell = str(table.cells(index)[row])
+                problem.hint = (
+                    f"a column of text is compared, as in `{table.names[index]} == {cell!r}`"
+                )
             bad.setdefault(row, problem)
         # `1.2±0.1` in some cells of a column and `1.2` in others: a missing uncertainty is not 0. The
         # first rows decide what the column is, and what differs from them is a bad row.
@@ -792,6 +804,8 @@ class RowJob:
             found = error_at(error, source=text, span=span)
         else:
             found = error
+        if self.typed is not None and found.source == self.source:
+            found.source = self.typed
         if whole:
             found.hint = self._translation(found) or _ALONE
         else:
@@ -865,8 +879,8 @@ class RowJob:
         for of in self.directions.values():
             if isinstance(of, list):
                 found.update(of)
-        if self.where is not None:
-            found.update(self.names.index(heading) for heading in self.where.columns)
+        for condition in (*self.flags.values(), *([] if self.where is None else [self.where])):
+            found.update(self.names.index(heading) for heading in condition.columns)
         return found
 
     def names_read(self) -> list[str]:

@@ -127,7 +127,7 @@ class Facts:
     # follows from the VJP rules.
     tangent: Any = None
     # A function of parameters, and of `result`: where its derivatives by rules lose digits or are masked, so
-    # that higher ones are to be taken by power series.
+    # that higher ones are to be taken by power series. Where it gives 2, the slope itself is right.
     critical: Any = None
     # As critical: where it has a kink, which the slope is a choice at, so that second ones may be wrong.
     bends: Any = None
