@@ -356,6 +356,10 @@ def _signature_hint(program: Program, row: int, visible: Mapping[str, Any]) -> s
     if not isinstance(found, Function):
         return None
     signature = f"its signature is `{found.signature}`"
+    if name == "diff":
+        return "SymPy's diff(f, x) is func.grad(lambda x: f)(x), or d/dx f with --math; here " + (
+            signature.replace("its", "the")
+        )
     if re.match(r"\w+\(input, dim[,)]", found.signature) and len(program.children(row)) == 2:
         # `softmax(z)`: the dimension is all that is missing
         text = _text(program, row).rstrip()

@@ -56,6 +56,12 @@ PRINTED = [
         "f' = 6*x - (-exp(-x))",
         "   = 6*x + exp(-x)",
     ]),
+    (["sqrt(1 - x**2)"], [
+        "f = sqrt(u)      f' = u'/(2*sqrt(u))   chain rule, derivative of sqrt",
+        "  u = 1 - x**2   u' = -2*x             sum rule, power rule",
+        "f' = (-2*x)/(2*sqrt(1 - x**2))",
+        "   = -x/sqrt(1 - x**2)",
+    ]),
     (["x**2 + y**2 == 25", "--of", "y", "--wrt", "x"], [
         "f = x**2 + y**2 - 25   f' = (x**2)' + (y**2)'   sum rule",
         "  (x**2)' = 2*x                                 power rule",

@@ -249,6 +249,7 @@ def all_roots(system: Compiled, low: float, high: float) -> Roots:
     Where the sides' difference changes its sign, and where its derivative does beside zero: a grid finds
     them, inverse interpolation makes them exact. A change of sign at a pole or a jump is not a root.
     """
+    _ask(system, low, high)
     x = np.linspace(low, high, GRID + 1)
     found = Rows(lambda x: system.function(x.reshape((1,))).reshape(()), {}, ["x"])(
         {"x": x}, len(x)
@@ -296,6 +297,19 @@ def all_roots(system: Compiled, low: float, high: float) -> Roots:
         if np.sign(f[k]) * slope[k] < 0:  # towards zero, and away from it
             add(derivative, int(k))
     return Roots(sorted(set(roots)), plateaus, (high - low) / GRID)
+
+
+def _ask(system: Compiled, low: float, high: float) -> None:
+    """Raise the error that a function has everywhere; one of a few points is a value that is missing."""
+    errors: list[Exception] = []
+    for share in (0.5, 0.3, 0.8):
+        try:
+            system.value(np.array([low + share * (high - low)]))
+            return
+        except (LanguageError, *OPERATION_ERRORS) as error:
+            errors.append(error)
+    if len({(type(error), str(error)) for error in errors}) == 1:
+        raise errors[0]
 
 
 def _zero_from(value: Callable[[float], float], outside: float, inside: float) -> float:

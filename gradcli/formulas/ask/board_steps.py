@@ -50,6 +50,7 @@ from gradcli.transforms.tracing.calls import Value, calls, operands_of
 STEP = 10  # between the positions of the names of two steps
 RANK = 10_000  # between those of two variables
 LETTERS = "uvwpqrstabcdeghklmnyz"
+SUMS = ("add", "sub", "rsub")
 FUNCTIONS = "fghFGH"  # what the whole may be called
 
 
@@ -243,9 +244,9 @@ class _Board:
             part, sign = waiting.pop()
             args, word = self.args(part), self.word(part)
             opened = part is value or not self.closed(part)
-            if opened and word in ("add", "sub") and args[2] == 1:
-                a, b = args[:2]
-                both = [(a, sign), (b, -sign if word == "sub" else sign)]
+            if opened and word in SUMS and args[2] == 1:
+                a, b = args[:2] if word != "rsub" else args[1::-1]  # 1 - x is rsub(x, 1)
+                both = [(a, sign), (b, sign if word == "add" else -sign)]
                 waiting += [(v, s) for v, s in reversed(both) if self.moves(v)]
             elif opened and word == "neg" and part is not value:
                 waiting.append((args[0], -sign))
@@ -340,7 +341,7 @@ class _Board:
             part = waiting.pop()
             terms = self.terms(part)
             if len(terms) > 1 or terms[0][0] is not part:
-                found += [SUM] * (len(terms) > 1 or self.word(part) in ("add", "sub"))
+                found += [SUM] * (len(terms) > 1 or self.word(part) in SUMS)
                 waiting += [term for term, _ in reversed(terms)]
                 continue
             core, word = self.core(part), self.word(self.core(part))

@@ -249,3 +249,10 @@ def test_many_variables_are_no_minimum_where_the_hessian_turns_down(
 ) -> None:
     answer = found(source, np.full(250, start))
     assert (answer.kind, answer.converged) == (kind, kind == "not known")
+
+
+def test_an_error_at_every_point_is_told_and_no_interval_is_searched() -> None:
+    result = running.run("root", "diff(x**3 - 3*x, x) == 0", "--x=-5:5", "--all")
+    assert "argument 'n' (position 2) must be int" in result.stderr
+    assert "hint: SymPy's diff(f, x) is func.grad(lambda x: f)(x), or d/dx f" in result.stderr
+    assert running.run("root", "sqrt(x) - 2", "--x=-5:5", "--all").stdout.startswith("x = 4\n")
