@@ -62,7 +62,8 @@ class Split:
     known. given: the last value of each declared option. missing: the option that ended the line without
     its value. bare: (name, what follows) of what would bind and has no value. point: the number of `--at 2`.
     behind: the flag before a positional. twice: the option of the file to write, given with two files.
-    ranks, letters: what --math found of names, their dimensions and indices, for the formula of --against.
+    ranks, letters: what --math found of names, their dimensions and indices, for the formula of --against;
+    ones: the indices of one element; said: its remarks.
     """
 
     def __init__(self) -> None:
@@ -77,6 +78,8 @@ class Split:
         self.given: dict[str, str] = {}
         self.missing: str | None = None
         self.ranks: dict[str, int] = {}
+        self.ones: set[str] = set()
+        self.said: set[str] = set()
         self.letters: dict[str, tuple[str, ...]] = {}
 
     def take(self, head: str, option: Option, value: str) -> None:

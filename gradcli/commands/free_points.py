@@ -72,6 +72,7 @@ def point(
     letters = {
         size: letter
         for name, sizes in declared.items()
+        if "*" not in sizes
         for size, letter in zip(np.shape(arrays[name]), sizes, strict=True)
         if isinstance(letter, str)
     }

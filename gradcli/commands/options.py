@@ -581,15 +581,22 @@ def _mathematics(
     labels = command.name not in ("root", "plot", "check", "fit", "simplify")
     labels = labels or (command.name == "check" and re.search("[;\n]", text.strip()) is not None)
     gradient = _indices_of(next(iter(wrt)), found, known) if against and len(wrt) == 1 else ()
+    wants_number = command.name in ("diff", "check", "grad", "minimize")
+    one = "place" if command.name == "check" else "unit"
+    if not wants_number or {"jacobian", "along"} & found.given.keys():
+        one = ""
     read = read_mathematics(
-        text, parses, bound, equation, known, by, named, moving, labels, gradient
+        text, parses, bound, equation, known, by, named, moving, labels, gradient, one, found.ones
     )
     inside = read is not None and not wrt <= {*read.differentiated}
     if read is not None and read.differentiated and (inside or "order" in found.given):
         read = read_mathematics(text, parses, bound, equation, known, named=named, labels=labels)
     if read is None:
         return text
-    note(f"read as {read}")
+    remarks = [remark for remark in read.remarks if remark not in found.said]
+    note("; ".join([f"read as {read.written}", *remarks]))
+    found.said.update(read.remarks)
+    found.ones |= read.ones
     found.ranks = {**read.ranks, **found.ranks}  # for --against, in the same names
     found.letters = {**read.letters, **found.letters}
     _by_whole_arrays(found)
@@ -608,7 +615,7 @@ def _mathematics(
         found.options += [
             f"--shape={name}={','.join(shape)}"
             for name, shape in read.shapes.items()
-            if name not in given and name in words
+            if name not in given
         ]
     # A whole number that is a limit of a sum stands in the text as itself.
     found.bindings = [

@@ -11,7 +11,8 @@ from gradcli.commands.command_errors import usage
 def shapes_of(
     texts: Iterable[str], names: list[str], given: Container[str], numbers: bool = False
 ) -> dict[str, tuple[int | str, ...]]:
-    """The sizes of every `NAME=SIZES`, numbers or letters (`A=n,n`); several may stand in one text.
+    """The sizes of every `NAME=SIZES`, numbers or letters (`A=n,n`), or `*` for each one that is to
+    be found; several may stand in one text.
 
     names: the variables that may have one. given: those with a value. numbers: whether there are no
     letters, since values are drawn.
@@ -21,7 +22,9 @@ def shapes_of(
         return found
     from string import ascii_letters
 
-    letters, example = (("",), "x=3,4") if numbers else (("", *ascii_letters), "x=3,4 or A=m,n")
+    letters, example = (
+        (("",), "x=3,4") if numbers else (("", "*", *ascii_letters), "x=3,4 or A=m,n")
+    )
     for text in (part for given_text in texts for part in re.split(r",(?=\s*\w+\s*=)", given_text)):
         name, equals, sizes = text.partition("=")
         name = name.strip()

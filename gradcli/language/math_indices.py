@@ -7,15 +7,16 @@ letter stands at several names (`A_{ij} x_j`). Else it is a name.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from gradcli.language import names
-from gradcli.language.math_symbols import INDEX_WORDS
+from gradcli.language.math_symbols import ALONG, INDEX_WORDS
 from gradcli.language.math_tree import Node, nodes
 from gradcli.language.math_values import Known
 from gradcli.language.notation import is_greek
 
+_DATA = "xzyuvtspqrw"  # the letters of data, the most usual one first
 DELTAS = frozenset(("delta", "δ"))
 EPSILONS = frozenset(("epsilon", "varepsilon", "ε", "ϵ"))
 
@@ -109,10 +110,21 @@ def indices(
     named = [
         n for n in all_nodes if n.kind == "name" and n.parts and not (n.text and n.text in own)
     ]
+    # A letter that is a variable is no index, but where a sum is over it: of W_{xh} x no letter is one.
+    inside = {id(part) for n in all_nodes if n.kind == "name" for part in n.parts}
+    variables = {n.base or n.text for n in all_nodes if n.kind == "name" and id(n) not in inside}
+    variables -= bound
     places = [(node, subscripts(node)) for node in named]
     places = [(node, found) for node, found in places if found]
+    places = [(n, found) for n, found in places if not variables & {i.letter for i in found}]
     letters = set(bound)
     tensors: dict[str, int] = {}
+    for root in roots:  # p of `p_i = e^{z_i}`
+        if root.kind == "assign" and root.only.kind == "labelled":
+            index = root.only.text
+            if root.text.rpartition("_")[2] != index:
+                letters |= {*index}
+                tensors[root.text] = len(index)
     seen = Counter(
         letter for _, found in places for letter in {i.letter for i in found if i.letter}
     )
@@ -230,6 +242,32 @@ def counts(roots: Iterable[Node], found: Indices) -> dict[str, tuple[str, int]]:
             if binder.names[0] in letters and offset == (0, 0):
                 made.setdefault(high.text, (name, letters.index(binder.names[0])))
     return made
+
+
+def whole_arrays(found: Indices, formulas: Mapping[str, Node]) -> dict[str, str]:
+    r"""The variables that are arrays, as what is computed from them has elements: x of `u = a x; \sum_i u_i`.
+
+    formulas: what names are given that is no array by itself. Of several variables the one is taken whose
+    letter is most usual for data. Its value says which name has elements.
+    """
+    arrays: dict[str, str] = {}
+    waiting = [(name, name) for name in formulas if found.tensors.get(name) == 1]
+    done: set[str] = set()
+    while waiting:
+        name, whole = waiting.pop()
+        if name in done:
+            continue
+        done.add(name)
+        whole_formula = [*nodes(formulas[name])]
+        if any(n.kind == "call" and n.text in ALONG for n in whole_formula):
+            continue
+        inside = [n.text for n in whole_formula if n.kind == "name" and n.base != "called"]
+        given = [n for n in inside if n in formulas]
+        data = sorted({*inside} - {*formulas} - {"e"}, key=lambda n: (_DATA + n).index(n[:1]))
+        waiting += [(n, whole) for n in given]
+        if data and not given:
+            arrays[data[0]] = whole
+    return arrays
 
 
 def index_letters(roots: Iterable[Node], found: Indices) -> dict[str, tuple[str, ...]]:

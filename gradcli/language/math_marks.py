@@ -289,15 +289,27 @@ class Mark(NamedTuple):
         """As it was typed."""
         return "".join(token.text for token in self.inside)
 
+    @property
+    def name(self) -> str:
+        """As a part of a name: lp1 of `l+1`."""
+        return self.text.replace("+", "p").replace("-", "m")
 
-def with_indices(found: list[Token], functions: Container[str]) -> list[Token]:
+
+def with_indices(
+    found: list[Token],
+    functions: Container[str],
+    named: Container[str] = (),
+    alone: bool = False,
+) -> list[Token]:
     r"""The tokens with names for letters that are marked.
 
-    `x^{(i)}` and `x^(i)` are x_i where a sum is over i; `a^{[2]}`, of a layer, is a_2; `f^{(2)}(x)`
-    is f''(x). The parser asks what another `^{(i)}` is.
+    `x^{(i)}` and `x^(i)` are x_i where a sum is over i; `a^{[2]}`, of a layer, is a_2, and so is `a^{(2)}`
+    where marks in round brackets say which letter it is (`_tells_apart`); `f^{(2)}(x)` is f''(x). The parser
+    asks what another `^{(i)}` is. named: names that are variables. alone: whether the text is one name.
     """
     texts = [t.text for t in found]
     bound = bound_letters(texts)
+    named_so = alone or _tells_apart(found, bound, named)
     parts: list[Token] = []
     i = 0
     while i < len(found):
@@ -308,8 +320,8 @@ def with_indices(found: list[Token], functions: Container[str]) -> list[Token]:
             i += 1
             continue
         end = found[i + mark.size - 1].end
-        first, alone = mark.inside[0], len(mark.inside) == 1
-        order = int(first.text) if alone and first.kind == "number" else 0
+        first, single = mark.inside[0], len(mark.inside) == 1
+        order = int(first.text) if single and first.kind == "number" else 0
         called = texts[i + mark.size : i + mark.size + 1] == ["("]
         is_free = "_" not in before.text and not _is_below(parts)
         if (
@@ -318,18 +330,49 @@ def with_indices(found: list[Token], functions: Container[str]) -> list[Token]:
             and (before.text in functions or before.text in ("f", "g", "h"))
         ):
             parts += [Token("sign", "'", False, found[i].start, end)] * order
-        elif is_free and alone and (mark.bracket == "[" or first.text in bound):
-            stem = letter_name(before)
-            parts[-1] = before._replace(kind="name", text=f"{stem}_{first.text}", end=end)
+        elif is_free and (
+            mark.bracket == "[" or (named_so and mark.text not in bound) or first.text in bound
+        ) and (single or named_so):  # fmt: skip
+            name = f"{letter_name(before)}_{mark.name}"
+            parts[-1] = before._replace(kind="name", text=name, end=end)
             if mark.transposed:
                 parts += [Token("sign", "**", False, end, end), Token("name", "T", False, end, end)]
         elif is_free and mark.braced and mark.bracket == "(" and first.text in bound:
             parts.append(found[i]._replace(kind="sign", text="_"))
             parts += [found[i + 1], *mark.inside, found[i + mark.size - 1]]
+        elif single and first.text in bound and mark.braced and _ELEMENT.fullmatch(before.text):
+            stem, _, index = before.text.partition("_")  # x_j^{(i)} is x_{i,j}
+            opened, closed = found[i + 1], found[i + mark.size - 1]
+            parts[-1] = before._replace(text=stem)
+            parts += [found[i]._replace(kind="sign", text="_"), opened, first]
+            parts += [first._replace(kind="sign", text=",")]
+            parts += [before._replace(text=index, blank=False, font=""), closed]
         else:
             parts += found[i : i + mark.size]
         i += mark.size
     return parts
+
+
+def _tells_apart(found: list[Token], bound: Container[str], named: Container[str]) -> bool:
+    r"""Whether marks in round brackets say which letter one is, as those of `W^{(1)}` do.
+
+    They do where `a^{(1)} =` stands, where one letter has two numbers, where two letters are marked, as
+    `x^{(i)}` and `y^{(i)}`, and where such a name is a variable.
+    """
+    marks: dict[str, set[str]] = {}
+    for i, token in enumerate(found):
+        mark = raised_mark(found[i + 1 : i + 1 + LONGEST_MARK]) if is_letter(token) else None
+        if mark is None or mark.bracket != "(" or letter_name(token) in ("f", "g"):
+            continue
+        begins = i == 0 or found[i - 1].text in (";", "\n", ",")
+        after = [t.text for t in found[i + 1 + mark.size : i + 2 + mark.size]]
+        if (begins and after == ["="]) or f"{letter_name(token)}_{mark.text}" in named:
+            return True
+        if mark.braced:
+            marks.setdefault(letter_name(token), set()).add(mark.text)
+    numbers = [len({text for text in texts if text.isdigit()}) for texts in marks.values()]
+    several = [texts for texts in marks.values() if not all(text in bound for text in texts)]
+    return max(numbers, default=0) > 1 or len(several) > 1
 
 
 def raised_mark(found: list[Token]) -> Mark | None:

@@ -464,9 +464,7 @@ def below_sum(parser: Parser, token: Token) -> Binder:
             raise parser.error("the index of a sum is one letter", token)
         return Binder((name.text,))
     if parser.next.text == "(":
-        raise parser.error(
-            "a sum over a set is not supported", token, "write its elements as a vector"
-        )
+        return pair(parser, token)
     if parser.next.kind == "number":  # 1 \le i < j \le n
         low = parser.sum()
         if not parser.accept("<=", "<"):
@@ -474,6 +472,18 @@ def below_sum(parser: Parser, token: Token) -> Binder:
         strict = parser.tokens[parser.at - 1].text == "<"
         low = Node("sum", low.token, "++", (low, Node("number", low.token, "1"))) if strict else low
         return chain(parser, token, low)
+    return chain(parser, token, None)
+
+
+def pair(parser: Parser, token: Token) -> Binder:
+    r"""`(i, j)}`, as `i, j}`; of a set, `(i, j) \in \Omega`, none is read."""
+    end = next((k for k in range(9) if parser.peek(k).text == ")"), 0)
+    if not end or parser.peek(end + 1).text != "}":
+        known = (
+            "\\sum_{i,j} M_{ij} …, with an M that is 1 for the pairs of the set, and 0 for others"
+        )
+        raise parser.error("a sum over a set is not supported", token, f"write {known}")
+    del parser.tokens[parser.at + end], parser.tokens[parser.at]
     return chain(parser, token, None)
 
 

@@ -659,6 +659,8 @@ class Parser:
                 value = Node(
                     "subscript", token, self.source[token.start : self.closing()], (value,)
                 )
+            elif value.kind == "group" and self.loose and self.positive_part_follows():
+                value = self.positive_part(value.only, token)
             elif (
                 token.text == "_"
                 and value.kind in ("group", "call")
@@ -667,6 +669,16 @@ class Parser:
                 value = Node("element", token, self.letters_below(token), (value,))
             else:
                 return value
+
+    def positive_part_follows(self) -> bool:
+        """Whether the + of `[x]_+` follows."""
+        texts = [self.peek(k).text for k in range(4)]
+        return texts[:2] == ["_", "+"] or texts == ["_", "{", "+", "}"]
+
+    def positive_part(self, value: Node, token: Token) -> Node:
+        """`[1 - x]_+`, which is max(0, 1 - x)."""
+        self.at += 2 if self.peek(1).text == "+" else 4
+        return Node("call", token, "max", (Node("number", token, "0"), value))
 
     def is_sized(self, token: Token) -> bool:
         r"""Whether a bracket has no index in it: `\left[` and that of `\alpha[x + 1]`, not of `\theta[0]`."""
@@ -839,6 +851,8 @@ class Parser:
             elif not self.accept(","):
                 rows[-1].append(self.choice())
         self.bars = bars
+        if len(rows) == 1 == len(rows[0]) and self.loose and self.positive_part_follows():
+            return self.positive_part(rows[0][0], token)
         indexed = self.next.text == "_" and self.peek(1).text == "{"
         if self.loose and indexed and len(rows) == 1 == len(rows[0]):  # the array of these elements
             letters = self.letters_below(self.next)
@@ -1307,7 +1321,7 @@ class Parser:
             name in _UNKNOWN
             or "." in name
             or not self.loose
-            or (len(name) > 1 and not is_greek(name))
+            or (len(name) > 1 and not is_greek(name) and name != "lam")
         ):
             return True
         # `a(x)` is a call or a product. A letter that the same text has without brackets elsewhere is a

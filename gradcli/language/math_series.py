@@ -74,12 +74,17 @@ def element(writer: Writer, node: Node) -> Value | None:
         index = ", ".join(sorted(letters))
         raise writer.asks(f"π is the number here, and π_{index} has an index", node.token,
                           f"write another letter, as w_{index}, or say its value: --pi VALUE")  # fmt: skip
+    ones = {x for x in letters if _is_one(writer, x)}
     if known is None and node.base not in writer.own:
         if node.base in DELTAS and len(found) == 2:
+            if len(ones) == 1 < len(letters):  # \\delta_{kc} of one c
+                return _delta_of_one(writer, found, node, *ones)
             return _delta(writer, found, node)
         if node.base in EPSILONS and len(found) == 3:
             return _permuted(Value(_LEVI_CIVITA), [i.letter for i in found])
     value = _at(writer, node, found)
+    for letter in sorted(ones):
+        value = _one_of(writer, node, value, letter)
     twice = sorted(
         x for x in letters
         if writer.einstein and [i.letter for i in found].count(x) > 1
@@ -91,6 +96,59 @@ def element(writer: Writer, node: Node) -> Value | None:
     if len(found) == 2 and not value.rank:
         return Value(f"trace({node.base})")
     return reduced("sum", value, twice)
+
+
+def _is_one(writer: Writer, letter: str) -> bool:
+    r"""Whether an index is that of one element: the c of `-\log \frac{e^{z_c}}{\sum_j e^{z_j}}`, a number.
+
+    Nothing binds it, no left side has it, and the value of the text is to be a number.
+    """
+    bound = letter in writer.scope or letter in writer.free
+    if letter in writer.said_ones:
+        return not bound
+    return writer.one != "" and not writer.einstein and not bound and letter in writer.open_letters
+
+
+def _delta_of_one(writer: Writer, found: tuple[Index, ...], node: Node, letter: str) -> Value:
+    r"""`\delta_{kc}` of one c: the unit vector of c."""
+    if writer.one != "place":
+        other = tuple(i.letter for i in found if i.letter != letter)
+        return Value(unit(writer, letter), ATOM, 0, False, other)
+    return _one_of(writer, node, _delta(writer, found, node), letter)
+
+
+def unit(writer: Writer, letter: str) -> str:
+    """The unit vector of an element."""
+    name = f"e_{letter}"
+    writer.singled.add(letter)
+    writer.say(
+        f"{name} is the unit vector of {letter}, as 0,1,0 of the second; or say --{letter} 2"
+    )
+    return name
+
+
+def _one_of(writer: Writer, node: Node, value: Value, letter: str) -> Value:
+    """One element of a value, along an index: by its number, or by the product with a unit vector."""
+    left = tuple(axis for axis in value.axes if axis != letter)
+    known = writer.known(letter)
+    if known is not None and known.number is not None:
+        place = known.number - writer.indices.first
+        slots = ", ".join(str(place) if axis == letter else ":" for axis in value.axes)
+        writer.say(f"element {letter} = {known.number}, counted from {writer.indices.first}")
+        text = f"{value.at(ATOM)}[{slots}]" if place >= 0 else ""
+        if not text:
+            raise writer.error(f"{letter} is the number of an element, from 1 on", node.token)
+        return value._replace(text=text, level=ATOM, axes=left)
+    if writer.one == "place":
+        writer.singled.add(letter)
+        slots = ", ".join(letter if axis == letter else ":" for axis in value.axes)
+        return value._replace(text=f"{value.at(ATOM)}[{slots}]", level=ATOM, axes=left)
+    name = unit(writer, letter)
+    if value.axes[0] == letter:
+        return value._replace(text=f"{name}@{value.at(3)}", level=PRODUCT, axes=left)
+    if len(value.axes) == 2 and not value.rank:
+        return value._replace(text=f"{value.at(PRODUCT)}@{name}", level=PRODUCT, axes=left)
+    return contracted([Value(name, ATOM, 0, False, (letter,)), value], (letter,))
 
 
 def _at(writer: Writer, node: Node, found: tuple[Index, ...]) -> Value:

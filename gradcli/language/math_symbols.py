@@ -86,6 +86,8 @@ NUMBERS = frozenset(
     """tr Tr trace det logdet sum mean dot norm prod linalg.norm median std var max min amax amin argmax
     argmin linalg.det linalg.trace len vdot inner""".split()
 )
+# Of these, what nobody takes of a number.
+OF_ARRAYS = frozenset("tr Tr trace det logdet norm linalg.norm linalg.det linalg.trace".split())
 # Functions along a dimension, and the last one as their argument.
 ALONG = {**dict.fromkeys(("softmax", "log_softmax", "softmin", "cumsum", "cumprod", "logsumexp"), "-1"),
          "flip": "(-1,)"}  # fmt: skip
@@ -102,4 +104,6 @@ RENAMED = {
     "sgn": "sign", "arcoth": "acoth", "arccoth": "acoth", "Re": "real", "Im": "imag", "arg": "angle",
     "arsech": "asech", "arcsch": "acsch", "arcsech": "asech", "arccsch": "acsch", "logit": "logit",
 }  # fmt: skip
+# Functions whose prime is a derivative: of `\\sigma'(W x)`.
+PRIMED = frozenset("sigma σ f g phi φ ϕ varphi tanh relu ReLU sigmoid softplus".split())
 RELATIONS = frozenset(("=", "==", "<", ">", "<=", ">=", "!="))

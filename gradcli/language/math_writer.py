@@ -8,7 +8,7 @@ stands in several shapes for several things is asked, or said.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import comb, factorial
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,15 @@ from gradcli.language import names
 from gradcli.language.foreign_names import FUNCTIONS, bare, called, is_function, known_as
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.math_indices import Axis
-from gradcli.language.math_symbols import ALONG, MATRIX_VALUED, NUMBERS, OF_MATRICES, RENAMED, SWAPS
+from gradcli.language.math_symbols import (
+    ALONG,
+    MATRIX_VALUED,
+    NUMBERS,
+    OF_ARRAYS,
+    OF_MATRICES,
+    RENAMED,
+    SWAPS,
+)
 from gradcli.language.math_tree import Node
 from gradcli.language.math_values import (
     ATOM,
@@ -40,7 +48,16 @@ _PRODUCTS = {
     ("row", "column"): (0, False), ("row", "matrix"): (1, True), ("matrix", "column"): (1, False),
     ("matrix", "matrix"): (2, False), ("column", "row"): (2, False),
 }  # fmt: skip
+# A matrix times a vector, and data times parameters, to which a number is added.
+_OF_WEIGHTS = re.compile(r"(?<![\w.])[^\W\d]\w*@[^\W\d]")
+_OF_DATA = re.compile(r"(?<![\w.])(?:X|Phi|Φ)@|@(?:w|beta|theta|β|θ)\b")
 _CHAINED = ("", "*", "·", "/")  # products that are read from the left to the right
+# The derivatives of functions of each element.
+_SLOPES = {
+    "sigmoid": ("sigmoid({0})*(1 - sigmoid({0}))", PRODUCT),
+    "tanh": ("1 - tanh({0})**2", SUM),
+    "relu": ("where({0} > 0, 1, 0)", ATOM),
+}
 _NUMBER = r"-?[\d.]+(?:e[+-]?\d+)?"
 _OF_NUMBERS = r"\bpi\b|(?<=\d)[eE](?=[-+\d])"  # letters that a number may have
 
@@ -69,6 +86,11 @@ class Writer:
         self.source, self.own, self.vectors = source, own, vectors
         self._known, self.hidden = known, set[str]()  # by the parameters of a function
         self.found, self.loose, self.elementwise = found, loose, elementwise
+        self.one = (
+            ""  # how one element is written, z_c of a value that is to be a number: "unit", "place"
+        )
+        self.said_ones: frozenset[str] = frozenset()  # the indices of one element in another text
+        self.singled: set[str] = set()  # the indices of such elements
         self.einstein = loose and found is not None and not found.bound
         self.limits: set[str] = set()  # the names that limit sums, which are numbers
         self.counts: dict[str, tuple[str, int]] = {}  # of these, the dimension whose size they are
@@ -84,6 +106,10 @@ class Writer:
         self.inlined: set[str] = set()  # the functions whose body stood in for a call
         self.matrices: set[str] = set()  # the names of which an element with one index is a row
         self.indexed_matrices: set[str] = set()  # Σ_k of a text of vectors
+        self.columns: set[str] = set()  # the names that are vectors, as they are added to one
+        self.formulas: dict[str, Node] = {}  # of names that are given what may be a number
+        self.given: set[str] = set()  # the names that statements give a value
+        self.clashes = 0  # the places where the ranks of parts do not agree
         self.beside_rows: set[str] = set()  # the vectors that multiply such rows
 
     def known(self, name: str) -> Known | None:
@@ -95,6 +121,11 @@ class Writer:
         """The indices of the text, where it has any."""
         assert self.found is not None
         return self.found
+
+    @property
+    def open_letters(self) -> set[str]:
+        """The indices that nothing in the text binds."""
+        return self.indices.letters - self.indices.bound
 
     # -- errors and remarks --------------------------------------------------------------------------
     def error(
@@ -130,8 +161,13 @@ class Writer:
             return f"{node.text} = lambda {node.base}: {value.text}"
         if node.kind == "assign":
             value, name = self.whole(node.only), self.array_of(node.text)
-            if value.axes and set(value.axes) <= {*name.rpartition("_")[2]} and not value.rank:
+            self.given.add(name)
+            letters = {*name.rpartition("_")[2]}
+            letters |= {*node.only.text} if node.only.kind == "labelled" else set()
+            if value.axes and set(value.axes) <= letters and not value.rank:
                 value = value._replace(axes=(), rank=len(value.axes))  # y_i of all i
+            if not value.rank and not value.axes:
+                self.formulas[name] = node.only
             if value.rank and not value.axes:
                 self.assigned[name] = value._replace(text=name, level=ATOM)
             return f"{name} = {value.text}"
@@ -305,6 +341,7 @@ class Writer:
                 name = one.text
                 raise self.asks(f"{name}' is another {name}, or {name} transposed?", part.token,
                                 f"write another letter for the other one, as {name}_2")  # fmt: skip
+        self.compare(terms, node.parts)
         values, axes, rank = aligned(terms)
         matrix = next((t for t in terms if t.rank == 2 and not t.axes), None)
         if (
@@ -337,16 +374,23 @@ class Writer:
 
     def units(self, terms: list[Value]) -> list[Value]:
         """The terms with unit vectors, e_1, of the length of another vector."""
-        vector = next((t for t in terms if t.rank == 1 and not t.text.endswith("\0")), None)
+        along = re.compile(r"(?:log_)?softmax\(.*, -1\)")
+        vectors = [t for t in terms if t.rank == 1 or along.fullmatch(t.text)]
+        vector = next((t for t in vectors if not t.text.endswith("\0")), None)
         # e_1 beside a vector is a unit vector of its length; alone it could be any name.
         if vector is None or not self.loose or "e" in self.own:
             return terms
         found = []
         for term in terms:
-            unit = re.fullmatch(r"e_(\d+)", term.text)
+            unit = re.fullmatch(r"e_(\d+|[a-z])", term.text)
+            if unit and not unit[1].isdigit() and (
+                self.one != "place" or unit[1] not in self.said_ones
+            ):  # fmt: skip
+                unit = None
             if unit and not term.rank and term.text not in self.own:
                 length = vector.sizes[0] if vector.sizes else f"len({vector.text})"
-                self.say(f"{term.text} is a row of the identity, counted from 0")
+                if unit[1].isdigit():
+                    self.say(f"{term.text} is a row of the identity, counted from 0")
                 term = Value(f"eye({length})[{unit[1]}]", ATOM, 1, False, (), (length,))
             found.append(term)
         return found
@@ -374,9 +418,51 @@ class Writer:
                 break
             chain.append(before)
         value = self.value(chain[-1].parts[0])
+        computed = self.is_computed(value) and node.text in _CHAINED
         for one in reversed(chain):
-            value = self.joined(one, value, self.value(one.parts[1]))
+            factor = self.value(one.parts[1])
+            computed |= self.is_computed(factor) and node.text in _CHAINED
+            value = self.joined(one, value, factor)
+        # A capital that multiplies a norm and nothing else is a number.
+        self.clashes += computed and value.rank > 0 and not value.axes and self.has_capital(value)
         return value
+
+    def is_computed(self, value: Value) -> bool:
+        """Whether a value is a number that is made of vectors: a norm, a sum, a row times a column."""
+        plain = not value.rank and not value.axes
+        return plain and re.search(r"@|\bsum\(|norm\(|\bmean\(", value.text) is not None
+
+    def has_capital(self, value: Value) -> bool:
+        """Whether a capital stands in a text whose value nobody knows."""
+        words = re.findall(r"(?<![\w.])[^\W\d]\w*", value.text)
+        return any(is_matrix(word) and self.known(word) is None for word in words)
+
+    def compare(self, terms: list[Value], parts: Sequence[Node]) -> None:
+        """Count a clash where terms of different ranks are added, as a matrix and a norm.
+
+        A small letter that is added to a vector is a vector, too, but beside data times parameters.
+        """
+        plain = [t for t in terms if not t.axes and not t.text.endswith("\0")]
+        highest = max((t.rank for t in plain), default=0)
+        for term in plain:
+            simple = re.fullmatch(r"[\w.]+", term.text) and not self.has_capital(term)
+            self.clashes += term.rank < highest and not (simple and not term.rank)
+        columns = [t.text for t in terms if t.rank == 1 and not t.row]
+        if any(_OF_WEIGHTS.search(text) or text.isidentifier() for text in columns) and not any(
+            map(_OF_DATA.search, columns)
+        ):
+            self.columns |= self.letters(parts)
+
+    def letters(self, parts: Sequence[Node]) -> set[str]:
+        """The small letters among terms, with their indices, of which nobody knows the shape."""
+        return {part.text for part in parts if part.kind == "name" and self.is_letter(part)}
+
+    def is_letter(self, node: Node) -> bool:
+        stem, _, index = node.text.partition("_")
+        small = stem.islower() and (len(stem) == 1 or is_greek(stem))
+        is_name = small and len(index) < 3 and node.text.isidentifier() and node.text != "e"
+        known = {node.text, node.base} & (self.own | self.limits | self.scope.keys())
+        return is_name and not known and self.known(node.base or node.text) is None
 
     def joined(self, node: Node, left: Value, right: Value) -> Value:
         """The value of one product."""
@@ -409,13 +495,19 @@ class Writer:
                 right = right._replace(rank=rank)
         elif (
             node.text == "" and left.rank == right.rank == 0 and not self.own & {left.text, right.text}
-            and self.loose and is_matrix(left.text) and not is_greek(left.text) and right.text.isascii()
+            and self.loose and self.is_capital(left.text) and not is_greek(left.text) and right.text.isascii()
             and not any("for a matrix say" in remark for remark in self.remarks)
             and self.is_open(left) and self.is_open(right)
         ):  # fmt: skip
             shapes = f"--shape {left.text}=m,n --shape {right.text}={'n,k' if is_matrix(right.text) else 'n'}"
             self.say(f"{left.text} and {right.text} are numbers; for a matrix say {shapes}")
         return left, right
+
+    def is_capital(self, name: str) -> bool:
+        """Whether a name is a capital, with an index that nothing binds or without: W, W_1, W_xh."""
+        stem, _, index = name.partition("_")
+        free = self.found is None or not {*index} <= self.found.letters
+        return is_matrix(name) or (is_matrix(stem) and 0 < len(index) < 3 and free)
 
     def is_open(self, value: Value) -> bool:
         """Whether a value is a letter of which nobody knows the shape."""
@@ -752,12 +844,18 @@ class Writer:
         return inner.like(f"abs({inner.text})", ATOM)
 
     def norm(self, node: Node) -> Value:
+        # `\|x - \mu\|` and `\|x_i\|` are of vectors alone.
+        body = node.only.only if node.only.kind == "group" else node.only
+        terms = body.parts if body.kind == "sum" else (body,)
+        if self.vectors is not None and len(self.letters(terms)) == len(terms):
+            self.columns |= self.letters(terms)
         inner = self.value(node.only)
         order = self.order(node.parts[1], inner) if len(node.parts) > 1 else ""
         if inner.axes:
             from gradcli.language import math_series
 
             return math_series.norm(self, inner, order, node)
+        self.clashes += not inner.rank and self.has_capital(inner)
         matrix = inner.rank == 2
         if order == "F" or (order == "2" and not matrix):
             order = ""
@@ -861,6 +959,11 @@ class Writer:
             )
         if name == "binom" and len(texts) == 2 and (exact := _binomial(*texts)) is not None:
             return Value(exact, ATOM if exact.isdigit() else PRODUCT, 0, False, axes)
+        if name == "max" and self.loose and len(values) == 2 and "0" in texts:
+            name = "relu"  # as machine learning calls max(0, x), with 0 for its slope at 0
+            texts.remove("0")
+            plain = [v for v in plain if v.text != "0"] or plain[:1]
+            texts = [bare(text) for text in texts]
         written = called(name, texts, self.own, elementwise=self.elementwise)
         if (
             self.loose
@@ -869,7 +972,7 @@ class Writer:
         ):
             written = self.gamma(written.removeprefix("exp(lgamma(").removesuffix("))"))
         level = ATOM if is_call(written) else PRODUCT  # another function's formula
-        return self.shaped(Value(written, level, 0, False, axes), name, plain, len(values))
+        return self.shaped(Value(written, level, 0, False, axes), name, plain, len(texts))
 
     def mean_of_rows(self, node: Node) -> Value | None:
         r"""The mean vector of the x_i, where these are vectors: of `\bar{x}`; None where they are numbers."""
@@ -897,6 +1000,7 @@ class Writer:
             largest = max(plain, key=lambda v: v.rank)
             return value._replace(rank=largest.rank, row=largest.row, sizes=largest.sizes)
         if name in NUMBERS:
+            self.clashes += name in OF_ARRAYS and not first.rank and self.has_capital(first)
             return value
         if name in MATRIX_VALUED:
             return value._replace(
@@ -954,6 +1058,8 @@ class Writer:
         return replaced(defined[1])
 
     def prime(self, node: Node) -> Value:
+        if len(node.parts) == 1 and node.base == "1" and self.is_of_elements(node.only):
+            return self.slope(node)
         listed = ", ".join(self.plain(part).text for part in node.parts)
         if len(node.parts) == 1 and not re.search(r"[^\W\d]", re.sub(_OF_NUMBERS, "", listed)):
             # f'(2): func.grad differentiates by tensors
@@ -963,6 +1069,20 @@ class Writer:
             listed = listed if real else f"{listed}.double()"
         count = int(node.base)
         return Value("func.grad(" * count + node.text + ")" * count + f"({listed})")
+
+    def is_of_elements(self, argument: Node) -> bool:
+        """Whether what stands in a bracket is a vector, or may be one."""
+        value = self.value(argument)
+        return self.vectors is not None or value.rank > 0 or bool(value.axes)
+
+    def slope(self, node: Node) -> Value:
+        r"""`\sigma'(z)` of vectors: the derivative of each element."""
+        inner = self.value(node.only)
+        plain, name = bare(inner.text), {"ReLU": "relu"}.get(node.text, node.text)
+        if name in self.own or name not in _SLOPES:
+            return inner.like(f"func.grad(lambda t: sum({name}(t)))({plain})", ATOM)
+        text, level = _SLOPES[name]
+        return inner.like(text.format(plain), level)
 
     def attribute(self, node: Node) -> Value:
         """`x.name` or `x.name(…)`; a function of that name that is no method is called on x."""
@@ -1156,6 +1276,9 @@ class Writer:
             return Value(f"{inner.at(ATOM)}[{known.number - 1}]")
         if known is not None:
             raise self.error(f"{node.text} is the number of an element, from 1 on", node.token)
+        self.singled.add(node.text)
+        if self.one == "place":
+            return Value(f"{inner.at(ATOM)}[{node.text}]")
         unit = f"e_{node.text}"
         self.say(
             f"{unit} is the unit vector of {node.text}, as 0,1,0 of the second; or say --{node.text} 2"

@@ -13,12 +13,13 @@ from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradcli.language import math_clauses, math_marks, math_motion, notation
+from gradcli.language import math_clauses, math_marks, math_motion, math_ranks, notation
 from gradcli.language.computer_algebra import as_mathematics
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.math_clauses import Clauses
 from gradcli.language.math_definitions import Definitions, definitions
 from gradcli.language.math_parser import Parser
+from gradcli.language.math_symbols import PRIMED
 from gradcli.language.math_tree import Node, nodes, with_formulas
 from gradcli.language.math_values import Known
 from gradcli.language.math_writer import Writer
@@ -41,8 +42,8 @@ class Mathematics(NamedTuple):
     """How a text was read. written: in the language. remarks: what could have been meant otherwise.
     differentiated: the variables by which the text says that what is written is differentiated, operator:
     "grad", "div", "curl" or "laplacian" where ∇ stands before it. shapes: what the text says of those of its
-    names, sizes as letters. ranks: of its vectors and matrices, and of what it gives names. letters: the
-    indices of its names."""
+    names, sizes as letters, or `*`. ranks: of its vectors and matrices, and of what it gives names.
+    letters: the indices of its names. ones: those that are of one element, as the c of z_c."""
 
     written: str
     remarks: tuple[str, ...] = ()
@@ -51,6 +52,7 @@ class Mathematics(NamedTuple):
     shapes: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     ranks: Mapping[str, int] = MappingProxyType({})
     letters: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    ones: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
         return "; ".join((self.written, *self.remarks))
@@ -71,6 +73,8 @@ def read_mathematics(
     coordinates: Collection[str] = (),
     labels: bool = True,
     gradient: tuple[str, ...] = (),
+    one: str = "",
+    ones: Collection[str] = (),
 ) -> Mathematics | None:
     """A text of mathematics in the language; None if it stands there as the language has it.
 
@@ -79,11 +83,14 @@ def read_mathematics(
     that is not said, so that d/dx before all of it says so. named: names that are variables, though nothing
     is known of their values. coordinates: those of a Lagrangian, which are functions of t. labels: whether
     `R^2 = …` names a formula, and is no equation. gradient: of a text that is a gradient, the indices of what
-    it is by, "" for each that is not known. Raises LanguageError with the place of what cannot be read.
+    it is by, "" for each that is not known. one: where the value is to be a number, so that an index that
+    nothing binds is of one element, how that is written: "unit", as a product with a vector, or "place".
+    ones: such indices of another text.
+    Raises LanguageError with the place of what cannot be read.
     """
     try:
         found = _read(source, bound, known, by, named, equation=equation, coordinates=coordinates,
-                      labels=labels, gradient=gradient)  # fmt: skip
+                      labels=labels, gradient=gradient, one=one, ones=ones)  # fmt: skip
     except LanguageError as error:
         if error.kind == "syntax" and re.search(r"[^\W_]", source) and parses(source):
             return None  # a program, as a line of a session may be
@@ -100,7 +107,7 @@ def read_mathematics(
 def name_as_read(text: str) -> str | None:
     r"""The name that mathematics has for `\theta`, `W^{[1]}`, `\hat{y}` or `x_{1}`; None of other texts."""
     marked = math_marks.with_accents(math_marks.with_combined(notation.tokens(text)))
-    found = math_marks.with_indices(notation.in_one_font(marked), frozenset())
+    found = math_marks.with_indices(notation.in_one_font(marked), frozenset(), alone=True)
     one = notation.indexed(found, 0)
     return one.name if one and one.end == len(found) and one.name.isidentifier() else None
 
@@ -162,6 +169,26 @@ def _read(
     raise errors[0]
 
 
+class _Text(NamedTuple):
+    """A text whose letters are names. own: the names that have a value, or are assigned."""
+
+    source: str
+    tokens: list[Token]
+    bound: Mapping[str, bool]
+    own: set[str]
+    known: Shapes
+    letters: Letters | None
+    functions: frozenset[str]
+    declared: Clauses
+
+
+class _Reading(NamedTuple):
+    """One reading of a text. clashes: the places where the ranks of its parts do not agree."""
+
+    found: Mathematics
+    clashes: int
+
+
 def _read_with(
     source: str,
     bound: Mapping[str, bool],
@@ -176,6 +203,8 @@ def _read_with(
     coordinates: Collection[str] = (),
     labels: bool = True,
     gradient: tuple[str, ...] = (),
+    one: str = "",
+    ones: Collection[str] = (),
 ) -> Mathematics:
     assigned = re.findall(r"(?:^|[;\n])\s*(\w+)\s*=(?!=)", source) * (not equation)
     own = {*bound, *assigned}
@@ -186,15 +215,49 @@ def _read_with(
     else:
         tokens = _letters_as_names(source, own, double)
     known = _declared(known, beside.shapes)
-    defined = _typed(tokens, own, coordinates)
+    defined = _typed(tokens, own, coordinates, named)
     typed, functions = defined.tokens, defined.functions
     said = {*named, *defined.parameters}
     letters = Letters(typed, said, lambda n: _is_matrix(known(n))) if loose else None
     if not equation:
         own |= _assigned(typed)
-    found, vectors, matrices = of_matrices(typed, own, letters)
+    text = _Text(source, typed, bound, own, known, letters, functions, beside)
+
+    def read(ranks: Mapping[str, int]) -> _Reading:
+        return _as_read(
+            text, ranks, wrt, equation=equation, loose=loose, elementwise=elementwise,
+            labels=labels, gradient=gradient, one=one, ones=ones,
+        )  # fmt: skip
+
+    def capitals() -> list[str]:
+        found = of_matrices(typed, own, letters)[0]
+        return [n for n in math_ranks.open_capitals(found, own) if known(n) is None]
+
+    return math_ranks.most_agreeing(read, capitals if loose else list).found
+
+
+def _as_read(
+    text: _Text,
+    said: Mapping[str, int],
+    wrt: str | None,
+    *,
+    equation: bool,
+    loose: bool,
+    elementwise: bool,
+    labels: bool,
+    gradient: tuple[str, ...],
+    one: str,
+    ones: Collection[str],
+) -> _Reading:
+    """A text as it is read. said: the ranks of capitals that are no matrices."""
+    source, bound, known, letters = text.source, text.bound, text.known, text.letters
+    own, beside = {*text.own}, text.declared
+    numbers = {t.text for t in text.tokens if t.kind == "name" and _is_number(known(t.text))}
+    ranks_said = {**dict.fromkeys(numbers, 0), **said}
+    bound_letters = math_marks.bound_letters([t.text for t in text.tokens])
+    found, vectors, matrices = of_matrices(text.tokens, own, letters, ranks_said, bound_letters)
     parser = Parser(
-        source, found, bound, own, vectors, equation=equation, loose=loose, functions=functions,
+        source, found, bound, own, vectors, equation=equation, loose=loose, functions=text.functions,
         labels=labels,
     )  # fmt: skip
     parts = parser.program()
@@ -235,14 +298,14 @@ def _read_with(
 
         places = indices(roots, own, known)
         if gradient and isinstance(parts[-1], Node):
-            parts[-1] = roots[-1] = _of_gradient(roots[-1], places, gradient)
+            parts[-1] = roots[-1] = _of_gradient(roots[-1], places, gradient, ones)
     writer = Writer(source, own, vectors, known, places, loose=loose, elementwise=elementwise)
-    writer.indexed_matrices = matrices
+    writer.indexed_matrices, writer.one, writer.said_ones = matrices, one, frozenset(ones)
     binders = [node.binder for root in roots for node in nodes(root) if node.binder is not None]
     ends = [limit for binder in binders for limit in (binder.low, binder.high) if limit is not None]
     # n of `\sum_{i=1}^n` is a number, also in a text where single letters are vectors.
     writer.limits = {node.text for limit in ends for node in nodes(limit) if node.kind == "name"}
-    writer.limits |= notation.numbers(found)
+    writer.limits |= notation.numbers(found) | {n for n, rank in said.items() if not rank}
     if places is not None:
         writer.counts = counts(roots, places)
     if wrt is not None and len(by) < 2 and len(roots) == 1:
@@ -253,11 +316,16 @@ def _read_with(
         else:
             writer.by = ""
     texts = [writer.statement(p) if isinstance(p, Node) else p.text for p in parts]
+    if more := writer.columns - (vectors or set()):  # what is added to a vector is one as well
+        return _as_read(
+            text, {**said, **dict.fromkeys(more, 1)}, wrt, equation=equation, loose=loose,
+            elementwise=elementwise, labels=labels, gradient=gradient, one=one, ones=ones,
+        )  # fmt: skip
     texts = _without_unused(parts, texts, writer.inlined)
-    text = "".join(f"{t} " if t == ";" else t for t in texts).strip()
+    line = "".join(f"{t} " if t == ";" else t for t in texts).strip()
     shapes: dict[str, tuple[str, ...]] = dict.fromkeys(sorted(writer.numbers), ())
     if places is not None:
-        from gradcli.language.math_indices import shapes_by_index
+        from gradcli.language.math_indices import shapes_by_index, whole_arrays
 
         found_shapes = shapes_by_index(roots, places, bound, own - {*bound})
         shapes |= _besides_vectors(found_shapes, vectors)
@@ -267,20 +335,44 @@ def _read_with(
         columns = next(letter for letter in "mkdpqrst" if letter not in used)
         shapes |= {n: (*shapes[n], columns) for n in writer.matrices if len(shapes.get(n, ())) == 1}
         shapes |= {n: (columns,) for n in writer.beside_rows if n not in shapes}
+        for name, whole in whole_arrays(places, writer.formulas).items():
+            if name not in own and known(name) is None:
+                shapes[name] = ("*",)
+                writer.say(f"{name} is a vector, as {whole} has elements")
+        if len(writer.matrices) > 1:  # whose rows may have different lengths
+            shapes = {name: ("*",) * len(shape) for name, shape in shapes.items()}
     own_letters = letters.remarks if letters is not None else []
-    made = {root.text for root in roots if root.kind in ("assign", "define")}
-    shapes |= {name: shape for name, shape in beside.shapes.items() if name not in own}
-    shapes = {name: shape for name, shape in shapes.items() if name not in made}
-    remarks = tuple(
-        dict.fromkeys([*own_letters, *parser.remarks, *writer.remarks, *beside.remarks])
-    )
-    ranks = dict.fromkeys(vectors or (), 1) | {n: len(shape) for n, shape in shapes.items()}
+    ranks = dict.fromkeys(vectors or (), 1)
     if vectors is not None:
         ranks |= {t.text: 2 for t in found if t.kind == "name" and is_matrix(t.text)}
-    ranks |= dict.fromkeys(writer.limits, 0)
+        ranks |= dict.fromkeys(writer.indexed_matrices, 2)
+        ranks |= dict.fromkeys(writer.limits, 0) | {**said}
+        shapes = {n: ("*",) * rank for n, rank in ranks.items() if n not in own} | shapes
+    shapes |= {name: shape for name, shape in beside.shapes.items() if name not in own}
+    made = {root.text for root in roots if root.kind in ("assign", "define")} | writer.given
+    words = {*re.findall(r"(?<![\w.])[^\W\d]\w*", line)}
+    shapes = {name: shape for name, shape in shapes.items() if name in words - made}
+    remarks = tuple(
+        dict.fromkeys(
+            [
+                *own_letters,
+                *parser.remarks,
+                *writer.remarks,
+                *beside.remarks,
+                *math_ranks.said(said),
+            ]
+        )
+    )
+    ranks |= {n: len(shape) for n, shape in shapes.items()} | dict.fromkeys(writer.limits, 0)
+    ranks |= {name: 0 for name in writer.given if is_matrix(name)}
     ranks |= {name: value.rank for name, value in writer.assigned.items()}
     indexed = {} if places is None else index_letters(roots, places)
-    return Mathematics(text, remarks, by, operator, shapes, ranks, indexed)
+    # The letters of one element say nothing of those of a gradient.
+    indexed = {n: tuple("" if x in writer.singled else x for x in at) for n, at in indexed.items()}
+    made_of = Mathematics(
+        line, remarks, by, operator, shapes, ranks, indexed, frozenset(writer.singled)
+    )
+    return _Reading(made_of, writer.clashes)
 
 
 def _declared(known: Shapes, shapes: Mapping[str, tuple[str, ...]]) -> Shapes:
@@ -307,12 +399,15 @@ def _letters_as_names(source: str, own: set[str], double: str) -> list[Token]:
     return notation.with_bars(found, double, source)
 
 
-def _typed(found: list[Token], own: set[str], coordinates: Collection[str]) -> Definitions:
+def _typed(
+    found: list[Token], own: set[str], coordinates: Collection[str], named: Collection[str]
+) -> Definitions:
     """The tokens with what is raised or primed as names, and what the text defines."""
     defined = definitions(found)
     functions = defined.functions
     found = math_marks.with_elements(defined.tokens, functions, own)
-    found = math_marks.with_indices(found, functions)
+    found = notation.unbraced(math_marks.with_indices(found, functions, {*own, *named}))
+    functions |= PRIMED - own  # whose primes are derivatives in front of any bracket
     if coordinates:
         found = math_motion.of_coordinates(found, coordinates)
     else:
@@ -320,7 +415,7 @@ def _typed(found: list[Token], own: set[str], coordinates: Collection[str]) -> D
     found = notation.with_transposes(found, own, functions)
     if not any(map(notation.speaks_of_matrices, found)):  # where Δ is a matrix, as in x^T Δ x
         found = math_marks.with_increments(found, own)
-    return defined._replace(tokens=found)
+    return defined._replace(tokens=found, functions=functions)
 
 
 def _without_unused(parts: list[Node | Token], texts: list[str], inlined: set[str]) -> list[str]:
@@ -353,12 +448,14 @@ def _besides_vectors(
     return {n: shape for n, shape in shapes.items() if shape or n not in others}
 
 
-def _of_gradient(root: Node, places: Indices, gradient: tuple[str, ...]) -> Node:
+def _of_gradient(
+    root: Node, places: Indices, gradient: tuple[str, ...], ones: Collection[str]
+) -> Node:
     """A text with the indices that it has as a gradient: `(p_i - y_i) p_i` by z_i is one of each element."""
     from gradcli.language.math_indices import index_letters
 
     used = {x for letters in index_letters([root], places).values() for x in letters}
-    free = sorted(used - places.bound)
+    free = sorted(used - places.bound - {*ones})
     if all(gradient) and {*gradient} <= {*free}:
         free = list(gradient)
     return (
@@ -368,6 +465,10 @@ def _of_gradient(root: Node, places: Indices, gradient: tuple[str, ...]) -> Node
 
 def _is_matrix(known: Known | None) -> bool:
     return known is not None and len(known.shape) == 2
+
+
+def _is_number(known: Known | None) -> bool:
+    return known is not None and not known.shape
 
 
 def _limit_of(root: Node) -> str | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Container
+from collections.abc import Callable, Collection, Container, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from gradcli.language.foreign_names import CONSTANTS
@@ -14,6 +15,7 @@ from gradcli.language.math_symbols import (
     BOLD,
     FONTS,
     INDEX_WORDS,
+    SCRIPTS,
     SIGNS,
     SPACES,
     SYMBOLS,
@@ -68,41 +70,52 @@ def tokens(source: str) -> list[Token]:
     """The tokens of a text, as they stand there."""
     text = formula(source)
     text = re.sub("⁽([ⁱⁿ⁰¹²³⁴⁵⁶⁷⁸⁹])⁾", lambda m: f"_{unicodedata.normalize('NFKC', m[1])} ", text)
-    return _unbraced(_on_the_line([_token(match) for match in re.finditer(_TOKEN, text)]))
+    return unbraced(_on_the_line([_token(match) for match in re.finditer(_TOKEN, text)]))
 
 
 def of_matrices(
-    found: list[Token], own: Collection[str], letters: Letters | None = None
+    found: list[Token],
+    own: Collection[str],
+    letters: Letters | None = None,
+    ranks: Mapping[str, int] = MappingProxyType({}),
+    bound: Container[str] = (),
 ) -> tuple[list[Token], set[str] | None, set[str]]:
     """The tokens where capitals are matrices, `Ax` as A x; the names of vectors: small Latin letters that
     are transposed, alone or in brackets, or that follow a matrix; those of matrices with an index, as
     Σ_k. (The tokens, None, none) elsewhere.
 
-    letters: which letters are variables beside those of `own`.
+    letters: which letters are variables beside those of `own`. ranks: of names where these are known.
+    bound: the indices of sums.
     """
     if letters is not None:
         found = [part for i in range(len(found)) for part in letters.apart(found, i, own)]
     # Whether `Ax` is one name or the product of a matrix with a vector, the letters do not say; the rest
     # of the text does. A transpose, a determinant, a norm or bold letters mean that it is linear algebra;
     # then capitals are matrices and single letters their vectors.
-    if not any(map(speaks_of_matrices, found)) and not _is_norm_of_product(found):
+    normal = _of_normal_densities(found)
+    if not (any(map(speaks_of_matrices, found)) or _is_norm_of_product(found) or normal[1]):
         return [part for token in found for part in _letters(token, own, True)], None, set()
     written = [part for token in found for part in _letters(token, own)]
-    counts = numbers(written)
+    counts = numbers(written) | {n for n, rank in ranks.items() if not rank}
+    columns = {n for n, rank in ranks.items() if rank == 1}
     # What is a number by its place says nothing of its neighbours, as N of `\\sum_{i=1}^N (t_i - y_i)`.
+    # A capital that is a vector stands among them as any small letter.
     parts = [
-        t._replace(kind="number", text="1") if t.kind == "name" and t.text in counts else t
+        t._replace(kind="number", text="1") if t.kind == "name" and t.text in counts
+        else t._replace(text="v") if t.kind == "name" and t.text in columns
+        else t
         for t in written
-    ]
+    ]  # fmt: skip
     bold = {
         t.text for t in parts if t.font == "vec" or (t.font in BOLD and not t.text[:1].isupper())
     }
     # \\mathbf{x}_n is a vector of many
     named = [indexed(parts, i) for i, t in enumerate(parts) if t.text in bold]
     bold |= {one.name for one in named if one is not None}
-    matrices = _indexed_matrices(parts)
+    matrices = _indexed_matrices(parts, bound) | normal[1]
     vectors = set(bold)
-    certain = set(bold)
+    certain = bold | columns | normal[0]
+    ends = {one.end - 1: one.name for i in range(len(parts)) if (one := indexed(parts, i))}
     opened: list[int] = []
     inside: list[Token] = []  # what may be transposed by the next token
     for i, token in enumerate(parts):
@@ -110,12 +123,12 @@ def of_matrices(
         # (x^T y), or it stands before a transposed one that ends a product, as u in `u v^T`.
         k = i - 1 - (i > 1 and parts[i - 1].text == "@")  # A x, and A@x
         before, after = parts[k] if i else token, parts[i + 1 : i + 3]
-        if token.kind == "transpose" and not any(is_matrix(t.text) for t in inside):
+        if token.kind == "transpose" and not any(
+            is_matrix(t.text) or t.text in matrices for t in inside
+        ):
             names = {t.text for t in inside if t.kind == "name"}
             vectors |= names
-            # (\\mu_2 - \\mu_1)^T is of vectors; of (x - \\mu)^T x is one in any case
-            if not {n for n in names if n.isascii() and not is_greek(n.partition("_")[0])}:
-                certain |= _greek_terms(inside)
+            certain |= _greek_terms(inside)  # (\\mu_2 - \\mu_1)^T is of vectors
         if (greek := _greek_vector(parts, i)) is not None:
             certain.add(greek)
         vectors |= _terms_behind(parts, i)
@@ -128,10 +141,12 @@ def of_matrices(
             # (A^T A + I)^{-1} b; the (x^T A x) of `(x^T A x) b` is a number, and ends in a vector.
             base -= base > 0 and parts[base].text == ")"
             base = _matrix_call(parts, base)  # eye of (A + l*eye(3)) x
-            word = parts[base].text
+            word = ends.get(k, "") if ends.get(k) in matrices else parts[base].text
             known = is_matrix(word) or word in matrices or word in _MATRIX_CALLS
             if before.kind == "transpose" or known:
                 vectors.add(token.text)
+                one = indexed(parts, i)  # h_t of W_{hh} h_t
+                vectors |= {one.name} if one is not None and one.end > i + 1 else set()
             is_last = after[1].text in _ENDS if after[1:] else True
             if after and after[0].kind == "transpose" and is_last:
                 vectors.add(parts[i - 1 - (before.text in ("*", "·"))].text)  # u of u v^T
@@ -221,17 +236,53 @@ def _greek_terms(inside: list[Token]) -> set[str]:
     return found
 
 
-def _indexed_matrices(parts: list[Token]) -> set[str]:
-    """The capitals with a letter below that are matrices: they are transposed or inverted, or stand behind a
-    transpose. N_k of `x^T y / N_k` is a number."""
+def _of_normal_densities(found: list[Token]) -> tuple[set[str], set[str]]:
+    r"""The vectors and the matrices of `\mathcal{N}(x \mid \mu, \Sigma)`, whose Σ is one of covariances."""
+    vectors: set[str] = set()
+    matrices: set[str] = set()
+    for i, token in enumerate(found):
+        if token.font not in SCRIPTS or token.text.partition("_")[0] != "N":
+            continue
+        places = _operand([t.text for t in found], i + 1)
+        if len(places) < 2:
+            continue
+        parts: list[list[int]] = [[]]
+        for k in places[1:-1]:
+            if found[k].text in (",", ";", "|"):
+                parts.append([])
+            else:
+                parts[-1].append(k)
+        if len(parts) != 3:
+            continue
+        names = [[one.name for k in part if (one := indexed(found, k))] for part in parts]
+        capitals = {name for name in names[2] if is_matrix(name.partition("_")[0]) and name != "I"}
+        matrices |= capitals
+        if capitals:
+            whole = [part for part in range(2) if len(names[part]) == 1]
+            vectors |= {names[part][0] for part in whole}
+    return vectors, matrices
+
+
+def _indexed_matrices(parts: list[Token], bound: Container[str]) -> set[str]:
+    """The capitals with a letter below that are matrices: they are transposed or inverted, stand behind a
+    transpose, or before a small letter where nothing binds what is below: W_xh. N_k of `x^T y / N_k` is a
+    number."""
     found = set()
     for i in range(len(parts)):
         one = indexed(parts, i)
         stem, _, index = one.name.partition("_") if one is not None else ("", "", "")
-        if one is None or not is_matrix(stem) or re.fullmatch("[A-Za-z]", index) is None:
+        if one is None or not is_matrix(stem) or re.fullmatch(r"[A-Za-z]\w{0,2}", index) is None:
             continue
-        after = [t.text for t in parts[one.end : one.end + 4]]
-        transposed = parts[one.end].kind == "transpose" if one.end < len(parts) else False
+        behind = indexed(parts, one.end)
+        if not any(letter in bound for letter in index):
+            letter = behind.name.partition("_")[0] if behind is not None else ""
+            small = len(letter) == 1 and letter.islower() and letter.isascii()
+            found |= {one.name} if small or stem in ("W", "U") else set()
+        end = one.end
+        if i and [parts[i - 1].text, *(t.text for t in parts[end : end + 1])] == ["(", ")"]:
+            end += 1
+        after = [t.text for t in parts[end : end + 4]]
+        transposed = parts[end].kind == "transpose" if end < len(parts) else False
         inverted = after[:1] == ["⁻¹"] or after == ["**", "{", "-", "1"]
         if transposed or inverted or (i and parts[i - 1].kind == "transpose"):
             found.add(one.name)
@@ -490,8 +541,8 @@ def _on_the_line(found: list[Token]) -> list[Token]:
     return parts
 
 
-def _unbraced(found: list[Token]) -> list[Token]:
-    """The tokens with x for the `{x}` of `{x}_{i}`."""
+def unbraced(found: list[Token]) -> list[Token]:
+    """The tokens with x for the `{x}` of `{x}_{i}` and `{x}^2`."""
     parts: list[Token] = []
     i = 0
     while i < len(found):
@@ -500,7 +551,7 @@ def _unbraced(found: list[Token]) -> list[Token]:
         follows = before is not None and (before.kind == "command" or before.text in ("**", "_"))
         if (
             texts[:1] == ["{"]
-            and texts[2:] == ["}", "_"]
+            and texts[2:] in (["}", "_"], ["}", "**"])
             and not follows
             and found[i + 1].kind == "name"
         ):

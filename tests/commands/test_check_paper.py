@@ -10,6 +10,13 @@ SOFTMAX = r"p_i = \frac{e^{z_i}}{\sum_j e^{z_j}}; L = -\sum_i y_i \log p_i"
 LAYER = r"z_i = \sum_j W_{ij} x_j + b_i; a_i = \frac{1}{1+e^{-z_i}}; L = \sum_i (a_i-y_i)^2"
 TURNED = LAYER.replace("W_{ij}", "W_{ji}")
 MEAN = r"\frac{1}{N}\sum_{i=1}^N (w^T x_i - y_i)^2"
+LAYERS = (
+    r"a^{(1)} = \sigma(W^{(1)} x + b^{(1)}); a^{(2)} = \sigma(W^{(2)} a^{(1)} + b^{(2)}); "
+    r"L = \frac12 \|a^{(2)} - y\|^2"
+)
+ERROR = r"(a^{(2)}-y) \odot a^{(2)} \odot (1-a^{(2)})"
+NLL = r"p_i = \frac{e^{z_i}}{\sum_j e^{z_j}}; L = -\log p_c"
+HINGE = r"\frac12 \|w\|^2 + C \sum_i \max(0, 1 - y_i (w^T x_i + b))"
 RIDGE = r"\frac{1}{2N}\|Xw-y\|^2 + \frac{\lambda}{2}\|w\|^2"
 
 
@@ -32,6 +39,15 @@ RIDGE = r"\frac{1}{2N}\|Xw-y\|^2 + \frac{\lambda}{2}\|w\|^2"
         (MEAN, r"\nabla_w L = \frac{1}{N}\sum_{i=1}^N (w^T x_i - y_i) x_i", False),
         (RIDGE, r"\nabla_{w} L = \frac{1}{N}X^T(Xw-y) + \lambda w", True),
         (RIDGE, r"\nabla_{\mathbf{w}} L(w) = \frac{1}{N}X^T(Xw-y) + w", False),
+        # C multiplies a number, so it is one, in the formula of the gradient as well.
+        (HINGE, r"\nabla_w L = w - C \sum_i \mathbb{1}[y_i (w^T x_i + b) < 1] y_i x_i", True),
+        (r"C \sum_i (w^T x_i - y_i)^2", r"\nabla_w L = 2 C \sum_i (w^T x_i - y_i) x_i", True),
+        (r"\|Xw-y\|^2 + C\|w\|^2", r"\nabla_w L = 2 X^T(Xw-y) + 2Cw", True),
+        (r"\|Y - X\beta\|^2", r"\nabla_\beta L = -2 X^T(Y - X\beta)", True),
+        (LAYERS, rf"\frac{{\partial L}}{{\partial W^{{(2)}}}} = {ERROR} {{a^{{(1)}}}}^T", True),
+        (NLL, r"\frac{\partial L}{\partial z_k} = p_k - \delta_{kc}", True),
+        (NLL, r"\frac{\partial L}{\partial z_k} = p_k - 1", False),
+        (r"-\log \mathrm{softmax}(z)_c", r"\nabla_z L = \mathrm{softmax}(z) - e_c", True),
     ],
 )  # fmt: skip
 def test_gradients_on_paper(text: str, formula: str, right: bool | None) -> None:
@@ -48,6 +64,29 @@ def test_a_limit_of_a_sum_is_the_size_of_what_is_summed() -> None:
     assert "N is len(x)" in counted.stderr and "N.grad" not in counted.stdout
     given = run("grad", "--math", mean, "--x", "1,2,4", "--m", "2", "--N", "2")
     assert given.stdout.splitlines() == ["x.grad = [-1, 0, 0]", "m.grad = 1", "N.grad = -0.25"]
+
+
+# what is differentiated, by what, its derivative
+@pytest.mark.parametrize(
+    ("text", "wrt", "derivative"),
+    [
+        # c is one element: nothing binds it.
+        (r"-\log \frac{e^{z_c}}{\sum_j e^{z_j}}", "z", "softmax(z, 0) - e_c"),
+        (r"-w_c^T x + \log \sum_j e^{w_j^T x}", "x", "w.T@(softmax(w@x, 0) - e_c)"),
+        (r"u = a x; \sum_i c_i u_i", "a", "x@c"),
+        (r"\|y - \tanh(W x + b)\|^2", "b", "2*(tanh(W@x + b) - y)/cosh(W@x + b)**2"),
+        (r"\sum_i \|x_i - \mu\|^2", r"\mu", "-2*sum(x - mu, 0)"),
+    ],
+)
+def test_derivatives_on_paper(text: str, wrt: str, derivative: str) -> None:
+    result = run("diff", "--math", text, "--wrt", wrt)
+    assert result.stdout == f"{derivative}\n", result.output
+
+
+def test_one_element_has_a_number() -> None:
+    text = r"-\log \frac{e^{z_c}}{\sum_j e^{z_j}}"
+    result = run("grad", "--math", text, "--z", "0,0,0,0", "--c", "2")
+    assert result.stdout == "z.grad = [0.25, -0.75, 0.25, 0.25]\n"
 
 
 def test_an_assumption_that_elements_sum_to_1() -> None:

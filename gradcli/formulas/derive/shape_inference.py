@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, combinations, count, islice, permutations, product
 from math import prod
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -294,16 +295,22 @@ def infer(
     free: Sequence[str],
     names: Mapping[str, Any],
     *suits: Suits,
+    ranks: Mapping[str, int] = MappingProxyType({}),
 ) -> Shapes:
     """Shapes of the free variables (see `Inference`); scalars if none works, for the program to say why.
 
-    suits: a further condition on values of these shapes, ignored if no values satisfy it.
+    suits: a further condition on values of these shapes, ignored if no values satisfy it. ranks: of some
+    variables, ignored if the program does not run with them.
     """
     for suit in (*suits, None) if free else ():
-        found = _beside(program, arrays, declared, free, names, suit)
-        found = found or Inference(program, arrays, declared, free, names, suit).shapes()
-        if found:
-            return found
+        for said in (ranks, {}) if ranks else ({},):
+            found = _beside(program, arrays, declared, free, names, suit, said)
+            if not found:
+                search = Inference(program, arrays, declared, free, names, suit)
+                search.ranks = said
+                found = search.shapes()
+            if found:
+                return found
     return dict.fromkeys(free, ())
 
 
@@ -314,6 +321,7 @@ def _beside(
     free: Sequence[str],
     names: Mapping[str, Any],
     suit: Suits | None,
+    ranks: Mapping[str, int],
 ) -> Shapes | None:
     """Shapes of the free variables that fit the known ones, which have several sizes; None if none do.
 
@@ -327,7 +335,7 @@ def _beside(
     search = Inference(
         program, others, {}, [n for n in free_names(program) if n in known or n in free], names
     )
-    search.ranks = {n: len(s) for n, s in known.items()}
+    search.ranks = {**ranks, **{n: len(s) for n, s in known.items()}}
     if (tied := search.shapes()) is None:
         return None
     sizes: dict[int, int] = {}
@@ -598,10 +606,13 @@ def made_up(
     """(values of all variables in program order, the shapes that were inferred).
 
     arrays: the known values. names: the variables without a value. declared: shapes of some of them, in
-    numbers and letters. known: other names that the program may read. suits: see `infer`. What is only
+    numbers and letters, `*` for each dimension whose size is to be inferred. known: other names that the
+    program may read. suits: see `infer`. What is only
     read as an index (the k of `x[k]`) is 0, an integer. The other made-up values have the default dtype; if
     possible, the program's value is not NaN there.
     """
+    ranks = {n: len(s) for n, s in declared.items() if {*s} == {"*"}}
+    declared = {n: s for n, s in declared.items() if n not in ranks}
     # An index must be an integer, and 0 is in every dimension.
     whole = {n: np.int64(0) for n in _indices(program) if n in names and n not in declared}
     arrays = {**arrays, **whole}
@@ -615,7 +626,7 @@ def made_up(
     free = [n for n in names if n not in declared]
     first: tuple[Shapes, Shapes] | None = None
     for shapes in _numbered(declared, arrays):
-        guessed = infer(program, arrays, shapes, free, known, *suits)
+        guessed = infer(program, arrays, shapes, free, known, *suits, ranks=ranks)
         every = Inference(program, arrays, {**shapes, **guessed}, [], known)
         # inv(A.T@A) of a wide A is singular at every point: letters get other sizes until it is not.
         if not lettered or every.has_full_rank({}):

@@ -89,7 +89,8 @@ def _plain(word: str) -> str:
     if match is None:
         return rf"\mathrm{{{word}}}".replace("_", r"\_")
     head, tail = match.groups()
-    shown = _letters(head) if head in GREEK or len(head) == 1 else rf"\mathrm{{{_letters(head)}}}"
+    letter = head in GREEK or head == "lam" or len(head) == 1
+    shown = _letters(head) if letter else rf"\mathrm{{{_letters(head)}}}"
     below = _letters(tail).replace("_", r"\_")
     if len(tail) > 2 and not tail.isdigit() and tail not in GREEK:
         below = rf"\mathrm{{{below}}}"
@@ -100,6 +101,8 @@ def _letters(word: str) -> str:
     """A word, its Greek letters as commands, and others that TeX has no letter for as text."""
     if word in GREEK:
         return rf"\{word}"
+    if word == "lam":  # lambda is a word of the language
+        return r"\lambda"
     if word.isascii():
         return word
     found = re.sub(
