@@ -42,7 +42,8 @@ def load_files(ctx: click.Context, paths: Iterable[str]) -> dict[str, Any]:
     from gradcli.language import names
 
     as_python()
-    if not _has_torch():
+    paths = list(paths)
+    if not _has_torch() or any(map(_has_operations, paths)):
         from gradcli.commands.own_program import stand_in
 
         ctx.call_on_close(stand_in())  # until then: functions may import it as they run
@@ -61,6 +62,22 @@ def _has_torch() -> bool:
     if "torch" in sys.modules:
         return sys.modules["torch"] is not None
     return find_spec("torch") is not None
+
+
+def _has_operations(path: str) -> bool:
+    """Whether a file imports PyTorch and has a class of `autograd.Function`, for our tensors."""
+    import ast
+
+    try:
+        with open(os.path.expanduser(path), "rb") as stream:
+            nodes = list(ast.walk(ast.parse(stream.read())))
+    except (OSError, SyntaxError, ValueError):  # which loading it will say
+        return False
+    bases = [base for node in nodes if isinstance(node, ast.ClassDef) for base in node.bases]
+    imported = {a.name for node in nodes if isinstance(node, ast.Import) for a in node.names}
+    imported |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+    is_torchs = any(name.partition(".")[0] == "torch" for name in imported)
+    return is_torchs and any(ast.unparse(b).rpartition(".")[2] == "Function" for b in bases)
 
 
 def load_file(path: str) -> dict[str, Any]:

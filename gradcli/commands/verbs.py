@@ -29,7 +29,7 @@ from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.system import dtypes
 from gradcli.language import as_tensor, parse, run
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
-from gradcli.language.option_values import as_given, in_python, no_variable, widest
+from gradcli.language.option_values import as_given, in_python, no_variable, unnamed, widest
 from gradcli.language.rewritten_sources import as_vector
 
 if TYPE_CHECKING:
@@ -106,9 +106,7 @@ def _warn_of_unused(source: str, name: str) -> None:
 def by_name(source: Any, values: Any, variables: Mapping[str, Any]) -> dict[str, Any]:
     """All values that a call gives. Raises TypeError for values that have no names."""
     if values is not None and not isinstance(values, Mapping):
-        name = [*(_free(parse(source)) if isinstance(source, str) else ()), "x"][0]
-        more = f", or wrt={values!r}" if isinstance(values, str) else ""
-        raise TypeError(f"values are given by name: {name}={values!r}{more}")
+        raise unnamed(list(_free(parse(source))) if isinstance(source, str) else [], values)
     return {**(values or {}), **variables}
 
 
@@ -726,18 +724,21 @@ def check(
     relative to each element (1e-6 if None, 1e-9 with a formula). atol: absolute (if None, 1e-12 of the
     largest element, and what differences lose to rounding).
 
-    The source may be a function of NumPy's, PyTorch's or JAX's arrays, and `expected` an array, a function
-    or a mapping of them by name: see `gradcli.testing.assert_gradients`, which says more in tests. Raises
-    LanguageError.
+    The source may be a function of NumPy's, PyTorch's or JAX's arrays, or a module; a single value of it may
+    go by position. `expected` is an array, a function or a mapping of them by name then: see
+    `gradcli.testing.assert_gradients`, which says more in tests. Raises LanguageError.
     """
-    from gradcli.transforms.any_function import one_of
+    from gradcli.transforms.any_function import by_position, one_of
     from gradcli.transforms.tolerances import NotFinite
 
     against, variables = one_of(source, variables, expected=expected, against=against)
     if callable(source) or not (against is None or isinstance(against, str)):
         from gradcli.transforms.gradient_checks import checked_gradients
 
-        given = by_name(source, values, variables)
+        if callable(source) and values is not None and not isinstance(values, Mapping):
+            given = by_position(source, [values], variables)
+        else:
+            given = by_name(source, values, variables)
         how: dict[str, Any] = {"atol": atol, "second_order": second_order}
         how["rtol"] = 1e-6 if rtol is None else rtol
         return Check(list(checked_gradients(source, given, against, wrt=wrt, **how)))

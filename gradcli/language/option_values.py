@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _PLAIN = "0123456789+-.eE, \t\r\ninfa"  # what lists of numbers are made of, inf and nan included
 _LONG = 2000  # characters from which NumPy's reader is worth its import
+_SHOWN = 40  # characters of a value that an error shows
 
 
 def read_value(
@@ -480,14 +481,20 @@ def given_by_name(program: Program, values: Any, variables: Mapping[str, Any]) -
 
     names = list(free_names(program))
     if values is not None and not isinstance(values, Mapping):
-        name = [*names, "x"][0]
-        more = f", or wrt={values!r}" if isinstance(values, str) else ""
-        raise TypeError(f"values are given by name: {name}={values!r}{more}")
+        raise unnamed(names, values)
     found = {**(values or {}), **variables}
     for name in found:
         if name not in names:
             raise no_variable(name, [n for n in names if n in found], program.source)
     return found
+
+
+def unnamed(names: Sequence[str], values: Any) -> TypeError:
+    """The error for a value without a name; a long one is not shown."""
+    name, text = [*names, "x"][0], repr(values)
+    shown = text if len(text) <= _SHOWN and "\n" not in text else "…"
+    more = f", or wrt={shown}" if isinstance(values, str) else ""
+    return TypeError(f"values are given by name: {name}={shown}{more}")
 
 
 def no_variable(name: str, known: Sequence[str], source: str) -> LanguageError:

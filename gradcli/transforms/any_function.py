@@ -106,13 +106,21 @@ def _keys(value: Any, context: Any, items: Sequence[Any]) -> Sequence[Any]:
     return range(len(items)) if names is None else names
 
 
+def signature_of(function: Any) -> inspect.Signature:
+    """The parameters of a function; of a module, those of its forward.
+
+    Raises TypeError or ValueError for a builtin.
+    """
+    return inspect.signature(function.forward if is_module(function) else function)
+
+
 def bound(function: Any, given: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments of a call: by the function's own names, or by position where it has none of them.
 
     Raises TypeError where it has some of the names: the others are misspelt.
     """
     try:
-        signature = inspect.signature(function)
+        signature = signature_of(function)
     except (TypeError, ValueError):  # of a builtin
         return tuple(given.values()), {}
     try:
@@ -160,13 +168,13 @@ def by_position(
         names = list(free_names(parse(function)))
     else:
         try:
-            names = list(inspect.signature(function).parameters)
+            names = list(signature_of(function).parameters)
         except (TypeError, ValueError):  # of a builtin
             names = [f"x{k}" for k in range(len(values))]
     if len(values) > len(names):
         raise TypeError(
             f"the function has {len(names)} parameters ({', '.join(names)}), and {len(values)} values were "
-            "given behind `expected`"
+            "given by position"
         )
     found = dict(zip(names, values, strict=False))
     if twice := [n for n in found if n in variables]:
@@ -182,7 +190,7 @@ def has_variable(function: str | Callable[..., Any], name: str) -> bool:
 
         return name in free_names(parse(function))
     try:
-        return name in inspect.signature(function).parameters
+        return name in signature_of(function).parameters
     except (TypeError, ValueError):  # of a builtin
         return False
 

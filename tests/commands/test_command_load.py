@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -205,3 +206,17 @@ def test_a_real_pytorch_function_is_refused(folder, monkeypatch):
     assert code == 1
     assert "Mine is an operation of PyTorch's own" in err
     assert "import gradcli as torch" in err
+
+
+def test_operations_of_pytorchs_language_run_on_our_tensors(tmp_path: Path) -> None:
+    """`import torch` is gradcli there, as in `gradcli FILE.py`, whether PyTorch is installed or not."""
+    path = tmp_path / "ops.py"
+    path.write_text(
+        "import torch\nclass Twice(torch.autograd.Function):\n"
+        "    @staticmethod\n    def forward(ctx, x):\n        return 2*x\n"
+        "    @staticmethod\n    def backward(ctx, g):\n        return {}*g\ntwice = Twice.apply\n"
+    )
+    text = path.read_text()
+    for slope, code in (("2", 0), ("3", 1)):
+        path.write_text(text.format(slope))
+        assert run("check", "--load", str(path), "sum(twice(x))", "--x", "1,2")[0] == code

@@ -456,3 +456,13 @@ def test_values_may_stand_behind_what_is_expected() -> None:
         assert_gradients(lambda x: x**2, None, 1.0, 2.0)
     with pytest.raises(TypeError, match="two values for 'x'"):
         assert_gradients(lambda x: x**2, None, 1.0, x=2.0)
+
+
+def test_values_of_a_module_go_to_its_forward() -> None:
+    """`nn.Sequential` calls its parameter `input`: one value by another name, or by none, is meant for it."""
+    model = gradcli.nn.Sequential(gradcli.nn.Linear(2, 3), gradcli.nn.Tanh())
+    x = np.ones((4, 2))
+    assert_gradients(model, x=x)
+    assert bool(gradcli.check(model, x)) and bool(gradcli.check(model, input=x))
+    with pytest.raises(TypeError, match=r"^values are given by name: x=…$"):
+        gradcli.check("x**2", np.ones(100))
