@@ -130,7 +130,7 @@ def test_a_loss_with_its_probability_as_a_name(
 
 
 def test_facts_are_read_as_mathematics() -> None:
-    least = run("minimize", "--math", "w^T w", "--subject", r"\|w - c\| = 1", "--c", "3,4",
+    least = run("minimize", "--math", r"\|w - c\|^2", "--subject", r"\|w\| = 1", "--c", "3,4",
                 "--w", "1,1", "--wrt", "w", "--json")  # fmt: skip
     assert least.exit_code == 0, least.output
     assert abs(json.loads(least.stdout)["value"] - 16) < 1e-6
