@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from gradcli.columns.streaming.row_formulas import RowFormula
     from gradcli.commands.plots.axes import Dates
     from gradcli.commands.request import Request
+    from gradcli.tables.columns import Selection
     from gradcli.tables.named_columns import Cells, Table
     from gradcli.tables.reading_options import Reading
 
     Tables = list[Table]
 
 SET = "set"  # the variable that has the number of a row's data set
+COUNTED = {"row": 1, "index": 0}  # those that count the rows of a table, and from where
 _SHOWN = 6  # data sets that a note lists
 _PERCENT = re.compile(r"\s*([-+.\deE]+)\s*%\s*")
 
@@ -38,8 +40,8 @@ MORE = Argument("[TABLE]...", name="more", complete="files", many=True)
 class DataRows:
     """Columns by their places in the first table, over the rows of all tables.
 
-    where: the condition of --where. sets: the names of the data sets, if there are several; by: the column
-    that tells them.
+    where: the condition of --where. bound: what --columns says; renamed: the variables that are one
+    column. sets: the names of the data sets, if there are several; by: the column that tells them.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class DataRows:
         where: str | None = None,
         by: str | None = None,
         loaded: Mapping[str, Any] | None = None,
+        columns: Iterable[str] = (),
     ) -> None:
         from gradcli.tables.record_batches import Stream
 
@@ -65,6 +68,10 @@ class DataRows:
         self.table = self.files[0]
         self.own = self.streams[0].names  # of the first table
         self.names = [*self.own]
+        self.bound = bound_columns(self.table, self.own, columns)
+        self.renamed = {
+            n: found.columns[0] for n, found in self.bound.items() if not found.is_matrix
+        }
         self.sets: list[str] = self.files if len(self.files) > 1 else []
         self.by = None
         if by is not None:
@@ -94,7 +101,7 @@ class DataRows:
     @property
     def is_one_table(self) -> bool:
         """Whether rows are those of one table as it is."""
-        return not self.sets and self.by is None
+        return not self.sets and len(self.names) == len(self.own)
 
     def note_functions(self, texts: Iterable[str]) -> None:
         """Say that a function of all rows is called with the number of one."""
@@ -109,14 +116,20 @@ class DataRows:
         from gradcli.tables import TableError
         from gradcli.tables.columns import column
 
-        if name == SET and SET in self.names[len(self.own) :]:
-            return len(self.own)
+        if name in self.renamed:
+            return self.renamed[name]
+        if name in self.names[len(self.own) :]:
+            return self.names.index(name, len(self.own))
         try:
             return column(self.table, self.own, name, output.note)
         except TableError as error:
             if error.wrong is None:  # not for want of such a column
                 raise
+        if name not in COUNTED or name in self.request.names:
             return None
+        output.note(f"{name} counts the rows of {self.table} from {COUNTED[name]}")
+        self.names.append(name)
+        return len(self.names) - 1
 
     def formula(self, text: str, option: str, named: Mapping[str, int] | None = None) -> RowFormula:
         """An expression of columns. named: the places of variables besides. Raises LanguageError."""
@@ -255,6 +268,9 @@ class DataRows:
                     )
             if self.by is not None:
                 self._read = self._numbered(self._read, self.by)
+            for name in self.names[len(self.own) :]:
+                if name in COUNTED:
+                    self._read = _counted(self._read, name)
             if self.where is not None:
                 self._read = self._selected(self._read, self.where)
             if self.sets:
@@ -314,7 +330,8 @@ class DataRows:
         """What an axis says of a variable: the heading of its column, with its unit."""
         if name not in columns or len(columns[name]) > 1:
             return name
-        return self.heading_of(columns[name][0])
+        heading = self.heading_of(columns[name][0])
+        return name if heading.isdigit() else heading  # a column without a name
 
     def heading_of(self, place: int) -> str:
         """The heading of a column, with its unit."""
@@ -357,6 +374,21 @@ class DataRows:
         }
 
 
+def _counted(tables: Tables, name: str) -> Tables:
+    """The tables with the number of each row in its file."""
+    import numpy as np
+
+    from gradcli.tables.named_columns import NumberedTable
+
+    made: Tables = []
+    begin = dict.fromkeys((one.name for one in tables), COUNTED[name])
+    for one in tables:
+        numbers = np.arange(begin[one.name], begin[one.name] + one.rows)
+        begin[one.name] += one.rows
+        made.append(NumberedTable(one, name, numbers))
+    return made
+
+
 def dates_of(reading: Reading, heading: str) -> Dates | None:
     """How the numbers of a column are times; None where they are none."""
     clock = reading.clocks.get(heading)
@@ -381,6 +413,32 @@ def _mathematics(text: str, names: Mapping[str, bool]) -> str:
     return text if found is None else found.written
 
 
+def bound_columns(table: str, names: Sequence[str], items: Iterable[str]) -> dict[str, Selection]:
+    """`x=x1,x2`: the columns of a table that a variable is, a vector if they are several; `x=x1,y=y1` are
+    two of these."""
+    from gradcli.tables.columns import select
+
+    found: dict[str, Selection] = {}
+    for item in (one for several in items for one in _single(several, names)):
+        name, equals, wanted = item.partition("=")
+        name = name.strip()
+        if not equals or not name.isidentifier() or not wanted.strip():
+            raise usage(
+                f"--columns wants NAME=COLUMNS, not {item!r}", hint="as in --columns 'x=x1,x2'"
+            )
+        if name in found:
+            raise usage(f"--columns: {name} is bound twice")
+        found[name] = select(table, names, wanted, output.note, len(names))
+    return found
+
+
+def _single(item: str, names: Sequence[str]) -> list[str]:
+    """The items of `x=x1,y=y1`; a heading may have an equals sign in it."""
+    if any("=" in name for name in names):
+        return [item]
+    return re.split(r",\s*(?=[^\W\d]\w*\s*=)", item)
+
+
 def several(table: str, more: Sequence[str]) -> list[str]:
     """The tables of a command line."""
     found = [table, *more]
@@ -389,4 +447,4 @@ def several(table: str, more: Sequence[str]) -> list[str]:
     return found
 
 
-__all__ = ["BY", "MORE", "SET", "WHERE", "DataRows", "several"]
+__all__ = ["BY", "MORE", "SET", "WHERE", "DataRows", "bound_columns", "several"]

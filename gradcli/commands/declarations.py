@@ -121,8 +121,9 @@ class Command:
 
     operand: the word whose variables are options, EXPR or the FILE of a program; None if there is none.
     operands: how many words it takes. open_variables: whether variables need no values. propagates:
-    whether values may have an uncertainty. puts_in: the command reads its text as a formula, in which
-    expressions are put in for variables, given by any option ("all") or by --let alone.
+    whether values may have an uncertainty; priors: whether parameters may, as a measurement of them.
+    puts_in: the command reads its text as a formula, in which expressions are put in for variables, given
+    by any option ("all") or by --let alone.
     table_alone: the EXPR that a table without one has.
     arguments: looks at the words of the command line first, and gives those that are to be read; of the
     click command, its context and the words.
@@ -135,7 +136,7 @@ class Command:
         self.examples, self.help = examples, run.__doc__ or ""
         self.operand = "EXPR" if EXPRESSION[0] in options else None
         self.operands = 1
-        self.open_variables = self.propagates = False
+        self.open_variables = self.propagates = self.priors = False
         self.puts_in: str | None = None
         self.table_alone: str | None = None
         self.arguments: Callable[..., list[str]] | None = None

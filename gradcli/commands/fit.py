@@ -75,6 +75,15 @@ BOUNDS = Option(
         "Uncertainty of the measured side, or of x: a column, 0.1, 3%, sqrt(y), poisson (of counts).",
         many=True,
     ),
+    Option(
+        "--relative-sigma",
+        "Only ratios of --sigma count: scale errors by sqrt(chi2/dof), as without --sigma.",
+    ),
+    Option(
+        "--likelihood poisson",
+        "Fit counts, also few and none, by Poisson's likelihood, without --sigma.",
+        choices=("poisson",),
+    ),
     *RELATED,
     Option(
         "--robust LOSS",
@@ -83,7 +92,7 @@ BOUNDS = Option(
     ),
     Option(
         "--columns 'x=x1,x2'",
-        "Rename columns: x1 is the variable x; several make a vector.",
+        "Rename columns: x1 is the variable x; several make a vector. Also x=x1,y=y1.",
         many=True,
     ),
     Option("--starts N", "Fit from N starts, and take the best minimum.", least=1, most=100_000),
@@ -104,12 +113,15 @@ BOUNDS = Option(
     ),
     operands=2,
     open_variables=True,
+    priors=True,
 )
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """Fit the parameters of EXPR, an equation, to the rows of TABLE (- for stdin).
 
-    The equation is that of one row. A variable with the name of a column is data. The others are
-    parameters: their options give the values to start from (1 if not given).
+    The equation is that of one row. A variable with the name of a column is data; `row` counts the rows
+    from 1, `index` from 0. The others are parameters: their options give the values to start from (1 if not
+    given); one with an uncertainty (--B 30±2) is known beforehand, as one more measurement. Without --sigma
+    the scatter of the data about the model tells the errors of the parameters.
     """
     table, path = options.table, options.path
     if table is None:
@@ -130,7 +142,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     set_up(ctx, request)
     tables = several(table, options.more)
     with reading_table(table):
-        asked = Asked(request, DataRows(request, tables, options.where, options.by), options)
+        asked = Asked(request, _rows(request, tables, options), options)
         shares: Mapping[str, Any] = {}
         if (large := asked.large(rows_wanted(options))) is not None:
             for option, why in _WHOLE_ONLY.items():
@@ -141,8 +153,9 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         else:
             asked.read()
             found, shares = asked.fitted(
-                options.robust or "linear", options.max_iterations, options.starts or 0
-            )
+                options.robust or "linear", options.max_iterations, options.starts or 0,
+                options.relative_sigma, options.likelihood or "",
+            )  # fmt: skip
         if path is not None:
             asked.write(found, options)
         if canvas is not None and view is not None:
@@ -152,6 +165,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
 
 _SUMS = "by rows only sums over the rows are kept, and"
 _WHOLE_ONLY = {
+    "likelihood": f"{_SUMS} these are of squares",
     "robust": f"{_SUMS} it weighs each row by its residual",
     "budget": f"{_SUMS} it tells what each source shares in every row",
     "plot": f"{_SUMS} it draws the rows",
@@ -196,13 +210,17 @@ def bounds_of(name: str, text: str) -> tuple[float, float]:
     )
 
 
+def _rows(request: Request, tables: list[str], options: Options) -> DataRows:
+    return DataRows(request, tables, options.where, options.by, columns=options.columns)
+
+
 class Asked:
     """What the command line asks for: which variables are columns, which parameters, and where they start."""
 
     def __init__(self, request: Request, data: DataRows, options: Options) -> None:
         from gradcli.columns.optimize.equation_rows import EquationRows
         from gradcli.commands.heading_words import note_functions
-        from gradcli.commands.map import bound_columns, refuse_headings
+        from gradcli.commands.map import refuse_headings
         from gradcli.language.equations import sides
         from gradcli.language.index_names import index_names
         from gradcli.language.scope_checks import free_names
@@ -213,7 +231,7 @@ class Asked:
         refuse_headings(request, self.table, data.own)
         free = free_names(request.program)
         opened = request.open_variables
-        bound = bound_columns(self.table, data.own, options.columns)
+        bound = data.bound
         if wrong := next((n for n in bound if n not in free), None):
             raise usage(f"--columns: {wrong!r} is not a variable of the equation", kind="name")
         self.columns = {n: found.columns for n, found in bound.items()}
@@ -257,6 +275,7 @@ class Asked:
         self.measured = measured_column(request.program, self.columns)
         sigmas = sigma_texts(options.sigma, start, request.texts, self.measured)
         self.guessed = [n for n in start if n not in values]
+        self.priors = self._priors(start)
         if self.guessed:
             self._note_start(self.guessed)
         if not start:
@@ -286,6 +305,27 @@ class Asked:
                 spread_over(
                     start, picked, name, self.data.read([place], tells=False)[place].numbers
                 )
+
+    def _priors(self, start: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+        """(value, uncertainty) of the parameters that are known beforehand, which is said."""
+        found = {}
+        for name, text in self.request.uncertainties.items():
+            option = self.request.options[name].rstrip("=")
+            if name not in start:
+                raise usage(
+                    f"{option}: {name} is no parameter, and its uncertainty counts for nothing",
+                    hint=f"write {option} {self.request.texts[name]}",
+                )
+            found[name] = start[name], read_value(text, f"{option}±").detach().array
+        if found:
+            said = ", ".join(
+                f"{n} = {self.request.texts[n]}±{self.request.uncertainties[n]}" for n in found
+            )
+            output.note(
+                f"{said}: known beforehand, and counted in chi2 and dof like a measurement; "
+                f"--{next(iter(found))} VALUE alone is a start"
+            )
+        return found
 
     def _note_start(self, names: list[str]) -> None:
         """Say that parameters start at 1, which may be misspelt columns."""
@@ -459,7 +499,9 @@ class Asked:
         """How many rows there are."""
         return len(next(iter(self.batch.values())))
 
-    def fitted(self, loss: str, limit: int, many: int) -> tuple[Fit, Mapping[str, Any]]:
+    def fitted(
+        self, loss: str, limit: int, many: int, relative: bool, likelihood: str
+    ) -> tuple[Fit, Mapping[str, Any]]:
         """The fit, and what every source of uncertainty shares in it."""
         from gradcli.columns.optimize.fits import fit_rows
 
@@ -468,6 +510,7 @@ class Asked:
                 self.rows, self.batch, self.spreads,
                 bounds=self.bounds, loss=loss, limit=limit, many=many, told=bar.advance,
                 correlations=self.correlations, guessed=self.guessed,
+                relative=relative, likelihood=likelihood, priors=self.priors,
             )  # fmt: skip
 
     # -- in passes -----------------------------------------------------------------------------------
@@ -492,6 +535,8 @@ class Asked:
         from gradcli.columns.optimize.fits import fit_in_passes
         from gradcli.tables.table_errors import left_out_words
 
+        for name in self.priors:
+            raise _at_once(f"--{name} with an uncertainty", f"{_SUMS} it is none of these", True)
         for one in self.relations:
             raise _at_once(one.option, f"{_SUMS} rows are weighed one by one", True)
         for name in filter(None, self.sigma):
@@ -623,7 +668,7 @@ def _level(level: float | None) -> str:
 
 def _remark(found: Fit) -> str:
     """How good the fit is, for the legend of a picture."""
-    if not found.absolute or found.dof <= 0:
+    if not found.absolute or found.dof <= 0 or found.likelihood:
         return ""
     chi2 = f"{found.chi2:.0f}" if 1000 <= found.chi2 < 1e6 else f"{found.chi2:.3g}"
     return f"χ²/dof = {chi2}/{found.dof}, p = {found.probability:.2g}"
@@ -650,7 +695,9 @@ def report(
     }
     answer = Answer(
         request,
-        [] if typeset else _lines(request, labels, found, shares, wanted),
+        []
+        if typeset
+        else _lines(request, labels, found, shares, wanted, _is_judged(found, options)),
         lambda _: {
             **to_json(rows, found, shares),
             "correlation": correlations.to_json(labels, related),
@@ -660,8 +707,9 @@ def report(
         from gradcli.commands.typeset_results import lines, number
 
         named = list(zip(labels, map(float, found.values), map(float, found.errors), strict=True))
-        more = rf"\chi^2/\mathrm{{dof}} &= {found.chi2:.4g}/{found.dof}"
-        if found.absolute and found.dof > 0:
+        symbol = "C" if found.likelihood else r"\chi^2"
+        more = rf"{symbol}/\mathrm{{dof}} &= {found.chi2:.4g}/{found.dof}"
+        if _is_judged(found, options):
             more += rf",\quad p = {number(found.probability, 0.0, typeset, 2)}"
         answer.lines = [visible(lines(named, [more], typeset, request.style.precision))]
     write(answer)
@@ -683,7 +731,7 @@ def report(
             "the residuals are hardly smaller than the spread of the data: the model explains "
             f"{max(share, 0):.0%} of its variance"
             + "; --starts 50 looks for another minimum"
-            * (found.search is None)
+            * (found.search is None and not found.single)
         )
     if found.wandering is not None and not (share is not None and share < _LITTLE):
         runs, mean, curved = found.wandering
@@ -693,10 +741,12 @@ def report(
             + ", or another minimum is lower: --starts 50 looks for it"
             * (curved and found.search is None)
         )
-    if found.absolute and found.dof > 0 and found.probability < _UNLIKELY:
+    if _is_judged(found, options) and found.probability < _UNLIKELY:
         output.note(
             f"p = {found.probability:.1g}: the residuals are larger than the uncertainties allow, or the "
             "model is wrong; the errors of the parameters come from the given uncertainties"
+            + "; --starts 50 looks for another minimum"
+            * (found.search is None and not found.single)
         )
     if found.dof == 0:
         output.note("as many parameters as rows: their errors are unknown")
@@ -725,6 +775,12 @@ def report(
         raise LanguageError(message, kind="value", usage=False, hint=hint)
 
 
+def _is_judged(found: Fit, options: Options) -> bool:
+    """Whether chi2 tells how good the fit is: not with outliers, which a robust one leaves out, nor with few
+    counts."""
+    return found.absolute and found.dof > 0 and not options.robust and not found.likelihood
+
+
 # Of a p-value, up to which it says what of the residuals beside their uncertainties.
 _JUDGED = (
     (_UNLIKELY, "a bad fit: the residuals are larger than their uncertainties allow"),
@@ -745,6 +801,7 @@ def _lines(
     found: Fit,
     shares: Mapping[str, Any],
     matrices: Mapping[str, Any],
+    judged: bool,
 ) -> list[tuple[str | None, Any]]:
     from gradcli.columns.optimize.fits import strong_correlations
     from gradcli.commands.correlations import matrix_lines
@@ -759,11 +816,13 @@ def _lines(
         for source, share in shares.items():
             made.append((f"{label}.share.{source}", share[k] if plain else f"{share[k]:.1%}"))
     numbers = {"chi2": found.chi2, "residual_deviation": found.deviation}
+    if found.likelihood:
+        numbers = {"cash": found.chi2}
     made.append(("dof", found.dof))
     for name, number in numbers.items():
         if number == number:
             made.append((name, number if plain else float(f"{number:.6g}")))
-    if found.absolute and found.dof > 0:
+    if judged:
         for name, number in (
             ("chi2_per_dof", found.chi2 / found.dof),
             ("p_value", found.probability),

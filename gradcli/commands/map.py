@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -203,6 +203,8 @@ class RowQuestion:
 
         self.request, self.names = request, stream.names
         self.table_name = stream.name
+        from gradcli.commands.data_rows import bound_columns
+
         bound = bound_columns(self.table_name, self.names, options.columns)
         refuse_headings(request, self.table_name, self.names)
         self.columns = {name: found.columns for name, found in bound.items()}
@@ -651,24 +653,6 @@ def refuse_headings(request: Request, table: str, names: Sequence[str]) -> None:
 
     if (error := heading_error(request.source, table, names, request.names)) is not None:
         raise error
-
-
-def bound_columns(table: str, names: Sequence[str], items: Iterable[str]) -> dict[str, Selection]:
-    """`x=x1,x2`: the columns of a table that a variable is, a vector if they are several."""
-    from gradcli.tables.columns import select
-
-    found: dict[str, Selection] = {}
-    for item in items:
-        name, equals, wanted = item.partition("=")
-        name = name.strip()
-        if not equals or not name.isidentifier() or not wanted.strip():
-            raise usage(
-                f"--columns wants NAME=COLUMNS, not {item!r}", hint="as in --columns 'x=x1,x2'"
-            )
-        if name in found:
-            raise usage(f"--columns: {name} is bound twice")
-        found[name] = select(table, names, wanted, output.note, len(names))
-    return found
 
 
 def by_workers(job: RowJob, parts: list[Part], form: str, options: Options) -> Tally:

@@ -76,8 +76,35 @@ MEANT = {
         ("--covariance", "write --covariance x,y=VALUE, or --correlation x,y=VALUE"),
     ),
     **dict.fromkeys(
-        ("--poisson", "--counts", "--counting"),
-        ("--sigma", "write --sigma poisson, the square root of the counts"),
+        ("--poisson", "--counts", "--counting", "--cash"),
+        (
+            "--sigma",
+            "write --sigma poisson, the square root of the counts; fit has --likelihood poisson",
+        ),
+    ),
+    **dict.fromkeys(
+        (
+            "--absolute-sigma",
+            "--absolute_sigma",
+            "--scale-covar",
+            "--scale_covar",
+            "--scale-errors",
+        ),
+        (
+            "--relative-sigma",
+            "--sigma is absolute; write --relative-sigma to scale the errors by chi2/dof",
+        ),
+    ),
+    **dict.fromkeys(
+        ("--weights", "--weight", "--yerr", "--errors"),
+        ("--sigma", "write --sigma COLUMN; of weights w it is --sigma '1/sqrt(w)'"),
+    ),
+    **dict.fromkeys(
+        ("--prior", "--priors", "--penalty", "--constrain"),
+        ("--likelihood", "write --NAME VALUE±ERROR for what is known of a parameter"),
+    ),
+    **dict.fromkeys(
+        ("--loss", "--outliers"), ("--robust", "write --robust LOSS: soft_l1, huber or arctan")
     ),
     **dict.fromkeys(
         ("--digits", "--decimals", "--significant-digits"),
@@ -1173,7 +1200,7 @@ def _request(
     params, operand, declaration = ctx.params, command.operand, command.declaration
     texts, options = _texts(found, params.pop("let"), names, shown, operand)
     _check_standard_input(found, texts, options, operand)
-    uncertainties = _uncertainties(texts, options, declaration.propagates)
+    uncertainties = _uncertainties(texts, options, declaration.propagates or declaration.priors)
     covariances: dict[tuple[str, str], Any] = {}
     if (path := params.pop("params", None)) is not None:
         from gradcli.commands.uncertainty import take_from_fit

@@ -64,6 +64,7 @@ _DASHES = ((1, 0), (3, 3), (1, 3), (5, 2))
     ),
     Option("--steps N", "Steps of --descend.", least=1, most=100_000, default=50),
     Option("--over COLUMN", "The column that those of a table are drawn over; else the first."),
+    Option("--columns 'x=COLUMN'", "Rename columns of a table, as in fit.", many=True),
     WHERE,
     BY,
     Option("--sigma EXPR", "Error bars of a table's points: a column, 0.1, 3%, sqrt(y), poisson."),

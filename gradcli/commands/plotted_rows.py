@@ -33,7 +33,7 @@ class Points:
     def __init__(
         self, request: Request, tables: Sequence[str], options: Options, loaded: Mapping[str, Any]
     ) -> None:
-        self.data = DataRows(request, tables, options.where, options.by, loaded)
+        self.data = DataRows(request, tables, options.where, options.by, loaded, options.columns)
         self.request, self.options = request, options
         refuse_headings(request, self.data.table, self.data.own)
         self.curve: str | None = None
@@ -171,7 +171,9 @@ class Points:
             self.read += formula.columns
             values = formula.values({n: read[i] for n, i in formula.columns.items()}, count)
             own = formula.columns.get(text.strip())
-            label = text.strip() if own is None else data.heading_of(own)
+            label = (
+                text.strip() if own is None else data.heading(text.strip(), {text.strip(): [own]})
+            )
             for suffix, column in values.items():
                 if column.dtype.kind == "c":
                     raise usage(f"{label} is complex", hint="draw real(…), imag(…) or abs(…)")

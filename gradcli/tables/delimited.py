@@ -228,7 +228,8 @@ def hashed(lines: Sequence[str]) -> bool:
         )
     begun = [line for line in some[1:] if line[0] == "#" and line.count(mark) == count]
     others = [line for line in some[1:] if line[0] != "#" and line.count(mark) == count]
-    return bool(begun) and not any(is_number(line.split(mark)[0]) for line in others)
+    firsts = [line.split(mark)[0].strip(' "') for line in others]
+    return bool(begun) and not any(map(is_number, firsts))
 
 
 def plain(

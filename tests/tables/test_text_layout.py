@@ -396,6 +396,14 @@ def test_a_cell_of_blanks_is_missing(cell: str, tmp_path: Path) -> None:
     assert numpy_numbers("1, 2,\n3").tolist() == [1, 2, 3]
 
 
+def test_a_remark_among_quoted_numbers_is_no_row(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text('"x","y"\n"-7.8","2"\n# 1,2\n"53.8","3"\n')
+    found = gradcli.read_table(str(tmp_path / "f.csv"))
+    assert {n: a.tolist() for n, a in found.items()} == {"x": [-7.8, 53.8], "y": [2, 3]}
+    (tmp_path / "f.csv").write_text('"colour","x"\n"#ff0000","1"\n"#00ff00","2"\n')
+    assert gradcli.read_table(str(tmp_path / "f.csv"), "x")["x"].tolist() == [1, 2]
+
+
 def test_a_row_of_broken_numbers_is_no_footer(tmp_path: Path) -> None:
     (tmp_path / "f.csv").write_text("item,v,share\na,(1.5),12%\nb,300,3%\nc,(20),85%\n")
     code, _, err = outcome("map", "v*2", str(tmp_path / "f.csv"), "--bad-rows", "skip")

@@ -306,6 +306,24 @@ class Related(NamedTuple):
         return bool(self.inputs or self.response or self.factor is not None)
 
 
+class Priors(NamedTuple):
+    """What is known of parameters besides the data: the places of their numbers, values, uncertainties."""
+
+    places: Array
+    values: Array
+    spreads: Array
+
+
+def with_priors(priors: Priors | None, x: Array, r: Array, jac: Array) -> tuple[Array, Array]:
+    """Residuals and Jacobian with those of the priors behind them: (x - value)/uncertainty."""
+    if priors is None:
+        return r, jac
+    more = (x[priors.places] - priors.values) / priors.spreads
+    below = np.zeros((len(more), len(x)))
+    below[np.arange(len(more)), priors.places] = 1 / priors.spreads
+    return np.concatenate([r, more]), np.vstack([jac, below])
+
+
 class InMemory:
     """The weighted residuals of all rows.
 
@@ -314,7 +332,8 @@ class InMemory:
     the response are least together (orthogonal distances: Boggs, Byrd and Schnabel, SIAM J. Sci. Stat.
     Comput. 8, 1987). The corrections of a row are no concern of any other, so that they are found for given
     parameters, and what is left is a problem of the parameters alone, with the same minimum and gradient.
-    related: how the uncertainties of a row, or of different rows, depend on each other.
+    related: how the uncertainties of a row, or of different rows, depend on each other. priors: what is known
+    of parameters besides, as residuals behind those of the rows.
     """
 
     def __init__(
@@ -324,7 +343,9 @@ class InMemory:
         deviation: Any,
         inputs: Mapping[str, Array],
         related: Related | None = None,
+        priors: Priors | None = None,
     ) -> None:
+        self.priors = priors
         self.related = related or Related({}, {}, None)
         self.rows, self.batch, self.inputs = rows, dict(batch), dict(inputs)
         self.deviation = 1.0 if deviation is None else deviation
@@ -357,7 +378,7 @@ class InMemory:
         r, jac = r / whole, jac / whole[:, None]
         if (factor := self.related.factor) is not None:
             r, jac = factor @ r, factor @ jac
-        return r, jac
+        return with_priors(self.priors, x, r, jac)
 
     def _towards(self, slopes: Mapping[str, Array]) -> dict[str, Array]:
         """For each input its row of V @ s, with the covariances V and the slopes s of the residual.

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcli.columns.optimize import least_squares
+from gradcli.columns.optimize.counts import Counts, check_counts
 from gradcli.columns.optimize.equation_rows import (
     Batch,
     ByPasses,
@@ -17,6 +18,7 @@ from gradcli.columns.optimize.equation_rows import (
     InBlocks,
     InMemory,
     PassSums,
+    Priors,
     Related,
     in_blocks,
 )
@@ -48,6 +50,9 @@ def fit_rows(
     told: Callable[[int], Any] = bool,
     correlations: Mapping[tuple[str, ...], Array] | None = None,
     guessed: Collection[str] = (),
+    relative: bool = False,
+    likelihood: str = "",
+    priors: Mapping[str, tuple[Any, Any]] | None = None,
 ) -> tuple[Fit, dict[str, Array]]:
     """(the fit of an equation to the rows of `batch`, the share of each source in every variance).
 
@@ -55,7 +60,9 @@ def fit_rows(
     response's side alone make its deviation; the others are corrected too. many: starts to try besides.
     told: is called with 1 whenever residuals are computed. correlations: by two columns those of their
     uncertainties in a row, one number or one of each row; by one column the matrix of those of all rows.
-    guessed: the parameters that nobody gave a start. Raises LanguageError.
+    guessed: the parameters that nobody gave a start. relative: only the ratios of the uncertainties count.
+    likelihood: "poisson" for counts, which need no uncertainties. priors: (value, standard uncertainty) of
+    parameters of which something is known besides. Raises LanguageError.
     """
     count = len(next(iter(batch.values()), ()))
     if not count:
@@ -121,13 +128,31 @@ def fit_rows(
             raise _usage(
                 f"an uncertainty of {name} is {wrong[0]:.6g}", f"{why}: leave out such rows"
             )
-    data = InMemory(rows, batch, deviation, inputs, related)
+    known = _priors(rows, priors or {})
+    if known is not None and (relative or not (likelihood or deviation is not None)):
+        raise _usage(
+            f"{next(iter(priors or {}))} has an uncertainty, and the scale of the residuals is not known",
+            "give that of the data, as in --sigma dy",
+        )
+    if likelihood:
+        if sigma or loss != "linear" or related:
+            raise _usage(
+                "--likelihood poisson goes without --sigma, --robust and correlations",
+                "counts have their own uncertainty: leave those out",
+            )
+        counts = check_counts(rows, batch)
+        data: InMemory = Counts(rows, batch, known)
+        start = _by_squares(rows, batch, data, counts, bounds, told, guessed)
+    else:
+        data = InMemory(rows, batch, deviation, inputs, related, known)
+    count += 0 if known is None else len(known.places)
     blocks = begun = None
     # Many rows: only the sums J.T @ J and J.T @ r are kept, so that memory is that of a block. These sums
     # lose half of the digits (their condition is the square of the Jacobian's), and corrections of
     # inputs, robust weights and bounds need each row. So blocks are tried where none of these is asked
     # for, and only from a start that is finite in all rows.
-    if count > MANY and not (inputs or many or bounds or related or loss != "linear"):
+    alone = not (inputs or many or bounds or related or likelihood or known is not None)
+    if count > MANY and alone and loss == "linear":
         blocks = InBlocks(rows, batch, data.deviation)
     if blocks is None or not np.isfinite(blocks.at(start)[0]).all():
         blocks = None
@@ -138,11 +163,20 @@ def fit_rows(
             start, begun = begin[1], begin[1]
             whole = least_squares.by_differences(lambda x: rows.residuals(x, batch)[:2], start)
         check_start(*whole, rows, batch)
+    # An uncertainty of an input weighs a row by the slope of the model, so that even a straight line has
+    # several minima: the way begins where the fit without those of inputs ends.
+    if inputs and not many and (guessed or _is_linear(rows, data, start)):
+        others = {n: s for n, s in sigma.items() if n not in inputs}
+        first, _ = fit_rows(
+            rows, batch, others, bounds=bounds, limit=limit, told=told, guessed=guessed
+        )
+        if first.converged and not first.undetermined:
+            start = first.values
     lower, upper = limits(rows.start, bounds or {})
     options: dict[str, Any] = {
         "lower": lower,
         "upper": upper,
-        "absolute": deviation is not None,
+        "absolute": bool(likelihood) or (deviation is not None and not relative),
         "loss": loss,
         "size": partial(_size, rows, start, batch, data.deviation),
         "limit": limit,
@@ -168,6 +202,7 @@ def fit_rows(
             found = least_squares.fit(counted(data.at), start, count, many=many, **options)
         except ValueError as error:  # of SciPy's, about what is not finite
             raise _failed(str(error)) from error
+    found = found._replace(likelihood=likelihood)
     found = found._replace(explained=explained(rows, data, found))
     found = found._replace(wandering=wandering(rows, data, found, response))
     if begun is not None:
@@ -177,11 +212,59 @@ def fit_rows(
         found = _best(found, begin, lambda x: least_squares.fit(
             counted(data.at), x, data.count, **options
         ))  # fmt: skip
+        if inputs and count <= SOME and _is_doubtful(found):
+            found = least_squares.fit(
+                counted(data.at), found.values, count, many=_SEARCHED, **options
+            )
         found = found._replace(explained=explained(rows, data, found))
         found = found._replace(wandering=wandering(rows, data, found, response))
+    found = found._replace(likelihood=likelihood)
     if guessed:
         found = _positive(found, data, guessed, (lower, upper))
+    if isinstance(data, Counts) and found.converged:
+        found = found._replace(covariance=data.covariance(found))
+    little = found.explained is not None and found.explained < _ENOUGH
+    if little or (found.absolute and found.probability < _PROBABLE):
+        found = found._replace(single=not inputs and _is_linear(rows, data, found.values))
     return found, {} if related else _shares(rows, data, found, own, spreads)
+
+
+def _priors(rows: EquationRows, priors: Mapping[str, tuple[Any, Any]]) -> Priors | None:
+    """What is known of parameters, by the places of their numbers."""
+    if not priors:
+        return None
+    places: list[int] = []
+    values: list[float] = []
+    spreads: list[float] = []
+    begin = 0
+    for name, array in rows.start.items():
+        if name in priors:
+            value, spread = (np.broadcast_to(one, array.shape).ravel() for one in priors[name])
+            if not (spread > 0).all():
+                raise _usage(
+                    f"{name}: its uncertainty is not above 0", f"--fix {name}=VALUE holds it"
+                )
+            places += range(begin, begin + array.size)
+            values += value.tolist()
+            spreads += spread.tolist()
+        begin += array.size
+    return Priors(np.array(places, int), np.array(values), np.array(spreads))
+
+
+def _by_squares(
+    rows: EquationRows,
+    batch: Batch,
+    data: InMemory,
+    counts: Array,
+    bounds: Bounds | None,
+    told: Callable[[int], Any],
+    guessed: Collection[str],
+) -> Array:
+    """Where a fit of counts may start: at the least squares with sqrt(n) for the uncertainty, 1 for none."""
+    spread = np.sqrt(np.maximum(counts, 1)).reshape(len(next(iter(batch.values()))), -1)
+    first, _ = fit_rows(rows, batch, {"": spread}, bounds=bounds, told=told, guessed=guessed)
+    is_start = first.converged and np.isfinite(data.at(first.values)[0]).all()
+    return first.values if is_start else rows.flat()
 
 
 def _check_is_column(rows: EquationRows, start: Array, batch: Batch, name: str) -> None:
@@ -286,7 +369,7 @@ def explained(rows: EquationRows, data: InMemory, found: Fit) -> float | None:
     the same in all rows, or no side is the data's alone. As many parameters lessen it (the adjusted R²)."""
     count = len(next(iter(data.batch.values())))
     many = len(rows.components)
-    if not rows.split or found.dof <= 0 or count < 2:
+    if not rows.split or found.dof <= 0 or count < 2 or found.likelihood:
         return None
     blocks = (rows.written(found.values, part)["fitted"] for _, part in in_blocks(data.batch))
     fitted = (rows.residual_parts(block).reshape(-1, many) for block in blocks)
@@ -313,6 +396,7 @@ _SELDOM = (
 _ENOUGH = 0.9  # of the variance, what a model explains that is not doubted for it
 _PROBABLE = 1e-3  # of a chi2, above which a fit is not doubted
 _THIN = 400  # rows that tell where a fit may start
+_SEARCHED = 12  # starts besides, where uncertainties of inputs leave a fit doubtful
 _SAME = 1e-9  # relative: sums of squares that are one
 _GAIN = 1e-6  # relative, of a sum of squares that is lower than another
 
@@ -352,6 +436,26 @@ def wandering(
     return runs, round(mean), len(linear(data.at, found.values, every)) < len(every)
 
 
+def _thinned(rows: EquationRows, data: InMemory) -> InMemory:
+    """Some of the rows, without uncertainties of inputs."""
+    many, count = len(rows.components), len(next(iter(data.batch.values())))
+    chosen = np.arange(count)
+    if count > _THIN:
+        chosen = np.sort(np.random.default_rng(0).choice(count, _THIN, replace=False))
+    places = (chosen[:, None] * many + np.arange(many)).ravel()
+    deviation: Any = data.deviation
+    deviation = deviation[places] if np.ndim(deviation) else deviation
+    batch = {n: a[chosen] for n, a in data.batch.items()}
+    if isinstance(data, Counts):
+        return Counts(rows, batch)
+    return InMemory(rows, batch, deviation, {})
+
+
+def _is_linear(rows: EquationRows, data: InMemory, x: Array) -> bool:
+    """Whether the model is linear in all parameters, as far as its derivatives about a point tell."""
+    return len(linear(_thinned(rows, data).at, x, np.arange(len(x)))) == len(x)
+
+
 def _is_doubtful(found: Fit) -> bool:
     """Whether another minimum may be lower, as far as the residuals tell."""
     if not found.converged or found.undetermined or found.wandering:
@@ -368,16 +472,9 @@ def _guessed(
     from gradcli.columns.optimize.guessed_starts import better_start
     from gradcli.columns.optimize.parameter_sizes import priors
 
-    many, count = len(rows.components), len(next(iter(data.batch.values())))
     if data.related:
         return None
-    chosen = np.arange(count)
-    if count > _THIN:
-        chosen = np.sort(np.random.default_rng(0).choice(count, _THIN, replace=False))
-    places = (chosen[:, None] * many + np.arange(many)).ravel()
-    deviation: Any = data.deviation
-    deviation = deviation[places] if np.ndim(deviation) else deviation
-    thin = InMemory(rows, {n: a[chosen] for n, a in data.batch.items()}, deviation, {})
+    thin = _thinned(rows, data)
     columns = {n: a for n, a in data.batch.items() if a.ndim == 1 and a.dtype.kind == "f"}
     known = priors(rows.source, columns, list(rows.start))
     each = [
@@ -489,7 +586,7 @@ def _shares(
 ) -> dict[str, Array]:
     """What each source of uncertainty adds to the variance of every parameter, as a share of it."""
     also = [*own, *data.inputs]
-    if not also:  # one source is all there is
+    if not also and data.priors is None:  # one source is all there is
         return {"response": np.where(np.diagonal(found.covariance) > 0, 1.0, 0.0)}
     _, jac, slopes = rows.residuals(found.values, data.batch, also)
     whole = data.effective(slopes)
@@ -502,6 +599,8 @@ def _shares(
     if not own:
         sources = {"response": np.broadcast_to(data.deviation, whole.shape), **sources}
     squares = {n: np.square(towards * s).sum(1) for n, s in sources.items()}
+    if (known := data.priors) is not None:
+        squares["prior"] = np.square(found.covariance[:, known.places] / known.spreads).sum(1)
     total = sum(squares.values())
     return {n: np.divide(s, total, where=total > 0, out=0 * s) for n, s in squares.items()}
 
@@ -561,7 +660,9 @@ def to_json(rows: EquationRows, found: Fit, shares: Mapping[str, Array]) -> dict
         "dof": found.dof,
         "residual_deviation": number(found.deviation),
         "chi2_per_dof": number(found.chi2 / found.dof if found.dof > 0 else np.nan),
-        "p_value": number(found.probability),
+        "p_value": number(found.probability) if not found.likelihood else None,
+        "aic": number(found.aic),
+        "bic": number(found.bic),
         "explained": None if found.explained is None else number(found.explained),
         "iterations": found.iterations,
         "evaluations": found.evaluations,
@@ -569,6 +670,9 @@ def to_json(rows: EquationRows, found: Fit, shares: Mapping[str, Array]) -> dict
         "undetermined": [labels[k] for k in found.undetermined],
         "bounded": [labels[k] for k in found.bounded],
     }
+    if found.likelihood:
+        made |= {"likelihood": found.likelihood, "cash": made.pop("chi2")}
+        made["chi2"] = made["residual_deviation"] = made["chi2_per_dof"] = None
     if found.search is not None:
         tried, here, other = found.search
         made["search"] = {"starts": tried, "ended_here": here, "next_chi2": number(other)}

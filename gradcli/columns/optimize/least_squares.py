@@ -84,6 +84,7 @@ class Fit(NamedTuple):
     their uncertainties. search: what other starts came to, where they were asked for. explained: the share
     of the data's variance that the residuals lack, for as many rows and parameters (the adjusted R²).
     hardly: the parameters that nearly replace each other, so that a search goes on along a valley.
+    single: whether a doubtful fit has no other minimum. likelihood: "poisson" where chi2 is Cash's statistic.
     wandering: (runs of one sign among the residuals, runs that chance makes, whether the model may have
     another minimum), where the runs are too few.
     """
@@ -104,6 +105,8 @@ class Fit(NamedTuple):
     explained: float | None = None
     hardly: Sequence[int] = ()
     wandering: tuple[int, int, bool] | None = None
+    single: bool = False
+    likelihood: str = ""
 
     @property
     def probability(self) -> float:
@@ -111,6 +114,27 @@ class Fit(NamedTuple):
         if not self.absolute or self.dof <= 0:
             return float("nan")
         return float(scipy("special").chdtrc(self.dof, self.chi2))
+
+    @property
+    def _misfit(self) -> float:
+        """Twice the negative logarithm of the likelihood, up to what all models of the data share; residuals
+        of unknown size have the most likely one (Burnham and Anderson, Sociol. Methods Res. 33, 2004)."""
+        rows = self.dof + len(self.values) - len(self.bounded)
+        if self.absolute or rows <= 0:
+            return self.chi2
+        return rows * float(np.log(self.chi2 / rows)) if self.chi2 > 0 else -np.inf
+
+    @property
+    def aic(self) -> float:
+        """Akaike's information criterion: of models of the same data the one with the least is best."""
+        return self._misfit + 2 * (len(self.values) - len(self.bounded))
+
+    @property
+    def bic(self) -> float:
+        """The Bayesian one, which counts a parameter as log(rows)."""
+        free = len(self.values) - len(self.bounded)
+        rows = self.dof + free
+        return self._misfit + free * float(np.log(rows)) if rows > 0 else float("nan")
 
     @property
     def errors(self) -> Array:

@@ -48,6 +48,9 @@ class Stated(NamedTuple):
         elif self.counts:
             counted = np.asarray(value(), np.float64)
             found = np.sqrt(np.where(counted < 0, np.nan, counted))
+            return checked(
+                found, self.name or "y", "gradcli fit has --likelihood poisson for few counts"
+            )
         elif self.formula is not None:
             named = {n: read[i] for n, i in self.formula.columns.items()}
             parts = list(self.formula.values(named, rows).values())
@@ -59,10 +62,10 @@ class Stated(NamedTuple):
         return np.asarray(found, np.float64) if signed else checked(found, self.name or "y")
 
 
-def checked(found: Array, name: str = "y") -> Array:
+def checked(found: Array, name: str = "y", instead: str = "") -> Array:
     """The uncertainties, all of which are above 0. Raises LanguageError with the first row that is not.
 
-    name: the column that they belong to.
+    name: the column that they belong to. instead: another way.
     """
     flat = np.asarray(found).reshape(len(found), -1)
     wrong = np.flatnonzero(~(flat > 0).all(1))
@@ -73,7 +76,8 @@ def checked(found: Array, name: str = "y") -> Array:
             f"an uncertainty is {bad:g} in row {wrong[0] + 1}: a weight would be "
             + ("infinite" if bad == 0 else "none"),
             kind="usage",
-            hint=f"leave out such rows by --where, or set a floor, as in --sigma 'sqrt({name} + 1)'",
+            hint=instead
+            or f"leave out such rows by --where, or set a floor, as in --sigma 'sqrt({name} + 1)'",
         )
     return found
 

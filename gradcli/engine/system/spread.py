@@ -94,10 +94,22 @@ def unit_hint(text: str) -> str | None:
     if "," in text:
         return f"write the numbers alone; {_NO_UNITS}"
     number = re.match(_MEASURED, text, re.A)
-    return None if number is None else f"write {_alone(number)}; {_NO_UNITS}"
+    if number is None:
+        return None
+    radians = _ANGLES.get(match[1])
+    angle = f" and {radians} in place of NAME, as angles are in radians" if radians else ""
+    return f"write {_alone(number)}{angle}; {_NO_UNITS}"
 
 
 _NO_UNITS = "units are not computed"
+# Units of angles: how a formula writes them.
+_ANGLES = {
+    **dict.fromkeys(("deg", "degs", "degree", "degrees", "°"), "deg2rad(NAME)"),
+    **dict.fromkeys(("arcmin", "arcminutes"), "deg2rad(NAME/60)"),
+    **dict.fromkeys(("gon", "grad"), "NAME*pi/200"),
+    **dict.fromkeys(("arcsec", "arcseconds"), "deg2rad(NAME/3600)"),
+    "mrad": "NAME/1000",
+}
 # `99.4cm`, `(9.81 ± 0.02) m/s**2`, `0.995 m ± 0.002 m`, `1 m, 2 m`; the group is the unit's first word
 _WITH_UNIT = (
     rf"\s*\(?\s*{_NUMBER}[^A-Za-zµΩÅ°%]*{_POWER}?\s*([A-Za-zµΩÅ°]+)[²³]?"
@@ -123,7 +135,8 @@ def with_option(hint: str | None, option: str) -> str | None:
         return hint
     head = option.rstrip("=")
     between = "=" if head.startswith("--let ") else " "
-    return f"write {head}{between}{hint.removeprefix('write ')}"
+    name = head.removeprefix("--let ").lstrip("-")
+    return f"write {head}{between}{hint.removeprefix('write ').replace('NAME', name)}"
 
 
 def together(text: str) -> str:

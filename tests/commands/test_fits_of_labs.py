@@ -1,0 +1,199 @@
+"""Fits as laboratories ask for them: both uncertainties, counts, priors, numbers of rows, new names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.commands.running import outcome as run
+
+# Pearson's data with York's weights (Can. J. Phys. 44, 1966); a, b and chi2 are those of York et al.,
+# Am. J. Phys. 72, 2004, Table II.
+YORK = """# X wX Y wY
+0.0 1000 5.9 1.0
+0.9 1000 5.4 1.8
+1.8 500 4.4 4.0
+2.6 800 4.6 8.0
+3.3 200 3.5 20.0
+4.4 80 3.7 20.0
+5.2 60 2.8 70.0
+6.1 20 2.8 70.0
+6.5 1.8 2.4 100.0
+7.4 1 1.5 500.0
+"""
+BOTH = ("--sigma", "X=1/sqrt(wX)", "--sigma", "Y=1/sqrt(wY)")
+COUNTS = [7, 4, 3, 5, 1, 2, 3, 1, 0, 1, 0, 0, 2, 0, 0, 1]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("york.dat").write_text(YORK)
+    rows = "".join(f"{k / 2},{n}\n" for k, n in enumerate(COUNTS))
+    Path("counts.csv").write_text(f"t,n\n{rows}")
+    line = "".join(f"{x},{y},0.2\n" for x, y in ((0, 1.1), (1, 2.9), (2, 5.2), (3, 6.8)))
+    Path("line.csv").write_text(f"x,y,s\n{line}")
+    return tmp_path
+
+
+def fit(*words: str) -> tuple[dict[str, Any], str]:
+    code, out, err = run("fit", *words, "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    return found, err
+
+
+def value(found: dict[str, Any], name: str) -> tuple[float, float]:
+    one = found["parameters"][name]
+    return one["value"], one["error"]
+
+
+@pytest.mark.parametrize("more", [(), ("--a", "1", "--b", "1"), ("--b", "3")])
+def test_a_line_with_both_uncertainties_ends_at_its_least_sum(more: tuple[str, ...]) -> None:
+    found, _ = fit("Y == a + b*X", "york.dat", *BOTH, *more)
+    assert value(found, "a")[0] == pytest.approx(5.47991022, rel=1e-7)
+    assert value(found, "b")[0] == pytest.approx(-0.480533407, rel=1e-7)
+    assert found["chi2"] == pytest.approx(11.8663531941, rel=1e-8)
+
+
+def test_a_very_bad_fit_names_the_search() -> None:
+    Path("bad.csv").write_text("x,y\n" + "".join(f"{k},{(-1) ** k * k}\n" for k in range(9)))
+    _, _, err = run("fit", "y == a*exp(b*x)", "bad.csv", "--sigma", "0.1", "--a", "1", "--b", "0.1")
+    assert "p = 0" in err and "--starts 50 looks for another minimum" in err
+    _, _, err = run("fit", "y == a + b*x", "bad.csv", "--sigma", "0.1")
+    assert "p = 0" in err and "--starts" not in err, "a line has one minimum"
+
+
+def test_relative_uncertainties_scale_the_errors() -> None:
+    absolute, _ = fit("y == a*x + b", "line.csv", "--sigma", "s")
+    relative, _ = fit("y == a*x + b", "line.csv", "--sigma", "s", "--relative-sigma")
+    free, _ = fit("y == a*x + b", "line.csv")
+    scale = (absolute["chi2"] / absolute["dof"]) ** 0.5
+    assert value(relative, "a")[1] == pytest.approx(value(absolute, "a")[1] * scale, rel=1e-12)
+    assert value(relative, "a")[1] == pytest.approx(value(free, "a")[1], rel=1e-9)
+    assert relative["p_value"] is None
+
+
+@pytest.mark.parametrize(
+    "option, words",
+    [
+        ("--absolute-sigma", "--relative-sigma"),
+        ("--scale-covar", "--relative-sigma"),
+        ("--weights", "--sigma '1/sqrt(w)'"),
+        ("--poisson", "--likelihood poisson"),
+        ("--prior", "--NAME VALUE±ERROR"),
+    ],
+)
+def test_names_of_others_are_told(option: str, words: str) -> None:
+    _, _, err = run("fit", "y == a*x + b", "line.csv", option, "s")
+    assert words in err
+
+
+def test_counts_by_their_likelihood() -> None:
+    """The least of Cash's statistic and the inverse of half its Hessian, by SciPy and by differences."""
+    from scipy.optimize import minimize
+
+    t, n = np.arange(len(COUNTS)) / 2, np.array(COUNTS, float)
+
+    def cash(p: Any) -> float:
+        m = p[0] * np.exp(-t / p[1])
+        if (m <= 0).any():
+            return 1e30
+        return float(2 * np.sum(m - n + np.where(n > 0, n * np.log(np.maximum(n, 1) / m), 0)))
+
+    x = minimize(cash, [6, 3], method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-13}).x
+    steps = np.diag(1e-4 * x)
+    hessian = np.array([
+        [
+            (cash(x + a + b) - cash(x + a - b) - cash(x - a + b) + cash(x - a - b)) / (4 * a.sum() * b.sum())
+            for b in steps
+        ]
+        for a in steps
+    ])  # fmt: skip
+    errors = np.sqrt(np.diag(np.linalg.inv(hessian / 2)))
+    found, _ = fit("n == A*exp(-t/tau)", "counts.csv", "--likelihood", "poisson")
+    assert [value(found, k)[0] for k in ("A", "tau")] == pytest.approx(x, rel=1e-6)
+    assert [value(found, k)[1] for k in ("A", "tau")] == pytest.approx(errors, rel=1e-4)
+    assert found["cash"] == pytest.approx(cash(x), rel=1e-10) and found["chi2"] is None
+    assert found["aic"] == pytest.approx(found["cash"] + 4)
+    _, out, _ = run("fit", "n == A*exp(-t/tau)", "counts.csv", "--likelihood", "poisson")
+    assert "cash = " in out and "p_value" not in out
+
+
+def test_many_counts_agree_with_least_squares() -> None:
+    rng = np.random.default_rng(1)
+    n = rng.poisson(1e6 * np.exp(-np.arange(30) / 20))
+    Path("many.csv").write_text("n\n" + "".join(f"{k}\n" for k in n))
+    model = "n == A*exp(-index/tau)"
+    cash, _ = fit(model, "many.csv", "--likelihood", "poisson")
+    squares, _ = fit(model, "many.csv", "--sigma", "poisson")
+    for name in ("A", "tau"):
+        (one, spread), (other, error) = value(cash, name), value(squares, name)
+        assert abs(one - other) < 0.1 * error and spread == pytest.approx(error, rel=1e-3)
+
+
+def test_counts_are_no_less_than_none() -> None:
+    Path("minus.csv").write_text("n\n1\n-2\n")
+    code, _, err = run("fit", "n == a*index + b", "minus.csv", "--likelihood", "poisson")
+    assert code == 2 and "-2 in row 2 is no count" in err
+    code, _, err = run("fit", "n == a*t", "counts.csv", "--sigma", "poisson")
+    assert code == 2 and "gradcli fit has --likelihood poisson" in err
+
+
+def test_what_is_known_of_a_parameter_is_one_more_row() -> None:
+    """The same as a row of data that measures b."""
+    found, err = fit("y == a*x + b", "line.csv", "--sigma", "s", "--b", "1.5±0.1")
+    assert "b = 1.5±0.1: known beforehand" in err
+    text = Path("line.csv").read_text()
+    Path("more.csv").write_text(text + "0,1.5,0.1\n")
+    other, _ = fit("y == a*x + b", "more.csv", "--sigma", "s")
+    assert (found["dof"], found["chi2"]) == (other["dof"], pytest.approx(other["chi2"]))
+    for name in "ab":
+        assert value(found, name) == pytest.approx(value(other, name), rel=1e-9)
+    code, _, err = run("fit", "y == a*x + b", "line.csv", "--b", "1.5±0.1")
+    assert code == 2 and "as in --sigma dy" in err, "the scale of the residuals is not known"
+
+
+def test_information_criteria() -> None:
+    found, _ = fit("y == a*x + b", "line.csv", "--sigma", "s")
+    assert found["aic"] == pytest.approx(found["chi2"] + 4)
+    assert found["bic"] == pytest.approx(found["chi2"] + 2 * np.log(4))
+    found, _ = fit("y == a*x + b", "line.csv")  # as lmfit has them
+    assert found["aic"] == pytest.approx(4 * np.log(found["chi2"] / 4) + 4)
+
+
+def test_rows_are_counted() -> None:
+    Path("one.txt").write_text("5\n7\n9\n")
+    found, err = fit("y == a*row + b", "one.txt", "--columns", "y=1")
+    assert "row counts the rows of one.txt from 1" in err
+    assert [value(found, k)[0] for k in "ab"] == pytest.approx([2, 3])
+    found, _ = fit("y == a*index + b", "one.txt", "--columns", "y=1", "--where", "index > 0")
+    assert [value(found, k)[0] for k in "ab"] == pytest.approx([2, 5]) and found["dof"] == 0
+    assert run("plot", "y", "one.txt", "--columns", "y=1", "--over", "index", "--csv")[
+        1
+    ].splitlines()[1:] == ["0,5", "1,7", "2,9"]
+
+
+@pytest.mark.parametrize(
+    "columns", [("--columns", "t=x,u=y"), ("--columns", "t=x", "--columns", "u=y")]
+)
+def test_a_renamed_column_is_known_everywhere(columns: tuple[str, ...]) -> None:
+    line = ("u == a*t + b", "line.csv", *columns, "--where", "t < 3", "--sigma", "0.1*u")
+    found, _ = fit(*line)
+    assert found["dof"] == 1
+    assert run("map", "t*u", "line.csv", *columns, "--no-grad", "all")[0] == 0
+    out = run("plot", "u", "line.csv", *columns, "--over", "t", "--csv")[1]
+    assert out.splitlines()[1] == "0,1.1"
+
+
+def test_a_robust_fit_is_not_judged_by_its_outliers() -> None:
+    Path("out.csv").write_text(
+        "x,y\n" + "".join(f"{k},{2 * k + 100 * (k == 4)}\n" for k in range(9))
+    )
+    line = ("fit", "y == a*x + b", "out.csv", "--sigma", "0.1", "--robust", "huber")
+    code, out, err = run(*line)
+    assert code == 0 and "p_value" not in out and "p = " not in err
