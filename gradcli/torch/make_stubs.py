@@ -13,7 +13,6 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import gradcli
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry import table
 from gradcli.engine.system import dtypes
@@ -79,7 +78,7 @@ def texts() -> dict[Path, str]:
     """The text of each stub."""
     table.load()
     names = [n for n in table.names() if not keyword.iskeyword(n.rpartition(".")[2])]
-    other = {"diff", *gradcli._TORCH}  # verbs and namespaces
+    other = {"diff", "cuda"}  # verbs and namespaces
     plain = [n for n in names if "." not in n and n not in other]
     found: dict[Path, str] = {}
     lines = [f"{_HEAD.format(doc='Functions of tensors, and constants.')}{_DTYPE}"]

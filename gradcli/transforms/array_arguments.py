@@ -77,12 +77,7 @@ def users(function: Callable[..., Any]) -> Callable[..., Any]:
             leaves, spec = pytrees.flatten((args, kwargs))
             given = _plain_copies(leaves) if numpy_meaning.is_new(function, leaves) else None
             positional, named = arguments((args, kwargs))
-            try:
-                found = _of_constants(unfollowed(function(*positional, **named)))
-            except (TypeError, ValueError) as error:
-                if "object" in str(error) or "ufunc" in str(error):
-                    error.add_note(_OBJECTS)
-                raise
+            found = _of_constants(unfollowed(function(*positional, **named)))
             if given is not None:
                 _compare(function, pytrees.unflatten(given, spec), found)
             return found
@@ -90,12 +85,6 @@ def users(function: Callable[..., Any]) -> Callable[..., Any]:
             _call.of_arrays = True
 
     return run
-
-
-_OBJECTS = (
-    "hint: np.asarray(x) of what is differentiated is an array of objects, which functions of other "
-    "libraries do not take: gradcli.linalg, gradcli.special, gradcli.logsumexp and gradcli.softmax do"
-)
 
 
 def _of_constants(value: Any) -> Any:

@@ -40,6 +40,8 @@ class _Double(np.float64):
 # -- into tensors and back --------------------------------------------------------------------------
 def followed(value: Operand) -> Any:
     """Tensors, nested as they are, as arrays: NumPy's own where nothing is followed."""
+    if type(value) is Tensor:
+        return _followed(value)
     leaves, spec = pytrees.flatten(value)
     return pytrees.unflatten([_followed(v) for v in leaves], spec)
 
@@ -71,13 +73,13 @@ def _followed(value: Operand) -> Any:
 
 def _is_constant(tensor: Tensor) -> bool:
     """Whether a tensor depends on no variable, and has numbers."""
-    if tensor.node is not None or tensor._tangents_at_work():
+    if tensor.node is not None or (tensor.tangents and tensor._tangents_at_work()):
         return False
     return type(tensor.array) is np.ndarray or isinstance(tensor.array, np.generic)
 
 
 def _of(tensor: Tensor) -> Any:
-    return FollowedArray(tensor) if tensor.ndim else FollowedNumber(tensor)
+    return FollowedArray(tensor) if tensor.array.ndim else FollowedNumber(tensor)
 
 
 def unfollowed(value: Operand) -> Any:
@@ -119,6 +121,7 @@ def _stacked(array: Operand) -> Tensor:
 
 
 # -- what NumPy asks for ----------------------------------------------------------------------------
+@functools.cache
 def function_of(function: Any) -> Any:
     """The function of tensors for one of NumPy's; None if there is none."""
     found = tensors.outside(function) if tensors.outside is not None else None
@@ -180,7 +183,10 @@ def _called(function: Any, args: Operand, kwargs: Operand) -> Any:
     found = function_of(function)
     if found is not None:
         try:
-            made = found(*unfollowed(args), **unfollowed(kwargs))
+            if len(args) == 1 and not kwargs:
+                made = found(unfollowed(args[0]))
+            else:
+                made = found(*unfollowed(args), **unfollowed(kwargs))
             return _of(made) if function in _MADE_LIKE else followed(made)
         except TypeError:
             if not hasattr(function, "_implementation") or function in _OF_METHODS:
@@ -551,6 +557,8 @@ _BASIC = frozenset([int, slice, type(None), type(Ellipsis)])
 
 def _key(key: Operand, shape: tuple[int, ...]) -> Any:
     """An index as tensors take it: with NumPy's meaning where it differs."""
+    if type(key) is int or (type(key) is slice and key.step is None):
+        return key
     parts = key if type(key) is tuple else (key,)
     parts = tuple([operator.index(p) if isinstance(p, np.integer) else p for p in parts])
     kinds = {type(p) for p in parts}
@@ -604,10 +612,22 @@ for _name in _METHODS:
 
 
 def _operator(ufunc: Any, name: str) -> None:
+    call = _OPERATORS.get(ufunc) if ufunc not in _DISCRETE else None
+
     def forwards(self: Operand, other: Operand) -> Any:
+        if call is not None and self.tensor.array.dtype.kind in "fc":
+            kind = type(other)
+            if kind is int or kind is float:
+                return _followed(call(self.tensor, other))
+            held = kind is FollowedArray or kind is FollowedNumber
+            if held and self.tensor.array.dtype == other.tensor.array.dtype:
+                return _followed(call(self.tensor, other.tensor))
         return _of_ufunc(ufunc, self, other)
 
     def backwards(self: Operand, other: Operand) -> Any:
+        number = type(other) is int or type(other) is float
+        if number and call is not None and self.tensor.array.dtype.kind in "fc":
+            return _followed(call(other, self.tensor))
         return _of_ufunc(ufunc, other, self)
 
     def inplace(self: Operand, other: Operand) -> Any:

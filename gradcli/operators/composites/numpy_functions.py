@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from gradcli.engine.core.errors import NoNumpyError
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry.table import resolve
 from gradcli.engine.system import dtypes
@@ -420,7 +421,8 @@ FUNCTIONS |= {f: _moves(f) for f in (np.delete, np.rot90, np.resize)}
 
 @_of(np.compress)
 def compress(condition: Operand, a: Operand, axis: int | None = None, out: None = None) -> Any:
-    return _moves(lambda places: np.compress(condition, places, axis))(a)
+    kept = condition.array if isinstance(condition, Tensor) else condition
+    return _moves(lambda places: np.compress(kept, places, axis))(a)
 
 
 @_of(np.extract)
@@ -441,6 +443,8 @@ def reshape(
     a = _tensor(a)
     sizes: Any = old.get("newshape", shape)
     sizes = (sizes,) if np.ndim(sizes) == 0 else tuple(sizes)
+    if any(isinstance(n, Tensor) for n in sizes):
+        raise NoNumpyError("reshape")
     if order == "F":
         return transpose(transpose(a).reshape(sizes[::-1]))
     return a.reshape(tuple(map(int, sizes)))
@@ -667,6 +671,8 @@ def _reduction(name: str, start: float) -> Callable[..., Any]:
         where: Operand = None,
     ) -> Any:
         a = _tensor(a)
+        if axis is None and name == "sum" and dtype is where is initial is None and not keepdims:
+            return a.sum()
         if dtype is not None:
             a = a.to(dtypes.of(np.dtype(dtype)))
         if where is not None:
@@ -728,6 +734,8 @@ def mean(
     where: Operand = None,
 ) -> Any:
     a = _tensor(a)
+    if axis is where is dtype is None and not keepdims:
+        return a.mean()
     if where is None:
         dims = tuple(range(a.ndim)) if axis is None else axis
         return _call("mean")(a, dims, keepdim=bool(keepdims)) if dims != () else a
@@ -757,7 +765,6 @@ FUNCTIONS |= {
     np.correlate: lambda a, v, mode="valid": convolve(
         _tensor(a), _call("flip")(_tensor(v), (0,)), mode
     ),
-    np.linalg.eigvals: lambda a: _call("linalg.eigvals")(_tensor(a)),
 }
 
 
@@ -776,6 +783,8 @@ def cov(
 @_of(np.corrcoef)
 def corrcoef(x: Operand, y: None = None, rowvar: bool = True) -> Any:
     c = cov(x, None, rowvar)
+    if c.ndim == 0:
+        return c / c
     spread = c.diagonal().sqrt()
     return c / spread[:, None] / spread[None, :]
 

@@ -51,6 +51,12 @@ ROWS: list[tuple[Any, type[errors.EngineError], type[Exception], dict[str, Any]]
     (stale, errors.StaleTensorError, RuntimeError, {"shape": (3,), "version": 1, "expected": 0}),
     (lambda: X.add_(1), errors.LeafWriteError, RuntimeError, {}),
     (
+        lambda: torch.func.grad(lambda x: x.fill(1))(np.ones(2)),
+        errors.ArgumentWriteError,
+        RuntimeError,
+        {},
+    ),
+    (
         lambda: torch.tensor([1], requires_grad=True),
         errors.NotDifferentiableDtypeError,
         RuntimeError,
