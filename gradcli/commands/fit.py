@@ -704,14 +704,21 @@ def report(
         },
     )
     if typeset is not None:
-        from gradcli.commands.typeset_results import lines, number
+        from gradcli.commands.typeset_results import lines, number, value_text
 
         named = list(zip(labels, map(float, found.values), map(float, found.errors), strict=True))
         symbol = "C" if found.likelihood else r"\chi^2"
         more = rf"{symbol}/\mathrm{{dof}} &= {found.chi2:.4g}/{found.dof}"
         if _is_judged(found, options):
             more += rf",\quad p = {number(found.probability, 0.0, typeset, 2)}"
-        answer.lines = [visible(lines(named, [more], typeset, request.style.precision))]
+        rows_of = [more]
+        for kind, matrix in wanted.items():
+            digits = request.style.precision or 4
+            rows_of.append(rf"\mathrm{{{kind}}} &= {value_text(matrix, typeset, digits)}")
+        for source, share in shares.items():
+            percents = ", ".join(rf"{100 * one:.1f}\,\%" for one in share)
+            rows_of.append(rf"\text{{share of {source}}} &: {percents}")
+        answer.lines = [visible(lines(named, rows_of, typeset, request.style.precision))]
     write(answer)
     if found.bounded:
         names = ", ".join(labels[k] for k in found.bounded)

@@ -165,6 +165,11 @@ def write(answer: Answer) -> None:
         from gradcli.commands.typeset_results import results as typeset
 
         text = typeset(results, style.typeset, style.precision, called(answer.request))
+        named = called(answer.request)
+        if named != "f" and [name for name, _ in results] == [None]:
+            from gradcli.formulas.print.latex import symbol
+
+            text = f"{symbol(named)} = {text}"
         output.write(text)
         if style.typeset == "latex" and not answer.request.uncertainties:
             is_gradient = any((name or "").endswith(".grad") for name, _ in results)

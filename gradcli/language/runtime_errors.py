@@ -44,7 +44,8 @@ _PYTHON_SAYS: tuple[tuple[str, str], ...] = (
     ),
     (
         r"'module' object is not callable",
-        "that is a module, and its functions are called: `gradcli ops WORD` finds them",
+        "that is a module, and its functions are called, as in fft.fft(y) or linalg.inv(A): "
+        "`gradcli ops WORD` finds them",
     ),
     (r"division by zero|modulo by zero", "a tensor gives inf or nan instead: write `tensor(0.)`"),
     (

@@ -479,7 +479,8 @@ def _array_table(file: Opened) -> Table:
     if not isinstance(found, Table):
         raise TableError(
             f"{file.name} has no names of columns",
-            hint="a structured array has them, or an archive",
+            hint="a structured array has them, or an archive; an image is a table of three columns, x, y and "
+            "the number of each pixel: np.indices(image.shape) has the first two",
         )
     return found
 

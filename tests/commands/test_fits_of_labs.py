@@ -197,3 +197,21 @@ def test_a_robust_fit_is_not_judged_by_its_outliers() -> None:
     line = ("fit", "y == a*x + b", "out.csv", "--sigma", "0.1", "--robust", "huber")
     code, out, err = run(*line)
     assert code == 0 and "p_value" not in out and "p = " not in err
+
+
+def test_a_typeset_fit_has_its_matrix() -> None:
+    _, out, _ = run("fit", "y == a*x + b", "line.csv", "--format", "siunitx", "--correlation")
+    assert r"\mathrm{correlation} &= \begin{pmatrix}\num{1}" in out
+
+
+def test_a_typeset_value_keeps_its_name() -> None:
+    line = ("--L", "0.995±0.002", "--T", "2.001±0.004", "--format", "siunitx")
+    assert run("eval", "g = 4*pi**2*L/T**2", *line)[1] == "g = \\num{9.810(44)}\n"
+    assert run("eval", "4*pi**2*L/T**2", *line)[1] == "\\num{9.810(44)}\n"
+
+
+def test_ways_on_are_named() -> None:
+    _, _, err = run("plot", "--", "-y", "line.csv", "--over", "x")
+    assert "options stand before --: gradcli plot --over" in err
+    _, _, err = run("eval", "abs(fft(y))", "--y", "1,2")
+    assert "as in fft.fft(y)" in err
