@@ -48,12 +48,11 @@ _DASHES = ((1, 0), (3, 3), (1, 3), (5, 2))
     MORE,
     Option(
         "--order N",
-        "Highest derivative drawn: 1 (default); 0 for none.",
+        "Highest derivative drawn: 1; 0 (none) of several curves and with --descend.",
         least=0,
         most=6,
-        default=1,
     ),
-    Option("--at VALUES", "Draw the tangent at a point; where --descend starts: x=1,y=2."),
+    Option("--at VALUES", "Draw tangents: --at 1,2; where --descend starts: x=1,y=2."),
     Option("--surface", "Draw two variables as a surface."),
     Option("--descend RATE", "Draw the path of gradient descent with this step size.", type=float),
     Option(
@@ -307,12 +306,13 @@ class Plot:
         if self.options.surface:
             raise usage("--surface is of two variables", hint=f"as in --{name} 0:1 --y 0:1")
         order = self.options.order
-        if order == 1 and (points is not None or self.equations is not None):
-            order = 0
         if self.equations is not None:
             self.equations.say_sides({name: (low, high)})
         lines: list[Line] = []
         functions = self._functions()
+        if order is None:
+            others = points is not None or self.equations is not None
+            order = int(not others and len(functions) == 1 and self.options.descend is None)
         for label, function in functions:
             columns = curves.columns_of(function, name, self.shared, max(order, 1))
             if view.log("x"):
@@ -333,9 +333,12 @@ class Plot:
                 path = self._descent(_at_first(columns), [name])
                 y = columns(path[:, 0])[0]
                 method = self.options.method.replace("-", " ")
-                lines.append(Line(path[:, 0], y, method, points=True))
+                own = len(lines)
+                lines.append(Line(path[:, 0], y, method, points=True, colour=own))
+                lines.append(Line(path[:, 0], y, "", colour=own))
             elif self.options.at is not None:
-                lines.append(self._tangent(columns, name, (low, high), label))
+                for at in self._places(name):
+                    lines += self._tangent(columns, name, at, (low, high), len(lines))
         if not any(np.isfinite(line.y).any() for line in lines):
             raise LanguageError(
                 f"there is no number to draw for {name} from {low:g} to {high:g}",
@@ -346,7 +349,10 @@ class Plot:
             self._write(name, lines, form)
             return
         shown = [
-            view.inside(line.x, line.y) for line in lines if len(line.x) > 2 and not line.points
+            view.inside(line.x, line.y)
+            for line in lines
+            if len(line.x) > 2 and line.label
+            if not line.points
         ]
         label = lines[0].label if len(lines) == 1 or self.named else ""
         if points is None:
@@ -371,19 +377,33 @@ class Plot:
         up = view.axis("y", ends, data[0].label if len(data) == 1 else points.label)
         self.canvas.draw(Curves(lines, across, up, residuals, view.title))
 
-    def _tangent(self, columns: Any, name: str, ends: Interval, label: str) -> Line:
-        """The line through the point of --at with the slope that the function has there."""
+    def _places(self, name: str) -> list[float]:
+        """The points of --at: `1,1.5`, or `x=1,x=1.5`."""
+        from gradcli.commands.request_evaluation import read_value
+
+        found = []
+        for item in self.options.at.split(","):
+            said, equals, text = item.rpartition("=")
+            if equals and said.strip() != name:
+                raise usage(f"--at wants a value of {name}", hint=f"--at {name}=1")
+            found.append(float(read_value(text, "--at")))
+        return found
+
+    def _tangent(
+        self, columns: Any, name: str, at: float, ends: Interval, colour: int
+    ) -> list[Line]:
+        """The line through a point of --at with the slope that the function has there, and the point."""
         import numpy as np
 
         from gradcli.commands.plots.pictures import Line
 
-        at = self._point([name])[0]
         value, slope = (float(column[0]) for column in columns(np.array([at]))[:2])
         if not np.isfinite(value + slope):
             raise usage(f"--at: there is no slope at {name} = {at:g}")
         x = np.array(ends)
         said = f"tangent at {at:g}: slope {slope:.6g}{_EQUATION}{_line(name, slope, value - slope * at)}"
-        return Line(x, value + slope * (x - at), said, (5, 2))
+        point = Line(np.array([at]), np.array([value]), "", points=True, colour=colour)
+        return [Line(x, value + slope * (x - at), said, (5, 2), colour=colour), point]
 
     def _write(self, name: str, lines: list[Line], form: str) -> None:
         """The points as numbers: a table of x and of the lines over the same x."""

@@ -39,6 +39,13 @@ def test_pictures_on_a_terminal_are_as_they_were(monkeypatch) -> None:
     assert drawn() == GOLDEN.read_text(encoding="utf-8")
 
 
+def test_several_tangents_and_several_curves() -> None:
+    said = run("plot", "x**2", "--x", "0:3", "--at", "1,2", "--order", "0").stdout
+    assert "tangent at 1: slope 2" in said and "tangent at 2: slope 4" in said
+    assert "d/dx" not in run("plot", "x, x**2", "--x", "0:3").stdout
+    assert "d/dx" in run("plot", "x, x**2", "--x", "0:3", "--order", "1").stdout
+
+
 def test_gradient_descent_of_one_variable() -> None:
     argv = ("plot", "x**2", "--x", "-2:2", "--descend", "0.5", "--at", "1", "--width", "40")
     found = run(*argv)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -52,7 +53,9 @@ def saved(found: Any, form: str) -> bytes:
     """The figure as the bytes of a file; the same every time."""
     stream = io.BytesIO()
     when = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
-    found.savefig(stream, format=form, dpi=160, metadata=when)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what matplotlib says is of no use to who drew by us
+        found.savefig(stream, format=form, dpi=160, metadata=when)
     return stream.getvalue()
 
 
@@ -142,6 +145,7 @@ def _legend(
     if remark:
         handles, labels = [*handles, Line2D([], [], linestyle="none")], [*labels, remark]
     room = 14 * size  # letters of the legend's size beside each other
+    labels = [text if len(text) + 6 <= room else f"{text[: int(room) - 7]}…" for text in labels]
     axes.legend(
         handles, labels, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2, fontsize=9,
         ncols=next((n for n in range(len(labels), 1, -1) if _width(labels, n) <= room), 1),

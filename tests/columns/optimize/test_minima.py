@@ -17,7 +17,7 @@ from gradcli.engine.system import dtypes
 from gradcli.language import parse
 from gradcli.language.located_errors import LanguageError
 from tests.columns.optimize.unconstrained_functions import FUNCTIONS
-from tests.commands.running import run
+from tests.commands import running
 
 
 @pytest.fixture(autouse=True)
@@ -253,7 +253,7 @@ def test_many_variables_are_no_minimum_where_the_hessian_turns_down(
 
 
 def test_an_error_at_every_point_is_told_and_no_interval_is_searched() -> None:
-    result = run("root", "diff(x**3 - 3*x, x) == 0", "--x=-5:5", "--all")
+    result = running.run("root", "diff(x**3 - 3*x, x) == 0", "--x=-5:5", "--all")
     assert "argument 'n' (position 2) must be int" in result.stderr
     assert "hint: SymPy's diff(f, x) is func.grad(lambda x: f)(x), or d/dx f" in result.stderr
-    assert run("root", "sqrt(x) - 2", "--x=-5:5", "--all").stdout.startswith("x = 4\n")
+    assert running.run("root", "sqrt(x) - 2", "--x=-5:5", "--all").stdout.startswith("x = 4\n")
