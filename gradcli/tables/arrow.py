@@ -258,7 +258,7 @@ def settle_times(file: Opened) -> None:
             first = next((b for b in batches if b.column(0).null_count < b.num_rows), None)
             if first is not None:
                 with suppress(TableError):
-                    ArrowTable(file.name, first, 0, file.reading).readable(0)
+                    ArrowTable(file.name, first, 0, file.reading.silent()).readable(0)
     except errors as error:
         raise _worded(file.name, file.kind, error, file.path) from None
 
