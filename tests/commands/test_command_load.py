@@ -192,6 +192,7 @@ def test_names_are_forgotten_afterwards(folder):
 
 
 def test_a_real_pytorch_function_is_refused(folder, monkeypatch):
+    """Of a base by another name, which the text of the file does not tell."""
     from types import SimpleNamespace
 
     class Foreign:
@@ -200,7 +201,7 @@ def test_a_real_pytorch_function_is_refused(folder, monkeypatch):
     fake = SimpleNamespace(autograd=SimpleNamespace(Function=Foreign))
     monkeypatch.setitem(sys.modules, "torch", fake)
     (folder / "file.py").write_text(
-        "import torch\nclass Mine(torch.autograd.Function):\n    pass\n"
+        "import torch\nBase = torch.autograd.Function\nclass Mine(Base):\n    pass\n"
     )
     code, _, err = run("eval", "Mine.apply(x)", "--x", "1", "--load", "file.py")
     assert code == 1
