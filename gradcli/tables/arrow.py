@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.tables.delimited import Dialect
 from gradcli.tables.named_columns import Cells, CellTable, Table
+from gradcli.tables.reading_options import Reading
 from gradcli.tables.sniffing import read_texts
 from gradcli.tables.source import Opened, Stamp, stamp
 from gradcli.tables.table_errors import TableError, pyarrow
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from gradcli.tables.reading_options import Reading
 
     Array = np.ndarray[Any, Any]
 
@@ -242,6 +241,8 @@ def settle_times(file: Opened) -> None:
     arrow = pyarrow(file.name)
     kinds, errors = arrow.types, (arrow.ArrowException, OSError, ValueError)
     is_parquet = file.kind == "parquet"
+    quiet = Reading(file.reading.how)  # who reads the rows says what it reads
+    quiet.origins, quiet.units = file.reading.origins, file.reading.units
     try:
         # not a dataset of Arrow's, whose module imports pandas
         reader = _parquet(file, arrow) if is_parquet else _feather(file, arrow)
@@ -258,7 +259,11 @@ def settle_times(file: Opened) -> None:
             first = next((b for b in batches if b.column(0).null_count < b.num_rows), None)
             if first is not None:
                 with suppress(TableError):
+<<<<<<< HEAD
                     ArrowTable(file.name, first, 0, file.reading.silent()).readable(0)
+=======
+                    ArrowTable(file.name, first, 0, quiet).readable(0)
+>>>>>>> main
     except errors as error:
         raise _worded(file.name, file.kind, error, file.path) from None
 
