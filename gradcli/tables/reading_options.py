@@ -89,12 +89,6 @@ class Reading:
         self.tell, self.found, self._said, self.clocks = None, {}, set(), {}
         self._remarked = set()
 
-    def silent(self) -> Reading:
-        """The same reading, which finds what times count from for this one, and says nothing."""
-        found = Reading(self.how)
-        found.origins, found.units = self.origins, self.units
-        return found
-
     def unit(self, column: str, dates: bool) -> str:
         """The unit of the times of a column, by its first rows. dates: these have no times of a day."""
         return self.units.setdefault(column, self.how.time_unit or ("d" if dates else "s"))
