@@ -259,11 +259,7 @@ def settle_times(file: Opened) -> None:
             first = next((b for b in batches if b.column(0).null_count < b.num_rows), None)
             if first is not None:
                 with suppress(TableError):
-<<<<<<< HEAD
-                    ArrowTable(file.name, first, 0, file.reading.silent()).readable(0)
-=======
                     ArrowTable(file.name, first, 0, quiet).readable(0)
->>>>>>> main
     except errors as error:
         raise _worded(file.name, file.kind, error, file.path) from None
 
