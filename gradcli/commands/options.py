@@ -293,6 +293,7 @@ class ExpressionCommand(HelpfulCommand):
             _take_left_side(text, found)
         if text and "math" in found.given and not lenient:
             text = _mathematics(text, found, self.declaration)
+            _facts_as_read(text, found)
             against = "--against="  # a formula of the user's as well, in the same variables
             own = _names_of(text) if "against" in found.given else []
             found.options = [
@@ -664,6 +665,27 @@ def _mathematics(
         if name in words or not re.search(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])", text)
     ]  # fmt: skip
     return read.written
+
+
+def _facts_as_read(text: str, found: Split) -> None:
+    r"""The relations of --subject and --assume as mathematics: `\|w\|^2 = 1`, `\Sigma symmetric`."""
+    from gradcli.commands.known_shapes import KnownShapes
+    from gradcli.language.mathematics import in_letters_of, name_as_read, read_mathematics
+    from gradcli.language.parser import parses
+
+    known = KnownShapes(found.bindings, found.options, (), found.ranks)
+    bound = dict.fromkeys(found.bound(), False)
+    for k, option in enumerate(found.options):
+        head, _, fact = option.partition("=")
+        if head not in ("--subject", "--assume"):
+            continue
+        word = re.fullmatch(r"(\S+)\s+([a-z ]+)", fact.strip())
+        if word:
+            name = in_letters_of(text, name_as_read(word[1]) or word[1])
+            found.options[k] = f"{head}={name} {word[2]}"
+        elif (read := read_mathematics(fact, parses, bound, True, known)) is not None:
+            note(f"{head} is read as {read.written}")
+            found.options[k] = f"{head}={read.written}"
 
 
 def _by_whole_arrays(found: Split) -> None:

@@ -45,7 +45,7 @@ def derivative(parser: Parser, token: Token) -> Node | None:
             except LanguageError:
                 inner = None
         closed = parser.accept("}")
-    variables = below(parser, first) if closed and parser.next.text == "{" else ()
+    variables = below(parser, order) if closed and parser.next.text == "{" else ()
     if not variables or len(variables) != order:
         parser.at = start
         restore(parser, first)
@@ -69,7 +69,7 @@ def restore(parser: Parser, first: Token) -> None:
             return
 
 
-def below(parser: Parser, first: Token) -> tuple[str, ...]:
+def below(parser: Parser, order: int) -> tuple[str, ...]:
     r"""The variables of `{dx^2}`, `{\partial x \partial y}`; () where there are none."""
     parser.expect("{")
     variables: list[str] = []
@@ -89,7 +89,15 @@ def below(parser: Parser, first: Token) -> tuple[str, ...]:
         elif parser.next.kind == "power":
             count = int(parser.superscript().text)
         variables += [name] * count
+        if count > 1 == order:
+            square_refused(parser, name, token)
     return tuple(variables)
+
+
+def square_refused(parser: Parser, name: str, token: Token) -> None:
+    r"""Refuse `\frac{\partial}{\partial \sigma^2}`, which is by a variable that is a square."""
+    hint = f"write v for {name}^2 everywhere, and differentiate by v: log(v) for log({name}^2)"
+    raise parser.error(f"a derivative by {name}^2 is not read", token, hint)
 
 
 def differentiated_by(parser: Parser, name: str) -> str:
@@ -496,6 +504,9 @@ def chain(parser: Parser, token: Token, low: Node | None) -> Binder:
         text = name.text
         if not text.isidentifier() or name.kind not in ("name", "command"):
             raise parser.error("the index of a sum is one letter", token)
+        if found and relation and "_" in text:  # j \ne y_i
+            hint = "write M_{ij} before it, with an M that is 0 for what is left out, 1 elsewhere"
+            raise parser.error(f"a sum without the element {text} is not read", name, hint)
         # `\sum_{ij}` is over i and j.
         found += [*text] if 1 < len(text) <= 3 and text.isascii() and text.islower() else [text]
         sign = parser.take().text

@@ -316,7 +316,9 @@ def _as_read(
         else:
             writer.by = ""
     texts = [writer.statement(p) if isinstance(p, Node) else p.text for p in parts]
-    if more := writer.columns - (vectors or set()):  # what is added to a vector is one as well
+    if (
+        more := writer.columns - (vectors or set()) - said.keys()
+    ):  # what is added to a vector is one as well
         return _as_read(
             text, {**said, **dict.fromkeys(more, 1)}, wrt, equation=equation, loose=loose,
             elementwise=elementwise, labels=labels, gradient=gradient, one=one, ones=ones,

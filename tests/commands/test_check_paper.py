@@ -2,6 +2,8 @@ r"""`gradcli check --math … --against …`: gradients as they stand on paper, 
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.commands.running import run
@@ -125,3 +127,14 @@ def test_a_loss_with_its_probability_as_a_name(
     given = [word for name, value in values.items() for word in (f"--{name}", value)]
     result = run("grad", "--math", text, *given, "--wrt", "z", *how)
     assert says in result.stderr.replace("\n", " ")
+
+
+def test_facts_are_read_as_mathematics() -> None:
+    least = run("minimize", "--math", r"\|w - c\|^2", "--subject", r"\|w\| = 1", "--c", "3,4",
+                "--w", "1,1", "--wrt", "w", "--json")  # fmt: skip
+    assert least.exit_code == 0, least.output
+    assert abs(json.loads(least.stdout)["value"] - 16) < 1e-6
+    quadratic = run(
+        "diff", "--math", r"x^T \Sigma^{-1} x", "--wrt", "x", "--assume", r"\Sigma symmetric"
+    )
+    assert quadratic.stdout == "2*linalg.inv(Sigma)@x\n", quadratic.output
