@@ -455,7 +455,7 @@ def accuracy() -> str:
         "With `--native` and `compile(…, native=True)` arithmetic, comparisons and roots have the\n"
         "tape's bits, and so have sums of whole vectors and of rows. Functions of the C library (exp, log,\n"
         "sin, pow, erf and their like) are its vector ones, at most 4 units in the last place off; tanh is\n"
-        "one of our own, at most 3 units off, and so is, with AVX-512, exp of arrays, at most 1 unit;\n"
+        "one of our own, at most 3 units off, and so is, with AVX-512 or AVX2, exp of arrays, at most 1.02 units;\n"
         "a softmax's slope is a quotient in place of a second exponential. NaN, infinities, signed zeros\n"
         "and subnormal numbers are as on the tape, and the bits do not depend on the number of threads."
     )
@@ -473,9 +473,15 @@ def _critical() -> list[tuple[str, str]]:
     for primitive in PRIMITIVES:
         for fact in (primitive.critical, primitive.bends):
             if fact is not None:
-                text = re.search(r"lambda [^:]*: (.*?),?\n", inspect.getsource(fact))
+                # a condition of several lines ends where its bracket does
+                text = re.search(
+                    r"lambda [^:]*: ((?:[^\n]*\(\n.*?\n    \))|.*?),?\n",
+                    inspect.getsource(fact),
+                    re.S,
+                )
                 assert text is not None, primitive.name
-                found.setdefault(primitive.public_name, []).append(text[1].replace("|", "\\|"))
+                condition = re.sub(r"(?<=\() | (?=\))", "", " ".join(text[1].split()))
+                found.setdefault(primitive.public_name, []).append(condition.replace("|", "\\|"))
     return [(name, ", ".join(found[name])) for name in sorted(found)]
 
 
@@ -527,8 +533,9 @@ def _sums(path: Path) -> Iterator[str]:
     yield (
         "\n## Infinities and NaN\n\n"
         "Functions of neural networks have PyTorch's infinities and NaN, in values and gradients, wherever\n"
-        "one is put into an operand or into the gradient that comes in. A test of every place holds them to\n"
-        "that. Where they differ:\n\n"
+        "one is put into an operand or into the gradient that comes in, and so have second gradients\n"
+        "(`create_graph`), also of functions of numbers. Tests of every place hold them to that. "
+        "Where they differ:\n\n"
         "| function | PyTorch 2.13 | gradcli |\n|---|---|---|\n"
         "| convolution with a border of `padding` | 0·inf = NaN at the border; none in float32 where it goes "
         "to oneDNN, which it does for two images and not for one | NaN |\n"
@@ -541,6 +548,8 @@ def _sums(path: Path) -> Iterator[str]:
         "adds infinite gradients, before it subtracts: NaN | subtracts first: an infinity of a sign |\n"
         "| `bilinear`, gradient of the first operand | sums over the outputs last: inf - inf = NaN | sums "
         "first: an infinity of a sign |\n"
+        "| second gradients of `bilinear`, `grid_sample` and norms with weights | infinities of both signs "
+        "are summed in its order | in another order: NaN for an infinity, or the other way round |\n"
         "| `interpolate` with `antialias` | a weight that is 0 beside the filter is a rounding error, and "
         "0 times infinity none | NaN, and the other way round in float32 |\n"
         "| `baddbmm`, alpha = 0 | small matrices are multiplied and give 0·inf = NaN; large ones are not | "
