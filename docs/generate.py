@@ -455,7 +455,8 @@ def accuracy() -> str:
         "With `--native` and `compile(…, native=True)` arithmetic, comparisons and roots have the\n"
         "tape's bits, and so have sums of whole vectors and of rows. Functions of the C library (exp, log,\n"
         "sin, pow, erf and their like) are its vector ones, at most 4 units in the last place off; tanh is\n"
-        "one of our own, at most 3 units off, and so is, with AVX-512 or AVX2, exp of arrays, at most 1.02 units;\n"
+        "one of our own, at most 3 units off, and so is, with AVX-512 or AVX2, exp of arrays, at "
+        "most 1.02 units;\n"
         "a softmax's slope is a quotient in place of a second exponential. NaN, infinities, signed zeros\n"
         "and subnormal numbers are as on the tape, and the bits do not depend on the number of threads."
     )
