@@ -109,6 +109,8 @@ def test_a_name_that_nobody_gives_is_told_before_shapes_are_looked_for() -> None
     assert "--against may use W, x, y, and what it assigns itself" in result.stderr
 
 
+@pytest.mark.long
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "values", "says"),
     [

@@ -72,6 +72,7 @@ def _frame(kind: str) -> Any:
     return frame if kind != "arrow" else pytest.importorskip("pyarrow").Table.from_pandas(frame)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_dates_of_frames_are_days_as_those_of_a_csv(kind: str) -> None:
     with pytest.warns(UserWarning, match="day is days since 2025-01-03; time_origin=DATE"):
