@@ -93,7 +93,7 @@ def test_no_false_minimum(seed: int) -> None:
         space.objective(parse(source)),
         start,
         bounds=(low, high),
-        constraints=space.relations(subject),
+        constraints=space.relations(subject, parse(source)),
     )
     if not made.kind.startswith("minimum"):
         return
