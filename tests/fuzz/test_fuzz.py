@@ -172,7 +172,7 @@ def test_a_number_that_is_read_wrong_is_found(tmp_path: Path) -> None:
     assert tables.streaming(tmp_path / "t.csv", table) == ""
 
 
-@sweep(("number",), [(k,) for k in range(500)], parts=5, often=2)
+@sweep(("number",), [(k,) for k in range(500)], parts=10, often=1)
 def test_formulas_of_matrices_and_indices_have_the_values_of_numpy(number: int) -> None:
     found = mathematics.case(random.Random(f"einsum {number}"))
     assert found is None, found
