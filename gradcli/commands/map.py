@@ -22,6 +22,7 @@ from gradcli.commands.declarations import (
     Options,
     declare,
 )
+from gradcli.commands.item_lists import named, single
 from gradcli.commands.progress import Bar
 from gradcli.commands.request import Request, where_read
 from gradcli.commands.request_evaluation import cannot_require_grad, files_of, read_variable, set_up
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from gradcli.tables.writing import Sink
 
 
-_NEXT = re.compile(r"\s*[^\W\d][\w.]*\s*=(?!=)")  # behind a comma between a=b,c=d
 COLUMNS = Option(
     "--columns 'x=x1,x2'",
     "Columns to use for a variable; several columns make a vector.",
@@ -434,8 +434,6 @@ class RowQuestion:
 
     def differentiate(self, order: int, directions: Sequence[str]) -> None:
         """Take in what is asked for besides gradients: derivatives of higher order, and along a direction."""
-        from gradcli.commands.uncertainty import named
-
         known = [*self.columns, *self.shared]
         for name, text in named(directions, "--jvp", 1, known).items():
             if name in self.shared:
@@ -487,7 +485,7 @@ class RowQuestion:
         """Take in which rows are wanted, and what columns are called."""
         from gradcli.columns.streaming.text_flags import without_texts
 
-        for text in [one for given in options.called for one in _named_parts(given)]:
+        for text in single(options.called):
             name, equals, old = (word.strip() for word in text.partition("="))
             if not (name and equals and old):
                 raise usage(
@@ -644,17 +642,6 @@ class RowQuestion:
                 close = did_you_mean(suggest(text, self.names))
                 error.hint = close or f"a value, or one of the columns: {listed(self.names)}"
             raise
-
-
-def _named_parts(text: str) -> list[str]:
-    """`a=b,c=d` in its parts; a comma in brackets or before no name is part of a formula: `w.grad[0,1]`."""
-    found, depth, begin = [], 0, 0
-    for at, letter in enumerate(text):
-        depth += (letter in "([{") - (letter in ")]}")
-        if letter == "," and not depth and _NEXT.match(text, at + 1):
-            found.append(text[begin:at])
-            begin = at + 1
-    return [*found, text[begin:]]
 
 
 def _read_in(text: str) -> list[str]:

@@ -16,7 +16,7 @@ from gradcli.commands.declarations import (
     declare,
     reworded,
 )
-from gradcli.commands.fit import bounds_of
+from gradcli.commands.item_lists import bounds_of
 from gradcli.commands.map import (
     AS,
     COLUMNS,

@@ -47,6 +47,7 @@ SAID = [
     (["root", "x + y == 3, x*y == 2", "--x", "0", "--y", "5"], 0, "x = 1\ny = 2\n", ""),
     (["root", "f == 0", "--let", "f=[x+y-3, x*y-2]", "--x", "0", "--y", "5"], 0, "x = 1\ny = 2\n", ""),
     (["root", "A@x == b", "--A", "2,0;0,4", "--b", "2,4", "--x", "0,0", "--wrt", "x"], 0, "x = [1, 1]\n", ""),
+    (["root", "f(x) = x^3 - 3x^2 + 2; g(x) = x; f(x) = g(x)", "--math", "--x", "3"], 0, "x = 3.11490754147675", ""),
     (["root", "tan(x) == x", "--x", "1:10", "--all"], 0, "x = 4.49340945790906", "roots closer together than 0.0004 may be missing"),
     (["root", "x**2 == -1", "--x", "1"], 1, "", "no root was found: the sides differ by 1 at x = 0"),
     (["root", "x**2 + 1", "--x", "1"], 1, "", "no root was found: the value is 1 at x = 0"),
