@@ -79,7 +79,8 @@ MEANT = {
         ("--poisson", "--counts", "--counting", "--cash"),
         (
             "--sigma",
-            "write --sigma poisson, the square root of the counts; fit has --likelihood poisson",
+            "write --sigma poisson, the square root of the counts; "
+            "gradcli fit has --likelihood poisson",
         ),
     ),
     **dict.fromkeys(

@@ -122,7 +122,7 @@ def test_every_length_has_the_tapes_values(n: int, dtype: str) -> None:
 
 @compiles
 @pytest.mark.long
-@sweep("seed", range(40))
+@sweep("seed", range(16))
 @pytest.mark.parametrize("make", [native.flat, native.few, native.moved])
 def test_random_programs(make: Any, seed: int) -> None:
     assert native.attempt(random.Random(seed), make, whole=True) is None
