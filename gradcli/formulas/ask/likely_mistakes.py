@@ -61,9 +61,10 @@ def likely_mistake(
         special = special or _one_sign(program, where, name, given, true)
         special = special or _antiderivative(program, where, name, formula, true)
         lost = special or _lost_piece(program, where, name, claimed, true)
-        lost = lost or _wrong_term(terms, where, claimed, right)
+        # A rule that was broken says more than the term which it made.
         lost = lost or _wrong_rule(program, where, name, claimed, true)
-        return lost or _kept_constant(program, claimed, right)
+        lost = lost or _kept_constant(program, claimed, right)
+        return lost or _wrong_term(terms, where, claimed, right)
 
 
 def _said(factor: float) -> str:
