@@ -153,9 +153,9 @@ def hessian(question: Question) -> Answer:
     tell(remarks)
     _note_slow(name for row in found.values() for name in row.slow)
     blocks = {n: row.by for n, row in found.items()}  # the name of 0.1.0
-    lines: Lines = [(name, blocks[n][m]) for name, (n, m) in called.items()]
-    if several and not question.sparse and run.request.style.form in TABLES:
-        lines = _whole(blocks, run.tensors)
+    whole = several and not question.sparse and run.request.style.form in TABLES
+    each = [(name, blocks[n][m]) for name, (n, m) in called.items()]
+    lines = _whole(blocks, run.tensors) if whole else each
     return run.answer(lines, wrt=_each("hessian", blocks), blocks=blocks)
 
 
