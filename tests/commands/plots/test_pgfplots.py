@@ -54,9 +54,7 @@ def test_a_curve_keeps_its_shape_and_its_gaps_in_few_points() -> None:
         ("tan(x)", "0:6", [np.pi / 2, 3 * np.pi / 2]),
     ],
 )
-def test_branches_end_at_a_pole(
-    source: str, ends: str, poles: list[float], tmp_path: Path
-) -> None:
+def test_branches_end_at_a_pole(source: str, ends: str, poles: list[float], tmp_path: Path) -> None:
     run("plot", source, "--x", ends, "--order", "0", "-o", str(tmp_path / "pole.tex"))
     points = coordinates((tmp_path / "pole.tex").read_text())
     gaps = points[np.isnan(points[:, 1]), 0]
