@@ -19,7 +19,7 @@ import gradcli.engine.system.spread as spread
 from gradcli.commands import completers
 from gradcli.commands.argv import Split, split
 from gradcli.commands.command_errors import quoted, usage
-from gradcli.commands.declarations import READING, Command, Option
+from gradcli.commands.declarations import READING, Argument, Command, Option
 from gradcli.commands.foreign_options import of_formats, of_pytorch, refuse_words
 from gradcli.commands.help import HelpfulCommand
 from gradcli.commands.output import Style, note
@@ -79,7 +79,8 @@ MEANT = {
         ("--poisson", "--counts", "--counting", "--cash"),
         (
             "--sigma",
-            "write --sigma poisson, the square root of the counts; fit has --likelihood poisson",
+            "write --sigma poisson, the square root of the counts; "
+            "gradcli fit has --likelihood poisson",
         ),
     ),
     **dict.fromkeys(
@@ -146,6 +147,7 @@ ELSEWHERE = {
         ("--taylor", "--series"),
         "polynomials beside the function: gradcli taylor EXPR --order 1,3,5 --plot",
     ),
+    "--unit": "results are numbers without units; --units N is the line of a table that has those of columns",
     "--degree": "gradcli taylor EXPR --order N is the polynomial of that degree",
     "--order": "higher derivatives: gradcli diff EXPR --order N, or gradcli hessian EXPR",
     "--value": "gradcli eval EXPR prints the value, gradcli grad EXPR --value both",
@@ -836,6 +838,17 @@ def _how_read(params: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value not in (None, (), False)}
 
 
+def _note_unread(how: Mapping[str, Any], texts: Iterable[str], declaration: Command) -> None:
+    """Say that options of tables do nothing, where no table is read; --decimal is of formulas, too."""
+    tables = any(isinstance(o, Argument) and o.name != "expression" for o in declaration.options)
+    said = [o.names[0] for o in READING if o.name in how and o.name != "decimal"]
+    if not said or tables or any("@" in text or text.strip() == "-" for text in texts):
+        return
+    why = "; results have no units" if "units" in how else ""
+    does = "does" if len(said) == 1 else "do"
+    note(f"no table is read, so that {', '.join(said)} {does} nothing{why}")
+
+
 def _reading_of(found: Split) -> Any:
     """How a table is read whose names are wanted before click has read the options; it says nothing."""
     from gradcli.commands.table_reading import reading_of
@@ -1257,6 +1270,8 @@ def _request(
         if not command.may_stay_open(program, name):
             raise unbound(program, name, command.declared, set(texts))
     style = _style(params)
+    how_read = _how_read(params)
+    _note_unread(how_read, texts.values(), declaration)
     for name in ("expression", "math", "file"):
         params.pop(name, None)
     return Request(
@@ -1270,7 +1285,7 @@ def _request(
         loaded=loaded,
         style=style,
         missing=params.pop("missing"),
-        how_read=_how_read(params),
+        how_read=how_read,
         native=bool(params.pop("native", False)),
         open_variables=[*open_variables, *alone],
         shapes=shapes,

@@ -16,7 +16,7 @@ from gradcli.commands.declarations import (
     declare,
     reworded,
 )
-from gradcli.commands.fit import bounds_of
+from gradcli.commands.item_lists import bounds_of
 from gradcli.commands.map import (
     AS,
     COLUMNS,
@@ -85,6 +85,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
 
         solve(ctx, request, options)
         return
+    if options.format in ("latex", "siunitx") and request.style.form == "text":
+        request.style.typeset, options.format = options.format, None
     _refuse_options_of_tables(ctx, request, options)
     from gradcli.columns.optimize.roots import all_roots, root
     from gradcli.columns.optimize.spaces import Compiled
@@ -144,7 +146,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         each = [inputs.to_json(one) for one in spreads]
         keys |= {key: [one[key] for one in each] for key in each[0]}
     if converged and roots:
-        if request.style.names:  # a bare answer is the root alone
+        # a bare answer, and one for a paper, is the root alone
+        if request.style.names and request.style.typeset is None:
             lines.append(("residual", residual))
         write(Answer(request, lines, lambda _: keys))
     if canvas is not None:

@@ -12,6 +12,7 @@ MANY = "ones(70000)"
 SHARE = "1.43e-05, 1.43e-05"
 
 
+@pytest.mark.long
 @sweep(
     ("source", "x", "shown"),
     [

@@ -70,6 +70,7 @@ def likely_mistake(
         special = special or _one_sign(program, where, name, given, true)
         special = special or _antiderivative(program, where, name, formula, true)
         lost = special or _lost_piece(program, where, name, claimed, true)
+        # A rule that was broken says more than the term which it made.
         lost = lost or wrong_rule(program, where, name, claimed, true)
         lost = lost or _kept_constant(program, claimed, right)
         return lost or _wrong_term(terms, where, claimed, right)
