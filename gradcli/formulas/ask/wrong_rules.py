@@ -131,7 +131,6 @@ _RULES = {
             ("n*(u')**(n - 1)*u'", lambda p: p.v * p.du**p.v),
             ("(u')**n", lambda p: p.du**p.v),
             ("n*u*u'", lambda p: p.v * p.u * p.du),
-            ("-n*u**(n - 1)*u'", lambda p: -p.first),
             ("u**(n + 1)/(n + 1)", lambda p: p.u ** (p.v + 1.0) / (p.v + 1)),
         ),
     ),
