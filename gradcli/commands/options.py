@@ -1043,7 +1043,9 @@ def _check_positionals(found: Split, declared: Declared, declaration: Command) -
     """Refuse words that are left over; those that look like options are most likely misspelt."""
     allowed = declaration.operands - ("file" in found.given)
     more = found.positionals[allowed:]
-    if not more or (declaration.takes_more and all(map(_is_table, more))):
+    no_table = any(_DASHED.fullmatch(p) and not _is_table(p) for p in found.positionals[1:])
+    no_table = no_table or _is_option_first(found.positionals)
+    if not no_table and (not more or (declaration.takes_more and all(map(_is_table, more)))):
         return
     from gradcli.language.located_errors import did_you_mean, suggest
 
@@ -1103,6 +1105,11 @@ def _check_positionals(found: Split, declared: Declared, declaration: Command) -
         if name in variables(found.positionals[0], lenient=True)[1]:
             hint = f"{flag} is an option here; the variable is set with --let {name}={extra}"
     raise usage(f"unexpected argument {extra!r}", hint=hint)
+
+
+def _is_option_first(words: list[str]) -> bool:
+    """Whether the first word is a misspelt option, and the expression stands where a table would."""
+    return len(words) > 1 and bool(_DASHED.fullmatch(words[0])) and not _is_table(words[1])
 
 
 def _columns_hint(found: Split, path: str) -> str:
@@ -1411,8 +1418,13 @@ def _check_standard_input(
         )
 
 
-def unbound(program: Program, name: str, declared: Declared, bound: set[str]) -> Exception:
-    """The error for a variable without a value; what is called is a function that nobody knows."""
+def unbound(
+    program: Program, name: str, declared: Declared, bound: set[str], value: str = "VALUE"
+) -> Exception:
+    """The error for a variable without a value; what is called is a function that nobody knows.
+
+    value: what the command wants for one, as FROM:TO.
+    """
     from gradcli.language import foreign_names, translations
     from gradcli.language.names import is_plain_function
     from gradcli.language.parser import parses
@@ -1432,7 +1444,7 @@ def unbound(program: Program, name: str, declared: Declared, bound: set[str]) ->
         return error(f"no function is called `{word}`", hint or "gradcli ops lists the functions")
     if f"--{name}" in declared and name not in foreign_names.PREFIXED:
         message = f"no value for {name}, which has the name of an option"
-        return error(message, f"set it with --let {name}=VALUE")
+        return error(message, f"set it with --let {name}={value}")
     if is_called(program, name):
         from gradcli.language.located_errors import did_you_mean
         from gradcli.language.names import LEFT_OUT, close
@@ -1444,7 +1456,7 @@ def unbound(program: Program, name: str, declared: Declared, bound: set[str]) ->
     if is_plain_function(name):
         return error(f"{name} is a function", translated or f"give --{name} VALUE")
     meant = _WRITTEN_OTHERWISE.get(name)
-    hint = f"add --{name} VALUE" + (f"; {meant}" if meant else "")
+    hint = f"add --{name} {value}" + (f"; {meant}" if meant else "")
     meant = foreign_names.distribution_hint(name, program.source)
     return error(f"no value for {name}", meant or translated or hint)
 
