@@ -333,7 +333,7 @@ class ExpressionCommand(HelpfulCommand):
         except LanguageError as error:
             _refuse_headings(text or "", found, self.declaration)
             _also_mathematics(error, text or "", declared)
-            _also_columns(error, declared)
+            _also_columns(error, declared, found, self.declaration)
             raise
         if reading is not None:
             names = [name for name in names if name not in reading.functions]
@@ -836,14 +836,21 @@ def _refuse_headings(text: str, found: Split, command: Command) -> None:
             raise error from None
 
 
-def _also_columns(error: LanguageError, declared: Mapping[str, Any]) -> None:
-    """Add to an error about a keyword of Python how a column of that name is read."""
+def _also_columns(
+    error: LanguageError, declared: Mapping[str, Any], found: Split, command: Command
+) -> None:
+    """Add to an error about a keyword of Python how a variable, or a column, of that name is called."""
     word = error.source[slice(*error.span)] if error.span is not None else ""
     if word not in _NO_NAMES:
         return
     short = word[:1] if word != "lambda" else "lam"
     take = f"--columns {short}={word}" if "--columns" in declared else f"--{short} @FILE:{word}"
     column = f"a column called {word} is read as another variable: write {short}, and {take}"
+    headings = _headings(found, command)
+    if headings and not any(word in names for _, names in headings):
+        column = f"call the variable otherwise: {short}"
+    elif word in found.bound():
+        column = f"call the variable otherwise, and give --{short} VALUE"
     begins = error.span is not None and not error.source[: error.span[0]].strip()
     error.hint = f"{error.hint}; {column}" if error.hint and begins else column
 
