@@ -244,8 +244,8 @@ def _polished(
     """(a minimum after steps of Newton's that leave less of its equations; what they leave).
 
     The equations are those of Karush, Kuhn and Tucker: the point lies on what holds it, and the gradient is
-    that of the multipliers (Nocedal and Wright, 18.1). The methods end when the value no longer changes, which
-    is at half of the digits of the point.
+    that of the multipliers (Nocedal and Wright, 18.1). The methods end when the value no longer changes, at
+    half of the digits of the point.
     """
     slope = problem.objective.value_and_gradient
     scale = max(float(np.linalg.norm(slope(x)[1])), 1e-300)
