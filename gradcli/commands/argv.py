@@ -63,7 +63,7 @@ class Split:
     its value. bare: (name, what follows) of what would bind and has no value. point: the number of `--at 2`.
     behind: the flag before a positional. twice: the option of the file to write, given with two files.
     ranks, letters: what --math found of names, their dimensions and indices, for the formula of --against;
-    ones: the indices of one element; said: its remarks.
+    ones: the indices of one element; sizes: what limits of sums are; said: its remarks.
     """
 
     def __init__(self) -> None:
@@ -79,6 +79,7 @@ class Split:
         self.missing: str | None = None
         self.ranks: dict[str, int] = {}
         self.ones: set[str] = set()
+        self.sizes: dict[str, str] = {}
         self.said: set[str] = set()
         self.letters: dict[str, tuple[str, ...]] = {}
 

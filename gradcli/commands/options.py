@@ -391,6 +391,7 @@ class ExpressionCommand(HelpfulCommand):
         ctx.params["request"] = _request(self, ctx, found, program, names, shown)
         ctx.params["request"].ln = "math" in found.given and _LN.search(typed or "") is not None
         ctx.params["request"].math, ctx.params["request"].named = "math" in found.given, named
+        ctx.params["request"].sizes = _sizes(found, ctx.params["request"])
         _note_options(found, ctx.params["request"].open_variables, declared)
         if reading is not None:
             _take_reading(ctx.params["request"], reading)
@@ -627,9 +628,12 @@ def _mathematics(
     one = "place" if command.name == "check" else "unit"
     if not wants_number or {"jacobian", "along"} & found.given.keys():
         one = ""
+    # What the program has no variable for is written as the size that it is.
+    sizes = {n: size for n, size in found.sizes.items() if n not in own} if against else {}
     read = read_mathematics(
-        text, parses, bound, equation, known, by, named, moving, labels, gradient, one, found.ones
-    )
+        text, parses, bound, equation, known, by, named, moving, labels, gradient, one, found.ones,
+        sizes,
+    )  # fmt: skip
     inside = read is not None and not wrt <= {*read.differentiated}
     if read is not None and read.differentiated and (inside or "order" in found.given):
         read = read_mathematics(text, parses, bound, equation, known, named=named, labels=labels)
@@ -639,6 +643,7 @@ def _mathematics(
     note("; ".join([f"read as {read.written}", *remarks]))
     found.said.update(read.remarks)
     found.ones |= read.ones
+    found.sizes = {**read.sizes, **found.sizes}
     found.ranks = {**read.ranks, **found.ranks}  # for --against, in the same names
     found.letters = {**read.letters, **found.letters}
     _by_whole_arrays(found)
@@ -665,6 +670,13 @@ def _mathematics(
         if name in words or not re.search(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])", text)
     ]  # fmt: skip
     return read.written
+
+
+def _sizes(found: Split, request: Request) -> dict[str, str]:
+    """The variables without a value that are the sizes of others; none by which is differentiated."""
+    wrt = request.wrt or ()
+    names = [name for name in request.open_variables if name not in wrt]
+    return {name: found.sizes[name] for name in names if name in found.sizes}
 
 
 def _facts_as_read(text: str, found: Split) -> None:

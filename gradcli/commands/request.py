@@ -51,8 +51,8 @@ class Request:
     files: what reads the files that the values name, once there is one. tables: how tables are read.
     options: how it was given, `--x` or `--let x=`. loaded: the names that --load brought.
     tensors: the variables that are tensors of a session, which stay as they are.
-    open_variables: those without a value. shapes: what --shape says of them. reading: of a command that
-    takes formulas, how it read this one.
+    open_variables: those without a value. shapes: what --shape says of them. sizes: of those that are the
+    size of another, which, as a text. reading: of a command that takes formulas, how it read this one.
     """
 
     options: dict[str, str]
@@ -66,6 +66,7 @@ class Request:
     wrt: list[str] | None = None
     manual_seed: int | None = None
     shapes: Sequence[str] = ()
+    sizes: Mapping[str, str] = {}
     files: Reader | None = None
     reading: FormulaReading | None = None
     how_read: Mapping[str, Any] = {}  # the options of tables

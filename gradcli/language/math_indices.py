@@ -106,6 +106,7 @@ def indices(
     """The indices of a text. own: names that have a value, or are assigned."""
     roots = list(roots)
     all_nodes = [node for root in roots for node in nodes(root)]
+    elements = [node for node in all_nodes if node.kind == "element"]  # of `(A x)_i`
     bound = {n for node in all_nodes if node.binder is not None for n in node.binder.names}
     named = [
         n for n in all_nodes if n.kind == "name" and n.parts and not (n.text and n.text in own)
@@ -149,9 +150,13 @@ def indices(
             if node.base in tensors or here & letters:
                 letters |= here
                 tensors[node.base] = max(tensors.get(node.base, 0), len(found))
+        for node in elements:
+            letters |= {*node.text} if letters & {*node.text} else set()
         if before == (len(letters), len(tensors)):
             break
     lengths, offsets = _extents(places, tensors, letters, known)
+    for node in elements:
+        offsets |= {x: (0, 0) for x in node.text if x in letters and x not in offsets}
     first = _first(all_nodes, offsets)
     if any(i == Index("", 0) for node, found in places if node.base in tensors for i in found):
         first = 0
@@ -222,28 +227,6 @@ def _first(all_nodes: list[Node], offsets: dict[str, tuple[int, int]]) -> int:
     return first
 
 
-def counts(roots: Iterable[Node], found: Indices) -> dict[str, tuple[str, int]]:
-    r"""Of what letters a size is: N of `\sum_{i=1}^N x_i` is (x, 0), the size of its first dimension."""
-    made: dict[str, tuple[str, int]] = {}
-    for node in (node for tree in roots for node in nodes(tree)):
-        binder = node.binder
-        if binder is None or binder.high is None or len(binder.names) != 1:
-            continue
-        low, high = binder.low, binder.high
-        first = low.text if low is not None and low.kind == "number" else ""
-        if first == "0" and high.kind == "sum" and high.text[-1:] == "-" and len(high.parts) == 2:
-            high = high.parts[0] if high.parts[1].text == "1" else high
-        elif first != "1":
-            continue
-        if high.kind != "name" or high.parts:
-            continue
-        for name, letters in index_letters([node], found).items():
-            offset = found.offsets.get(binder.names[0], (0, 0))
-            if binder.names[0] in letters and offset == (0, 0):
-                made.setdefault(high.text, (name, letters.index(binder.names[0])))
-    return made
-
-
 def whole_arrays(found: Indices, formulas: Mapping[str, Node]) -> dict[str, str]:
     r"""The variables that are arrays, as what is computed from them has elements: x of `u = a x; \sum_i u_i`.
 
@@ -282,11 +265,16 @@ def index_letters(roots: Iterable[Node], found: Indices) -> dict[str, tuple[str,
 
 
 def shapes_by_index(
-    roots: Iterable[Node], found: Indices, own: Container[str], assigned: Container[str] = ()
+    roots: Iterable[Node],
+    found: Indices,
+    own: Container[str],
+    assigned: Container[str] = (),
+    known: Callable[[str], Known | None] = lambda _: None,
 ) -> dict[str, tuple[str, ...]]:
     """A size for each dimension of the names with indices, a letter; () of those without, which are numbers.
 
     own: names that have a value. assigned: by the text, which have a shape by what they are assigned.
+    known: the shapes of values.
     {} where the sizes of one letter differ, as those of `x_{i+1}` and `y_i` do.
     """
     if (
@@ -296,6 +284,7 @@ def shapes_by_index(
     ):
         return {}
     shapes: dict[str, tuple[str, ...]] = {}
+    given: dict[str, tuple[int | str, ...]] = {}
     # Letters that stand at the same dimension of one name have the same size: of A_{ij} and A_{ji} i and
     # j are one size, n. A union-find over letters; each class gets a letter of `nmkl…`, or its number.
     same: dict[str, str] = {}
@@ -306,12 +295,16 @@ def shapes_by_index(
         return letter
 
     plain: set[str] = set()
-    for node in (node for tree in roots for node in nodes(tree)):
+    every = [node for tree in roots for node in nodes(tree)]
+    # What stands in the bracket of `(X w - y)_i` may have that index.
+    whole = {id(n) for node in every if node.kind == "element" for n in nodes(node)}
+    for node in every:
         if node.kind != "name" or not node.text or node.text in own:
             continue
         if node.base not in found.tensors:
             if (
-                node.text not in found.letters
+                id(node) not in whole
+                and node.text not in found.letters
                 and node.base != "called"
                 and node.text not in assigned
             ):
@@ -320,8 +313,13 @@ def shapes_by_index(
         letters = tuple(i.letter for i in subscripts(node))
         if not letters:  # the whole x, as in `x_i - mean(x)`
             continue
-        if not all(len(x) == 1 for x in letters) or node.base in own:
+        if not all(len(x) == 1 for x in letters):
             return {}
+        if node.base in own:
+            value = known(node.base)
+            if value is None or len(value.shape) < len(letters) or value.each:
+                return {}
+            given[node.base] = value.shape
         for one, two in zip(shapes.get(node.base, letters), letters, strict=False):
             if root(one) != root(two):
                 same[max(root(one), root(two))] = min(root(one), root(two))
@@ -331,8 +329,10 @@ def shapes_by_index(
     for (name, k), number in found.exact.items():
         if k < len(shapes.get(name, ())):
             size[root(shapes[name][k])] = str(number)
+    for name, numbers in given.items():
+        size |= {root(x): str(k) for x, k in zip(shapes[name], numbers, strict=False)}
     named = {name: tuple(size[root(x)] for x in letters) for name, letters in shapes.items()}
-    named = {n: s for n, s in named.items() if n not in DELTAS | EPSILONS}
+    named = {n: s for n, s in named.items() if n not in DELTAS | EPSILONS and n not in given}
     # Single letters are variables, those too that are functions elsewhere, as torch.t; e is a number.
     free = (n for n in plain - {"e"} if len(n) == 1 or (n.isidentifier() and not names.is_known(n)))
     return named | dict.fromkeys(free, ())

@@ -664,7 +664,7 @@ class Parser:
                 value = self.positive_part(value.only, token)
             elif (
                 token.text == "_"
-                and value.kind in ("group", "call")
+                and value.kind in ("group", "call", "prime", "transpose")
                 and (self.peek(1).text == "{" or self.peek(1).kind == "name")
             ):
                 value = Node("element", token, self.letters_below(token), (value,))
@@ -695,6 +695,10 @@ class Parser:
         self.take()
         if self.next.kind == "name":  # f(z)_k
             index = self.take()
+            if index.text[1:2] and "_" in index.text:  # (X w)_ix_i
+                rest = index._replace(text=index.text[1:], start=index.start + 1, blank=False)
+                self.tokens.insert(self.at, rest)
+                index = index._replace(text=index.text[0], end=index.start + 1)
             parts: tuple[Node, ...] = (Node("name", index, index.text),)
         else:
             self.take()
@@ -854,10 +858,18 @@ class Parser:
         self.bars = bars
         if len(rows) == 1 == len(rows[0]) and self.loose and self.positive_part_follows():
             return self.positive_part(rows[0][0], token)
-        indexed = self.next.text == "_" and self.peek(1).text == "{"
-        if self.loose and indexed and len(rows) == 1 == len(rows[0]):  # the array of these elements
-            letters = self.letters_below(self.next)
-            return Node("elements", token, letters, (rows[0][0],), "", Binder((*letters,)))
+        indexed = self.next.text == "_" and (
+            self.peek(1).text == "{" or self.peek(1).kind == "name"
+        )
+        if self.loose and indexed and len(rows) == 1 == len(rows[0]):
+            inner, below = rows[0][0], self.next
+            letters = self.letters_below(below)
+            own = {one.letter for n in nodes(inner) if n.kind == "name" for one in subscripts(n)}
+            if own.isdisjoint(letters):  # the element of `[A x]_i`
+                group = Node("group", token, "", (inner,))
+                return Node("element", below, letters, (group,))
+            # the array of the elements of `[x_i A_ij]_ij`
+            return Node("elements", token, letters, (inner,), "", Binder((*letters,)))
         end = self.tokens[self.at - 1].end
         sized = (
             "\\left" in self.source[max(0, token.start - 6) : token.start]

@@ -93,7 +93,8 @@ class Writer:
         self.singled: set[str] = set()  # the indices of such elements
         self.einstein = loose and found is not None and not found.bound
         self.limits: set[str] = set()  # the names that limit sums, which are numbers
-        self.counts: dict[str, tuple[str, int]] = {}  # of these, the dimension whose size they are
+        self.ties: dict[str, str] = {}  # of these, the size that they are, as a text
+        self.sizes: Mapping[str, str] = {}  # the same of names that are written so
         self.free: tuple[str, ...] = ()  # those that the left side of an equation has
         self.scope: dict[str, Axis] = {}
         self.by = ""  # the variable of a text that is only differentiated, once
@@ -109,6 +110,7 @@ class Writer:
         self.columns: set[str] = set()  # the names that are vectors, as they are added to one
         self.formulas: dict[str, Node] = {}  # of names that are given what may be a number
         self.given: set[str] = set()  # the names that statements give a value
+        self.valued: set[str] = set()  # the names that have one already
         self.clashes = 0  # the places where the ranks of parts do not agree
         self.beside_rows: set[str] = set()  # the vectors that multiply such rows
 
@@ -290,14 +292,21 @@ class Writer:
             return Value(name, ATOM, 2, False, (), (f"{name}.shape[0]", f"{name}.shape[1]"))
         return Value(name)
 
+    def tie(self, name: str, size: str) -> None:
+        r"""Note what size the N of `\sum_{i=1}^N x_i` is: `len(x)`."""
+        if name not in self.own:
+            self.ties.setdefault(name, size)
+
     def count(self, name: str) -> Value | None:
         r"""N of `\frac{1}{N} \sum_{i=1}^N x_i` as the size of x, where x has a value and N has none."""
-        array, dim = self.counts.get(name, ("", 0))
-        if name in self.own or array not in self.own or self.known(array) is None:
+        text = self.sizes.get(name)
+        if text is None or name in self.own:
             return None
-        text = f"{array}.shape[{dim}]" if dim else f"len({array})"
+        made = re.findall(r"(?<![\w.])[^\W\d]\w*", text)
+        if any(word in self.own - self.valued - self.given for word in made):
+            return None  # of what the text gives a value later
         self.say(f"{name} is {text}")
-        return Value(text)
+        return Value(text, ATOM if is_call(text) or " " not in text else SUM)
 
     def ones(self, node: Node) -> Value:
         r"""`\mathbf{1}`: what is summed, or a number for each element."""
@@ -1248,19 +1257,27 @@ class Writer:
         inner = self.value(node.only)
         letters = node.text
         free = self.found is not None and set(letters) <= self.indices.letters
-        limited = any(self.scope.get(letter) not in (None, Axis()) for letter in letters)
         if len(letters) == 1 and not free and letters not in self.scope:
             found = self.one_element(node, inner)
             if found is not None:
                 return found
-        if inner.axes or inner.rank != len(letters) or not free or limited:
+        has_elements = inner.rank == len(letters) or (not inner.rank and self.may_be_array(inner))
+        if not free or not has_elements:
+            what = {0: "a number", 1: "a vector", 2: "a matrix"}[inner.rank]
             raise self.error(
-                "the index of an expression is not supported: give it a name", node.token
-            )
-        order = [letters.index(letter) for letter in sorted(letters)]
-        turned = order != sorted(order)
-        text = transposed(inner.at(ATOM), order) if turned else inner.text
-        return Value(text, ATOM if turned else inner.level, 0, False, tuple(sorted(letters)))
+                f"{bare(inner.text)} is {what}, and has no element {','.join(letters)}"
+                if free else "the index of an expression is not supported: give it a name",
+                node.token,
+            )  # fmt: skip
+        from gradcli.language import math_series
+
+        return math_series.element_of(self, node, inner)
+
+    def may_be_array(self, value: Value) -> bool:
+        """Whether a value of which no shape is known may have elements: it is of names without values."""
+        words = re.findall(r"(?<![\w.])[^\W\d]\w*(?!\w*\()", value.text)
+        is_open = any(self.known(word) is None and word not in self.limits for word in words)
+        return is_open and not self.is_computed(value)
 
     def one_element(self, node: Node, inner: Value) -> Value | None:
         r"""The k-th element of an expression, where nothing binds k: `\mathrm{softmax}(z)_k`.

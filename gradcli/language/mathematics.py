@@ -43,7 +43,8 @@ class Mathematics(NamedTuple):
     differentiated: the variables by which the text says that what is written is differentiated, operator:
     "grad", "div", "curl" or "laplacian" where ∇ stands before it. shapes: what the text says of those of its
     names, sizes as letters, or `*`. ranks: of its vectors and matrices, and of what it gives names.
-    letters: the indices of its names. ones: those that are of one element, as the c of z_c."""
+    letters: the indices of its names. ones: those that are of one element, as the c of z_c. sizes: of names
+    that limit sums and have no value, what they are: "len(x)"."""
 
     written: str
     remarks: tuple[str, ...] = ()
@@ -53,6 +54,7 @@ class Mathematics(NamedTuple):
     ranks: Mapping[str, int] = MappingProxyType({})
     letters: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     ones: frozenset[str] = frozenset()
+    sizes: Mapping[str, str] = MappingProxyType({})
 
     def __str__(self) -> str:
         return "; ".join((self.written, *self.remarks))
@@ -75,6 +77,7 @@ def read_mathematics(
     gradient: tuple[str, ...] = (),
     one: str = "",
     ones: Collection[str] = (),
+    sizes: Mapping[str, str] = MappingProxyType({}),
 ) -> Mathematics | None:
     """A text of mathematics in the language; None if it stands there as the language has it.
 
@@ -85,12 +88,12 @@ def read_mathematics(
     `R^2 = …` names a formula, and is no equation. gradient: of a text that is a gradient, the indices of what
     it is by, "" for each that is not known. one: where the value is to be a number, so that an index that
     nothing binds is of one element, how that is written: "unit", as a product with a vector, or "place".
-    ones: such indices of another text.
+    ones: such indices of another text. sizes: what limits of sums are, as another text says it.
     Raises LanguageError with the place of what cannot be read.
     """
     try:
         found = _read(source, bound, known, by, named, equation=equation, coordinates=coordinates,
-                      labels=labels, gradient=gradient, one=one, ones=ones)  # fmt: skip
+                      labels=labels, gradient=gradient, one=one, ones=ones, sizes=sizes)  # fmt: skip
     except LanguageError as error:
         if error.kind == "syntax" and re.search(r"[^\W_]", source) and parses(source):
             return None  # a program, as a line of a session may be
@@ -205,6 +208,7 @@ def _read_with(
     gradient: tuple[str, ...] = (),
     one: str = "",
     ones: Collection[str] = (),
+    sizes: Mapping[str, str] = MappingProxyType({}),
 ) -> Mathematics:
     assigned = re.findall(r"(?:^|[;\n])\s*(\w+)\s*=(?!=)", source) * (not equation)
     own = {*bound, *assigned}
@@ -226,7 +230,7 @@ def _read_with(
     def read(ranks: Mapping[str, int]) -> _Reading:
         return _as_read(
             text, ranks, wrt, equation=equation, loose=loose, elementwise=elementwise,
-            labels=labels, gradient=gradient, one=one, ones=ones,
+            labels=labels, gradient=gradient, one=one, ones=ones, sizes=sizes,
         )  # fmt: skip
 
     def capitals() -> list[str]:
@@ -248,6 +252,7 @@ def _as_read(
     gradient: tuple[str, ...],
     one: str,
     ones: Collection[str],
+    sizes: Mapping[str, str],
 ) -> _Reading:
     """A text as it is read. said: the ranks of capitals that are no matrices."""
     source, bound, known, letters = text.source, text.bound, text.known, text.letters
@@ -294,7 +299,7 @@ def _as_read(
     if any(
         n.kind == "series" or (n.kind == "name" and n.parts) for root in roots for n in nodes(root)
     ):
-        from gradcli.language.math_indices import counts, index_letters, indices
+        from gradcli.language.math_indices import index_letters, indices
 
         places = indices(roots, own, known)
         if gradient and isinstance(parts[-1], Node):
@@ -306,8 +311,7 @@ def _as_read(
     # n of `\sum_{i=1}^n` is a number, also in a text where single letters are vectors.
     writer.limits = {node.text for limit in ends for node in nodes(limit) if node.kind == "name"}
     writer.limits |= notation.numbers(found) | {n for n, rank in said.items() if not rank}
-    if places is not None:
-        writer.counts = counts(roots, places)
+    writer.valued, writer.sizes = {*bound}, sizes
     if wrt is not None and len(by) < 2 and len(roots) == 1:
         writer.by = by[0] if by else wrt
         if (limit := _limit_of(roots[0])) is not None:
@@ -316,12 +320,13 @@ def _as_read(
         else:
             writer.by = ""
     texts = [writer.statement(p) if isinstance(p, Node) else p.text for p in parts]
-    if (
-        more := writer.columns - (vectors or set()) - said.keys()
-    ):  # what is added to a vector is one as well
+    more = writer.columns - (vectors or set()) - said.keys()
+    counted = _counted(writer, sizes)
+    if more or counted:  # what is added to a vector is one as well
         return _as_read(
             text, {**said, **dict.fromkeys(more, 1)}, wrt, equation=equation, loose=loose,
             elementwise=elementwise, labels=labels, gradient=gradient, one=one, ones=ones,
+            sizes={**sizes, **counted},
         )  # fmt: skip
     texts = _without_unused(parts, texts, writer.inlined)
     line = "".join(f"{t} " if t == ";" else t for t in texts).strip()
@@ -329,7 +334,7 @@ def _as_read(
     if places is not None:
         from gradcli.language.math_indices import shapes_by_index, whole_arrays
 
-        found_shapes = shapes_by_index(roots, places, bound, own - {*bound})
+        found_shapes = shapes_by_index(roots, places, bound, own - {*bound}, known)
         shapes |= _besides_vectors(found_shapes, vectors)
         # Rows of one matrix are as long as the vectors that multiply them.
         used = {size for shape in shapes.values() for size in shape}
@@ -372,9 +377,19 @@ def _as_read(
     # The letters of one element say nothing of those of a gradient.
     indexed = {n: tuple("" if x in writer.singled else x for x in at) for n, at in indexed.items()}
     made_of = Mathematics(
-        line, remarks, by, operator, shapes, ranks, indexed, frozenset(writer.singled)
+        line, remarks, by, operator, shapes, ranks, indexed, frozenset(writer.singled), writer.ties
     )
     return _Reading(made_of, writer.clashes)
+
+
+def _counted(writer: Writer, sizes: Mapping[str, str]) -> dict[str, str]:
+    """The limits of sums that are sizes of what has a value, and so need none of their own."""
+    found = {}
+    for name, size in writer.ties.items():
+        words = {*re.findall(r"(?<![\w.])[^\W\d]\w*", size)} - {"len"}
+        if name not in sizes and words <= writer.valued | writer.given:
+            found[name] = size
+    return found
 
 
 def _declared(known: Shapes, shapes: Mapping[str, tuple[str, ...]]) -> Shapes:

@@ -19,6 +19,16 @@ LAYERS = (
 ERROR = r"(a^{(2)}-y) \odot a^{(2)} \odot (1-a^{(2)})"
 NLL = r"p_i = \frac{e^{z_i}}{\sum_j e^{z_j}}; L = -\log p_c"
 HINGE = r"\frac12 \|w\|^2 + C \sum_i \max(0, 1 - y_i (w^T x_i + b))"
+BATCH_NORM = (
+    r"\mu = \frac1m \sum_{i=1}^m x_i; \sigma^2 = \frac1m \sum_{i=1}^m (x_i - \mu)^2; "
+    r"\hat{x}_i = \frac{x_i - \mu}{\sqrt{\sigma^2 + \epsilon}}; y_i = \gamma \hat{x}_i + \beta; "
+    r"L = \sum_{i=1}^m g_i y_i"
+)
+BATCH_NORM_BY_X = (
+    r"\frac{\partial L}{\partial x_i} = \frac{\gamma}{m \sqrt{\sigma^2 + \epsilon}} "
+    r"(m g_i - \sum_{j=1}^m g_j - \hat{x}_i \sum_{j=1}^m g_j \hat{x}_j)"
+)
+VARIANCE = r"\mu = \frac1m \sum_{i=1}^m x_i; v = \frac1m \sum_{i=1}^m (x_i - \mu)^2"
 RIDGE = r"\frac{1}{2N}\|Xw-y\|^2 + \frac{\lambda}{2}\|w\|^2"
 
 
@@ -50,6 +60,18 @@ RIDGE = r"\frac{1}{2N}\|Xw-y\|^2 + \frac{\lambda}{2}\|w\|^2"
         (NLL, r"\frac{\partial L}{\partial z_k} = p_k - \delta_{kc}", True),
         (NLL, r"\frac{\partial L}{\partial z_k} = p_k - 1", False),
         (r"-\log \mathrm{softmax}(z)_c", r"\nabla_z L = \mathrm{softmax}(z) - e_c", True),
+        # m limits the sum over the elements of x: it is their number, at all points.
+        (BATCH_NORM, BATCH_NORM_BY_X, True),
+        (BATCH_NORM, BATCH_NORM_BY_X.replace(r"- \sum_{j=1}^m g_j", ""), False),
+        (VARIANCE, r"\frac{\partial v}{\partial x_i} = \frac{2}{m} (x_i - \mu)", True),
+        (VARIANCE, r"\frac{\partial v}{\partial x_i} = \frac{2}{m - 1} (x_i - \mu)", False),
+        (r"\sum_{i=1}^n (x_i - \mu)^2", r"\frac{dL}{d\mu} = 2 n \mu - 2 \sum_i x_i", True),
+        (r"\frac1m \sum_{i=1}^m (w^T x_i + b - y_i)^2",
+         r"\frac{\partial L}{\partial b} = 2 b + \frac2m \sum_{i=1}^m (w^T x_i - y_i)", True),
+        # An index of a bracket is of its elements.
+        (r"\frac{1}{2n} \|\mathbf{X}\mathbf{w} + b - \mathbf{y}\|^2",
+         r"\frac{\partial L}{\partial b} = \frac1n \sum_{i=1}^n (\mathbf{X}\mathbf{w} + b - \mathbf{y})_i", True),
+        (r"\sum_{i=1}^n (Xw - y)_i^2", r"\nabla_w L = 2\sum_i (Xw - y)_i X_{ij}", True),
     ],
 )  # fmt: skip
 def test_gradients_on_paper(text: str, formula: str, right: bool | None) -> None:
@@ -83,6 +105,20 @@ def test_a_limit_of_a_sum_is_the_size_of_what_is_summed() -> None:
 def test_derivatives_on_paper(text: str, wrt: str, derivative: str) -> None:
     result = run("diff", "--math", text, "--wrt", wrt)
     assert result.stdout == f"{derivative}\n", result.output
+
+
+def test_batch_norm_at_a_point() -> None:
+    by_x = BATCH_NORM_BY_X.partition("=")[2]
+    result = run("check", "--math", BATCH_NORM, "--wrt", "x", "--x", "1,2,4", "--against", by_x)
+    assert result.stdout.startswith("ok: x "), result.output  # g has the size of x
+
+
+def test_the_number_of_terms_is_no_variable_of_its_own() -> None:
+    mean = r"\frac{1}{N}\sum_{i=1}^N (x_i - m)^2"
+    result = run("diff", "--math", mean)
+    assert result.stdout == "x.grad = 2*(x - m)/N\nm.grad = -2*sum(x - m)/N\n"
+    assert "x ∈ Rᴺ, m ∈ R" in result.stderr
+    assert run("diff", "--math", mean, "--wrt", "N").stdout == "-sum((x - m)**2)/N**2\n"
 
 
 def test_one_element_has_a_number() -> None:
