@@ -505,6 +505,7 @@ class Parser:
     def check_product(self, before: Token, after: Token) -> None:
         """Refuse neighbours that are no product: `2 3`, `2½`, `0x`; but for --math, `print x`."""
         numbers = before.kind == "number" and (after.kind == "number" or fraction(after.text))
+        numbers = numbers and not (before.font or after.font)  # 2 \\mathbf{1}
         # `0x` is the beginning of a hexadecimal number, and `0 x` a product that nobody would write.
         zero = before.kind == "number" and before.text[0] == "0" and "." not in before.text
         words = before.kind == after.kind == "name" and not is_function(after.text)
@@ -762,7 +763,9 @@ class Parser:
         if (found := self.indicator(token)) is not None:
             return found
         if token.kind == "number" and token.font in ("mathbf", "boldsymbol", "bm"):
-            return Node("ones", self.take(), token.text)
+            ones = Node("ones", self.take(), token.text)
+            self.subscript()  # the size of \\mathbf{1}_n, which follows from what is beside it
+            return ones
         if token.kind == "number" and "{,}" in token.text:
             whole = token.text.replace("{,}", "")
             hint = f"write {whole}, or {token.text.replace('{,}', '.')} with a point"

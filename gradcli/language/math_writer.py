@@ -148,8 +148,7 @@ class Writer:
         text = self.line(node)
         # A vector of ones gets its size from what stands beside it; where nothing did, it has none.
         if "\0" in text:
-            raise self.error("the size of the vector of ones is not known", node.token,
-                             "write ones(3), or 1^T x for a sum")  # fmt: skip
+            raise self.unknown_size(node)
         return text
 
     def line(self, node: Node) -> str:
@@ -326,6 +325,8 @@ class Writer:
 
     def group(self, node: Node) -> Value:
         inner = self.value(node.only)
+        if inner.text.endswith("\0"):
+            return inner
         return inner.like(f"({inner.text})", ATOM)
 
     # -- sums and signs ------------------------------------------------------------------------------
@@ -339,7 +340,7 @@ class Writer:
         # long as x, and in `x + 1`, with a bold 1, the vector of ones becomes the number 1, which is
         # added to each.
         terms = self.units(self.identities(terms))
-        if any(t.rank and not t.text.endswith("\0") for t in terms):  # ones beside a vector
+        if any(t.rank and t.text[-1:] not in ("\0", "I") for t in terms):  # ones beside a vector
             terms = [t.like(t.text[:-1], ATOM) if t.text.endswith("\0") else t for t in terms]
         return self.added(terms, node)
 
@@ -526,20 +527,48 @@ class Writer:
         return value.text == "I" and value.rank == 2 and "I" not in self.own
 
     def with_ones(self, left: Value, right: Value, node: Node) -> Value:
-        r"""A product with `\mathbf{1}`: `\mathbf{1}^T x` is a sum."""
-        if left.text.endswith("\0") and left.row and right.rank == 1 and not right.row:
-            return Value(f"sum({right.text})")
-        if left.text.endswith("\0") and left.row and right.rank == 2:
-            return Value(f"sum({right.text}, 0)", ATOM, 1, True)
-        if right.text.endswith("\0") and not right.row and left.rank == 2:
-            return Value(f"sum({left.text}, 1)", ATOM, 1)
-        if right.text.endswith("\0") and not right.row and left.row:
-            return Value(f"sum({left.text})")
-        raise self.error("the size of the vector of ones is not known", node.token,
-                         "write ones(3), or 1^T x for a sum")  # fmt: skip
+        r"""A product with `\mathbf{1}`: `\mathbf{1}^T x` is a sum, `b \mathbf{1}` is b for each element."""
+        ones, other = (left, right) if left.text.endswith("\0") else (right, left)
+        each, before = ones.like(ones.text[:-1], ones.level), ones is left
+        if other.text.endswith("\0"):
+            if left.rank != 1 or right.rank != 1 or left.row or not right.row:
+                raise self.unknown_size(node)
+            both = self.scaled(each, other.like(other.text[:-1], other.level))  # 1 1^T
+            return Value(f"{both.text}\0", both.level, 2)
+        if ones.rank == 2 and other.rank:
+            raise self.unknown_size(node)
+        if node.text == "⊙" and other.rank:
+            return self.scaled(each, other)
+        if not other.rank and not other.axes:
+            self.numbers |= {other.text} if self.is_open(other) else set()
+            number = self.scaled(*((each, other) if before else (other, each)))
+            return ones.like(f"{number.text}\0", number.level)
+        if other.rank == 1 and other.row != ones.row and ones.row is before:  # 1^T x, x^T 1
+            return self.scaled(each, Value(f"sum({bare(other.text)})"))
+        if other.rank == 2 and ones.row is before:  # 1^T A, A 1
+            dim = 0 if before else 1
+            return self.scaled(each, Value(f"sum({other.text}, {dim})", ATOM, 1, before))
+        if other.rank == 1 and other.row != ones.row:  # 1 b^T, b 1^T: b in each row, or column
+            text = other.text if before else f"{other.at(ATOM)}[:, None]"
+            rows = self.scaled(each, Value(text, other.level if before else ATOM))
+            return Value(f"{rows.text}\0", rows.level, 2)
+        raise self.unknown_size(node)
+
+    def scaled(self, number: Value, value: Value) -> Value:
+        """A number times a value, without a factor of 1."""
+        if "1" in (number.text, value.text):
+            return value if number.text == "1" else number
+        return value.like(f"{number.at(PRODUCT)}*{value.at(SIGN)}", PRODUCT)
+
+    def unknown_size(self, node: Node) -> LanguageError:
+        return self.error("the size of the vector of ones is not known", node.token,
+                          "write ones(3), or 1^T x for a sum")  # fmt: skip
 
     def quotient(self, node: Node, left: Value, right: Value) -> Value:
         below = right.at(POWER)
+        if left.text.endswith("\0") and not right.rank and not right.axes:
+            each = left.like(left.text[:-1], left.level)
+            return left.like(f"{each.at(PRODUCT)}/{below}\0", PRODUCT)
         if right.axes or left.axes:
             (left, right), axes, rank = aligned([left, right])
             return Value(f"{left.at(PRODUCT)}/{right.at(POWER)}", PRODUCT, rank, False, axes)

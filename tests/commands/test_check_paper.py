@@ -70,7 +70,7 @@ RIDGE = r"\frac{1}{2N}\|Xw-y\|^2 + \frac{\lambda}{2}\|w\|^2"
          r"\frac{\partial L}{\partial b} = 2 b + \frac2m \sum_{i=1}^m (w^T x_i - y_i)", True),
         # An index of a bracket is of its elements.
         (r"\frac{1}{2n} \|\mathbf{X}\mathbf{w} + b - \mathbf{y}\|^2",
-         r"\frac{\partial L}{\partial b} = \frac1n \sum_{i=1}^n (\mathbf{X}\mathbf{w} + b - \mathbf{y})_i", True),
+         r"\frac{\partial L}{\partial b} = \frac1n \sum_i (\mathbf{X}\mathbf{w} + b - \mathbf{y})_i", True),
         (r"\sum_{i=1}^n (Xw - y)_i^2", r"\nabla_w L = 2\sum_i (Xw - y)_i X_{ij}", True),
     ],
 )  # fmt: skip
