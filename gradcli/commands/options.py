@@ -290,7 +290,7 @@ class ExpressionCommand(HelpfulCommand):
         if text and found.given.get("decimal") == "," and not lenient:
             text = _with_decimal_points(text, found)
         if text and "against" in found.given and not lenient:
-            _take_left_side(text, found)
+            text = _take_left_side(text, found)
         if text and "math" in found.given and not lenient:
             text = _mathematics(text, found, self.declaration)
             _facts_as_read(text, found)
@@ -483,26 +483,28 @@ def _with_decimal_points(text: str, found: Split) -> str:
     return changed(text)
 
 
-def _take_left_side(text: str, found: Split) -> None:
-    """What a left side in --against says, `dy/dx = …`, as options."""
-    from gradcli.commands.left_sides import take_left_side
+def _take_left_side(text: str, found: Split) -> str:
+    """What a left side in --against says, `dy/dx = …`, as options; the program, which ends in y."""
+    from gradcli.commands.left_sides import given_names, take_left_side
     from gradcli.language.scope_checks import assigned_names
 
     against = next((o for o in found.options if o.startswith("--against=")), None)
     if against is None or "=" not in against.removeprefix("--against="):
-        return
+        return text
     if "math" in found.given:
-        defined = r"(?:^|[;\n])\s*([^\W\d]\w*)\s*(?:\([\w\s,]*\))?\s*=(?!=)"
-        assigned = re.findall(defined, text)
+        assigned = given_names(text)
         names = {*re.findall(r"[^\W\d_]", text)} - {*assigned}
     else:
         program = variables(text, lenient=True)[0]
         if program is None:
-            return  # which is told later, better
+            return text  # which is told later, better
         names, assigned = {*program.free_variables()}, assigned_names(program)
     place = found.options.index(against)
-    formula = take_left_side(against.removeprefix("--against="), found, text, names, assigned)
+    formula, of = take_left_side(against.removeprefix("--against="), found, text, names, assigned)
     found.options[place] = f"--against={formula}"
+    if of:
+        note(f"the value is that of {of}, of which --against is the derivative")
+    return f"{text.rstrip().rstrip(';')}; {of}" if of else text
 
 
 def _as_equation(text: str, ends: bool = False) -> str:
@@ -621,8 +623,7 @@ def _mathematics(
     by = (next(iter(wrt), "") if once else "") if derives else None
     moving = [found.given["euler_lagrange"]] if "euler_lagrange" in found.given else []
     # Where an equation can be asked for, `x^2 = 2` is one, and no formula that is called x^2.
-    labels = command.name not in ("root", "plot", "check", "fit", "simplify")
-    labels = labels or (command.name == "check" and re.search("[;\n]", text.strip()) is not None)
+    labels = command.name not in ("root", "plot", "fit", "simplify")
     gradient = _indices_of(next(iter(wrt)), found, known) if against and len(wrt) == 1 else ()
     wants_number = command.name in ("diff", "check", "grad", "minimize")
     one = "place" if command.name == "check" else "unit"
@@ -648,6 +649,7 @@ def _mathematics(
     found.letters = {**read.letters, **found.letters}
     _by_whole_arrays(found)
     words = re.findall(r"(?<![\w.])[^\W\d]\w*", read.written)
+    _by_header(read.header, found, command, against)
     if read.differentiated:
         found.options += [f"--wrt={read.differentiated[0]}"] * (not wrt)
         if (order := len(read.differentiated)) > 1:
@@ -670,6 +672,18 @@ def _mathematics(
         if name in words or not re.search(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])", text)
     ]  # fmt: skip
     return read.written
+
+
+def _by_header(header: tuple[str, ...], found: Split, command: Command, against: bool) -> None:
+    r"""--wrt w where the text is of `J(w) = …`, and nothing else says by what it is differentiated."""
+    if against or command.name not in ("diff", "check") or (
+        command.name == "check" and "against" not in found.given
+    ):  # fmt: skip
+        return
+    said = {"of", "operator", "along", "euler_lagrange"} & found.given.keys()
+    if header and not said and not any(o.startswith("--wrt=") for o in found.options):
+        found.options.append(f"--wrt={','.join(header)}")
+        note(f"differentiated by {', '.join(header)}, which the text is a function of")
 
 
 def _sizes(found: Split, request: Request) -> dict[str, str]:

@@ -14,11 +14,13 @@ _LOGARITHMS = frozenset(("ln", "log"))
 
 
 class Definition(NamedTuple):
-    """`f(x, y) =`: the name, its parameters, and where its `=` stands among the tokens."""
+    """`f(x, y) =`: the name, its parameters, and where its `=` stands among the tokens. by: those before the
+    bar of `L(w | x)`."""
 
     name: str
     parameters: tuple[str, ...]
     sign: int
+    by: tuple[str, ...] = ()
 
 
 class Definitions(NamedTuple):
@@ -41,7 +43,8 @@ def definition(found: list[Token], at: int) -> Definition | None:
     name, at = one.name, one.end
     if texts[at : at + 1] != ["("]:
         return None
-    parameters = []
+    parameters: list[str] = []
+    by = 0
     while True:
         if at + 1 == len(found) or not is_letter(found[at + 1]):
             return None
@@ -51,7 +54,11 @@ def definition(found: list[Token], at: int) -> Definition | None:
             break
         if texts[at : at + 1] not in [[sign] for sign in _BETWEEN]:
             return None
-    return Definition(name, tuple(parameters), at + 1) if texts[at + 1 : at + 2] == ["="] else None
+        if texts[at] != ",":
+            by = by or len(parameters)
+    before = tuple(parameters[: by or len(parameters)])
+    is_defined = texts[at + 1 : at + 2] == ["="]
+    return Definition(name, tuple(parameters), at + 1, before) if is_defined else None
 
 
 def definitions(found: list[Token]) -> Definitions:

@@ -6,13 +6,14 @@ letter stands at several names (`A_{ij} x_j`). Else it is a name.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from gradcli.language import names
 from gradcli.language.math_symbols import ALONG, INDEX_WORDS
-from gradcli.language.math_tree import Node, nodes
+from gradcli.language.math_tree import Binder, Node, nodes
 from gradcli.language.math_values import Known
 from gradcli.language.notation import is_greek
 
@@ -227,6 +228,14 @@ def _first(all_nodes: list[Node], offsets: dict[str, tuple[int, int]]) -> int:
     return first
 
 
+def _end_of(binder: Binder) -> str:
+    r"""The letter that a sum from 1 ends at: n of `\\sum_{i=1}^n`; "" elsewhere."""
+    low, high = binder.low, binder.high
+    from_one = low is None or low.text == "1"
+    one = high is not None and high.kind == "name" and re.fullmatch("[A-Za-z]", high.text)
+    return high.text if high is not None and one and from_one and not binder.relation else ""
+
+
 def whole_arrays(found: Indices, formulas: Mapping[str, Node]) -> dict[str, str]:
     r"""The variables that are arrays, as what is computed from them has elements: x of `u = a x; \sum_i u_i`.
 
@@ -286,7 +295,9 @@ def shapes_by_index(
     shapes: dict[str, tuple[str, ...]] = {}
     given: dict[str, tuple[int | str, ...]] = {}
     # Letters that stand at the same dimension of one name have the same size: of A_{ij} and A_{ji} i and
-    # j are one size, n. A union-find over letters; each class gets a letter of `nmkl…`, or its number.
+    # j are one size, n. So are those of sums that end at the same letter. The j of one statement is another
+    # one than that of the next. A union-find over letters; each class gets the letter that sums over it end
+    # at, or one of `nmkl…`, or its number.
     same: dict[str, str] = {}
 
     def root(letter: str) -> str:
@@ -294,11 +305,23 @@ def shapes_by_index(
             letter = same[letter]
         return letter
 
+    def join(one: str, two: str) -> None:
+        if root(one) != root(two):
+            same[max(root(one), root(two))] = min(root(one), root(two))
+
     plain: set[str] = set()
-    every = [node for tree in roots for node in nodes(tree)]
+    every = [(str(k), node) for k, tree in enumerate(roots) for node in nodes(tree)]
     # What stands in the bracket of `(X w - y)_i` may have that index.
-    whole = {id(n) for node in every if node.kind == "element" for n in nodes(node)}
-    for node in every:
+    whole = {id(n) for _, node in every if node.kind == "element" for n in nodes(node)}
+    for statement, node in every:
+        if node.binder is not None and (end := _end_of(node.binder)):
+            for name in node.binder.names:
+                join(f"{name}{statement}", f"~{end}")
+        if node.kind == "assign" and node.only.kind == "labelled" and node.text in found.tensors:
+            letters = tuple(f"{x}{statement}" for x in node.only.text)
+            for one, two in zip(shapes.get(node.text, letters), letters, strict=False):
+                join(one, two)
+            shapes.setdefault(node.text, letters)
         if node.kind != "name" or not node.text or node.text in own:
             continue
         if node.base not in found.tensors:
@@ -320,12 +343,14 @@ def shapes_by_index(
             if value is None or len(value.shape) < len(letters) or value.each:
                 return {}
             given[node.base] = value.shape
+        letters = tuple(f"{x}{statement}" for x in letters)
         for one, two in zip(shapes.get(node.base, letters), letters, strict=False):
-            if root(one) != root(two):
-                same[max(root(one), root(two))] = min(root(one), root(two))
+            join(one, two)
         shapes[node.base] = letters
     roots_found = dict.fromkeys(root(x) for letters in shapes.values() for x in letters)
-    size = dict(zip(roots_found, "nmklpqrs", strict=False))
+    ends = {root(f"~{end}"): end for _, n in every if n.binder and (end := _end_of(n.binder))}
+    free_sizes = iter([x for x in "nmklpqrstuv" if x not in ends.values()])
+    size = {r: ends.get(r) or next(free_sizes, "n") for r in roots_found}
     for (name, k), number in found.exact.items():
         if k < len(shapes.get(name, ())):
             size[root(shapes[name][k])] = str(number)

@@ -44,7 +44,7 @@ class Mathematics(NamedTuple):
     "grad", "div", "curl" or "laplacian" where ∇ stands before it. shapes: what the text says of those of its
     names, sizes as letters, or `*`. ranks: of its vectors and matrices, and of what it gives names.
     letters: the indices of its names. ones: those that are of one element, as the c of z_c. sizes: of names
-    that limit sums and have no value, what they are: "len(x)"."""
+    that limit sums and have no value, what they are: "len(x)". header: w of `J(w) = …`."""
 
     written: str
     remarks: tuple[str, ...] = ()
@@ -55,6 +55,7 @@ class Mathematics(NamedTuple):
     letters: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     ones: frozenset[str] = frozenset()
     sizes: Mapping[str, str] = MappingProxyType({})
+    header: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return "; ".join((self.written, *self.remarks))
@@ -376,9 +377,11 @@ def _as_read(
     indexed = {} if places is None else index_letters(roots, places)
     # The letters of one element say nothing of those of a gradient.
     indexed = {n: tuple("" if x in writer.singled else x for x in at) for n, at in indexed.items()}
+    header = tuple(name for name in parser.header if name in words - made)
     made_of = Mathematics(
-        line, remarks, by, operator, shapes, ranks, indexed, frozenset(writer.singled), writer.ties
-    )
+        line, remarks, by, operator, shapes, ranks, indexed, frozenset(writer.singled), writer.ties,
+        header,
+    )  # fmt: skip
     return _Reading(made_of, writer.clashes)
 
 
