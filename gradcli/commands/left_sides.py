@@ -30,9 +30,7 @@ _LEFT = (
     rf"{_ABOVE}\s*/\s*{_BELOW}",
     rf"\\[dt]?frac\s*\{{\s*{_ABOVE}\s*\}}\s*\{{\s*{_BELOW}\s*\}}",
 )
-_NABLA = (
-    rf"(?:\\nabla|∇)\s*(\^2)?\s*(?:_\s*(?:\{{\s*{_LETTER}\s*\}}|{_LETTER}))?\s*(\^2)?\s*{_OF}"
-)
+_NABLA = rf"(?:\\nabla|∇)\s*(\^2)?\s*(?:_\s*(?:\{{\s*{_LETTER}\s*\}}|{_LETTER}))?\s*(\^2)?\s*{_OF}"
 
 
 class LeftSide(NamedTuple):
@@ -90,7 +88,9 @@ def given_names(text: str) -> list[str]:
         name = _called(re.sub(r"(?<=.)\s*\([^()]*\)$", "", left)) if equals else ""
         name = name if name.isidentifier() else ""
         stem, _, index = name.partition("_")
-        found += [stem, name] if re.fullmatch("[a-z]{1,3}", index) else [name] * bool(statement.strip())
+        found += (
+            [stem, name] if re.fullmatch("[a-z]{1,3}", index) else [name] * bool(statement.strip())
+        )
     return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,7 @@ from gradcli.language.located_errors import LanguageError
 
 if TYPE_CHECKING:
     from gradcli.commands.known_shapes import KnownShapes
+    from gradcli.language.mathematics import Mathematics
     from gradcli.language.program import Program
     from gradcli.language.rewritten_sources import FormulaReading
 
@@ -295,14 +296,14 @@ class ExpressionCommand(HelpfulCommand):
             text = _mathematics(text, found, self.declaration)
             _facts_as_read(text, found)
             against = "--against="  # a formula of the user's as well, in the same variables
-            own = _names_of(text) if "against" in found.given else []
+            own = [*_names_of(text), *found.squares] if "against" in found.given else []
             found.options = [
                 against + _mathematics(o.removeprefix(against), found, self.declaration, own, True)
                 if o.startswith(against)
                 else o
                 for o in found.options
             ]
-        if text and "math" in found.given and self.name in ("diff", "check") and not lenient:
+        if text and self.name in ("diff", "check") and not lenient:
             text = _from_hidden(text, found)
         if text and "=" in text and self.name in ("root", "fit") and not lenient:
             text = _as_equation(text, ends=self.name == "fit")
@@ -554,7 +555,8 @@ def _from_hidden(text: str, found: Split) -> str:
     wrt = [o.removeprefix("--wrt=") for o in found.options if o.startswith("--wrt=")]
     names = [name for one in wrt for name in re.split(r"[,\s]+", one) if name]
     program = variables(text, lenient=True)[0]
-    if program is None or "'" in text or '"' in text:
+    blocks = re.search(r"\n[ \t]|^\s*(?:def|for|while|with|if|import|from)\b|[\"'].*;", text, re.M)
+    if program is None or blocks is not None:
         return text
     free, given = set(program.free_variables()), set(assigned_names(program))
     hidden = [name for name in names if name in given - free]
@@ -570,10 +572,23 @@ def _from_hidden(text: str, found: Split) -> str:
             del kept[k]
     cut = "; ".join(piece for _, piece in kept)
     words = set(re.findall(r"[^\W\d]\w*", cut))
-    if found.bound() - words:
-        return text
     note(f"{', '.join(hidden)} is taken for a variable: {'; '.join(left_out)} is left out")
+    if unused := sorted(found.bound() - words):
+        note(f"{', '.join(unused)} is not used: what is left does not depend on it")
+    found.bindings = [binding for binding in found.bindings if binding[0] in words]
+    gone = {*program.free_variables()} - words
+    found.options = [option for one in found.options for option in _without_names(one, gone)]
     return cut
+
+
+def _without_names(option: str, names: Container[str]) -> Iterator[str]:
+    """An option without the shapes and values that it gives these names."""
+    head, _, rest = option.partition("=")
+    parts = re.split(r",(?=\s*\w+\s*=)", rest) if head == "--shape" else [rest]
+    if head not in ("--shape", "--let") or parts == [""]:
+        yield option
+        return
+    yield from (f"{head}={part}" for part in parts if part.partition("=")[0].strip() not in names)
 
 
 def _names_of(text: str) -> list[str]:
@@ -635,23 +650,28 @@ def _mathematics(
         text, parses, bound, equation, known, by, named, moving, labels, gradient, one, found.ones,
         sizes,
     )  # fmt: skip
-    inside = read is not None and not wrt <= {*read.differentiated}
+    by_squares = read.differentiated if read is not None else ()
+    by_squares = tuple(_as_variable(name, text, found) for name in by_squares)
+    inside = read is not None and not wrt <= {*by_squares}
     if read is not None and read.differentiated and (inside or "order" in found.given):
         read = read_mathematics(text, parses, bound, equation, known, named=named, labels=labels)
     if read is None:
         return text
+    if against:
+        read = _with_rows(read, found, {*own, *bound})
     remarks = [remark for remark in read.remarks if remark not in found.said]
     note("; ".join([f"read as {read.written}", *remarks]))
     found.said.update(read.remarks)
+    found.rows |= read.rows
     found.ones |= read.ones
     found.sizes = {**read.sizes, **found.sizes}
     found.ranks = {**read.ranks, **found.ranks}  # for --against, in the same names
     found.letters = {**read.letters, **found.letters}
     _by_whole_arrays(found)
     words = re.findall(r"(?<![\w.])[^\W\d]\w*", read.written)
-    _by_header(read.header, found, command, against)
+    _by_header(tuple(_as_variable(n, text, found) for n in read.header), found, command, against)
     if read.differentiated:
-        found.options += [f"--wrt={read.differentiated[0]}"] * (not wrt)
+        found.options += [f"--wrt={by_squares[0]}"] * (not wrt)
         if (order := len(read.differentiated)) > 1:
             found.options.append(f"--order={order}")
     if read.operator:
@@ -671,7 +691,73 @@ def _mathematics(
         (name, value) for name, value in found.bindings
         if name in words or not re.search(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])", text)
     ]  # fmt: skip
-    return read.written
+    return _with_squares(read.written, text, found)
+
+
+def _with_rows(read: Mathematics, found: Split, own: Container[str]) -> Mathematics:
+    """A formula with x for the X of `X^T (X w - y)`, where the program has the vectors x_i: its rows."""
+    for rows in sorted(found.rows):
+        whole = rows[:1].upper() + rows[1:]
+        word = rf"(?<![\w.]){re.escape(whole)}(?!\w)"
+        if whole in own or not re.search(word, read.written):
+            continue
+        remark = f"{whole} is the matrix {rows} of the rows {rows}_i"
+        written = re.sub(word, rows, read.written)
+        read = read._replace(written=written, remarks=(*read.remarks, remark))
+    return read
+
+
+def _as_variable(name: str, text: str, found: Split) -> str:
+    """A name by which is differentiated: a letter for `sigma^2`, which stands for that from now on."""
+    from gradcli.language.squared_variables import letter_for
+
+    if not name.endswith("^2"):
+        return name
+    root = name.removesuffix("^2")
+    if root not in found.squares:
+        used = {*re.findall(r"(?<![A-Za-z\\])[A-Za-z]\d?(?![A-Za-z])", text), *found.bound()}
+        found.squares[root] = letter_for(used)
+    return found.squares[root]
+
+
+def _with_squares(written: str, typed: str, found: Split) -> str:
+    r"""The text with v for sigma**2, where the derivative is by that. Raises LanguageError where sigma stands
+    there in another way."""
+    from gradcli.language.squared_variables import NoSquare, remedy, with_letter
+
+    for root, letter in found.squares.items():
+        if not re.search(rf"(?<![\w.]){re.escape(root)}(?!\w)", written):
+            continue
+        try:
+            put = with_letter(written, root, letter)
+        except NoSquare as error:
+            message = f"a derivative by {root}^2 is not read: {error}"
+            raise LanguageError(message, source=typed, hint=remedy(root)) from None
+        said = f"{letter} is {root}**2, by which is differentiated"
+        said += f", and {root} is sqrt({letter}), which is positive" * put.rooted
+        note(f"{said}: {put.text}")
+        written = put.text
+        found.bindings = [_squared(root, letter, *binding) for binding in found.bindings]
+        found.options = [
+            re.sub(rf"^--shape={root}=", f"--shape={letter}=", o) for o in found.options
+        ]
+        found.sizes = {n: with_letter(size, root, letter).text for n, size in found.sizes.items()}
+        if root in found.ranks:
+            found.ranks[letter] = found.ranks[root]
+    return written
+
+
+def _squared(root: str, letter: str, name: str, value: str) -> tuple[str, str]:
+    """The value of v for that of sigma."""
+    if name != root:
+        return name, value
+    try:
+        return letter, repr(float(value) ** 2)
+    except ValueError:
+        raise usage(
+            f"--{root} is no number, and the derivative is by {root}^2",
+            hint=f"write v for {root}^2 everywhere, and give --v",
+        ) from None
 
 
 def _by_header(header: tuple[str, ...], found: Split, command: Command, against: bool) -> None:
@@ -715,10 +801,12 @@ def _facts_as_read(text: str, found: Split) -> None:
 
 
 def _by_whole_arrays(found: Split) -> None:
-    """--wrt W of `--wrt W_ij` where the text has elements W_{ij}: all of them make one gradient."""
+    """--wrt W of `--wrt W_ij` where W has elements W_{ij}: all of them make one gradient."""
     for k, option in enumerate(found.options):
         stem, _, index = option.removeprefix("--wrt=").partition("_")
         known = found.letters.get(stem)
+        if known is None and stem in found.ranks and f"{stem}_{index}" not in found.ranks:
+            known = ("",) * found.ranks[stem] if re.fullmatch("[a-z]+", index) else None
         if not option.startswith("--wrt=") or known is None or len(index) != len(known):
             continue
         found.options[k] = f"--wrt={stem}"
@@ -762,6 +850,7 @@ def _names_as_read(text: str, found: Split) -> None:
     lambda, a word of the language, is lam where the text has `\lambda`; `--sigma` is of a σ, too.
     """
     from gradcli.language.mathematics import in_letters_of, name_as_read
+    from gradcli.language.squared_variables import SQUARED
 
     def renamed(name: str) -> str:
         read = in_letters_of(text, name_as_read(name) or name)
@@ -772,11 +861,19 @@ def _names_as_read(text: str, found: Split) -> None:
             return read
         return re.sub(r"^lambda(?=_|$)", "lam", read)
 
+    def varied(name: str) -> str:
+        square = SQUARED.fullmatch(name)
+        return (
+            renamed(name)
+            if square is None
+            else _as_variable(f"{renamed(square[1])}^2", text, found)
+        )
+
     def option(typed: str) -> str:
         head, _, rest = typed.partition("=")
         if head == "--wrt":
             names = re.split(r"[,\s]+(?![^{]*\})", rest)
-            return f"{head}={','.join(map(renamed, names))}"
+            return f"{head}={','.join(map(varied, names))}"
         if head in ("--let", "--shape"):
             name, equals, value = rest.partition("=")
             return f"{head}={renamed(name)}{equals}{value}"

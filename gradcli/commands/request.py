@@ -192,13 +192,16 @@ def name_list(
     if every and "all" in given:
         return list(known)
     from gradcli.language.located_errors import did_you_mean, suggest
+    from gradcli.language.squared_variables import SQUARED
 
     names = list(dict.fromkeys(map(normal, given)))
     for name in names:
         if name not in known:
             names_known = ", ".join(known) if known else "none"
             hint = did_you_mean(suggest(name, known))
-            if name in assigned:
+            if (square := SQUARED.fullmatch(name)) is not None:
+                hint = f"write v for {square[1]}**2 everywhere, and {option} v"
+            elif name in assigned:
                 hint = f"the program makes it: --retain {name} prints its gradient"
             raise usage(
                 f"{option}: {name!r} is not {what} (there are: {names_known})",

@@ -227,7 +227,9 @@ def _in_order(statements: list[list[Token]]) -> list[Token]:
         name = defined.name if defined else one.name if one and is_given else ""
         # z of `z_i = …` is what another statement has as z_k.
         stem = name.rpartition("_")[0] if re.search("_[a-z]$", name) else ""
-        other = any(stem in _used(s) and name not in _used(s) for s in statements) if stem else False
+        other = (
+            any(stem in _used(s) and name not in _used(s) for s in statements) if stem else False
+        )
         given.append(stem if other else name)
     uses = [_used(statement) for statement in statements]
     order: list[int] = []

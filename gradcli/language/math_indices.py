@@ -102,16 +102,22 @@ class Indices(NamedTuple):
 
 
 def indices(
-    roots: Iterable[Node], own: Container[str], known: Callable[[str], Known | None]
+    roots: Iterable[Node],
+    own: Container[str],
+    known: Callable[[str], Known | None],
+    gradient: Container[str] = (),
 ) -> Indices:
-    """The indices of a text. own: names that have a value, or are assigned."""
+    """The indices of a text. own: names that have a value, or are assigned. gradient: the letters of the
+    element by which is differentiated."""
     roots = list(roots)
     all_nodes = [node for root in roots for node in nodes(root)]
     elements = [node for node in all_nodes if node.kind == "element"]  # of `(A x)_i`
     bound = {n for node in all_nodes if node.binder is not None for n in node.binder.names}
     named = [
-        n for n in all_nodes if n.kind == "name" and n.parts and not (n.text and n.text in own)
-    ]
+        n for n in all_nodes
+        if n.kind == "name" and n.parts
+        and not (n.text and (n.text in own or known(n.text) is not None))
+    ]  # fmt: skip
     # A letter that is a variable is no index, but where a sum is over it: of W_{xh} x no letter is one.
     inside = {id(part) for n in all_nodes if n.kind == "name" for part in n.parts}
     variables = {n.base or n.text for n in all_nodes if n.kind == "name" and id(n) not in inside}
@@ -119,7 +125,7 @@ def indices(
     places = [(node, subscripts(node)) for node in named]
     places = [(node, found) for node, found in places if found]
     places = [(n, found) for n, found in places if not variables & {i.letter for i in found}]
-    letters = set(bound)
+    letters = bound | {x for node in elements for x in node.text if x in gradient}
     tensors: dict[str, int] = {}
     for root in roots:  # p of `p_i = e^{z_i}`
         if root.kind == "assign" and root.only.kind == "labelled":

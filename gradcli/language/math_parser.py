@@ -1132,7 +1132,8 @@ class Parser:
             return Node("call", token, "where", tuple(self.arguments()))
         if name not in self.own and self.dotted(name):
             return self.function(name, token, ())
-        if name and name not in self.own and self.takes_argument(name):
+        small = name == "gamma" and self.source[token.start] == "\\"  # \\gamma is no Γ
+        if name and name not in self.own and not small and self.takes_argument(name):
             if name == "int" and self.loose:
                 hint = "write ∫ x^2 dx, or floor(x^2)"
                 raise self.asks("`int` is an integral, or the integer part?", token, hint)

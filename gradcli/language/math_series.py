@@ -53,7 +53,9 @@ _SMOOTH = frozenset("sin cos exp tanh sigmoid atan erf cosh sinh".split())  # ev
 def element(writer: Writer, node: Node) -> Value | None:
     """The value of a name with indices; None where they are part of the name."""
     found = subscripts(node)
-    if not found or (node.text and node.text in writer.own):
+    if not found or (
+        node.text and (node.text in writer.own or writer.known(node.text) is not None)
+    ):
         return None
     letters = {i.letter for i in found if i.letter}
     tensors, known = writer.indices.tensors, writer.known(node.base)

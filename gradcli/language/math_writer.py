@@ -39,6 +39,7 @@ from gradcli.language.math_values import (
     weak,
 )
 from gradcli.language.notation import Token, fraction, is_greek, is_matrix
+from gradcli.language.squared_variables import NoSquare, letter_for, remedy, with_letter
 
 if TYPE_CHECKING:
     from gradcli.language.math_indices import Indices
@@ -1231,7 +1232,9 @@ class Writer:
     def differentiated(self, body: Value, variables: list[str]) -> Value:
         text, shape = body.text, Value("")
         for name in reversed(variables):
-            found = self.sized(name)
+            found = self.sized(name.removesuffix("^2"))
+            if name.endswith("^2"):
+                return self.by_square(body, variables, name.removesuffix("^2"))
             if shape.rank and not body.rank:  # a gradient is differentiated again: a Hessian
                 text = f"func.jacrev(lambda {name}: {text})({name})"
                 shape = Value("", ATOM, shape.rank + found.rank)
@@ -1240,6 +1243,25 @@ class Writer:
                 text, shape = f"sum({text})", found
             text = f"func.grad(lambda {name}: {text})({name})"
         return shape.like(text, ATOM) if variables else body
+
+    def by_square(self, body: Value, variables: list[str], name: str) -> Value:
+        r"""`\frac{\partial}{\partial\sigma^2}` in a text: at the value of sigma**2."""
+        words = {*re.findall(r"\w+", body.text)}
+        letter = letter_for(words | self.own)
+        try:
+            text = with_letter(body.text, name, letter).text
+        except NoSquare as error:
+            raise LanguageError(
+                f"a derivative by {name}^2 is not read: {error}",
+                source=self.source,
+                hint=remedy(name),
+            ) from None
+        if len(variables) > 1 or body.rank:
+            raise LanguageError(
+                f"a derivative by {name}^2 is one of a number, once", source=self.source,
+                hint=remedy(name),
+            )  # fmt: skip
+        return Value(f"func.grad(lambda {letter}: {text})({name}**2)")
 
     def nabla(self, node: Node) -> Value:
         body = node.only

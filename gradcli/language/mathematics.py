@@ -44,7 +44,8 @@ class Mathematics(NamedTuple):
     "grad", "div", "curl" or "laplacian" where ∇ stands before it. shapes: what the text says of those of its
     names, sizes as letters, or `*`. ranks: of its vectors and matrices, and of what it gives names.
     letters: the indices of its names. ones: those that are of one element, as the c of z_c. sizes: of names
-    that limit sums and have no value, what they are: "len(x)". header: w of `J(w) = …`."""
+    that limit sums and have no value, what they are: "len(x)". header: w of `J(w) = …`.
+    rows: the matrices whose rows x_i are vectors of the text."""
 
     written: str
     remarks: tuple[str, ...] = ()
@@ -56,6 +57,7 @@ class Mathematics(NamedTuple):
     ones: frozenset[str] = frozenset()
     sizes: Mapping[str, str] = MappingProxyType({})
     header: tuple[str, ...] = ()
+    rows: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
         return "; ".join((self.written, *self.remarks))
@@ -297,12 +299,14 @@ def _as_read(
     parts = with_formulas(parts)
     roots = [part for part in parts if isinstance(part, Node)]
     places = None
+    indexed_kinds = ("series", "element") if any(gradient) else ("series",)
     if any(
-        n.kind == "series" or (n.kind == "name" and n.parts) for root in roots for n in nodes(root)
-    ):
+        n.kind in indexed_kinds or (n.kind == "name" and n.parts)
+        for root in roots for n in nodes(root)
+    ):  # fmt: skip
         from gradcli.language.math_indices import index_letters, indices
 
-        places = indices(roots, own, known)
+        places = indices(roots, own, known, {*gradient})
         if gradient and isinstance(parts[-1], Node):
             parts[-1] = roots[-1] = _of_gradient(roots[-1], places, gradient, ones)
     writer = Writer(source, own, vectors, known, places, loose=loose, elementwise=elementwise)
@@ -374,13 +378,14 @@ def _as_read(
     ranks |= {n: len(shape) for n, shape in shapes.items()} | dict.fromkeys(writer.limits, 0)
     ranks |= {name: 0 for name in writer.given if is_matrix(name)}
     ranks |= {name: value.rank for name, value in writer.assigned.items()}
+    ranks = {name: rank for name, rank in ranks.items() if name in words}  # W of W_1 is none
     indexed = {} if places is None else index_letters(roots, places)
     # The letters of one element say nothing of those of a gradient.
     indexed = {n: tuple("" if x in writer.singled else x for x in at) for n, at in indexed.items()}
-    header = tuple(name for name in parser.header if name in words - made)
+    header = tuple(n for n in parser.header if n.removesuffix("^2") in words - made)
     made_of = Mathematics(
         line, remarks, by, operator, shapes, ranks, indexed, frozenset(writer.singled), writer.ties,
-        header,
+        header, frozenset(writer.matrices),
     )  # fmt: skip
     return _Reading(made_of, writer.clashes)
 
@@ -475,6 +480,7 @@ def _of_gradient(
     from gradcli.language.math_indices import index_letters
 
     used = {x for letters in index_letters([root], places).values() for x in letters}
+    used |= {x for n in nodes(root) if n.kind == "element" for x in n.text} & places.letters
     free = sorted(used - places.bound - {*ones})
     if all(gradient) and {*gradient} <= {*free}:
         free = list(gradient)
