@@ -303,6 +303,8 @@ class ExpressionCommand(HelpfulCommand):
                 else o
                 for o in found.options
             ]
+        if text and "=" in text and "wrt" in found.given and not lenient and ctx.obj is None:
+            text = _with_given_values(text, found)
         if text and self.name in ("diff", "check") and not lenient:
             text = _from_hidden(text, found)
         if text and "=" in text and self.name in ("root", "fit") and not lenient:
@@ -543,6 +545,29 @@ def _with_value(text: str) -> str:
         note(f"the value is that of {name}, which is assigned last")
     end = program.span(last)[1]
     return f"{text[:end]}{chr(10) if chr(10) in text else '; '}{name}"
+
+
+_LITERAL = re.compile(r"(?:torch\.)?tensor\((?P<inner>[-+\d.eE,\s\[\]]+)\)|[-+\d.eE,\s\[\]]*\d[\s\].]*")
+
+
+def _with_given_values(text: str, found: Split) -> str:
+    """The text without `W = [[1, 2], [3, 4]]` where --wrt names W, which then is a variable of that value."""
+    wrt = [o.removeprefix("--wrt=") for o in found.options if o.startswith("--wrt=")]
+    for name in (name for one in wrt for name in re.split(r"[,\s]+", one) if name):
+        given = re.findall(rf"(?:^|[;\n])[ \t]*{re.escape(name)}[ \t]*=(?!=)[ \t]*([^;\n]*)", text)
+        if len(given) != 1 or _LITERAL.fullmatch(given[0].strip()) is None:
+            continue
+        said = rf"((?:^|[;\n])[ \t]*){re.escape(name)}[ \t]*=(?!=)[^;\n]*;?"
+        rest = re.sub(said, r"\1", text).strip().rstrip(";")
+        if re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", rest) is None:
+            continue
+        text = rest
+        if name not in found.bound():
+            found.bindings.append((name, given[0].strip()))
+            note(f"{name} is a variable, of the value that the program gives it")
+        else:
+            note(f"{name} is a variable: {name} = {given[0].strip()} is left out")
+    return text
 
 
 def _from_hidden(text: str, found: Split) -> str:
