@@ -41,12 +41,17 @@ class LeftSide(NamedTuple):
     order: int
 
 
+def with_braces(text: str) -> str:
+    r"""A name with its font's letter in braces: `\\mathbf{w}` for `\\mathbf w`."""
+    return re.sub(r"(\\(?:math\w+|boldsymbol|bm|vec|hat|tilde|bar))\s+([A-Za-z])", r"\1{\2}", text)
+
+
 def left_side(text: str) -> tuple[LeftSide, str] | None:
     """(what the left side of a formula says, its right side); None of a text without such a left side."""
     found = re.fullmatch(r"\s*([^=<>!]+?)\s*={1,2}(?!=)\s*(.+)", text, re.S)
     if found is None:
         return None
-    left, right = found[1], found[2]
+    left, right = with_braces(found[1]), found[2]
     for pattern in _LEFT:
         if match := re.fullmatch(pattern, left):
             above, name, by, below = match.groups()[:3], match[4], match[5], match.groups()[5:]
@@ -76,22 +81,46 @@ def _called(name: str) -> str:
     return name_as_read(name) or name
 
 
-def given_names(text: str) -> list[str]:
-    r"""The names that statements of mathematics give a formula, in order; "" of those that give none.
+# What stands between a formula and those that say what its names are.
+_BEHIND = re.compile(
+    r",\s*(?=\\q?quad)|\\(?:text|mathrm|mbox)\s*\{[\s,]*(?:where|with|mit|wobei|and|und|for)\s*\}"
+    r"|(?<![\\\w])(?:where|with|mit|wobei)(?!\w)"
+)
 
-    ell of `\\ell(\\mu, v) = …`, p of `p_k = …` as well as p_k.
+
+def given_names(text: str) -> dict[str, str]:
+    r"""The names that statements of mathematics give a formula, each as it stands there, in the order of a
+    program; "" for the last formula, where it has none.
+
+    ell of `\\ell(\\mu, v) = …`, p of `p_k = …` as well as p_k. What stands behind a comma comes first.
     """
-    found: list[str] = []
-    for statement in re.split(r"[;\n]|,\s*(?=\\q?quad)", text):
-        left, equals, _ = statement.partition("=")
-        left = re.sub(r"\\q?quad|\\text\s*\{[^{}]*\}|[:&$]", " ", left).strip()
-        name = _called(re.sub(r"(?<=.)\s*\([^()]*\)$", "", left)) if equals else ""
-        name = name if name.isidentifier() else ""
-        stem, _, index = name.partition("_")
-        found += (
-            [stem, name] if re.fullmatch("[a-z]{1,3}", index) else [name] * bool(statement.strip())
-        )
+    found: dict[str, str] = {}
+    for statements in re.split(r"[;\n]", text):
+        first, *behind = _BEHIND.split(statements)
+        for statement in (*behind, first):
+            left, equals, _ = statement.partition("=")
+            left = re.sub(r"\\q?quad|[:&$]", " ", left).strip()
+            name = _called(re.sub(r"(?<=.)\s*\([^()]*\)$", "", left)) if equals else ""
+            name = name if name.isidentifier() else ""
+            if not statement.strip(" ,"):
+                continue
+            stem, _, index = name.partition("_")
+            names = [stem, name] if re.fullmatch("[a-z]{1,3}", index) else [name]
+            for one in names:
+                found.pop(one, None)
+                found[one] = left if one == name else stem
     return found
+
+
+def with_definitions(formula: str, text: str) -> str:
+    """A formula with the functions that it calls and a program defines, `h(x) = …`, before it."""
+    parts = [part for line in re.split(r"[;\n]", text) for part in _BEHIND.split(line)]
+    found = []
+    for part in parts:
+        one = re.fullmatch(r"[\s,&]*(?:\\q?quad)?\s*([^=()]+?)\s*\([^()]*\)\s*=(?!=).+", part, re.S)
+        if one and re.search(rf"(?<![\w\\]){re.escape(one[1])}\s*(?:\\left)?\(", formula):
+            found.append(part.strip(" ,&"))
+    return "; ".join([*found, formula])
 
 
 def _order(raised: tuple[str | None, ...]) -> int:

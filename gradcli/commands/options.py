@@ -207,6 +207,19 @@ class ExpressionCommand(HelpfulCommand):
             return True
         return self.declaration.open_variables and not is_only_called(program, name)
 
+    def _read_against(self, typed: str, read: str, found: Split) -> None:
+        """--against as mathematics, in the variables and functions of the program: typed, and as read."""
+        from gradcli.commands.left_sides import with_definitions
+
+        own = [*_names_of(read), *found.squares]
+        options = found.options
+        for place, option in enumerate(options):
+            if option.startswith("--against="):
+                formula = with_definitions(option.removeprefix("--against="), typed)
+                formula = _mathematics(formula, found, self.declaration, own, True)
+                options[place] = f"--against={formula}"
+        found.options = options  # what the formula says of shapes is not of the program
+
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """What it does, and how it comes by its options."""
         super().format_help_text(ctx, formatter)
@@ -293,19 +306,15 @@ class ExpressionCommand(HelpfulCommand):
         if text and "against" in found.given and not lenient:
             text = _take_left_side(text, found)
         if text and "math" in found.given and not lenient:
-            text = _mathematics(text, found, self.declaration)
-            _facts_as_read(text, found)
-            against = "--against="  # a formula of the user's as well, in the same variables
-            own = [*_names_of(text), *found.squares] if "against" in found.given else []
-            found.options = [
-                against + _mathematics(o.removeprefix(against), found, self.declaration, own, True)
-                if o.startswith(against)
-                else o
-                for o in found.options
-            ]
+            read = _mathematics(text, found, self.declaration)
+            _facts_as_read(read, found)
+            if "against" in found.given:
+                self._read_against(text, read, found)
+            text = read
         if text and "=" in text and "wrt" in found.given and not lenient and ctx.obj is None:
             text = _with_given_values(text, found)
-        if text and self.name in ("diff", "check") and not lenient:
+        hides = self.name == "check" or (self.name == "diff" and "math" in found.given)
+        if text and hides and not lenient:
             text = _from_hidden(text, found)
         if text and "=" in text and self.name in ("root", "fit") and not lenient:
             text = _as_equation(text, ends=self.name == "fit")
@@ -495,19 +504,19 @@ def _take_left_side(text: str, found: Split) -> str:
     if against is None or "=" not in against.removeprefix("--against="):
         return text
     if "math" in found.given:
-        assigned = given_names(text)
-        names = {*re.findall(r"[^\W\d_]", text)} - {*assigned}
+        typed = given_names(text)
+        names = {*re.findall(r"[^\W\d_]", text)} - {*typed}
     else:
         program = variables(text, lenient=True)[0]
         if program is None:
             return text  # which is told later, better
-        names, assigned = {*program.free_variables()}, assigned_names(program)
+        names, typed = {*program.free_variables()}, {n: n for n in assigned_names(program)}
     place = found.options.index(against)
-    formula, of = take_left_side(against.removeprefix("--against="), found, text, names, assigned)
+    formula, of = take_left_side(against.removeprefix("--against="), found, text, names, [*typed])
     found.options[place] = f"--against={formula}"
     if of:
         note(f"the value is that of {of}, of which --against is the derivative")
-    return f"{text.rstrip().rstrip(';')}; {of}" if of else text
+    return f"{text.rstrip().rstrip(';')}; {typed[of]}" if of else text
 
 
 def _as_equation(text: str, ends: bool = False) -> str:
@@ -547,7 +556,9 @@ def _with_value(text: str) -> str:
     return f"{text[:end]}{chr(10) if chr(10) in text else '; '}{name}"
 
 
-_LITERAL = re.compile(r"(?:torch\.)?tensor\((?P<inner>[-+\d.eE,\s\[\]]+)\)|[-+\d.eE,\s\[\]]*\d[\s\].]*")
+_LITERAL = re.compile(
+    r"(?:torch\.)?tensor\((?P<inner>[-+\d.eE,\s\[\]]+)\)|[-+\d.eE,\s\[\]]*\d[\s\].]*"
+)
 
 
 def _with_given_values(text: str, found: Split) -> str:
@@ -692,8 +703,8 @@ def _mathematics(
     found.sizes = {**read.sizes, **found.sizes}
     found.ranks = {**read.ranks, **found.ranks}  # for --against, in the same names
     found.letters = {**read.letters, **found.letters}
-    _by_whole_arrays(found)
     words = re.findall(r"(?<![\w.])[^\W\d]\w*", read.written)
+    _by_whole_arrays(found, words)
     _by_header(tuple(_as_variable(n, text, found) for n in read.header), found, command, against)
     if read.differentiated:
         found.options += [f"--wrt={by_squares[0]}"] * (not wrt)
@@ -825,13 +836,17 @@ def _facts_as_read(text: str, found: Split) -> None:
             found.options[k] = f"{head}={read.written}"
 
 
-def _by_whole_arrays(found: Split) -> None:
-    """--wrt W of `--wrt W_ij` where W has elements W_{ij}: all of them make one gradient."""
+def _by_whole_arrays(found: Split, words: Container[str]) -> None:
+    """--wrt W of `--wrt W_ij` where W has elements W_{ij}: all of them make one gradient.
+
+    words: the names of the text.
+    """
     for k, option in enumerate(found.options):
         stem, _, index = option.removeprefix("--wrt=").partition("_")
         known = found.letters.get(stem)
-        if known is None and stem in found.ranks and f"{stem}_{index}" not in found.ranks:
-            known = ("",) * found.ranks[stem] if re.fullmatch("[a-z]+", index) else None
+        if known is None and re.fullmatch("[a-z]{1,3}", index) and stem in words:
+            rank = found.ranks.get(stem, len(index))
+            known = ("",) * rank if f"{stem}_{index}" not in words else None
         if not option.startswith("--wrt=") or known is None or len(index) != len(known):
             continue
         found.options[k] = f"--wrt={stem}"
@@ -874,6 +889,7 @@ def _names_as_read(text: str, found: Split) -> None:
 
     lambda, a word of the language, is lam where the text has `\lambda`; `--sigma` is of a σ, too.
     """
+    from gradcli.commands.left_sides import with_braces
     from gradcli.language.mathematics import in_letters_of, name_as_read
     from gradcli.language.squared_variables import SQUARED
 
@@ -897,7 +913,7 @@ def _names_as_read(text: str, found: Split) -> None:
     def option(typed: str) -> str:
         head, _, rest = typed.partition("=")
         if head == "--wrt":
-            names = re.split(r"[,\s]+(?![^{]*\})", rest)
+            names = re.split(r"[,\s]+(?![^{]*\})", with_braces(rest))
             return f"{head}={','.join(map(varied, names))}"
         if head in ("--let", "--shape"):
             name, equals, value = rest.partition("=")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from gradcli.language import names
-from gradcli.language.math_symbols import ALONG, INDEX_WORDS
+from gradcli.language.math_symbols import ALONG, INDEX_WORDS, NUMBERS
 from gradcli.language.math_tree import Binder, Node, nodes
 from gradcli.language.math_values import Known
 from gradcli.language.notation import is_greek
@@ -234,6 +234,11 @@ def _first(all_nodes: list[Node], offsets: dict[str, tuple[int, int]]) -> int:
     return first
 
 
+def _is_of_arrays(node: Node) -> bool:
+    """Whether a node is of an array: `(X w - y)_i`, `softmax(z)`, `mean(x)`."""
+    return node.kind == "element" or (node.kind == "call" and node.text in ALONG.keys() | NUMBERS)
+
+
 def _end_of(binder: Binder) -> str:
     r"""The letter that a sum from 1 ends at: n of `\\sum_{i=1}^n`; "" elsewhere."""
     low, high = binder.low, binder.high
@@ -318,7 +323,7 @@ def shapes_by_index(
     plain: set[str] = set()
     every = [(str(k), node) for k, tree in enumerate(roots) for node in nodes(tree)]
     # What stands in the bracket of `(X w - y)_i` may have that index.
-    whole = {id(n) for _, node in every if node.kind == "element" for n in nodes(node)}
+    whole = {id(n) for _, node in every if _is_of_arrays(node) for n in nodes(node)}
     for statement, node in every:
         if node.binder is not None and (end := _end_of(node.binder)):
             for name in node.binder.names:

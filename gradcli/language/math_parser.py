@@ -668,7 +668,7 @@ class Parser:
             elif (
                 token.text == "_"
                 and value.kind in ("group", "call", "prime", "transpose")
-                and (self.peek(1).text == "{" or self.peek(1).kind == "name")
+                and (self.peek(1).text == "{" or self.peek(1).kind in ("name", "number"))
             ):
                 value = Node("element", token, self.letters_below(token), (value,))
             else:
@@ -694,7 +694,7 @@ class Parser:
         return named and self.peek(1).kind != "number" and self.peek(1).text not in (":", "-")
 
     def letters_below(self, token: Token) -> str:
-        """The letters of the indices behind `_`, where something else than a name has them."""
+        """The letters of the indices behind `_`, where something else than a name has them; or a number."""
         self.take()
         if self.next.kind == "name":  # f(z)_k
             index = self.take()
@@ -703,10 +703,14 @@ class Parser:
                 self.tokens.insert(self.at, rest)
                 index = index._replace(text=index.text[0], end=index.start + 1)
             parts: tuple[Node, ...] = (Node("name", index, index.text),)
+        elif self.next.kind == "number":  # (A x)_1
+            parts = (self.primary(),)
         else:
             self.take()
             parts = self.indices()
         found = subscripts(Node("name", token, "", parts))
+        if len(found) == 1 and not found[0].letter:
+            return str(found[0].offset)
         if not found or any(len(one.letter) != 1 or one.offset for one in found):
             raise self.error("the index of an expression is not supported: give it a name", token)
         return "".join(one.letter for one in found)

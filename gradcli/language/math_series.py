@@ -366,6 +366,7 @@ def product(writer: Writer, left: Value, sign: str, right: Value, token: Token) 
         (first, second), axes, _ = aligned([left, right])
         if not left.axes or not right.axes:
             matrix, vector = (left, right) if left.axes else (right, left)
+            writer.times_rows |= {vector.text} if matrix.text in writer.matrices else set()
             return Value(f"{matrix.at(3)}@{vector.at(3)}", PRODUCT, 0, False, axes)
         words = set(re.findall(r"[^\W\d]\w*", f"{first.text} {second.text}"))
         writer.beside_rows |= words & (writer.vectors or set()) - writer.matrices

@@ -113,7 +113,8 @@ class Writer:
         self.given: set[str] = set()  # the names that statements give a value
         self.valued: set[str] = set()  # the names that have one already
         self.clashes = 0  # the places where the ranks of parts do not agree
-        self.beside_rows: set[str] = set()  # the vectors that multiply such rows
+        self.beside_rows: set[str] = set()  # the vectors that multiply such rows, one each
+        self.times_rows: set[str] = set()  # those that multiply all of them
 
     def known(self, name: str) -> Known | None:
         """What is known of the value of a name."""
@@ -1307,6 +1308,8 @@ class Writer:
         """`(A x)_i`: an element of what has as many dimensions."""
         inner = self.value(node.only)
         letters = node.text
+        if letters.isdigit():
+            return self.numbered_element(node, inner)
         free = self.found is not None and set(letters) <= self.indices.letters
         if len(letters) == 1 and not free and letters not in self.scope:
             found = self.one_element(node, inner)
@@ -1323,6 +1326,19 @@ class Writer:
         from gradcli.language import math_series
 
         return math_series.element_of(self, node, inner)
+
+    def numbered_element(self, node: Node, inner: Value) -> Value:
+        """`(A x)_1`, `(A^T A)_{12}`: an element by its number."""
+        first = 1 if self.found is None else self.found.first
+        digits = [*node.text] if len(node.text) == inner.rank else [node.text]
+        places = [int(digit) - first for digit in digits]
+        if inner.axes or min(places) < 0 or len(places) != (inner.rank or 1) or (
+            not inner.rank and not self.may_be_array(inner)
+        ):  # fmt: skip
+            raise self.error(f"{bare(inner.text)} has no element {node.text} here", node.token)
+        text = f"{inner.at(ATOM)}[{', '.join(map(str, places))}]"
+        self.say(f"element {node.text} is counted from {first}")
+        return Value(text)
 
     def may_be_array(self, value: Value) -> bool:
         """Whether a value of which no shape is known may have elements: it is of names without values."""

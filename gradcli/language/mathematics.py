@@ -345,6 +345,9 @@ def _as_read(
         used = {size for shape in shapes.values() for size in shape}
         used |= {token.text for token in found}  # m of 1/m is no size
         columns = next(letter for letter in "mkdpqrst" if letter not in used)
+        # θ of `\\theta^T x_i` has a size by its own index, as in `\\sum_j \\theta_j^2`.
+        lengths = [found_shapes.get(name, ()) for name in sorted(writer.times_rows)]
+        columns = next((sizes[0] for sizes in lengths if len(sizes) == 1), columns)
         shapes |= {n: (*shapes[n], columns) for n in writer.matrices if len(shapes.get(n, ())) == 1}
         shapes |= {n: (columns,) for n in writer.beside_rows if n not in shapes}
         for name, whole in whole_arrays(places, writer.formulas).items():

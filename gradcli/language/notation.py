@@ -708,7 +708,7 @@ class Letters:
             t.text
             for i, t in enumerate(found)
             if t.kind == "name" and len(t.text) == 1 and i not in self.below
-            if texts[i + 1] not in ("(", "_")
+            if texts[i + 1] not in ("(", "_") or (i and texts[i - 1] == "**")
         }
         self.alone |= {t.text[1] for t in found if re.fullmatch("d[a-z]", t.text)}  # of dx
         self.alone |= {"I"}  # the identity, beside a number

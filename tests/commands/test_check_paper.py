@@ -116,6 +116,16 @@ RIDGE = r"\frac{1}{2N}\|Xw-y\|^2 + \frac{\lambda}{2}\|w\|^2"
         (rf"{PROBABILITY}; {CROSS_ENTROPY[3:]}", BY_LOGITS, True),
         (rf"{CROSS_ENTROPY}; {PROBABILITY}; z_i = \sum_j W_{{ij}} x_j",
          r"\frac{\partial L}{\partial W_{ij}} = (p_i \sum_k y_k - y_i) x_j", True),
+        # A function of the program, a size by another index, a letter in a font without braces.
+        (r"J(\theta) = \frac{1}{2m} \sum_{i=1}^m (h(x^{(i)}) - y^{(i)})^2, \quad h(x) = \theta^T x",
+         r"\nabla_\theta J = \frac1m \sum_{i=1}^m (h(x^{(i)}) - y^{(i)}) x^{(i)}", True),
+        (r"\frac1m \sum_{i=1}^m (\theta^T x_i - y_i)^2 + \lambda\sum_{j=1}^n \theta_j^2",
+         r"\nabla_\theta J = \frac2m X^T(X\theta - y) + 2\lambda\theta", True),
+        (r"\frac{1}{NK}\sum_{i=1}^N \sum_{k=1}^K (a_{ik} - b_k)^2",
+         r"\frac{\partial L}{\partial b_k} = -\frac{2}{NK}\sum_{i=1}^N (a_{ik} - b_k)", True),
+        (r"\mathbf{w}^T \mathbf{w}", r"\nabla_{\mathbf w} L = 2 \mathbf w", True),
+        (r"p = \mathrm{softmax}(z); L = -\sum_k y_k \log p_k",
+         r"\frac{\partial L}{\partial z_k} = p_k \sum_j y_j - y_k", True),
         # The rows of X are the x_i.
         (r"\frac1n \sum_{i=1}^n (w^T x_i - y_i)^2", r"\nabla_w L = \frac2n X^T(Xw - y)", True),
     ],

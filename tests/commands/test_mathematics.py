@@ -55,6 +55,7 @@ A = ("--A", "1,2;3,4")
         (r"\sum_i (A^T A)_{ii}", A, "30"),
         (r"\sum_i A^\top_{ij} x_i", [*A, "--x", "1,2"], "[5, 11]"),
         (r"\sum_i \tanh(A x)_i", [*A, "--x", "0,0"], "0"),
+        (r"(A x)_2 - (A^T A)_{12}", [*A, "--x", "1,1"], "-7"),
         (r"r = A x; \frac1n \sum_{i=1}^n r_i", [*A, "--x", "1,1"], "5"),
         # derivatives inside of a text
         (r"\frac{\partial}{\partial x} x^2 y", ["--x", "3", "--y", "2"], "12"),
