@@ -140,7 +140,7 @@ def split(args: Iterable[str], declared: Mapping[str, Option]) -> Split:
                 if not attached:
                     rest.pop()
             if option.is_flag or equals:
-                found.options.extend(_said(head, attached) if attached else [word])
+                found.options.extend(_said(head, attached) if equals and attached else [word])
                 found.take(head, option, attached)
                 if rest and not equals:
                     found.behind[rest[-1]] = head

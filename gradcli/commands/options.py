@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 Declared = Mapping[str, Option]
 _CONSTANTS = frozenset(("pi", "inf", "nan"))
 _LN = re.compile(r"(?<![A-Za-z])ln(?![A-Za-z])")
+_LOG = re.compile(r"(?<![A-Za-z])log(?![A-Za-z_\d])")
 _DASHED = re.compile(r"--[^\W\d][\w-]*(=.*)?", re.S)
 
 # Examples of options whose value alone is not enough.
@@ -391,7 +392,7 @@ class ExpressionCommand(HelpfulCommand):
         positionals = [*[""] * from_file, *found.positionals]
         out = super().read(ctx, [*found.options, "--", *positionals])
         ctx.params["request"] = _request(self, ctx, found, program, names, shown)
-        ctx.params["request"].ln = "math" in found.given and _LN.search(typed or "") is not None
+        ctx.params["request"].ln = "math" in found.given and _has_ln(typed or "")
         ctx.params["request"].math, ctx.params["request"].named = "math" in found.given, named
         _note_options(found, ctx.params["request"].open_variables, declared)
         if reading is not None:
@@ -935,6 +936,11 @@ def _options_for(names: list[str], declared: Declared) -> list[click.Option]:
 
 
 # -- what may be wrong ----------------------------------------------------------------------------
+def _has_ln(typed: str) -> bool:
+    """Whether a text of mathematics calls the natural logarithm ln: where it has no other word for it."""
+    return _LN.search(typed) is not None or _LOG.search(typed) is None
+
+
 def _note_options(found: Split, variables: Iterable[str], declared: Declared) -> None:
     """Say which options are given that are called like a variable without a value."""
     for name in variables:

@@ -217,6 +217,7 @@ def _interval(request: Request) -> tuple[float, float]:
             f"--{name} {request.texts[name]} is not an interval", hint=f"as in --{name} 0:10"
         )
     request.texts[name] = repr(low)
+    request.wrt = [name]  # all others are held
     return low, high
 
 
