@@ -387,7 +387,7 @@ class Writer:
                 self.one != "place" or unit[1] not in self.said_ones
             ):  # fmt: skip
                 unit = None
-            if unit and not term.rank and term.text not in self.own:
+            if unit and term.rank < 2 and not term.axes and term.text not in self.own:
                 length = vector.sizes[0] if vector.sizes else f"len({vector.text})"
                 if unit[1].isdigit():
                     self.say(f"{term.text} is a row of the identity, counted from 0")

@@ -19,7 +19,7 @@ GOLDEN = json.loads(
 )
 
 
-@sweep("row", GOLDEN["expressions"], name=lambda row: row["expression"], parts=1)
+@sweep("row", GOLDEN["expressions"], name=lambda row: row["expression"], parts=3, often=1)
 def test_what_the_package_answers(row):
     given = [word for name, text in row["given"].items() for word in (f"--{name}", text)]
     code, out, err = run("grad", row["expression"], *given, "--json", "--budget")

@@ -481,7 +481,8 @@ def shown(primitive: Declaration) -> list[str]:
         f"{'a' if i in primitive.tensors else 'o'}{i}, " for i in range(len(primitive.names))
     )
     made = "".join(f"{y}, " for y in _each(primitive, "y"))
-    return [f"if watching: watching[-1](primitive, ({operands}), ({made}))"]
+    values = "".join(f"{v}, " for v in _local(primitive).values())
+    return [f"if watching: watching[-1](primitive, ({operands}), ({made}), ({values}))"]
 
 
 def _laid_out(primitive: Declaration, deep: str) -> list[str]:
