@@ -177,8 +177,8 @@ def _run(question: Question) -> tuple[Evaluation, Values | None]:
         raise usage("--native cannot be used with --no-plan", hint="leave out one of them")
     wanted = question.plan or request.native
     if wanted or (question.plan is None and any(t.array.size >= LARGE for t in variables.values())):
-        from gradcli.columns.compiler import Untraceable
         from gradcli.commands.compiled_evaluation import compiled
+        from gradcli.transforms.tracing.numpy_tracer import Untraceable
 
         try:
             return compiled(question, variables, integers), None

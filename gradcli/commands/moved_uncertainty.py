@@ -69,10 +69,9 @@ class MovedUncertainties(InputUncertainties):
         """Those of a minimum, and under "value" of the value there."""
         joint = self.joint(space)
         scalar, size, cat = joint.scalar(self.request.program), space.size, resolve("cat")
-        own = evidence.Problem(
-            space.objective(self.request.program), bounds, space.relations(subject)
-        )
-        pieces = [piece for text in subject for piece in joint.differences_of(text)]
+        program = self.request.program
+        own = evidence.Problem(space.objective(program), bounds, space.relations(subject, program))
+        pieces = [one for text in subject for _, one in joint.differences_of(text, program)]
         held = evidence.multipliers(own, x) if pieces else []
         weights = np.concatenate([np.zeros(0), *held])
         count = len(weights)

@@ -84,13 +84,7 @@ MEANT = {
         ),
     ),
     **dict.fromkeys(
-        (
-            "--absolute-sigma",
-            "--absolute_sigma",
-            "--scale-covar",
-            "--scale_covar",
-            "--scale-errors",
-        ),
+        ("--absolute-sigma", "--scale-covar", "--scale-errors"),
         (
             "--relative-sigma",
             "--sigma is absolute; write --relative-sigma to scale the errors by chi2/dof",
@@ -141,8 +135,8 @@ ELSEWHERE = {
         ("--digits", "--decimals"), "gradcli eval, grad and fit round by --precision N"
     ),
     "--check": "the command `gradcli check EXPR` compares with numerical gradients",
-    "--second": "a mixed derivative: gradcli diff EXPR --wrt x,y --order 2; in a table gradcli map EXPR "
-    "FILE --second x,y",
+    "--second": "a mixed derivative: gradcli diff EXPR --wrt x,y --order 2 as a formula, "
+    "gradcli hessian EXPR --wrt x,y in numbers; in a table gradcli map EXPR FILE --second x,y",
     **dict.fromkeys(
         ("--taylor", "--series"),
         "polynomials beside the function: gradcli taylor EXPR --order 1,3,5 --plot",
@@ -161,7 +155,15 @@ ELSEWHERE = {
         "the first derivatives are NAME.grad: --wrt NAMES chooses; gradcli map EXPR FILE --second S,S adds a "
         "second one",
     ),
-    "--gamma": "a second derivative: gradcli map EXPR FILE --second S,S, or gradcli diff EXPR --order 2",
+    "--gamma": "a second derivative: gradcli grad EXPR --wrt S --order 2; in a table gradcli map EXPR FILE "
+    "--second S,S",
+    **dict.fromkeys(
+        ("--group-by", "--groupby", "--group", "--aggregate", "--agg", "--sum", "--total"),
+        "a sum of rows: gradcli map EXPR FILE --no-grad all --where \"COLUMN == 'A'\" --keep-columns none | "
+        "gradcli eval 'sum(x)' --x @-:value; in Python pandas groups what gradcli.map gives",
+    ),
+    "--where": "rows of a table: gradcli map EXPR FILE --no-grad all --where CONDITION --keep-columns none | "
+    "gradcli eval 'sum(x)' --x @-:value",
     "--sort": "rows keep the order of the table: gradcli map EXPR FILE | sort -t, -g -k N",
     "--data": "a table follows the expression: gradcli fit EXPR FILE, gradcli map EXPR FILE",
     "--of": 'an equation says it: gradcli fit "COLUMN == EXPR" FILE, gradcli diff "EQUATION" --of NAME',
@@ -335,6 +337,8 @@ class ExpressionCommand(HelpfulCommand):
             raise
         if reading is not None:
             names = [name for name in names if name not in reading.functions]
+        of_relations = _read_by_relations(found, program)
+        names += [*of_relations]
         ctx.meta["gradcli.program"] = program
         if program is not None and program.rows[-3] > 1 and not lenient and ctx.obj is None:
             from gradcli.commands.unused_notes import note_unused
@@ -351,6 +355,7 @@ class ExpressionCommand(HelpfulCommand):
             name
             for name in names
             if name in bound
+            or name in of_relations
             or not known_by(program, name)
             # `seed*2`: the name of an option and of a function, and not called; in `torch.exp(x)`
             # the name of `graph --torch` is the namespace
@@ -390,7 +395,7 @@ class ExpressionCommand(HelpfulCommand):
         from_file = "file" in found.given and self.operand == "EXPR"
         positionals = [*[""] * from_file, *found.positionals]
         out = super().read(ctx, [*found.options, "--", *positionals])
-        ctx.params["request"] = _request(self, ctx, found, program, names, shown)
+        ctx.params["request"] = _request(self, ctx, found, program, names, shown, of_relations)
         ctx.params["request"].ln = "math" in found.given and _LN.search(typed or "") is not None
         ctx.params["request"].math, ctx.params["request"].named = "math" in found.given, named
         _note_options(found, ctx.params["request"].open_variables, declared)
@@ -400,6 +405,17 @@ class ExpressionCommand(HelpfulCommand):
 
 
 # -- the expression and its variables -------------------------------------------------------------
+def _read_by_relations(found: Split, program: Program | None) -> dict[str, Program]:
+    """The variables that --subject alone reads, and where: those that the program has not and makes not."""
+    from gradcli.language.scope_checks import read_besides
+
+    texts = [o.removeprefix("--subject=") for o in found.options if o.startswith("--subject=")]
+    if program is None or not texts:
+        return {}
+    made = [variables(text, lenient=True)[0] for text in texts]  # what is no relation is told later
+    return read_besides(program, [relation for relation in made if relation is not None])
+
+
 def _source(found: Split, lenient: bool, declaration: Command) -> str | None:
     """The text of EXPR, which a file (-f FILE) or standard input (`-`) may hold, or of the FILE."""
     path = found.given.get("file")
@@ -1027,15 +1043,17 @@ def _check_positionals(found: Split, declared: Declared, declaration: Command) -
     """Refuse words that are left over; those that look like options are most likely misspelt."""
     allowed = declaration.operands - ("file" in found.given)
     more = found.positionals[allowed:]
-    if not more or (declaration.takes_more and all(map(_is_table, more))):
+    no_table = any(_DASHED.fullmatch(p) and not _is_table(p) for p in found.positionals[1:])
+    no_table = no_table or _is_option_first(found.positionals)
+    if not no_table and (not more or (declaration.takes_more and all(map(_is_table, more)))):
         return
     from gradcli.language.located_errors import did_you_mean, suggest
 
     for word in found.positionals:
         head = word.partition("=")[0]
         if _DASHED.fullmatch(word):
-            option, meant = MEANT.get(head, ("", ""))
-            hint = meant if option in declared else ELSEWHERE.get(head)
+            option, meant = MEANT.get(_dashed(head), ("", ""))
+            hint = meant if option in declared else ELSEWHERE.get(_dashed(head))
             if head not in declared:
                 hint = hint or _of_another(head) or did_you_mean(suggest(head, declared))
             own = head in declared
@@ -1087,6 +1105,11 @@ def _check_positionals(found: Split, declared: Declared, declaration: Command) -
         if name in variables(found.positionals[0], lenient=True)[1]:
             hint = f"{flag} is an option here; the variable is set with --let {name}={extra}"
     raise usage(f"unexpected argument {extra!r}", hint=hint)
+
+
+def _is_option_first(words: list[str]) -> bool:
+    """Whether the first word is a misspelt option, and the expression stands where a table would."""
+    return len(words) > 1 and bool(_DASHED.fullmatch(words[0])) and not _is_table(words[1])
 
 
 def _columns_hint(found: Split, path: str) -> str:
@@ -1149,6 +1172,11 @@ def _check_names(program: Program, shown: list[str], bound: set[str], declared: 
         raise unbound(program, wrong[0], declared, bound)
 
 
+def _dashed(option: str) -> str:
+    """`--group_by` as options are written: `--group-by`."""
+    return option.replace("_", "-")
+
+
 def _is_prefix(program: Program, name: str) -> bool:
     """Whether something is asked of the name: `np.exp`, and not `cp*x`."""
     return re.search(rf"(?<![\w.]){re.escape(name)}\s*\.", program.source) is not None
@@ -1185,7 +1213,7 @@ def _no_variable(
     variables = ", ".join(names) if names else "none"
     what = "is neither an option nor a variable" if written[:2] == "--" else "is not a variable"
     of = "expression" if operand == "EXPR" else "program"
-    option, meant = MEANT.get(written, ("", ""))
+    option, meant = MEANT.get(_dashed(written), ("", ""))
     choices = declared[option].choices if option in declared else None
     if choices is None or (option == "--format" and written[2:] not in choices):
         meant = ""
@@ -1200,7 +1228,7 @@ def _no_variable(
     return usage(
         f"{written} {what} of the {of} (variables: {variables})",
         hint=meant
-        or ELSEWHERE.get(written, "").replace("-(EXPR)", f"-({source or 'EXPR'})")
+        or ELSEWHERE.get(_dashed(written), "").replace("-(EXPR)", f"-({source or 'EXPR'})")
         or _of_another(written)
         or did_you_mean(suggest(written, known)),
         kind="name",
@@ -1223,6 +1251,7 @@ def _request(
     program: Program,
     names: list[str],
     shown: list[str],
+    of_relations: Mapping[str, Program],
 ) -> Request:
     params, operand, declaration = ctx.params, command.operand, command.declaration
     texts, options = _texts(found, params.pop("let"), names, shown, operand)
@@ -1261,7 +1290,7 @@ def _request(
     open_variables = [name for name in shown if name not in texts]
     for name in open_variables:
         if not command.may_stay_open(program, name):
-            raise unbound(program, name, command.declared, set(texts))
+            raise unbound(of_relations.get(name, program), name, command.declared, set(texts))
     style = _style(params)
     how_read = _how_read(params)
     _note_unread(how_read, texts.values(), declaration)
@@ -1389,8 +1418,13 @@ def _check_standard_input(
         )
 
 
-def unbound(program: Program, name: str, declared: Declared, bound: set[str]) -> Exception:
-    """The error for a variable without a value; what is called is a function that nobody knows."""
+def unbound(
+    program: Program, name: str, declared: Declared, bound: set[str], value: str = "VALUE"
+) -> Exception:
+    """The error for a variable without a value; what is called is a function that nobody knows.
+
+    value: what the command wants for one, as FROM:TO.
+    """
     from gradcli.language import foreign_names, translations
     from gradcli.language.names import is_plain_function
     from gradcli.language.parser import parses
@@ -1410,7 +1444,7 @@ def unbound(program: Program, name: str, declared: Declared, bound: set[str]) ->
         return error(f"no function is called `{word}`", hint or "gradcli ops lists the functions")
     if f"--{name}" in declared and name not in foreign_names.PREFIXED:
         message = f"no value for {name}, which has the name of an option"
-        return error(message, f"set it with --let {name}=VALUE")
+        return error(message, f"set it with --let {name}={value}")
     if is_called(program, name):
         from gradcli.language.located_errors import did_you_mean
         from gradcli.language.names import LEFT_OUT, close
@@ -1422,7 +1456,7 @@ def unbound(program: Program, name: str, declared: Declared, bound: set[str]) ->
     if is_plain_function(name):
         return error(f"{name} is a function", translated or f"give --{name} VALUE")
     meant = _WRITTEN_OTHERWISE.get(name)
-    hint = f"add --{name} VALUE" + (f"; {meant}" if meant else "")
+    hint = f"add --{name} {value}" + (f"; {meant}" if meant else "")
     meant = foreign_names.distribution_hint(name, program.source)
     return error(f"no value for {name}", meant or translated or hint)
 

@@ -190,7 +190,10 @@ def _refuse_options_of_tables(ctx: AnyContext, request: Request, options: Option
         from gradcli.commands.options import unbound
 
         declared = cast(Any, ctx).command.declared
-        raise unbound(request.program, request.open_variables[0], declared, set(request.names))
+        searched = any(":" in text for text in request.texts.values())
+        value = "FROM:TO" if options.all and not searched else "VALUE"
+        first, bound = request.open_variables[0], set(request.names)
+        raise unbound(request.program, first, declared, bound, value)
     others = {"path": "-o", "called": "--as"}
     for name in ("columns", "keep_columns", "bad_rows", "where", "head", "format", *others):
         if getattr(options, name) not in (None, (), []):
@@ -206,7 +209,7 @@ def _interval(request: Request) -> tuple[float, float]:
     wanted = [n for n in request.names if request.wrt is None or n in request.wrt]
     wanted = [n for n in wanted if n not in request.no_grad and ":" in request.texts.get(n, "")]
     if len(wanted) != 1 or request.texts[wanted[0]].count(":") != 1:
-        raise usage("--all wants an interval of one variable", hint="as in --x 0:10 --all")
+        raise usage("--all wants an interval of one variable", hint=_how_to_search(request))
     name = wanted[0]
     low, high = bounds_of(name, request.texts[name])
     if not -float("inf") < low < high < float("inf"):
@@ -215,6 +218,21 @@ def _interval(request: Request) -> tuple[float, float]:
         )
     request.texts[name] = repr(low)
     return low, high
+
+
+def _how_to_search(request: Request) -> str:
+    """How --all is written for the unknown number of the equation; of several, what to do instead."""
+    unknown = [n for n in request.names if request.wrt is None or n in request.wrt]
+    unknown = [n for n in unknown if n not in request.no_grad]
+    if len(unknown) > 1:
+        near = " ".join(f"--{n} VALUE" for n in unknown)
+        return f"of {', '.join(unknown)} one root is found near a point, without --all: {near}"
+    (name,) = unknown or ["x"]
+    try:
+        near_by = float(request.texts[name])
+    except (KeyError, ValueError):
+        near_by = 5.0
+    return f"as in --{name} {near_by - 5:g}:{near_by + 5:g} --all"
 
 
 def _picture(space: Any, system: Any, roots: list[Any], interval: Any) -> Curves:

@@ -221,11 +221,13 @@ class Found:
         return "\n".join(f"{name} = {value}" for name, value in vars(self).items())
 
 
-def _space(source: str, values: Any, variables: Mapping[str, Any], wrt: Names) -> tuple[Any, Any]:
+def _space(
+    source: str, values: Any, variables: Mapping[str, Any], wrt: Names, subject: Iterable[str] = ()
+) -> tuple[Any, Any]:
     """(the program, the variables to move, as a space) in double precision."""
     from gradcli.columns.optimize.spaces import Space
 
-    call = VerbRequest(source, values, variables, wrt)
+    call = VerbRequest(source, values, variables, wrt, relations=[parse(text) for text in subject])
     call.leaves()
     for name in call.open:
         raise LanguageError(f"no value for {name}", kind="name", hint=f"pass {name}=…")
@@ -262,7 +264,8 @@ def minimize(
     from gradcli.columns.optimize import descents, least_squares, minima
 
     with _double():
-        program, space = _space(source, values, variables, wrt)
+        subject = [subject] if isinstance(subject, str) else list(subject)
+        program, space = _space(source, values, variables, wrt, subject)
         if method in descents.DESCENTS:
             if bounds or subject:
                 raise LanguageError(f"{method} knows no bounds and no constraints", kind="usage")
@@ -283,7 +286,7 @@ def minimize(
             space.objective(program),
             space.flat(),
             bounds=least_squares.limits(space.start, bounds or {}),
-            constraints=space.relations([subject] if isinstance(subject, str) else subject),
+            constraints=space.relations(subject, program),
             method=method,
         )
         facts = found._asdict()

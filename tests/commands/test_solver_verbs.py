@@ -138,13 +138,15 @@ def test_minima_and_roots() -> None:
     assert found and found.kind == "minimum"
     assert [float(v) for v in found.point.values()] == pytest.approx([0, 1], abs=1e-12)
     assert not gradcli.minimize("x**3", x=1)
+    found = gradcli.minimize("x**2", x=1, a=3, wrt="x", subject="x >= a")
+    assert float(found.point["x"]) == pytest.approx(3)
     assert float(gradcli.root("cos(x) == x", {"x": 1}).point["x"]) == pytest.approx(
         0.7390851332151607
     )
     assert not gradcli.root("x**2 == -1", x=1)
     for words, call in [
         ("no value for y", lambda: gradcli.minimize("x*y", x=1)),
-        ("q is not a variable", lambda: gradcli.minimize("x**2", x=1, subject="q > 0")),
+        ("no value for q", lambda: gradcli.minimize("x**2", x=1, subject="q > 0")),
         ("this is not an equation", lambda: gradcli.root("x < 2", x=1)),
         (
             "cannot use bounds",

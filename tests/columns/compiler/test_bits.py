@@ -13,9 +13,9 @@ import pytest
 
 import gradcli
 from gradcli import language
-from gradcli.columns.compiler import Untraceable, trace_numpy
 from gradcli.columns.compiler.block_sizes import BlockBounds, row_blocks, tree_blocks
 from gradcli.engine.core.tensor import wrap
+from gradcli.transforms.tracing.numpy_tracer import Untraceable, trace_numpy
 from tests.columns.compiler import programs
 from tests.columns.compiler.same import assert_same, by_plan, by_tape
 from tests.engine.registry.samples import is_declared

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.columns.compiler import trace_numpy, whole_programs
+from gradcli.columns.compiler import whole_programs
+from gradcli.transforms.tracing.numpy_tracer import trace_numpy
 from tests.fuzz import native
 from tests.sweep import sweep
 
