@@ -85,13 +85,7 @@ MEANT = {
         ),
     ),
     **dict.fromkeys(
-        (
-            "--absolute-sigma",
-            "--absolute_sigma",
-            "--scale-covar",
-            "--scale_covar",
-            "--scale-errors",
-        ),
+        ("--absolute-sigma", "--scale-covar", "--scale-errors"),
         (
             "--relative-sigma",
             "--sigma is absolute; write --relative-sigma to scale the errors by chi2/dof",
@@ -142,8 +136,8 @@ ELSEWHERE = {
         ("--digits", "--decimals"), "gradcli eval, grad and fit round by --precision N"
     ),
     "--check": "the command `gradcli check EXPR` compares with numerical gradients",
-    "--second": "a mixed derivative: gradcli diff EXPR --wrt x,y --order 2; in a table gradcli map EXPR "
-    "FILE --second x,y",
+    "--second": "a mixed derivative: gradcli diff EXPR --wrt x,y --order 2 as a formula, "
+    "gradcli hessian EXPR --wrt x,y in numbers; in a table gradcli map EXPR FILE --second x,y",
     **dict.fromkeys(
         ("--taylor", "--series"),
         "polynomials beside the function: gradcli taylor EXPR --order 1,3,5 --plot",
@@ -162,7 +156,15 @@ ELSEWHERE = {
         "the first derivatives are NAME.grad: --wrt NAMES chooses; gradcli map EXPR FILE --second S,S adds a "
         "second one",
     ),
-    "--gamma": "a second derivative: gradcli map EXPR FILE --second S,S, or gradcli diff EXPR --order 2",
+    "--gamma": "a second derivative: gradcli grad EXPR --wrt S --order 2; in a table gradcli map EXPR FILE "
+    "--second S,S",
+    **dict.fromkeys(
+        ("--group-by", "--groupby", "--group", "--aggregate", "--agg", "--sum", "--total"),
+        "a sum of rows: gradcli map EXPR FILE --no-grad all --where \"COLUMN == 'A'\" --keep-columns none | "
+        "gradcli eval 'sum(x)' --x @-:value; in Python pandas groups what gradcli.map gives",
+    ),
+    "--where": "rows of a table: gradcli map EXPR FILE --no-grad all --where CONDITION --keep-columns none | "
+    "gradcli eval 'sum(x)' --x @-:value",
     "--sort": "rows keep the order of the table: gradcli map EXPR FILE | sort -t, -g -k N",
     "--data": "a table follows the expression: gradcli fit EXPR FILE, gradcli map EXPR FILE",
     "--of": 'an equation says it: gradcli fit "COLUMN == EXPR" FILE, gradcli diff "EQUATION" --of NAME',
@@ -336,6 +338,8 @@ class ExpressionCommand(HelpfulCommand):
             raise
         if reading is not None:
             names = [name for name in names if name not in reading.functions]
+        of_relations = _read_by_relations(found, program)
+        names += [*of_relations]
         ctx.meta["gradcli.program"] = program
         if program is not None and program.rows[-3] > 1 and not lenient and ctx.obj is None:
             from gradcli.commands.unused_notes import note_unused
@@ -352,6 +356,7 @@ class ExpressionCommand(HelpfulCommand):
             name
             for name in names
             if name in bound
+            or name in of_relations
             or not known_by(program, name)
             # `seed*2`: the name of an option and of a function, and not called; in `torch.exp(x)`
             # the name of `graph --torch` is the namespace
@@ -391,7 +396,7 @@ class ExpressionCommand(HelpfulCommand):
         from_file = "file" in found.given and self.operand == "EXPR"
         positionals = [*[""] * from_file, *found.positionals]
         out = super().read(ctx, [*found.options, "--", *positionals])
-        ctx.params["request"] = _request(self, ctx, found, program, names, shown)
+        ctx.params["request"] = _request(self, ctx, found, program, names, shown, of_relations)
         ctx.params["request"].ln = "math" in found.given and _has_ln(typed or "")
         ctx.params["request"].math, ctx.params["request"].named = "math" in found.given, named
         _note_options(found, ctx.params["request"].open_variables, declared)
@@ -401,6 +406,17 @@ class ExpressionCommand(HelpfulCommand):
 
 
 # -- the expression and its variables -------------------------------------------------------------
+def _read_by_relations(found: Split, program: Program | None) -> dict[str, Program]:
+    """The variables that --subject alone reads, and where: those that the program has not and makes not."""
+    from gradcli.language.scope_checks import read_besides
+
+    texts = [o.removeprefix("--subject=") for o in found.options if o.startswith("--subject=")]
+    if program is None or not texts:
+        return {}
+    made = [variables(text, lenient=True)[0] for text in texts]  # what is no relation is told later
+    return read_besides(program, [relation for relation in made if relation is not None])
+
+
 def _source(found: Split, lenient: bool, declaration: Command) -> str | None:
     """The text of EXPR, which a file (-f FILE) or standard input (`-`) may hold, or of the FILE."""
     path = found.given.get("file")
@@ -1042,8 +1058,8 @@ def _check_positionals(found: Split, declared: Declared, declaration: Command) -
     for word in found.positionals:
         head = word.partition("=")[0]
         if _DASHED.fullmatch(word):
-            option, meant = MEANT.get(head, ("", ""))
-            hint = meant if option in declared else ELSEWHERE.get(head)
+            option, meant = MEANT.get(_dashed(head), ("", ""))
+            hint = meant if option in declared else ELSEWHERE.get(_dashed(head))
             if head not in declared:
                 hint = hint or _of_another(head) or did_you_mean(suggest(head, declared))
             own = head in declared
@@ -1162,6 +1178,11 @@ def _check_names(program: Program, shown: list[str], bound: set[str], declared: 
         raise unbound(program, wrong[0], declared, bound)
 
 
+def _dashed(option: str) -> str:
+    """`--group_by` as options are written: `--group-by`."""
+    return option.replace("_", "-")
+
+
 def _is_prefix(program: Program, name: str) -> bool:
     """Whether something is asked of the name: `np.exp`, and not `cp*x`."""
     return re.search(rf"(?<![\w.]){re.escape(name)}\s*\.", program.source) is not None
@@ -1198,7 +1219,7 @@ def _no_variable(
     variables = ", ".join(names) if names else "none"
     what = "is neither an option nor a variable" if written[:2] == "--" else "is not a variable"
     of = "expression" if operand == "EXPR" else "program"
-    option, meant = MEANT.get(written, ("", ""))
+    option, meant = MEANT.get(_dashed(written), ("", ""))
     choices = declared[option].choices if option in declared else None
     if choices is None or (option == "--format" and written[2:] not in choices):
         meant = ""
@@ -1213,7 +1234,7 @@ def _no_variable(
     return usage(
         f"{written} {what} of the {of} (variables: {variables})",
         hint=meant
-        or ELSEWHERE.get(written, "").replace("-(EXPR)", f"-({source or 'EXPR'})")
+        or ELSEWHERE.get(_dashed(written), "").replace("-(EXPR)", f"-({source or 'EXPR'})")
         or _of_another(written)
         or did_you_mean(suggest(written, known)),
         kind="name",
@@ -1236,6 +1257,7 @@ def _request(
     program: Program,
     names: list[str],
     shown: list[str],
+    of_relations: Mapping[str, Program],
 ) -> Request:
     params, operand, declaration = ctx.params, command.operand, command.declaration
     texts, options = _texts(found, params.pop("let"), names, shown, operand)
@@ -1274,7 +1296,7 @@ def _request(
     open_variables = [name for name in shown if name not in texts]
     for name in open_variables:
         if not command.may_stay_open(program, name):
-            raise unbound(program, name, command.declared, set(texts))
+            raise unbound(of_relations.get(name, program), name, command.declared, set(texts))
     style = _style(params)
     how_read = _how_read(params)
     _note_unread(how_read, texts.values(), declaration)

@@ -34,7 +34,7 @@ SAID = [
     (["minimize", "log(x)", "--x", "-1"], 1, "", "the value is nan where it starts"),
     (["minimize", "x", "--x", "1,2"], 1, "", "the value must be one real number, but has shape (2,)"),
     (["minimize", "x*z", "--x", "1"], 2, "", "no value for z"),
-    (["minimize", "x**2", "--x", "1", "--subject", "q >= 0"], 2, "", "q is not a variable"),
+    (["minimize", "x**2", "--x", "1", "--subject", "q >= 0"], 2, "", "no value for q"),
     (["minimize", "x**2", "--x", "1", "--subject", "x"], 2, "", "this is not an equation or inequality"),
     (["minimize", "x**2", "--x", "1", "--bounds", "x=2:3"], 2, "", "x starts at 1.0, outside of its bounds 2:3"),
     (["minimize", "x**2", "--x", "1", "--bounds", "x=0:3", "--method", "BFGS"], 2, "", "--method BFGS cannot use bounds"),

@@ -107,7 +107,7 @@ class Rows:
         met: list[Any] = []
         # Looking for kinks costs a second run. Which primitives the program calls is known from the
         # trace, and most programs call none that has a kink.
-        watching.append(lambda primitive, operands, results: met.append(primitive))
+        watching.append(lambda primitive, *_: met.append(primitive))
         try:
             found = trace_numpy(
                 self.function, variables, wrt=frozenset(self.wrt), backward=bool(self.wrt)

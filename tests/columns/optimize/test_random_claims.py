@@ -94,7 +94,7 @@ def test_no_false_minimum(seed: int) -> None:
         space.objective(parse(source)),
         start,
         bounds=(low, high),
-        constraints=space.relations(subject),
+        constraints=space.relations(subject, parse(source)),
     )
     if not made.kind.startswith("minimum"):
         return
