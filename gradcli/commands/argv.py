@@ -144,7 +144,7 @@ def split(args: Iterable[str], declared: Mapping[str, Option]) -> Split:
                 if not attached:
                     rest.pop()
             if option.is_flag or equals:
-                found.options.append(word)
+                found.options.extend(_said(head, attached) if equals and attached else [word])
                 found.take(head, option, attached)
                 if rest and not equals:
                     found.behind[rest[-1]] = head
@@ -157,7 +157,7 @@ def split(args: Iterable[str], declared: Mapping[str, Option]) -> Split:
                 value = "-" if option.may_be_bare and alone else take(head)
                 # Joined, so that click cannot take the value for an option; a short option's value
                 # comes as a word of its own, which click takes whatever it is.
-                found.options.extend([f"{head}={value}"] if head[:2] == "--" else [head, value])
+                found.options.extend(_said(head, value) if head[:2] == "--" else [head, value])
                 found.take(head, option, value)
         elif len(word) > 2 and (ours := _as_ours(word, declared, words)) is not None:
             rest.append(ours)
@@ -173,6 +173,15 @@ def split(args: Iterable[str], declared: Mapping[str, Option]) -> Split:
         else:
             found.positionals.append(word)
     return found
+
+
+def _said(head: str, value: str) -> list[str]:
+    """A long option with its value; of `--let a=1,b=2` there are two."""
+    if head != "--let" or "," not in value:
+        return [f"{head}={value}"]
+    from gradcli.commands.item_lists import parts
+
+    return [f"{head}={one}" for one in parts(value)]
 
 
 def _is_names(word: str, words: list[str]) -> bool:

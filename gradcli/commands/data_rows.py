@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
 from gradcli.commands.declarations import Argument, Option
+from gradcli.commands.item_lists import parts
 
 if TYPE_CHECKING:
     from gradcli.columns.optimize.stated_uncertainties import Stated
@@ -436,7 +437,7 @@ def _single(item: str, names: Sequence[str]) -> list[str]:
     """The items of `x=x1,y=y1`; a heading may have an equals sign in it."""
     if any("=" in name for name in names):
         return [item]
-    return re.split(r",\s*(?=[^\W\d]\w*\s*=)", item)
+    return parts(item)
 
 
 def several(table: str, more: Sequence[str]) -> list[str]:

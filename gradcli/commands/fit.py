@@ -25,6 +25,7 @@ from gradcli.commands.declarations import (
     Options,
     declare,
 )
+from gradcli.commands.item_lists import BOUNDS, named, read_bounds
 from gradcli.commands.large_columns import RowsTable, large, runner
 from gradcli.commands.measured_side import (
     measured_column,
@@ -44,7 +45,7 @@ from gradcli.commands.request_evaluation import (
     read_variable,
     set_up,
 )
-from gradcli.commands.uncertainty import named, to_plain, with_uncertainty
+from gradcli.commands.uncertainty import to_plain, with_uncertainty
 from gradcli.engine.system.visible import visible
 
 if TYPE_CHECKING:
@@ -55,10 +56,6 @@ if TYPE_CHECKING:
     from gradcli.commands.plots.pictures import Curves
     from gradcli.engine.system.process import AnyContext
     from gradcli.language.program import Program
-
-BOUNDS = Option(
-    "--bounds x=LOW:HIGH", "Keep a variable between bounds; one may be left out.", many=True
-)
 
 
 @declare(
@@ -97,6 +94,7 @@ BOUNDS = Option(
     ),
     Option("--starts N", "Fit from N starts, and take the best minimum.", least=1, most=100_000),
     Option("--budget", "Print how much each source adds to a parameter's variance."),
+    Option("--aic", "Print AIC and BIC too: of models of the same data the least is best."),
     Option("--max-iterations N", "Stop after N iterations.", least=1, default=5000),
     TYPESET,
     Option("-o FILE", "Write the table with two more columns: fitted, residual.", name="path"),
@@ -198,18 +196,6 @@ def _not_used(columns: list[str]) -> str:
     return f"the column {names} is not used" if len(columns) == 1 else f"not used: {names}"
 
 
-def bounds_of(name: str, text: str) -> tuple[float, float]:
-    """`LOW:HIGH`, either of which may be left out."""
-    low, colon, high = text.partition(":")
-    if not colon:
-        raise usage(f"--bounds wants {name}=LOW:HIGH, not {text!r}", hint=f"as in {name}=0:inf")
-    option = f"--bounds {name}="
-    return tuple(  # type: ignore[return-value]
-        float(read_value(end, option).item()) if end.strip() else other
-        for end, other in ((low, -float("inf")), (high, float("inf")))
-    )
-
-
 def _rows(request: Request, tables: list[str], options: Options) -> DataRows:
     return DataRows(request, tables, options.where, options.by, columns=options.columns)
 
@@ -287,10 +273,10 @@ class Asked:
         self._note_readings(start)
         self.rows: EquationRows = EquationRows(request.source, request.loaded, start, constant)
         self.rows.native = request.native
-        texts = named(options.bounds, "--bounds", 1, start)
-        self.bounds = {name: bounds_of(name, text) for name, text in texts.items()}
+        self.bounds = read_bounds(options.bounds, start)
         self.sigma = self._sigma(sigmas)
         self.spreads: dict[str, Any] = {}
+        self.uncertain_cells: set[int] = set()  # the columns whose cells have an uncertainty
         self._relate(options)
 
     def _spread_over_sets(self, start: dict[str, Any], picked: Mapping[str, set[str]]) -> None:
@@ -475,6 +461,7 @@ class Asked:
             spread = cells[places_of[0]].spread
             if spread is not None and name not in self.vectors:
                 self.spreads[name] = spread
+                self.uncertain_cells.update(places_of)
         for of, sigma in self.sigma.items():
             if of in self.spreads:
                 raise usage(f"--sigma: {of} has an uncertainty in its cells already")
@@ -576,7 +563,7 @@ class Asked:
                 index = f"[{','.join(map(str, at))}]" if at else ""
                 job.renamed[f"value_{k}{index}"] = name + index
         job.indices = self.indices
-        job.spread = {i for n in self.spreads for i in self.columns.get(n, ())}
+        job.spread = self.uncertain_cells
         job.where = self.data.where
         form = form_of(request, None, options.path)
         if options.workers is not None or options.cluster is not None:
@@ -668,10 +655,11 @@ def _level(level: float | None) -> str:
 
 def _remark(found: Fit) -> str:
     """How good the fit is, for the legend of a picture."""
-    if not found.absolute or found.dof <= 0 or found.likelihood:
+    if found.probability != found.probability:
         return ""
+    symbol = "C" if found.likelihood else "χ²"
     chi2 = f"{found.chi2:.0f}" if 1000 <= found.chi2 < 1e6 else f"{found.chi2:.3g}"
-    return f"χ²/dof = {chi2}/{found.dof}, p = {found.probability:.2g}"
+    return f"{symbol}/dof = {chi2}/{found.dof}, p = {found.probability:.2g}"
 
 
 def report(
@@ -697,7 +685,9 @@ def report(
         request,
         []
         if typeset
-        else _lines(request, labels, found, shares, wanted, _is_judged(found, options)),
+        else _lines(
+            request, labels, found, shares, wanted, _is_judged(found, options), options.aic
+        ),
         lambda _: {
             **to_json(rows, found, shares),
             "correlation": correlations.to_json(labels, related),
@@ -712,6 +702,10 @@ def report(
         if _is_judged(found, options):
             more += rf",\quad p = {number(found.probability, 0.0, typeset, 2)}"
         rows_of = [more]
+        if options.aic:
+            rows_of.append(
+                rf"\mathrm{{AIC}} &= {found.aic:.6g},\quad \mathrm{{BIC}} = {found.bic:.6g}"
+            )
         for kind, matrix in wanted.items():
             digits = request.style.precision or 4
             rows_of.append(rf"\mathrm{{{kind}}} &= {value_text(matrix, typeset, digits)}")
@@ -724,11 +718,10 @@ def report(
         names = ", ".join(labels[k] for k in found.bounded)
         output.note(f"at a bound, and treated as fixed in the errors of the others: {names}")
     if found.begun is not None:
-        starts = ", ".join(f"{n}={v:.3g}" for n, v in zip(labels, found.begun, strict=True))
         lost = "starting at 1 ends at no minimum, or at a worse one"
         if not asked.guessed:
             lost = "no minimum was found from the given start"
-        output.note(f"{lost}; this one was found from {starts}")
+        output.note(f"{lost}; this one was found from {_start_options(rows, found.begun)}")
     if found.search is not None:
         tried, here, other = found.search
         more = f"; the next minimum has chi2 = {other:.6g}" if other == other else ""
@@ -751,7 +744,8 @@ def report(
     if _is_judged(found, options) and found.probability < _UNLIKELY:
         output.note(
             f"p = {found.probability:.1g}: the residuals are larger than the uncertainties allow, or the "
-            "model is wrong; the errors of the parameters come from the given uncertainties"
+            "model is wrong; the errors of the parameters come from the "
+            + ("counts alone" if found.likelihood else "given uncertainties")
             + "; --starts 50 looks for another minimum"
             * (found.search is None and not found.single)
         )
@@ -770,6 +764,8 @@ def report(
             hint = f"start elsewhere, as in {start_option(next(iter(rows.start)))}"
     elif not found.converged:
         message = f"no minimum after {found.iterations} iterations: these are the last values"
+        if found.receding:
+            message += ", of parameters that run away while the residuals hardly fall"
         start = start_option(next(iter(rows.start)))
         hint = f"start elsewhere, as in {start}; see --max-iterations"
         if len(found.hardly) > 1:
@@ -782,10 +778,20 @@ def report(
         raise LanguageError(message, kind="value", usage=False, hint=hint)
 
 
+def _start_options(rows: EquationRows, begun: Any) -> str:
+    """A start as it is typed."""
+
+    def text(array: Any) -> str:
+        if array.ndim > 1:
+            return f"[{','.join(map(text, array))}]"
+        return ",".join(f"{v:.6g}" for v in array.ravel().tolist())
+
+    return " ".join(start_option(name, text(array)) for name, array in rows.shaped(begun).items())
+
+
 def _is_judged(found: Fit, options: Options) -> bool:
-    """Whether chi2 tells how good the fit is: not with outliers, which a robust one leaves out, nor with few
-    counts."""
-    return found.absolute and found.dof > 0 and not options.robust and not found.likelihood
+    """Whether chi2 tells how good the fit is: not with outliers, which a robust one leaves out."""
+    return found.probability == found.probability and not options.robust
 
 
 # Of a p-value, up to which it says what of the residuals beside their uncertainties.
@@ -809,39 +815,51 @@ def _lines(
     shares: Mapping[str, Any],
     matrices: Mapping[str, Any],
     judged: bool,
+    criteria: bool,
 ) -> list[tuple[str | None, Any]]:
     from gradcli.columns.optimize.fits import strong_correlations
     from gradcli.commands.correlations import matrix_lines
 
-    plain = request.style.form == "plain"
+    style = request.style
+    plain, precision = style.form == "plain", style.precision
     made: list[tuple[str | None, Any]] = []
+
+    def say(name: str, number: float, digits: int = 6, more: str = "") -> None:
+        """A number that --precision does not shorten: that is of errors."""
+        text = repr(number) if plain else f"{number:.{max(digits, precision or 0)}g}{more}"
+        made.append((name, text))
+
     for k, label in enumerate(labels):
         value, error = float(found.values[k]), float(found.errors[k])
-        precision = request.style.precision
-        text = to_plain(value, error) if plain else with_uncertainty(value, error, precision)
-        made.append((label, text if error > 0 else value))
+        if error > 0:
+            text = to_plain(value, error) if plain else with_uncertainty(value, error, precision)
+            made.append((label, text))
+        elif k in found.bounded and not plain:
+            made.append((label, f"{value:.10g} (at its bound)"))
+        else:
+            made.append((label, value))
         for source, share in shares.items():
             made.append((f"{label}.share.{source}", share[k] if plain else f"{share[k]:.1%}"))
-    numbers = {"chi2": found.chi2, "residual_deviation": found.deviation}
-    if found.likelihood:
-        numbers = {"cash": found.chi2}
     made.append(("dof", found.dof))
-    for name, number in numbers.items():
-        if number == number:
-            made.append((name, number if plain else float(f"{number:.6g}")))
+    if found.likelihood:
+        say("cash", found.chi2)
+        if judged:
+            say("cash_expected", found.expected[0], 3, f" ± {found.expected[1]:.2g}")
+    else:
+        say("chi2", found.chi2)
+        if found.dof > 0:
+            say("residual_deviation", found.deviation)
+        if judged:
+            say("chi2_per_dof", found.chi2 / found.dof, 4)
     if judged:
-        for name, number in (
-            ("chi2_per_dof", found.chi2 / found.dof),
-            ("p_value", found.probability),
-        ):
-            said = f"{float(f'{number:.4g}'):.4g}"
-            if name == "p_value":
-                said += f" ({_judged(number)})"
-            made.append((name, number if plain else said))
+        say("p_value", found.probability, 4, f" ({_judged(found.probability)})")
     if "correlation" not in matrices:
         for one, other, related in strong_correlations(labels, found):
-            made.append((f"correlation.{one}.{other}", related if plain else round(related, 4)))
+            say(f"correlation.{one}.{other}", related, 4)
+    if criteria:
+        say("aic", found.aic)
+        say("bic", found.bic)
     made.append(("iterations", found.iterations))
     for kind, matrix in matrices.items():
-        made += matrix_lines(kind, labels, matrix, request.style)
+        made += matrix_lines(kind, labels, matrix, style)
     return made

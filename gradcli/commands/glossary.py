@@ -405,6 +405,27 @@ TERMS = (
         ("monte carlo propagation", "sampling"),
         ("uncertainty",),
     ),
+    Term(
+        "chi2",
+        "The sum of the squares of a fit's residuals, each divided by the uncertainty of its datum. "
+        "If the model and the uncertainties are right it is about dof, the number of data minus that "
+        "of parameters; p_value is the probability of one as large or larger. residual_deviation is "
+        "the square root of chi2/dof; without uncertainties, it is that of the data. Counts have cash "
+        "in its place, by Poisson's likelihood. The tutorial: docs/tutorials/fit.md.",
+        'gradcli minimize "sum(((y - a*x - b)/0.1)**2)" --x 0,1,2 --y 1.1,2.9,5.2 --a 1 --b 1 --no-grad x,y',
+        ("chi squared", "chi square", "reduced chi2", "p value", "goodness of fit", "dof", "cash"),
+        ("uncertainty", "AIC"),
+    ),
+    Term(
+        "AIC",
+        "Akaike's information criterion: of several models of the same data the one with the least is "
+        "best, and a difference of 10 is clear. It is chi2 + 2k for k parameters (n log(chi2/n) + 2k "
+        "without uncertainties of the n data, cash + 2k of counts); BIC, the Bayesian one, has k log(n) "
+        "in place of 2k. gradcli fit --aic prints both, and --json has them.",
+        'gradcli eval "[chi2 + 2*k, chi2 + k*log(n)]" --chi2 16.46 --k 3 --n 10',
+        ("BIC", "information criterion", "model selection", "model comparison"),
+        ("chi2",),
+    ),
 )
 
 

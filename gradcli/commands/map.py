@@ -22,6 +22,7 @@ from gradcli.commands.declarations import (
     Options,
     declare,
 )
+from gradcli.commands.item_lists import named, single
 from gradcli.commands.progress import Bar
 from gradcli.commands.request import Request, where_read
 from gradcli.commands.request_evaluation import cannot_require_grad, files_of, read_variable, set_up
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from gradcli.tables.writing import Sink
 
 
-_NEXT = re.compile(r"\s*[^\W\d][\w.]*\s*=(?!=)")  # behind a comma between a=b,c=d
 COLUMNS = Option(
     "--columns 'x=x1,x2'",
     "Columns to use for a variable; several columns make a vector.",
@@ -52,8 +52,8 @@ KEEP_COLUMNS = Option(
 )
 TABLE_FORMAT = Option(
     "--format FORMAT",
-    "csv (default in a pipe), tsv, jsonl, parquet, feather, npy.",
-    choices=("csv", "tsv", "jsonl", "parquet", "feather", "npy"),
+    "csv (default in a pipe), tsv, jsonl, parquet, feather, npy; latex or siunitx for a paper.",
+    choices=("csv", "tsv", "jsonl", "parquet", "feather", "npy", "latex", "siunitx"),
 )
 TABLE_FILE = Option(
     "-o FILE", "Write the table to a file; its ending says the format.", name="path"
@@ -434,8 +434,6 @@ class RowQuestion:
 
     def differentiate(self, order: int, directions: Sequence[str]) -> None:
         """Take in what is asked for besides gradients: derivatives of higher order, and along a direction."""
-        from gradcli.commands.uncertainty import named
-
         known = [*self.columns, *self.shared]
         for name, text in named(directions, "--jvp", 1, known).items():
             if name in self.shared:
@@ -487,7 +485,7 @@ class RowQuestion:
         """Take in which rows are wanted, and what columns are called."""
         from gradcli.columns.streaming.text_flags import without_texts
 
-        for text in [one for given in options.called for one in _named_parts(given)]:
+        for text in single(options.called):
             name, equals, old = (word.strip() for word in text.partition("="))
             if not (name and equals and old):
                 raise usage(
@@ -646,17 +644,6 @@ class RowQuestion:
             raise
 
 
-def _named_parts(text: str) -> list[str]:
-    """`a=b,c=d` in its parts; a comma in brackets or before no name is part of a formula: `w.grad[0,1]`."""
-    found, depth, begin = [], 0, 0
-    for at, letter in enumerate(text):
-        depth += (letter in "([{") - (letter in ")]}")
-        if letter == "," and not depth and _NEXT.match(text, at + 1):
-            found.append(text[begin:at])
-            begin = at + 1
-    return [*found, text[begin:]]
-
-
 def _read_in(text: str) -> list[str]:
     """The variables that a text reads; none where it is no expression."""
     from gradcli.language.parser import parse, parses
@@ -756,10 +743,18 @@ def opened_sink(form: str, path: str | None, request: Request, own: int = 0) -> 
 
     precision = request.style.precision
     numerals = partial(output.numerals, precision=precision)
+
+    def sink_of(stream: Any) -> Sink:
+        if form not in ("latex", "siunitx"):
+            return sink(form, stream, numerals, precision is None)
+        from gradcli.commands.typeset_rows import TypesetRows
+
+        return TypesetRows(stream, form, precision)
+
     if path is not None and path not in output.STANDARD_OUTPUT:
         with output.Replacement(path) as stream:
             packed = packing(path, form, stream)
-            yield sink(form, packed or stream, numerals, precision is None)
+            yield sink_of(packed or stream)
             if packed is not None:
                 packed.close()
         return
@@ -776,4 +771,4 @@ def opened_sink(form: str, path: str | None, request: Request, own: int = 0) -> 
         wide, colour = width(sys.stdout), request.style.colour
         yield TerminalTable(sys.stdout.buffer, numerals, wide, colour, own, digits)
     else:
-        yield sink(form, sys.stdout.buffer, numerals, precision is None)
+        yield sink_of(sys.stdout.buffer)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gradcli.commands.command_errors import quoted, usage
 from gradcli.commands.declarations import declaration
+from gradcli.commands.item_lists import single
 
 if TYPE_CHECKING:
     from gradcli.language.program import Program
@@ -83,7 +84,7 @@ def sigma_texts(
     is the measured side.
     """
     found: list[tuple[str | None, str]] = []
-    for item in items:
+    for item in single(items):
         left, equals, text = item.partition("=")
         is_named = bool(equals) and left.strip().isidentifier() and text[:1] != "="
         found.append((left.strip(), text.strip()) if is_named else (None, item.strip()))

@@ -20,13 +20,12 @@ from gradcli.commands.declarations import (
     declare,
     reworded,
 )
-from gradcli.commands.fit import BOUNDS, bounds_of
+from gradcli.commands.item_lists import BOUNDS, read_bounds
 from gradcli.commands.pictures import PLOT, PLOTTED, Canvas
 from gradcli.commands.question import MINIMUM, Answer, Question, write
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import cannot_require_grad, held_data, read_variables
 from gradcli.commands.step_table import Step, columns, heading, line, to_json, to_text
-from gradcli.commands.uncertainty import named
 from gradcli.language.located_errors import LanguageError
 
 if TYPE_CHECKING:
@@ -97,8 +96,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     space, objective = _objective(question, inputs is not None)
     if canvas is not None and (space.size > 2 or len(space.start) != space.size):
         raise usage("--plot draws one or two variables that are numbers", hint="leave it out")
-    texts = named(options.bounds, "--bounds", 1, space.start)
-    bounds = limits(space.start, {name: bounds_of(name, text) for name, text in texts.items()})
+    bounds = limits(space.start, read_bounds(options.bounds, space.start))
     start = space.flat()
     value, gradient = objective.value_and_gradient(start)
     if value != value or abs(value) == float("inf"):
@@ -113,7 +111,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         output.write(heading(_columns(space)))
         told = _Told(request.style.precision)
         told(0, start, value, float(np.linalg.norm(gradient)))
-    relations = space.relations(options.subject)
+    relations = space.relations(options.subject, request.program)
     if options.method in _DESCENTS.split():
         if options.bounds or relations:
             raise usage(

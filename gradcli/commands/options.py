@@ -19,7 +19,7 @@ import gradcli.engine.system.spread as spread
 from gradcli.commands import completers
 from gradcli.commands.argv import Split, split
 from gradcli.commands.command_errors import quoted, usage
-from gradcli.commands.declarations import READING, Command, Option
+from gradcli.commands.declarations import READING, Argument, Command, Option
 from gradcli.commands.foreign_options import of_formats, of_pytorch, refuse_words
 from gradcli.commands.help import HelpfulCommand
 from gradcli.commands.output import Style, note
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 Declared = Mapping[str, Option]
 _CONSTANTS = frozenset(("pi", "inf", "nan"))
 _LN = re.compile(r"(?<![A-Za-z])ln(?![A-Za-z])")
+_LOG = re.compile(r"(?<![A-Za-z])log(?![A-Za-z_\d])")
 _DASHED = re.compile(r"--[^\W\d][\w-]*(=.*)?", re.S)
 
 # Examples of options whose value alone is not enough.
@@ -80,17 +81,12 @@ MEANT = {
         ("--poisson", "--counts", "--counting", "--cash"),
         (
             "--sigma",
-            "write --sigma poisson, the square root of the counts; fit has --likelihood poisson",
+            "write --sigma poisson, the square root of the counts; "
+            "gradcli fit has --likelihood poisson",
         ),
     ),
     **dict.fromkeys(
-        (
-            "--absolute-sigma",
-            "--absolute_sigma",
-            "--scale-covar",
-            "--scale_covar",
-            "--scale-errors",
-        ),
+        ("--absolute-sigma", "--scale-covar", "--scale-errors"),
         (
             "--relative-sigma",
             "--sigma is absolute; write --relative-sigma to scale the errors by chi2/dof",
@@ -141,12 +137,13 @@ ELSEWHERE = {
         ("--digits", "--decimals"), "gradcli eval, grad and fit round by --precision N"
     ),
     "--check": "the command `gradcli check EXPR` compares with numerical gradients",
-    "--second": "a mixed derivative: gradcli diff EXPR --wrt x,y --order 2; in a table gradcli map EXPR "
-    "FILE --second x,y",
+    "--second": "a mixed derivative: gradcli diff EXPR --wrt x,y --order 2 as a formula, "
+    "gradcli hessian EXPR --wrt x,y in numbers; in a table gradcli map EXPR FILE --second x,y",
     **dict.fromkeys(
         ("--taylor", "--series"),
         "polynomials beside the function: gradcli taylor EXPR --order 1,3,5 --plot",
     ),
+    "--unit": "results are numbers without units; --units N is the line of a table that has those of columns",
     "--degree": "gradcli taylor EXPR --order N is the polynomial of that degree",
     "--order": "higher derivatives: gradcli diff EXPR --order N, or gradcli hessian EXPR",
     "--value": "gradcli eval EXPR prints the value, gradcli grad EXPR --value both",
@@ -160,7 +157,15 @@ ELSEWHERE = {
         "the first derivatives are NAME.grad: --wrt NAMES chooses; gradcli map EXPR FILE --second S,S adds a "
         "second one",
     ),
-    "--gamma": "a second derivative: gradcli map EXPR FILE --second S,S, or gradcli diff EXPR --order 2",
+    "--gamma": "a second derivative: gradcli grad EXPR --wrt S --order 2; in a table gradcli map EXPR FILE "
+    "--second S,S",
+    **dict.fromkeys(
+        ("--group-by", "--groupby", "--group", "--aggregate", "--agg", "--sum", "--total"),
+        "a sum of rows: gradcli map EXPR FILE --no-grad all --where \"COLUMN == 'A'\" --keep-columns none | "
+        "gradcli eval 'sum(x)' --x @-:value; in Python pandas groups what gradcli.map gives",
+    ),
+    "--where": "rows of a table: gradcli map EXPR FILE --no-grad all --where CONDITION --keep-columns none | "
+    "gradcli eval 'sum(x)' --x @-:value",
     "--sort": "rows keep the order of the table: gradcli map EXPR FILE | sort -t, -g -k N",
     "--data": "a table follows the expression: gradcli fit EXPR FILE, gradcli map EXPR FILE",
     "--of": 'an equation says it: gradcli fit "COLUMN == EXPR" FILE, gradcli diff "EQUATION" --of NAME',
@@ -345,6 +350,8 @@ class ExpressionCommand(HelpfulCommand):
             raise
         if reading is not None:
             names = [name for name in names if name not in reading.functions]
+        of_relations = _read_by_relations(found, program)
+        names += [*of_relations]
         ctx.meta["gradcli.program"] = program
         if program is not None and program.rows[-3] > 1 and not lenient and ctx.obj is None:
             from gradcli.commands.unused_notes import note_unused
@@ -361,6 +368,7 @@ class ExpressionCommand(HelpfulCommand):
             name
             for name in names
             if name in bound
+            or name in of_relations
             or not known_by(program, name)
             # `seed*2`: the name of an option and of a function, and not called; in `torch.exp(x)`
             # the name of `graph --torch` is the namespace
@@ -400,8 +408,8 @@ class ExpressionCommand(HelpfulCommand):
         from_file = "file" in found.given and self.operand == "EXPR"
         positionals = [*[""] * from_file, *found.positionals]
         out = super().read(ctx, [*found.options, "--", *positionals])
-        ctx.params["request"] = _request(self, ctx, found, program, names, shown)
-        ctx.params["request"].ln = "math" in found.given and _LN.search(typed or "") is not None
+        ctx.params["request"] = _request(self, ctx, found, program, names, shown, of_relations)
+        ctx.params["request"].ln = "math" in found.given and _has_ln(typed or "")
         ctx.params["request"].math, ctx.params["request"].named = "math" in found.given, named
         ctx.params["request"].sizes = _sizes(found, ctx.params["request"])
         _note_options(found, ctx.params["request"].open_variables, declared)
@@ -411,6 +419,17 @@ class ExpressionCommand(HelpfulCommand):
 
 
 # -- the expression and its variables -------------------------------------------------------------
+def _read_by_relations(found: Split, program: Program | None) -> dict[str, Program]:
+    """The variables that --subject alone reads, and where: those that the program has not and makes not."""
+    from gradcli.language.scope_checks import read_besides
+
+    texts = [o.removeprefix("--subject=") for o in found.options if o.startswith("--subject=")]
+    if program is None or not texts:
+        return {}
+    made = [variables(text, lenient=True)[0] for text in texts]  # what is no relation is told later
+    return read_besides(program, [relation for relation in made if relation is not None])
+
+
 def _source(found: Split, lenient: bool, declaration: Command) -> str | None:
     """The text of EXPR, which a file (-f FILE) or standard input (`-`) may hold, or of the FILE."""
     path = found.given.get("file")
@@ -1000,6 +1019,17 @@ def _how_read(params: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value not in (None, (), False)}
 
 
+def _note_unread(how: Mapping[str, Any], texts: Iterable[str], declaration: Command) -> None:
+    """Say that options of tables do nothing, where no table is read; --decimal is of formulas, too."""
+    tables = any(isinstance(o, Argument) and o.name != "expression" for o in declaration.options)
+    said = [o.names[0] for o in READING if o.name in how and o.name != "decimal"]
+    if not said or tables or any("@" in text or text.strip() == "-" for text in texts):
+        return
+    why = "; results have no units" if "units" in how else ""
+    does = "does" if len(said) == 1 else "do"
+    note(f"no table is read, so that {', '.join(said)} {does} nothing{why}")
+
+
 def _reading_of(found: Split) -> Any:
     """How a table is read whose names are wanted before click has read the options; it says nothing."""
     from gradcli.commands.table_reading import reading_of
@@ -1086,6 +1116,11 @@ def _options_for(names: list[str], declared: Declared) -> list[click.Option]:
 
 
 # -- what may be wrong ----------------------------------------------------------------------------
+def _has_ln(typed: str) -> bool:
+    """Whether a text of mathematics calls the natural logarithm ln: where it has no other word for it."""
+    return _LN.search(typed) is not None or _LOG.search(typed) is None
+
+
 def _note_options(found: Split, variables: Iterable[str], declared: Declared) -> None:
     """Say which options are given that are called like a variable without a value."""
     for name in variables:
@@ -1178,15 +1213,17 @@ def _check_positionals(found: Split, declared: Declared, declaration: Command) -
     """Refuse words that are left over; those that look like options are most likely misspelt."""
     allowed = declaration.operands - ("file" in found.given)
     more = found.positionals[allowed:]
-    if not more or (declaration.takes_more and all(map(_is_table, more))):
+    no_table = any(_DASHED.fullmatch(p) and not _is_table(p) for p in found.positionals[1:])
+    no_table = no_table or _is_option_first(found.positionals)
+    if not no_table and (not more or (declaration.takes_more and all(map(_is_table, more)))):
         return
     from gradcli.language.located_errors import did_you_mean, suggest
 
     for word in found.positionals:
         head = word.partition("=")[0]
         if _DASHED.fullmatch(word):
-            option, meant = MEANT.get(head, ("", ""))
-            hint = meant if option in declared else ELSEWHERE.get(head)
+            option, meant = MEANT.get(_dashed(head), ("", ""))
+            hint = meant if option in declared else ELSEWHERE.get(_dashed(head))
             if head not in declared:
                 hint = hint or _of_another(head) or did_you_mean(suggest(head, declared))
             own = head in declared
@@ -1238,6 +1275,11 @@ def _check_positionals(found: Split, declared: Declared, declaration: Command) -
         if name in variables(found.positionals[0], lenient=True)[1]:
             hint = f"{flag} is an option here; the variable is set with --let {name}={extra}"
     raise usage(f"unexpected argument {extra!r}", hint=hint)
+
+
+def _is_option_first(words: list[str]) -> bool:
+    """Whether the first word is a misspelt option, and the expression stands where a table would."""
+    return len(words) > 1 and bool(_DASHED.fullmatch(words[0])) and not _is_table(words[1])
 
 
 def _columns_hint(found: Split, path: str) -> str:
@@ -1300,6 +1342,11 @@ def _check_names(program: Program, shown: list[str], bound: set[str], declared: 
         raise unbound(program, wrong[0], declared, bound)
 
 
+def _dashed(option: str) -> str:
+    """`--group_by` as options are written: `--group-by`."""
+    return option.replace("_", "-")
+
+
 def _is_prefix(program: Program, name: str) -> bool:
     """Whether something is asked of the name: `np.exp`, and not `cp*x`."""
     return re.search(rf"(?<![\w.]){re.escape(name)}\s*\.", program.source) is not None
@@ -1336,7 +1383,7 @@ def _no_variable(
     variables = ", ".join(names) if names else "none"
     what = "is neither an option nor a variable" if written[:2] == "--" else "is not a variable"
     of = "expression" if operand == "EXPR" else "program"
-    option, meant = MEANT.get(written, ("", ""))
+    option, meant = MEANT.get(_dashed(written), ("", ""))
     choices = declared[option].choices if option in declared else None
     if choices is None or (option == "--format" and written[2:] not in choices):
         meant = ""
@@ -1351,7 +1398,7 @@ def _no_variable(
     return usage(
         f"{written} {what} of the {of} (variables: {variables})",
         hint=meant
-        or ELSEWHERE.get(written, "").replace("-(EXPR)", f"-({source or 'EXPR'})")
+        or ELSEWHERE.get(_dashed(written), "").replace("-(EXPR)", f"-({source or 'EXPR'})")
         or _of_another(written)
         or did_you_mean(suggest(written, known)),
         kind="name",
@@ -1374,6 +1421,7 @@ def _request(
     program: Program,
     names: list[str],
     shown: list[str],
+    of_relations: Mapping[str, Program],
 ) -> Request:
     params, operand, declaration = ctx.params, command.operand, command.declaration
     texts, options = _texts(found, params.pop("let"), names, shown, operand)
@@ -1412,8 +1460,10 @@ def _request(
     open_variables = [name for name in shown if name not in texts]
     for name in open_variables:
         if not command.may_stay_open(program, name):
-            raise unbound(program, name, command.declared, set(texts))
+            raise unbound(of_relations.get(name, program), name, command.declared, set(texts))
     style = _style(params)
+    how_read = _how_read(params)
+    _note_unread(how_read, texts.values(), declaration)
     for name in ("expression", "math", "file"):
         params.pop(name, None)
     return Request(
@@ -1427,7 +1477,7 @@ def _request(
         loaded=loaded,
         style=style,
         missing=params.pop("missing"),
-        how_read=_how_read(params),
+        how_read=how_read,
         native=bool(params.pop("native", False)),
         open_variables=[*open_variables, *alone],
         shapes=shapes,
@@ -1538,8 +1588,13 @@ def _check_standard_input(
         )
 
 
-def unbound(program: Program, name: str, declared: Declared, bound: set[str]) -> Exception:
-    """The error for a variable without a value; what is called is a function that nobody knows."""
+def unbound(
+    program: Program, name: str, declared: Declared, bound: set[str], value: str = "VALUE"
+) -> Exception:
+    """The error for a variable without a value; what is called is a function that nobody knows.
+
+    value: what the command wants for one, as FROM:TO.
+    """
     from gradcli.language import foreign_names, translations
     from gradcli.language.names import is_plain_function
     from gradcli.language.parser import parses
@@ -1559,7 +1614,7 @@ def unbound(program: Program, name: str, declared: Declared, bound: set[str]) ->
         return error(f"no function is called `{word}`", hint or "gradcli ops lists the functions")
     if f"--{name}" in declared and name not in foreign_names.PREFIXED:
         message = f"no value for {name}, which has the name of an option"
-        return error(message, f"set it with --let {name}=VALUE")
+        return error(message, f"set it with --let {name}={value}")
     if is_called(program, name):
         from gradcli.language.located_errors import did_you_mean
         from gradcli.language.names import LEFT_OUT, close
@@ -1571,7 +1626,7 @@ def unbound(program: Program, name: str, declared: Declared, bound: set[str]) ->
     if is_plain_function(name):
         return error(f"{name} is a function", translated or f"give --{name} VALUE")
     meant = _WRITTEN_OTHERWISE.get(name)
-    hint = f"add --{name} VALUE" + (f"; {meant}" if meant else "")
+    hint = f"add --{name} {value}" + (f"; {meant}" if meant else "")
     meant = foreign_names.distribution_hint(name, program.source)
     return error(f"no value for {name}", meant or translated or hint)
 

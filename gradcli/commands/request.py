@@ -62,7 +62,7 @@ class Request:
     native = False
     math = False  # whether --math was given
     named = ""  # what a formula to be drawn calls itself: V of `V(x) = x**2`
-    ln = False  # whether the text has `ln`, as LaTeX is to have it, too
+    ln = False  # whether the natural logarithm is `ln` in LaTeX, as it is in the text
     wrt: list[str] | None = None
     manual_seed: int | None = None
     shapes: Sequence[str] = ()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.command_errors import reading_table, usage
-from gradcli.commands.fit import bounds_of
+from gradcli.commands.item_lists import bounds_of
 from gradcli.commands.map import RowQuestion, form_of, say, write_rows
 from gradcli.commands.request_evaluation import set_up
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
 from gradcli.commands.correlations import Relation, asked_alone, related, relations, without_error
+from gradcli.commands.item_lists import named
 
 if TYPE_CHECKING:
     from gradcli.columns.streaming.nonlinear_spread import Spreads
@@ -26,39 +27,6 @@ Budget = dict[str, tuple[float, float]]  # by input: its contribution, and its s
 DIGITS = 2  # of an uncertainty that are shown
 _EXACT = 17  # digits that a double has at most
 _LARGEST, _SMALLEST = 15, -5  # powers of ten between which numbers are written out
-
-
-def named(items: Iterable[str], option: str, count: int, known: Iterable[str]) -> dict[Any, str]:
-    """`x=VALUE` or `x,y=VALUE` as names to text."""
-    from gradcli.language.located_errors import did_you_mean, suggest
-
-    names = list(known)
-    found: dict[Any, str] = {}
-    for item in items:
-        left, equals, text = item.partition("=")
-        words = tuple(word.strip() for word in left.split(","))
-        if not equals or len(words) != count or not text.strip():
-            said = [word for word in words if word in names]
-            shape = ",".join([*dict.fromkeys([*said, *names, "x", "y"])][:count])
-            raise usage(
-                f"{option} wants {shape}=VALUE, not {item!r}", hint=f"as in {option} {shape}=0.1"
-            )
-        for word in words:
-            if word not in names:
-                raise usage(
-                    f"{option}: {word!r} is not a variable (there are: {', '.join(names) or 'none'})",
-                    hint=did_you_mean(suggest(word, names)),
-                    kind="name",
-                )
-        key: Any = words[0] if count == 1 else tuple(sorted(words))
-        if key in found:
-            raise usage(f"{option}: {left} is given twice")
-        if count == 2 and words[0] == words[1]:
-            raise usage(
-                f"{option}: {left} is one variable", hint="its variance is its uncertainty squared"
-            )
-        found[key] = text
-    return found
 
 
 def take_from_cells(request: Request) -> None:
@@ -215,6 +183,7 @@ class Uncertainties:
         self.request, self.budget = request, options.budget
         self.draws: int | None = options.monte_carlo
         self.texts = Texts(request, options)
+        self.asked = asked_alone(options)
         for option in altered:
             raise usage(
                 f"{option} and uncertainties cannot be used together", hint=f"leave out {option}"
@@ -228,6 +197,15 @@ class Uncertainties:
         self.squares: dict[str, float] = {}
         self.value = self.error = 0.0
         self.spread: Spreads | None = None
+
+    def refuse_relations_of_one(self) -> None:
+        """Raise LanguageError where the matrix of the results is asked for, and there is one."""
+        for kind in self.asked:
+            raise usage(
+                f"--{kind}: there is one result, which is related to no other",
+                hint="end the expression with several, as in a*b, a/b; of inputs it is "
+                f"--{kind} x,y=VALUE",
+            )
 
     def propagate(self, evaluation: Evaluation) -> None:
         """Work the uncertainty out, once the gradients are there."""

@@ -70,6 +70,29 @@ def definition(found: list[Token], at: int) -> Definition | None:
     return Definition(name, tuple(parameters), at + 1, before) if is_defined else None
 
 
+def with_equations(found: list[Token]) -> list[Token]:
+    """The tokens with `==` in `f(x) = 0` and `f(x) = g(x)` behind `f(x) = x^3 - x`.
+
+    A text defines a function once. What it says of its value again is an equation.
+    """
+    tokens, defined = list(found), set[str]()
+    for at in (0, *(k + 1 for k, token in enumerate(found) if token.text in (*_ENDS, ","))):
+        one = definition(tokens, at)
+        if one is None:
+            continue
+        if one.name in defined:
+            tokens[one.sign] = tokens[one.sign]._replace(text="==")
+        elif _uses_parameter(tokens, one):
+            defined.add(one.name)
+    return tokens
+
+
+def _uses_parameter(found: list[Token], one: Definition) -> bool:
+    """Whether a parameter stands on the right; `f(x) = 2` is an equation about a call."""
+    right = found[one.sign + 1 : end_of_statement(found, one.sign)]
+    return any(is_letter(t) and letter_name(t) in one.parameters for t in right)
+
+
 def definitions(found: list[Token]) -> Definitions:
     """The definitions of a text, those first that are called before they are made.
 

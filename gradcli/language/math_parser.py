@@ -1067,6 +1067,10 @@ class Parser:
         if token.font in SCRIPTS and token.text.partition("_")[0] == "N" and self.next.text == "(":
             return self.normal(token)
         self.check_expectation(token)
+        if token.text == "grad" and "grad" not in self.own and self.next.text in self.functions:
+            from gradcli.language import math_notations
+
+            return math_notations.nabla(self, token)
         if token.text == "Σ" and self.vectors is None and not {"Σ", "Sigma"} & self.own:
             hint = "write ∑_i x_i for the sum of all x_i; Σ of a variable needs a value, --Σ VALUE"
             if self.loose and self.next.text != "_" and self.begins_operand():

@@ -399,7 +399,7 @@ class Writer:
                 self.one != "place" or unit[1] not in self.said_ones
             ):  # fmt: skip
                 unit = None
-            if unit and not term.rank and term.text not in self.own:
+            if unit and term.rank < 2 and not term.axes and term.text not in self.own:
                 length = vector.sizes[0] if vector.sizes else f"len({vector.text})"
                 if unit[1].isdigit():
                     self.say(f"{term.text} is a row of the identity, counted from 0")
@@ -1266,6 +1266,11 @@ class Writer:
 
     def nabla(self, node: Node) -> Value:
         body = node.only
+        function, *at = body.parts if body.kind == "apply" else (body,)
+        if function.kind == "name" and function.text in self.bodies and node.text == "grad":
+            parameters = self.bodies[function.text][0]
+            if len(at) in (0, len(parameters)) and not node.base:
+                return self.gradient(function.text, [self.plain(p).text for p in at] or parameters)
         shown = "x**2 + y**2"
         if not (body.kind == "name" and body.text not in self.own):
             shown = bare(self.value(body).text)
@@ -1275,6 +1280,18 @@ class Writer:
         if node.base:
             hint = f'gradcli diff "{shown}" --wrt {node.base}'
         raise self.error("∇ of a formula needs the command diff", node.token, hint)
+
+    def gradient(self, function: str, at: list[str]) -> Value:
+        """The gradient of a function that the text defines, at a point."""
+        # func.grad differentiates by tensors
+        at = [
+            f"tensor({text}).double()" if re.fullmatch(r"-?[\d.]+", text) else text for text in at
+        ]
+        if len(at) == 1:
+            return Value(f"func.grad({function})({at[0]})")
+        numbers = ", ".join(map(str, range(len(at))))
+        each = f"func.grad({function}, argnums=({numbers}))({', '.join(at)})"
+        return Value(f"stack({each})", rank=1)
 
     def integral(self, node: Node) -> Value:
         from gradcli.language import math_calculus

@@ -17,7 +17,7 @@ from gradcli.language import math_clauses, math_marks, math_motion, math_ranks, 
 from gradcli.language.computer_algebra import as_mathematics
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.math_clauses import Clauses
-from gradcli.language.math_definitions import Definitions, definitions
+from gradcli.language.math_definitions import Definitions, definitions, with_equations
 from gradcli.language.math_parser import Parser
 from gradcli.language.math_symbols import PRIMED
 from gradcli.language.math_tree import Node, nodes, with_formulas
@@ -216,11 +216,12 @@ def _read_with(
     assigned = re.findall(r"(?:^|[;\n])\s*(\w+)\s*=(?!=)", source) * (not equation)
     own = {*bound, *assigned}
     beside = Clauses([], {}, [])
+    tokens = _letters_as_names(source, own, double)
+    if not equation:
+        tokens = with_equations(tokens)
     if loose and labels and not equation:
-        beside = math_clauses.clauses(_letters_as_names(source, own, double), source, own)
+        beside = math_clauses.clauses(tokens, source, own)
         tokens = beside.tokens
-    else:
-        tokens = _letters_as_names(source, own, double)
     known = _declared(known, beside.shapes)
     defined = _typed(tokens, own, coordinates, named)
     typed, functions = defined.tokens, defined.functions

@@ -69,10 +69,24 @@ SAID = [
     (["T == a*sqrt(L) + c", "p.csv", "--no-grad", "c"], 2, "", "no value for c, which is held constant"),
     (["T == a*sqrt(L) + c", "p.csv", "--fix", "c=0"], 0, "a = 2.0090 ± 0.0026\n", ""),
     (["T == a*sqrt(L) + c", "p.csv", "--c", "0", "--wrt", "a", "--a", "1"], 0, "a = 2.0090 ± 0.0026\n", ""),
-    (["T == a*sqrt(L)", "p.csv", "--bounds", "a=:1.5"], 0, "a = 1.5\n", "at a bound"),
+    (["T == a*sqrt(L)", "p.csv", "--bounds", "a=:1.5"], 0, "a = 1.5 (at its bound)\n", "at a bound"),
     (["T == a*sqrt(L)", "p.csv", "--bounds", "a=2:3"], 2, "", "a starts at 1.0, outside of its bounds 2:3"),
     (["T == a*sqrt(L)", "p.csv", "--bounds", "b=2:3"], 2, "", "'b' is not a variable (there are: a)"),
-    (["T == a*sqrt(L)", "p.csv", "--bounds", "a=2"], 2, "", "--bounds wants a=LOW:HIGH"),
+    (["T == a*sqrt(L)", "p.csv", "--bounds", "a=2"], 2, "", "a=2: is 2 or more, a=:2 is 2 or less"),
+    (["T == a*sqrt(L)", "p.csv", "--bounds", "a=0,1.5"], 2, "", "write --bounds a=0:1.5"),
+    (["T == a*sqrt(L)", "p.csv", "--bounds", "a=[0..1.5]"], 2, "", "write --bounds a=0:1.5"),
+    (["T == a*sqrt(L)", "p.csv", "--bounds", "0<a>1.5"], 2, "", "--bounds wants a=LOW:HIGH, not '0<a>1.5'"),
+    (["T == a*sqrt(L)", "p.csv", "--bounds", "a>0,a<2"], 2, "", "both ends in one: a=LOW:HIGH"),
+    (["T == a*sqrt(L)", "p.csv", "--bounds", "0<a<=1.5"], 0, "a = 1.5 (at its bound)\n", ""),
+    (["T == a*sqrt(L)", "p.csv", "--bounds", "1.5>=a"], 0, "a = 1.5 (at its bound)\n", ""),
+    (["T == a*sqrt(L) + c", "p.csv", "--bounds", "a<1.5,c>=0"], 0, "a = 1.5 (at its bound)\n", ""),
+    (["T == a*sqrt(L) + c", "p.csv", "--bounds", "a=1:1.5,c=0:maximum(1,2)"], 0, "a = 1.5 (at its bound)\n", ""),
+    (["T == a*sqrt(L) + b + c", "p.csv", "--fix", "b=1,c=-1"], 0, "a = 2.0090 ± 0.0026\n", ""),
+    (["T == a*sqrt(L) + b", "p.csv", "--fix", "b==1"], 2, "", "as in --fix b=1"),
+    (["T == a*sqrt(L) + c", "p.csv", "--let", "a=1,c=0"], 0, "a = ", ""),
+    ([G, "p.csv", "--g", "10", "--sigma", "T=sT, L=0.002"], 0, "g = 9.783 ± 0.055\n", ""),
+    ([G, "p.csv", "--g", "10", "--sigma", "sT,L=0.002", "--precision", "1"], 0,
+     "g = 9.78 ± 0.06\ndof = 4\nchi2 = 0.842324\nresidual_deviation = 0.458891\nchi2_per_dof = 0.2106\n", ""),
     (["T == a*sqrt(L)", "p.csv", "--robust", "huber"], 0, "a = 2.00", ""),
     (["T == a*b*sqrt(L)", "p.csv"], 1, "a = ", "the data do not determine a, b: other values"),
     (["T == a*sqrt(LL)", "p.csv"], 1, "a = ", "LL (or is it the column L?) start at 1"),
@@ -193,6 +207,26 @@ def test_the_table_with_what_was_fitted(folder: Path) -> None:
         for row in rows:
             _, t, _, fitted, residual = map(float, row.split(","))
             assert fitted + residual == pytest.approx(t)
+
+
+# (the table, who has uncertainties)
+UNCERTAIN = [
+    ("p.csv", ["--sigma", "L=0.002", "--sigma", "T=sT"]),
+    ("p.csv", ["--sigma", "T=0.01"]),
+    ("p.csv", ["--sigma", "3%", "--sigma", "L=1%"]),
+    ("cells.csv", []),
+    ("cells.csv", ["--where", "L > 0.4"]),
+]
+
+
+@pytest.mark.parametrize(("table", "options"), UNCERTAIN)
+def test_residuals_are_written_whoever_told_the_uncertainties(
+    table: str, options: list[str], folder: Path
+) -> None:
+    code, _, err = run("fit", G, table, "--g", "10", *options, "-o", "out.csv")
+    assert code == 0, err
+    rows = (folder / "out.csv").read_text().splitlines()
+    assert rows[0].endswith(",fitted,residual") and len(rows) == 5 + ("--where" not in options)
 
 
 def test_workers_give_the_bits_of_one_process(folder: Path) -> None:

@@ -123,7 +123,47 @@ def test_counts_by_their_likelihood() -> None:
     assert found["cash"] == pytest.approx(cash(x), rel=1e-10) and found["chi2"] is None
     assert found["aic"] == pytest.approx(found["cash"] + 4)
     _, out, _ = run("fit", "n == A*exp(-t/tau)", "counts.csv", "--likelihood", "poisson")
-    assert "cash = " in out and "p_value" not in out
+    assert "cash = 13.8296\ncash_expected = 14.7 ± 4.7\np_value" in out and "(a good fit: " in out
+
+
+def test_what_is_expected_of_few_counts() -> None:
+    """The mean and the variance of a count's part of C, by sums over Poisson's distribution."""
+    from scipy.stats import poisson
+
+    from gradcli.columns.optimize.counts import _of_deviances
+
+    n = np.arange(2000)
+    for m in (1e-3, 0.05, 0.7, 3.3, 41.0, 700.0, 1200.0):
+        part, share = 2 * (m - n + n * np.log(np.maximum(n, 1) / m)), poisson.pmf(n, m)
+        mean = share @ part
+        found = [float(one[0]) for one in _of_deviances(np.array([m]))]
+        assert found == pytest.approx([mean, share @ (part - mean) ** 2], rel=0.02), m
+
+
+PEAK = "".join(
+    f"{640 + k},{int(40 + 900 * np.exp(-((k - 21.7) ** 2) / 18)) + k * 7 % 5}\n" for k in range(60)
+)
+MODEL = "N == A*exp(-(E-mu)**2/(2*s**2)) + B"
+
+
+@pytest.mark.parametrize("how", [("--likelihood", "poisson"), ("--sigma", "sqrt(N),E=0.01"), ()])
+def test_the_start_that_was_taken_is_one_to_type(how: tuple[str, ...]) -> None:
+    Path("peak.csv").write_text(f"E,N\n{PEAK}")
+    code, out, err = run("fit", MODEL, "peak.csv", *how)
+    assert code == 0 and "mu = 661.7" in out
+    words = err.partition("this one was found from ")[2].split()
+    assert words[::2][:4] == ["--A", "--mu", "--s", "--B"]
+    code, again, _ = run("fit", MODEL, "peak.csv", *how, *words[:8])
+    assert code == 0
+    assert again.splitlines()[:4] == out.splitlines()[:4]
+
+
+def test_a_bad_fit_of_counts_is_said() -> None:
+    Path("peak.csv").write_text(f"E,N\n{PEAK}")
+    ones = [word for name in ("A", "mu", "s", "B") for word in (f"--{name}", "1")]
+    _, out, err = run("fit", MODEL, "peak.csv", "--likelihood", "poisson", *ones)
+    assert "p_value = 0 (a bad fit" in out
+    assert "the parameters come from the counts alone; --starts 50 looks for" in err
 
 
 def test_many_counts_agree_with_least_squares() -> None:
@@ -166,6 +206,8 @@ def test_information_criteria() -> None:
     assert found["bic"] == pytest.approx(found["chi2"] + 2 * np.log(4))
     found, _ = fit("y == a*x + b", "line.csv")  # as lmfit has them
     assert found["aic"] == pytest.approx(4 * np.log(found["chi2"] / 4) + 4)
+    _, out, _ = run("fit", "y == a*x + b", "line.csv", "--aic")
+    assert f"\naic = {found['aic']:.6g}\nbic = {found['bic']:.6g}\niterations" in out
 
 
 def test_rows_are_counted() -> None:
@@ -218,3 +260,26 @@ def test_ways_on_are_named() -> None:
     assert "options stand before --: gradcli plot --over" in err
     _, _, err = run("eval", "abs(fft(y))", "--y", "1,2")
     assert "as in fft.fft(y)" in err
+
+
+TABLED = r"""\begin{tabular}{ccc}
+\hline
+$\mathrm{name}$ & $L$ & $g$ \\
+\hline
+A \& B & \num{0.2500(20)} & \num{9.71(12)} \\
+ & \num{0.4000(20)} & \num{9.87(11)} \\
+\hline
+\end{tabular}
+"""
+
+
+def test_rows_for_a_paper() -> None:
+    Path("pend.csv").write_text("name,L,T\nA & B,0.25±0.002,1.008±0.005\n,0.4±0.002,1.265±0.006\n")
+    line = ("pend.csv", "--keep-columns", "name,L", "--format", "siunitx")
+    assert run("map", "4*pi**2*L/T**2", *line, "--no-grad", "all", "--as", "g=value")[1] == TABLED
+    assert run("root", "4*pi**2*L == g*T**2", *line, "--g", "10")[1] == TABLED
+    line = ("x**3 - a*x == b", "--a", "1±0.1", "--b", "2±0.2", "--x", "1")
+    _, out, _ = run("root", *line, "--format", "siunitx")
+    assert out == "\\begin{aligned}\n  x &= \\num{1.521(42)}\n\\end{aligned}\n"
+    _, out, _ = run("root", *line, "--format", "latex", "--budget")
+    assert r"u_{a}(x) &= 0.026 \quad (36.7\,\%)" in out

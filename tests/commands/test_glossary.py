@@ -32,6 +32,7 @@ def test_every_name_means_one_term_and_every_reference_is_one() -> None:
 
 @sweep(("words", "first"), [
         (["leaf"], "leaf  (also: leaf tensor, is_leaf, leaves, non-leaf)"),
+        (["aic"], "AIC  (also: BIC"),
         (["is_leaf"], "leaf  (also: leaf tensor, is_leaf, leaves, non-leaf)"),
         (["retain_grad"], "retained gradient  (also: retain_grad"),
         (["seed", "gradient"], "seed gradient  (also: seed, cotangent"),

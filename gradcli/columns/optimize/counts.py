@@ -1,13 +1,15 @@
 """Fits of counts by their likelihood under Poisson's distribution, which also holds for few counts and none.
 
 With n counted and the model's m the statistic is C = 2*sum(m - n + n*log(n/m)) (Cash, Astrophys. J. 228,
-1979; in this form Baker and Cousins, Nucl. Instrum. Methods 221, 1984). Each summand is the square of a
-residual, the signed root of the deviance, so that the least of C is one of squares. The covariance is the
-inverse of half the Hessian of C there.
+1979; in this form Baker and Cousins, Nucl. Instrum. Methods 221, 1984). Its mean is that of chi2 where
+there are many counts, and another where there are few (Kaastra, Astron. Astrophys. 605, 2017). Each summand
+is the square of a residual, the signed root of the deviance, so that the least of C is one of squares. The
+covariance is the inverse of half the Hessian of C there.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -55,6 +57,19 @@ class Counts(InMemory):
         factor = np.where(m > 0, factor, 0.0)
         return with_priors(self.priors, x, r, factor[:, None] * slopes)
 
+    def expected(self, found: Fit) -> tuple[float, float]:
+        """(the mean, the standard deviation) that C has if the model is right: each parameter takes as much
+        as a row."""
+        m = self.model(found.values)[0]
+        known = 0 if self.priors is None else len(self.priors.places)
+        whole = len(m) + known
+        if not (m > 0).all() or found.dof <= 0:
+            return float("nan"), float("nan")
+        means, variances = _of_deviances(m)
+        left = found.dof / whole
+        mean, variance = float(means.sum()) + known, float(variances.sum()) + 2 * known
+        return mean * left, float(np.sqrt(variance * left))
+
     def score(self, x: Array) -> Array:
         """Half the gradient of C, with what the priors add."""
         m, slopes = self.model(x)
@@ -85,6 +100,38 @@ class Counts(InMemory):
             return found.covariance
         inverse = lapack.inverse(lower)[0]
         return inverse.T @ inverse * np.outer(errors, errors)
+
+
+@cache
+def _moments() -> tuple[Array, Array, Array]:
+    """Means and variances of a count's part of C, by sums over Poisson's distribution, for some m."""
+    grid = np.geomspace(1e-5, 1e3, 160)
+    means, variances = [], []
+    for m in grid.tolist():
+        far = 9 * np.sqrt(m) + 20
+        n = np.arange(max(0, int(m - far)), int(m + far) + 1, dtype=float)
+        safe = np.maximum(n, 1)
+        # Stirling's series, so that n! is no number beyond the largest one.
+        factorial = safe * np.log(safe) - safe + np.log(2 * np.pi * safe) / 2
+        factorial += 1 / (12 * safe) - 1 / (360 * safe**3) + 1 / (1260 * safe**5)
+        share = np.exp(n * np.log(m) - m - np.where(n > 1, factorial, 0.0))
+        part = 2 * (m - n + n * np.log(safe / m))
+        share /= share.sum()
+        mean = float(share @ part)
+        means.append(mean)
+        variances.append(float(share @ (part - mean) ** 2))
+    return np.log(grid), np.array(means), np.array(variances)
+
+
+def _of_deviances(m: Array) -> tuple[Array, Array]:
+    """The mean and the variance of each count's part of C; of large counts 1 and 2, as of chi2."""
+    logs, means, variances = _moments()
+    at = np.log(m)
+    # below the grid both are those of one count or none, nearly 2*m*log(1/m) and its like: nothing
+    return (
+        np.interp(at, logs, means, left=0.0, right=1.0),
+        np.interp(at, logs, variances, left=0.0, right=2.0),
+    )
 
 
 def check_counts(rows: EquationRows, batch: Batch) -> Array:

@@ -80,6 +80,7 @@ def fit_rows(
     # x itself has to be corrected (`InMemory`).
     own = [n for n in spreads if n in response]
     start = rows.flat()
+    before: Array | None = None  # where the fit before this one began
     if count < len(start):
         raise _usage(
             f"{count} {_residuals(rows)} cannot determine {len(start)} parameters",
@@ -142,7 +143,7 @@ def fit_rows(
             )
         counts = check_counts(rows, batch)
         data: InMemory = Counts(rows, batch, known)
-        start = _by_squares(rows, batch, data, counts, bounds, told, guessed)
+        start, before = _by_squares(rows, batch, data, counts, bounds, told, guessed)
     else:
         data = InMemory(rows, batch, deviation, inputs, related, known)
     count += 0 if known is None else len(known.places)
@@ -172,6 +173,7 @@ def fit_rows(
         )
         if first.converged and not first.undetermined:
             start = first.values
+            before = first.begun
     lower, upper = limits(rows.start, bounds or {})
     options: dict[str, Any] = {
         "lower": lower,
@@ -202,9 +204,7 @@ def fit_rows(
             found = least_squares.fit(counted(data.at), start, count, many=many, **options)
         except ValueError as error:  # of SciPy's, about what is not finite
             raise _failed(str(error)) from error
-    found = found._replace(likelihood=likelihood)
-    found = found._replace(explained=explained(rows, data, found))
-    found = found._replace(wandering=wandering(rows, data, found, response))
+    found = judged(rows, data, found, response)
     if begun is not None:
         found = found._replace(begun=begun)
     elif guessed and not many and loss == "linear" and _is_doubtful(found):
@@ -216,9 +216,9 @@ def fit_rows(
             found = least_squares.fit(
                 counted(data.at), found.values, count, many=_SEARCHED, **options
             )
-        found = found._replace(explained=explained(rows, data, found))
-        found = found._replace(wandering=wandering(rows, data, found, response))
-    found = found._replace(likelihood=likelihood)
+        found = judged(rows, data, found, response)
+    if found.begun is None and not many:
+        found = found._replace(begun=before)
     if guessed:
         found = _positive(found, data, guessed, (lower, upper))
     if isinstance(data, Counts) and found.converged:
@@ -259,12 +259,13 @@ def _by_squares(
     bounds: Bounds | None,
     told: Callable[[int], Any],
     guessed: Collection[str],
-) -> Array:
-    """Where a fit of counts may start: at the least squares with sqrt(n) for the uncertainty, 1 for none."""
+) -> tuple[Array, Array | None]:
+    """(where a fit of counts may start: at the least squares with sqrt(n) for the uncertainty, 1 for none;
+    where these began, if that was another start)."""
     spread = np.sqrt(np.maximum(counts, 1)).reshape(len(next(iter(batch.values()))), -1)
     first, _ = fit_rows(rows, batch, {"": spread}, bounds=bounds, told=told, guessed=guessed)
     is_start = first.converged and np.isfinite(data.at(first.values)[0]).all()
-    return first.values if is_start else rows.flat()
+    return (first.values, first.begun) if is_start else (rows.flat(), None)
 
 
 def _check_is_column(rows: EquationRows, start: Array, batch: Batch, name: str) -> None:
@@ -362,6 +363,14 @@ def _by_some(
     if not (found.converged or found.undetermined):
         return None
     return found._replace(begun=first.begun)
+
+
+def judged(rows: EquationRows, data: InMemory, found: Fit, measured: set[str]) -> Fit:
+    """The fit with what tells whether it is a good one. measured: the columns of the response."""
+    if isinstance(data, Counts):
+        found = found._replace(likelihood="poisson", expected=data.expected(found))
+    found = found._replace(explained=explained(rows, data, found))
+    return found._replace(wandering=wandering(rows, data, found, measured))
 
 
 def explained(rows: EquationRows, data: InMemory, found: Fit) -> float | None:
@@ -660,7 +669,7 @@ def to_json(rows: EquationRows, found: Fit, shares: Mapping[str, Array]) -> dict
         "dof": found.dof,
         "residual_deviation": number(found.deviation),
         "chi2_per_dof": number(found.chi2 / found.dof if found.dof > 0 else np.nan),
-        "p_value": number(found.probability) if not found.likelihood else None,
+        "p_value": number(found.probability),
         "aic": number(found.aic),
         "bic": number(found.bic),
         "explained": None if found.explained is None else number(found.explained),
@@ -673,6 +682,7 @@ def to_json(rows: EquationRows, found: Fit, shares: Mapping[str, Array]) -> dict
     if found.likelihood:
         made |= {"likelihood": found.likelihood, "cash": made.pop("chi2")}
         made["chi2"] = made["residual_deviation"] = made["chi2_per_dof"] = None
+        made["cash_expected"], made["cash_deviation"] = map(number, found.expected)
     if found.search is not None:
         tried, here, other = found.search
         made["search"] = {"starts": tried, "ended_here": here, "next_chi2": number(other)}
@@ -763,6 +773,9 @@ def _bars(
     """The standard uncertainties of the response's numbers, a row each; None where none is known."""
     count = len(next(iter(batch.values())))
     bar = spreads.get("")
+    if found.likelihood:  # of counts, as many draw them; of none that of one
+        counts = rows.residual_parts(rows.response(batch)).reshape(count, -1)
+        return np.sqrt(np.maximum(counts, 1))
     if own := [n for n in spreads if n in response]:
         _, _, slopes = rows.residuals(found.values, batch, own)
         wide = {n: rows.spread_over(spreads[n], count) for n in own}

@@ -84,7 +84,9 @@ class Fit(NamedTuple):
     their uncertainties. search: what other starts came to, where they were asked for. explained: the share
     of the data's variance that the residuals lack, for as many rows and parameters (the adjusted R²).
     hardly: the parameters that nearly replace each other, so that a search goes on along a valley.
-    single: whether a doubtful fit has no other minimum. likelihood: "poisson" where chi2 is Cash's statistic.
+    single: whether a doubtful fit has no other minimum. likelihood: "poisson" where chi2 is Cash's statistic;
+    expected: its mean and standard deviation then, if the model is right. receding: whether the search was
+    given up, as the sum of squares falls ever more slowly.
     wandering: (runs of one sign among the residuals, runs that chance makes, whether the model may have
     another minimum), where the runs are too few.
     """
@@ -107,13 +109,20 @@ class Fit(NamedTuple):
     wandering: tuple[int, int, bool] | None = None
     single: bool = False
     likelihood: str = ""
+    expected: tuple[float, float] = (float("nan"), float("nan"))
+    receding: bool = False
 
     @property
     def probability(self) -> float:
         """Of a chi2 as large or larger, where the uncertainties are right; nan where there are none."""
         if not self.absolute or self.dof <= 0:
             return float("nan")
-        return float(scipy("special").chdtrc(self.dof, self.chi2))
+        if not self.likelihood:
+            return float(scipy("special").chdtrc(self.dof, self.chi2))
+        # Cash's statistic is nearly a stretched chi2, with the mean and the deviation that are expected.
+        mean, deviation = self.expected
+        stretch = deviation**2 / (2 * mean)
+        return float(scipy("special").chdtrc(mean / stretch, self.chi2 / stretch))
 
     @property
     def _misfit(self) -> float:
@@ -232,7 +241,8 @@ def fit(
     precision = float(np.sqrt(_EPS) if sums else _EPS)
 
     def described(found: Any) -> Fit:
-        return _described(found, point, rows, absolute, (loss, scale), size, precision)
+        made = _described(found, point, rows, absolute, (loss, scale), size, precision)
+        return _on_bounds(made, found.active_mask, (lower, upper), point)
 
     own: list[Any] = []
     # Our own method first: it needs NumPy alone, and importing SciPy takes longer than most fits. Its end
@@ -256,9 +266,9 @@ def fit(
         for _ in range(_SCALES):
             scale = _MAD * float(np.median(np.abs(best.fun))) or 1.0
             best = _least(point, ways, best.x, loss=loss, f_scale=scale, **options)
-    elif own and made.converged and not sums:
-        # Parameters that are not determined: the methods walk along a valley for thousands of steps. Only
-        # one that soon comes lower is followed to its end.
+    elif own and (made.converged or first.receding) and not sums:
+        # Parameters that are not determined, or run away: the methods walk along a valley for thousands of
+        # steps. Only one that soon comes lower is followed to its end.
         rough = {**options, **dict.fromkeys(tolerances, _ROUGH), "max_nfev": min(limit, _FEW)}
         best = _least(point, ways, start, **rough)
         lower_there = best.cost < (1 - _ROUGH) * own[0].cost
@@ -465,7 +475,17 @@ def _described(
     return Fit(
         best.x, covariance, chi2, dof, int(count), point.evaluations, converged, undetermined,
         bounded.tolist(), still_of, None, absolute, hardly=hardly,
+        receding=getattr(best, "receding", False),
     )  # fmt: skip
+
+
+def _on_bounds(made: Fit, mask: Array, bounds: tuple[Array, Array], point: _Point) -> Fit:
+    """The fit with what ended at a bound on it: SciPy's method stays a rounding inside."""
+    if not made.bounded:
+        return made
+    there = np.where(mask < 0, bounds[0], np.where(mask > 0, bounds[1], made.values))
+    finite = np.isfinite(point.here(there)[0]).all()
+    return made._replace(values=there) if finite else made
 
 
 def _rho(r: Array, loss: str, scale: float) -> tuple[Array, Array]:
