@@ -262,8 +262,10 @@ class Asked:
         sigmas = sigma_texts(options.sigma, start, request.texts, self.measured)
         self.guessed = [n for n in start if n not in values]
         self.priors = self._priors(start)
-        if self.guessed:
-            self._note_start(self.guessed)
+        self.bounds = read_bounds(options.bounds, start)
+        moved = self._move_inside(start)
+        if ones := [n for n in self.guessed if n not in moved]:
+            self._note_start(ones)
         if not start:
             name = next((n for n in ("a", "b", "c") if n not in free), "a")
             raise usage(
@@ -273,7 +275,6 @@ class Asked:
         self._note_readings(start)
         self.rows: EquationRows = EquationRows(request.source, request.loaded, start, constant)
         self.rows.native = request.native
-        self.bounds = read_bounds(options.bounds, start)
         self.sigma = self._sigma(sigmas)
         self.spreads: dict[str, Any] = {}
         self.uncertain_cells: set[int] = set()  # the columns whose cells have an uncertainty
@@ -313,6 +314,27 @@ class Asked:
             )
         return found
 
+    def _move_inside(self, start: dict[str, Any]) -> list[str]:
+        """Let parameters that nobody gave a start begin within their bounds, and say so; which these are."""
+        import numpy as np
+
+        moved = {}
+        for name in self.guessed:
+            low, high = self.bounds.get(name, (-np.inf, np.inf))
+            if low < high and not low <= 1 <= high:
+                begin = (low + high) / 2
+                if not np.isfinite(begin):  # one bound
+                    begin = low + max(1.0, low / 10) if low > 1 else high - max(1.0, -high / 10)
+                start[name] = np.full(np.shape(start[name]), begin)
+                moved[name] = begin
+        if moved:
+            said = ", ".join(f"{name} at {begin:.6g}" for name, begin in moved.items())
+            first = next(iter(moved))
+            output.note(
+                f"within its bounds starts {said}; to start elsewhere, add {start_option(first)}"
+            )
+        return [*moved]
+
     def _note_start(self, names: list[str]) -> None:
         """Say that parameters start at 1, which may be misspelt columns."""
         from gradcli.language.located_errors import suggest
@@ -348,7 +370,7 @@ class Asked:
         used = {self.names[k] for several in self.columns.values() for k in several}
         used.update(re.findall(r"[^\W\d]\w*", " ".join(options.sigma)))
         unused = [n for n in self.data.own if n not in used]
-        bounded = {item.partition("=")[0].strip() for item in options.bounds}
+        bounded = {*re.findall(r"[^\W\d]\w*", " ".join(options.bounds))}
         opened = [n for n in opened if n not in bounded]
         refuse_unread_side(program, self.columns, opened, self.table, self.names, unused)
 
