@@ -20,6 +20,7 @@ from gradcli.commands.declarations import (
     NATIVE,
     RELATED,
     TYPESET,
+    UNIT,
     Argument,
     Option,
     Options,
@@ -46,6 +47,7 @@ from gradcli.commands.request_evaluation import (
     set_up,
 )
 from gradcli.commands.uncertainty import to_plain, with_uncertainty
+from gradcli.commands.units import behind, check, unit_for, units_of
 from gradcli.engine.system.visible import visible
 
 if TYPE_CHECKING:
@@ -96,7 +98,7 @@ if TYPE_CHECKING:
     Option("--budget", "Print how much each source adds to a parameter's variance."),
     Option("--aic", "Print AIC and BIC too: of models of the same data the least is best."),
     Option("--max-iterations N", "Stop after N iterations.", least=1, default=5000),
-    TYPESET,
+    *(TYPESET, UNIT),
     Option("-o FILE", "Write the table with two more columns: fitted, residual.", name="path"),
     Option(PLOT, f"Draw data, curve and residuals {PLOTTED}"),
     Option(
@@ -698,6 +700,9 @@ def report(
     from gradcli.language.located_errors import LanguageError
 
     labels, typeset = rows.labels, request.style.typeset
+    units = units_of(options.unit)
+    check(units, labels)
+    units = {n: unit for n in labels if (unit := unit_for(n, units, len(labels) > 1))}
     related = correlations.of_covariance(found.covariance)
     wanted = {
         kind: found.covariance if kind == "covariance" else related
@@ -708,7 +713,7 @@ def report(
         []
         if typeset
         else _lines(
-            request, labels, found, shares, wanted, _is_judged(found, options), options.aic
+            request, labels, found, shares, wanted, _is_judged(found, options), options.aic, units
         ),
         lambda _: {
             **to_json(rows, found, shares),
@@ -734,7 +739,7 @@ def report(
         for source, share in shares.items():
             percents = ", ".join(rf"{100 * one:.1f}\,\%" for one in share)
             rows_of.append(rf"\text{{share of {source}}} &: {percents}")
-        answer.lines = [visible(lines(named, rows_of, typeset, request.style.precision))]
+        answer.lines = [visible(lines(named, rows_of, typeset, request.style.precision, units))]
     write(answer)
     if found.bounded:
         names = ", ".join(labels[k] for k in found.bounded)
@@ -838,6 +843,7 @@ def _lines(
     matrices: Mapping[str, Any],
     judged: bool,
     criteria: bool,
+    units: Mapping[str | None, str],
 ) -> list[tuple[str | None, Any]]:
     from gradcli.columns.optimize.fits import strong_correlations
     from gradcli.commands.correlations import matrix_lines
@@ -855,7 +861,9 @@ def _lines(
         value, error = float(found.values[k]), float(found.errors[k])
         if error > 0:
             text = to_plain(value, error) if plain else with_uncertainty(value, error, precision)
-            made.append((label, text))
+            made.append(
+                (label, text if plain or label not in units else behind(text, units[label]))
+            )
         elif k in found.bounded and not plain:
             made.append((label, f"{value:.10g} (at its bound)"))
         else:
