@@ -120,6 +120,18 @@ with torch.no_grad():
 loss = net(torch.randn(6, 4)).pow(2).mean()
 loss.backward()
 """
+# Three inputs of (4, 8) are all that is kept; PyTorch's saved_tensors_hooks count them too.
+CHECKPOINTED = """\
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+net = nn.Sequential(*(nn.Sequential(nn.Linear(8, 8), nn.Tanh()) for _ in range(3)))
+h = torch.ones(4, 8, requires_grad=True)
+for block in net:
+    h = checkpoint(block, h, use_reentrant=False)
+loss = h.sum()
+loss.backward()
+"""
 FAILS = "import torch\nx = torch.ones(3)\nx.view(7)\n"
 
 
@@ -168,6 +180,7 @@ def test_with_pytorch_it_is_the_same(tmp_path: Path) -> None:
         (CUT, [], r"! net\.py:8  2 parameters without a gradient \(unused\.weight, unused\.bias\)"),
         (UNDER_NO_GRAD, [], r"net\.py:11  2 parameters without a gradient \(a\.weight, a\.bias\): runs"),
         (DEAD, [], r"! net\.py:7  100% of the units of a relu are 0 for the whole batch"),
+        (CHECKPOINTED, ["--by", "module"], r" 384 B kept besides parameters"),
         (NET, ["--diagnose"], r"nothing wrong was found"),
         (NET, ["--norms"], r"enc\.0\.weight +\(8, 4\)"),
         (NET, ["--steps", "1"], r"12 nodes"),

@@ -10,7 +10,7 @@ from typing import Any
 
 from gradcli.engine.core.node import FREED
 from gradcli.graphs import value_text
-from gradcli.graphs.of_torch import torch_versions
+from gradcli.graphs.of_torch import packed_tensors, torch_versions
 from gradcli.graphs.of_torch.module_calls import Calls
 from gradcli.graphs.of_torch.operands import behind
 from gradcli.graphs.of_torch.torch_notes import Note, WatchedProbe, note_of
@@ -186,8 +186,9 @@ class TorchProbe(WatchedProbe):
             if value is FREED:
                 freed = True
             elif isinstance(value, Unread):
-                raws = raw if isinstance(raw, tuple | list) else (raw,)
-                found += [getattr(one, "data", None) for one in raws]
+                for one in raw if isinstance(raw, tuple | list) else (raw,):
+                    hook = getattr(one, "unpack_hook", None)
+                    found += packed_tensors.held(getattr(one, "data", None), hook)
             elif isinstance(value, tuple | list):
                 found += value
             else:
