@@ -132,6 +132,24 @@ for block in net:
 loss = h.sum()
 loss.backward()
 """
+STEPPED = """\
+import torch
+w = torch.full((4, 4), 3.0, requires_grad=True)
+opt = torch.optim.SGD([w], lr=1.0)
+loss = (w * 2).sum()
+loss.backward()
+opt.step()
+"""
+# The first state is 0, and so is what it sends to `w`: no weights are small.
+RECURRENT = """\
+import torch
+w = torch.eye(4).mul(2).requires_grad_()
+x, h = torch.ones(2, 4), torch.zeros(2, 4)
+for _ in range(3):
+    h = h @ w + x
+loss = h.sum()
+loss.backward()
+"""
 FAILS = "import torch\nx = torch.ones(3)\nx.view(7)\n"
 
 
@@ -183,6 +201,10 @@ def test_with_pytorch_it_is_the_same(tmp_path: Path) -> None:
         (CHECKPOINTED, ["--by", "module"], r" 384 B kept besides parameters"),
         (NET, ["--diagnose"], r"nothing wrong was found"),
         (NET, ["--norms"], r"enc\.0\.weight +\(8, 4\)"),
+        (STEPPED, ["--norms"], r"w +\(4, 4\) +8 +12 .*\n\n\|value\| is that which the backward pass found"),
+        (STEPPED, ["--norms", "--steps", "1"], r"w +\(4, 4\) +8 +12 "),
+        (STEPPED, ["--values", "--grads"], r"w +\(4, 4\) += \[3, 3, …, 3\]"),
+        (RECURRENT, ["--norms"], r"\Aname.*\nloss.*\nh  .*\nw  .*\n\Z"),
         (NET, ["--steps", "1"], r"12 nodes"),
         (NET, ["--at", "net.py:11"], r"AddmmBackward0 "),
         (NET, ["--values"], r"TanhBackward0 +\(5, 8\) +=.*\n"),

@@ -200,6 +200,7 @@ def test_a_program_stops_at_its_first_nan(tmp_path: Path, loss: str) -> None:
 
 def test_what_checkpointing_keeps_is_what_pytorch_keeps(tmp_path: Path) -> None:
     import torch
+
     from tests.graphs.test_own_program import CHECKPOINTED
 
     path = tmp_path / "checkpointed.py"
