@@ -25,6 +25,17 @@ from gradcli.engine.core import modes
 from gradcli.engine.system import dtypes
 
 SHOWN = 5  # tracebacks; the names are told of all that fail
+EXHAUSTIVE = (pytest.mark.long, pytest.mark.exhaustive)
+
+
+def some(rows: Iterable[Any], one_in: int) -> list[Any]:
+    """Rows for `parametrize` in a long test: one in so many, and with `-m exhaustive` the others too."""
+    return [
+        pytest.param(
+            *(row if isinstance(row, tuple) else (row,)), marks=EXHAUSTIVE * (k % one_in > 0)
+        )
+        for k, row in enumerate(rows)
+    ]
 
 
 @contextmanager

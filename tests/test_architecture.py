@@ -189,6 +189,7 @@ def test_commands_import_nothing_heavy_for_help() -> None:
     assert not named & heavy
 
 
+@pytest.mark.long
 def test_nothing_but_the_gate_calls_lapack() -> None:
     """Given infinities or NaN, LAPACK may not return, or print: `primitives/lapack.py` stands before it."""
     lapack = ("svd", "svdvals", "eig", "eigvals", "eigh", "eigvalsh", "qr", "inv", "solve", "det")

@@ -146,7 +146,8 @@ def _checked(
         made |= {n: told.get(n) for n in ("ok", "mistake", "derivative")}
         if made["ok"]:
             return {**made, "verdict": "right"}
-        return {**made, "mistake": made["mistake"] or meant(task, answer, told_of, False)}
+        # An answer that is right as somebody meant it needs no wrong rule that would explain it.
+        return {**made, "mistake": meant(task, answer, told_of, False) or made["mistake"]}
     error = told["error"]
     if said := meant(task, answer, told_of, True):
         return {**made, "verdict": "unreadable", "mistake": said}

@@ -177,8 +177,8 @@ def _run(question: Question) -> tuple[Evaluation, Values | None]:
         raise usage("--native cannot be used with --no-plan", hint="leave out one of them")
     wanted = question.plan or request.native
     if wanted or (question.plan is None and any(t.array.size >= LARGE for t in variables.values())):
-        from gradcli.columns.compiler import Untraceable
         from gradcli.commands.compiled_evaluation import compiled
+        from gradcli.transforms.tracing.numpy_tracer import Untraceable
 
         try:
             return compiled(question, variables, integers), None
@@ -233,6 +233,12 @@ def gradient(question: Question) -> Answer:
         evaluation, watched = _run(question)
     if _has_passed(question, evaluation):
         return _left_by_program(question, evaluation)
+    if errors is not None and question.bare:
+        from gradcli.commands.several_results import is_several, several
+
+        if is_several(evaluation.value):
+            return several(question, evaluation)
+        errors.refuse_relations_of_one()
     found = evaluation.tensor("gradient")
     if hooks:
         register_hooks(evaluation, hooks)

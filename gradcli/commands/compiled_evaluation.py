@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gradcli import language
-from gradcli.columns.compiler import Untraceable, trace_numpy
 from gradcli.columns.compiler.compiled_function import CompiledProgram
 from gradcli.commands import output
 from gradcli.commands.question import GRADIENT
@@ -14,6 +13,7 @@ from gradcli.commands.request_evaluation import Evaluation, cotangent_array, dra
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.system.garbage import uncollected
 from gradcli.language.located_errors import OPERATION_ERRORS
+from gradcli.transforms.tracing.numpy_tracer import Untraceable, trace_numpy
 
 if TYPE_CHECKING:
     from gradcli.commands.question import Question

@@ -13,7 +13,7 @@ from gradcli.commands.declarations import (
     DRAWS,
     LARGE,
     TYPESET,
-    UNCERTAINTY,
+    UNCERTAINTY_OF_SEVERAL,
     Options,
     declare,
 )
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @declare(
     "eval",
-    *(*ARRAYS, TYPESET, ANOMALY, *UNCERTAINTY, DRAWS, *LARGE),
+    *(*ARRAYS, TYPESET, ANOMALY, *UNCERTAINTY_OF_SEVERAL, DRAWS, *LARGE),
     examples=(
         'gradcli eval "(x+a).mean()" --x 3 --a 4,2',
         'gradcli eval "linalg.inv(m) @ v" --m "2,1;1,3" --v 1,0',

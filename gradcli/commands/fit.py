@@ -764,6 +764,8 @@ def report(
             hint = f"start elsewhere, as in {start_option(next(iter(rows.start)))}"
     elif not found.converged:
         message = f"no minimum after {found.iterations} iterations: these are the last values"
+        if found.receding:
+            message += ", of parameters that run away while the residuals hardly fall"
         start = start_option(next(iter(rows.start)))
         hint = f"start elsewhere, as in {start}; see --max-iterations"
         if len(found.hardly) > 1:

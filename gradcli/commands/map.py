@@ -52,8 +52,8 @@ KEEP_COLUMNS = Option(
 )
 TABLE_FORMAT = Option(
     "--format FORMAT",
-    "csv (default in a pipe), tsv, jsonl, parquet, feather, npy.",
-    choices=("csv", "tsv", "jsonl", "parquet", "feather", "npy"),
+    "csv (default in a pipe), tsv, jsonl, parquet, feather, npy; latex or siunitx for a paper.",
+    choices=("csv", "tsv", "jsonl", "parquet", "feather", "npy", "latex", "siunitx"),
 )
 TABLE_FILE = Option(
     "-o FILE", "Write the table to a file; its ending says the format.", name="path"
@@ -743,10 +743,18 @@ def opened_sink(form: str, path: str | None, request: Request, own: int = 0) -> 
 
     precision = request.style.precision
     numerals = partial(output.numerals, precision=precision)
+
+    def sink_of(stream: Any) -> Sink:
+        if form not in ("latex", "siunitx"):
+            return sink(form, stream, numerals, precision is None)
+        from gradcli.commands.typeset_rows import TypesetRows
+
+        return TypesetRows(stream, form, precision)
+
     if path is not None and path not in output.STANDARD_OUTPUT:
         with output.Replacement(path) as stream:
             packed = packing(path, form, stream)
-            yield sink(form, packed or stream, numerals, precision is None)
+            yield sink_of(packed or stream)
             if packed is not None:
                 packed.close()
         return
@@ -763,4 +771,4 @@ def opened_sink(form: str, path: str | None, request: Request, own: int = 0) -> 
         wide, colour = width(sys.stdout), request.style.colour
         yield TerminalTable(sys.stdout.buffer, numerals, wide, colour, own, digits)
     else:
-        yield sink(form, sys.stdout.buffer, numerals, precision is None)
+        yield sink_of(sys.stdout.buffer)

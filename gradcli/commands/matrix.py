@@ -83,7 +83,7 @@ def hessian(ctx: AnyContext, request: Request, options: Options) -> None:
     """Print the Hessian of EXPR, whose value is a scalar.
 
     With several variables there is a line for each pair of them: `x.y.hessian` differentiates by x,
-    then by y.
+    then by y. --csv has one matrix of all, a row and a column for each element.
     """
     write(answer_to(Question(HESSIAN, ctx, request, options)))
 

@@ -111,7 +111,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         output.write(heading(_columns(space)))
         told = _Told(request.style.precision)
         told(0, start, value, float(np.linalg.norm(gradient)))
-    relations = space.relations(options.subject)
+    relations = space.relations(options.subject, request.program)
     if options.method in _DESCENTS.split():
         if options.bounds or relations:
             raise usage(

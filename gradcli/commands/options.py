@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ import gradcli.engine.system.spread as spread
 from gradcli.commands import completers
 from gradcli.commands.argv import Split, split
 from gradcli.commands.command_errors import quoted, usage
-from gradcli.commands.declarations import READING, Command, Option
+from gradcli.commands.declarations import READING, Argument, Command, Option
 from gradcli.commands.foreign_options import of_formats, of_pytorch, refuse_words
 from gradcli.commands.help import HelpfulCommand
 from gradcli.commands.output import Style, note
@@ -40,12 +40,14 @@ from gradcli.language.located_errors import LanguageError
 
 if TYPE_CHECKING:
     from gradcli.commands.known_shapes import KnownShapes
+    from gradcli.language.mathematics import Mathematics
     from gradcli.language.program import Program
     from gradcli.language.rewritten_sources import FormulaReading
 
 Declared = Mapping[str, Option]
 _CONSTANTS = frozenset(("pi", "inf", "nan"))
 _LN = re.compile(r"(?<![A-Za-z])ln(?![A-Za-z])")
+_LOG = re.compile(r"(?<![A-Za-z])log(?![A-Za-z_\d])")
 _DASHED = re.compile(r"--[^\W\d][\w-]*(=.*)?", re.S)
 
 # Examples of options whose value alone is not enough.
@@ -79,17 +81,12 @@ MEANT = {
         ("--poisson", "--counts", "--counting", "--cash"),
         (
             "--sigma",
-            "write --sigma poisson, the square root of the counts; fit has --likelihood poisson",
+            "write --sigma poisson, the square root of the counts; "
+            "gradcli fit has --likelihood poisson",
         ),
     ),
     **dict.fromkeys(
-        (
-            "--absolute-sigma",
-            "--absolute_sigma",
-            "--scale-covar",
-            "--scale_covar",
-            "--scale-errors",
-        ),
+        ("--absolute-sigma", "--scale-covar", "--scale-errors"),
         (
             "--relative-sigma",
             "--sigma is absolute; write --relative-sigma to scale the errors by chi2/dof",
@@ -140,12 +137,13 @@ ELSEWHERE = {
         ("--digits", "--decimals"), "gradcli eval, grad and fit round by --precision N"
     ),
     "--check": "the command `gradcli check EXPR` compares with numerical gradients",
-    "--second": "a mixed derivative: gradcli diff EXPR --wrt x,y --order 2; in a table gradcli map EXPR "
-    "FILE --second x,y",
+    "--second": "a mixed derivative: gradcli diff EXPR --wrt x,y --order 2 as a formula, "
+    "gradcli hessian EXPR --wrt x,y in numbers; in a table gradcli map EXPR FILE --second x,y",
     **dict.fromkeys(
         ("--taylor", "--series"),
         "polynomials beside the function: gradcli taylor EXPR --order 1,3,5 --plot",
     ),
+    "--unit": "results are numbers without units; --units N is the line of a table that has those of columns",
     "--degree": "gradcli taylor EXPR --order N is the polynomial of that degree",
     "--order": "higher derivatives: gradcli diff EXPR --order N, or gradcli hessian EXPR",
     "--value": "gradcli eval EXPR prints the value, gradcli grad EXPR --value both",
@@ -159,7 +157,15 @@ ELSEWHERE = {
         "the first derivatives are NAME.grad: --wrt NAMES chooses; gradcli map EXPR FILE --second S,S adds a "
         "second one",
     ),
-    "--gamma": "a second derivative: gradcli map EXPR FILE --second S,S, or gradcli diff EXPR --order 2",
+    "--gamma": "a second derivative: gradcli grad EXPR --wrt S --order 2; in a table gradcli map EXPR FILE "
+    "--second S,S",
+    **dict.fromkeys(
+        ("--group-by", "--groupby", "--group", "--aggregate", "--agg", "--sum", "--total"),
+        "a sum of rows: gradcli map EXPR FILE --no-grad all --where \"COLUMN == 'A'\" --keep-columns none | "
+        "gradcli eval 'sum(x)' --x @-:value; in Python pandas groups what gradcli.map gives",
+    ),
+    "--where": "rows of a table: gradcli map EXPR FILE --no-grad all --where CONDITION --keep-columns none | "
+    "gradcli eval 'sum(x)' --x @-:value",
     "--sort": "rows keep the order of the table: gradcli map EXPR FILE | sort -t, -g -k N",
     "--data": "a table follows the expression: gradcli fit EXPR FILE, gradcli map EXPR FILE",
     "--of": 'an equation says it: gradcli fit "COLUMN == EXPR" FILE, gradcli diff "EQUATION" --of NAME',
@@ -205,6 +211,19 @@ class ExpressionCommand(HelpfulCommand):
         if self.operand == "FILE":
             return True
         return self.declaration.open_variables and not is_only_called(program, name)
+
+    def _read_against(self, typed: str, read: str, found: Split) -> None:
+        """--against as mathematics, in the variables and functions of the program: typed, and as read."""
+        from gradcli.commands.left_sides import with_definitions
+
+        own = [*_names_of(read), *found.squares]
+        options = found.options
+        for place, option in enumerate(options):
+            if option.startswith("--against="):
+                formula = with_definitions(option.removeprefix("--against="), typed)
+                formula = _mathematics(formula, found, self.declaration, own, True)
+                options[place] = f"--against={formula}"
+        found.options = options  # what the formula says of shapes is not of the program
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """What it does, and how it comes by its options."""
@@ -290,19 +309,17 @@ class ExpressionCommand(HelpfulCommand):
         if text and found.given.get("decimal") == "," and not lenient:
             text = _with_decimal_points(text, found)
         if text and "against" in found.given and not lenient:
-            _take_left_side(text, found)
+            text = _take_left_side(text, found)
         if text and "math" in found.given and not lenient:
-            text = _mathematics(text, found, self.declaration)
-            _facts_as_read(text, found)
-            against = "--against="  # a formula of the user's as well, in the same variables
-            own = _names_of(text) if "against" in found.given else []
-            found.options = [
-                against + _mathematics(o.removeprefix(against), found, self.declaration, own, True)
-                if o.startswith(against)
-                else o
-                for o in found.options
-            ]
-        if text and "math" in found.given and self.name in ("diff", "check") and not lenient:
+            read = _mathematics(text, found, self.declaration)
+            _facts_as_read(read, found)
+            if "against" in found.given:
+                self._read_against(text, read, found)
+            text = read
+        if text and "=" in text and "wrt" in found.given and not lenient and ctx.obj is None:
+            text = _with_given_values(text, found)
+        hides = self.name == "check" or (self.name == "diff" and "math" in found.given)
+        if text and hides and not lenient:
             text = _from_hidden(text, found)
         if text and "=" in text and self.name in ("root", "fit") and not lenient:
             text = _as_equation(text, ends=self.name == "fit")
@@ -333,6 +350,8 @@ class ExpressionCommand(HelpfulCommand):
             raise
         if reading is not None:
             names = [name for name in names if name not in reading.functions]
+        of_relations = _read_by_relations(found, program)
+        names += [*of_relations]
         ctx.meta["gradcli.program"] = program
         if program is not None and program.rows[-3] > 1 and not lenient and ctx.obj is None:
             from gradcli.commands.unused_notes import note_unused
@@ -349,6 +368,7 @@ class ExpressionCommand(HelpfulCommand):
             name
             for name in names
             if name in bound
+            or name in of_relations
             or not known_by(program, name)
             # `seed*2`: the name of an option and of a function, and not called; in `torch.exp(x)`
             # the name of `graph --torch` is the namespace
@@ -388,9 +408,10 @@ class ExpressionCommand(HelpfulCommand):
         from_file = "file" in found.given and self.operand == "EXPR"
         positionals = [*[""] * from_file, *found.positionals]
         out = super().read(ctx, [*found.options, "--", *positionals])
-        ctx.params["request"] = _request(self, ctx, found, program, names, shown)
-        ctx.params["request"].ln = "math" in found.given and _LN.search(typed or "") is not None
+        ctx.params["request"] = _request(self, ctx, found, program, names, shown, of_relations)
+        ctx.params["request"].ln = "math" in found.given and _has_ln(typed or "")
         ctx.params["request"].math, ctx.params["request"].named = "math" in found.given, named
+        ctx.params["request"].sizes = _sizes(found, ctx.params["request"])
         _note_options(found, ctx.params["request"].open_variables, declared)
         if reading is not None:
             _take_reading(ctx.params["request"], reading)
@@ -398,6 +419,17 @@ class ExpressionCommand(HelpfulCommand):
 
 
 # -- the expression and its variables -------------------------------------------------------------
+def _read_by_relations(found: Split, program: Program | None) -> dict[str, Program]:
+    """The variables that --subject alone reads, and where: those that the program has not and makes not."""
+    from gradcli.language.scope_checks import read_besides
+
+    texts = [o.removeprefix("--subject=") for o in found.options if o.startswith("--subject=")]
+    if program is None or not texts:
+        return {}
+    made = [variables(text, lenient=True)[0] for text in texts]  # what is no relation is told later
+    return read_besides(program, [relation for relation in made if relation is not None])
+
+
 def _source(found: Split, lenient: bool, declaration: Command) -> str | None:
     """The text of EXPR, which a file (-f FILE) or standard input (`-`) may hold, or of the FILE."""
     path = found.given.get("file")
@@ -482,26 +514,28 @@ def _with_decimal_points(text: str, found: Split) -> str:
     return changed(text)
 
 
-def _take_left_side(text: str, found: Split) -> None:
-    """What a left side in --against says, `dy/dx = …`, as options."""
-    from gradcli.commands.left_sides import take_left_side
+def _take_left_side(text: str, found: Split) -> str:
+    """What a left side in --against says, `dy/dx = …`, as options; the program, which ends in y."""
+    from gradcli.commands.left_sides import given_names, take_left_side
     from gradcli.language.scope_checks import assigned_names
 
     against = next((o for o in found.options if o.startswith("--against=")), None)
     if against is None or "=" not in against.removeprefix("--against="):
-        return
+        return text
     if "math" in found.given:
-        defined = r"(?:^|[;\n])\s*([^\W\d]\w*)\s*(?:\([\w\s,]*\))?\s*=(?!=)"
-        assigned = re.findall(defined, text)
-        names = {*re.findall(r"[^\W\d_]", text)} - {*assigned}
+        typed = given_names(text)
+        names = {*re.findall(r"[^\W\d_]", text)} - {*typed}
     else:
         program = variables(text, lenient=True)[0]
         if program is None:
-            return  # which is told later, better
-        names, assigned = {*program.free_variables()}, assigned_names(program)
+            return text  # which is told later, better
+        names, typed = {*program.free_variables()}, {n: n for n in assigned_names(program)}
     place = found.options.index(against)
-    formula = take_left_side(against.removeprefix("--against="), found, text, names, assigned)
+    formula, of = take_left_side(against.removeprefix("--against="), found, text, names, [*typed])
     found.options[place] = f"--against={formula}"
+    if of:
+        note(f"the value is that of {of}, of which --against is the derivative")
+    return f"{text.rstrip().rstrip(';')}; {typed[of]}" if of else text
 
 
 def _as_equation(text: str, ends: bool = False) -> str:
@@ -541,6 +575,31 @@ def _with_value(text: str) -> str:
     return f"{text[:end]}{chr(10) if chr(10) in text else '; '}{name}"
 
 
+_LITERAL = re.compile(
+    r"(?:torch\.)?tensor\((?P<inner>[-+\d.eE,\s\[\]]+)\)|[-+\d.eE,\s\[\]]*\d[\s\].]*"
+)
+
+
+def _with_given_values(text: str, found: Split) -> str:
+    """The text without `W = [[1, 2], [3, 4]]` where --wrt names W, which then is a variable of that value."""
+    wrt = [o.removeprefix("--wrt=") for o in found.options if o.startswith("--wrt=")]
+    for name in (name for one in wrt for name in re.split(r"[,\s]+", one) if name):
+        given = re.findall(rf"(?:^|[;\n])[ \t]*{re.escape(name)}[ \t]*=(?!=)[ \t]*([^;\n]*)", text)
+        if len(given) != 1 or _LITERAL.fullmatch(given[0].strip()) is None:
+            continue
+        said = rf"((?:^|[;\n])[ \t]*){re.escape(name)}[ \t]*=(?!=)[^;\n]*;?"
+        rest = re.sub(said, r"\1", text).strip().rstrip(";")
+        if re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", rest) is None:
+            continue
+        text = rest
+        if name not in found.bound():
+            found.bindings.append((name, given[0].strip()))
+            note(f"{name} is a variable, of the value that the program gives it")
+        else:
+            note(f"{name} is a variable: {name} = {given[0].strip()} is left out")
+    return text
+
+
 def _from_hidden(text: str, found: Split) -> str:
     """The text without `z = W@x + b` where --wrt asks for the derivative by z, which then is a variable.
 
@@ -551,7 +610,8 @@ def _from_hidden(text: str, found: Split) -> str:
     wrt = [o.removeprefix("--wrt=") for o in found.options if o.startswith("--wrt=")]
     names = [name for one in wrt for name in re.split(r"[,\s]+", one) if name]
     program = variables(text, lenient=True)[0]
-    if program is None or "'" in text or '"' in text:
+    blocks = re.search(r"\n[ \t]|^\s*(?:def|for|while|with|if|import|from)\b|[\"'].*;", text, re.M)
+    if program is None or blocks is not None:
         return text
     free, given = set(program.free_variables()), set(assigned_names(program))
     hidden = [name for name in names if name in given - free]
@@ -567,10 +627,23 @@ def _from_hidden(text: str, found: Split) -> str:
             del kept[k]
     cut = "; ".join(piece for _, piece in kept)
     words = set(re.findall(r"[^\W\d]\w*", cut))
-    if found.bound() - words:
-        return text
     note(f"{', '.join(hidden)} is taken for a variable: {'; '.join(left_out)} is left out")
+    if unused := sorted(found.bound() - words):
+        note(f"{', '.join(unused)} is not used: what is left does not depend on it")
+    found.bindings = [binding for binding in found.bindings if binding[0] in words]
+    gone = {*program.free_variables()} - words
+    found.options = [option for one in found.options for option in _without_names(one, gone)]
     return cut
+
+
+def _without_names(option: str, names: Container[str]) -> Iterator[str]:
+    """An option without the shapes and values that it gives these names."""
+    head, _, rest = option.partition("=")
+    parts = re.split(r",(?=\s*\w+\s*=)", rest) if head == "--shape" else [rest]
+    if head not in ("--shape", "--let") or parts == [""]:
+        yield option
+        return
+    yield from (f"{head}={part}" for part in parts if part.partition("=")[0].strip() not in names)
 
 
 def _names_of(text: str) -> list[str]:
@@ -620,31 +693,40 @@ def _mathematics(
     by = (next(iter(wrt), "") if once else "") if derives else None
     moving = [found.given["euler_lagrange"]] if "euler_lagrange" in found.given else []
     # Where an equation can be asked for, `x^2 = 2` is one, and no formula that is called x^2.
-    labels = command.name not in ("root", "plot", "check", "fit", "simplify")
-    labels = labels or (command.name == "check" and re.search("[;\n]", text.strip()) is not None)
+    labels = command.name not in ("root", "plot", "fit", "simplify")
     gradient = _indices_of(next(iter(wrt)), found, known) if against and len(wrt) == 1 else ()
     wants_number = command.name in ("diff", "check", "grad", "minimize")
     one = "place" if command.name == "check" else "unit"
     if not wants_number or {"jacobian", "along"} & found.given.keys():
         one = ""
+    # What the program has no variable for is written as the size that it is.
+    sizes = {n: size for n, size in found.sizes.items() if n not in own} if against else {}
     read = read_mathematics(
-        text, parses, bound, equation, known, by, named, moving, labels, gradient, one, found.ones
-    )
-    inside = read is not None and not wrt <= {*read.differentiated}
+        text, parses, bound, equation, known, by, named, moving, labels, gradient, one, found.ones,
+        sizes,
+    )  # fmt: skip
+    by_squares = read.differentiated if read is not None else ()
+    by_squares = tuple(_as_variable(name, text, found) for name in by_squares)
+    inside = read is not None and not wrt <= {*by_squares}
     if read is not None and read.differentiated and (inside or "order" in found.given):
         read = read_mathematics(text, parses, bound, equation, known, named=named, labels=labels)
     if read is None:
         return text
+    if against:
+        read = _with_rows(read, found, {*own, *bound})
     remarks = [remark for remark in read.remarks if remark not in found.said]
     note("; ".join([f"read as {read.written}", *remarks]))
     found.said.update(read.remarks)
+    found.rows |= read.rows
     found.ones |= read.ones
+    found.sizes = {**read.sizes, **found.sizes}
     found.ranks = {**read.ranks, **found.ranks}  # for --against, in the same names
     found.letters = {**read.letters, **found.letters}
-    _by_whole_arrays(found)
     words = re.findall(r"(?<![\w.])[^\W\d]\w*", read.written)
+    _by_whole_arrays(found, words)
+    _by_header(tuple(_as_variable(n, text, found) for n in read.header), found, command, against)
     if read.differentiated:
-        found.options += [f"--wrt={read.differentiated[0]}"] * (not wrt)
+        found.options += [f"--wrt={by_squares[0]}"] * (not wrt)
         if (order := len(read.differentiated)) > 1:
             found.options.append(f"--order={order}")
     if read.operator:
@@ -664,7 +746,92 @@ def _mathematics(
         (name, value) for name, value in found.bindings
         if name in words or not re.search(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])", text)
     ]  # fmt: skip
-    return read.written
+    return _with_squares(read.written, text, found)
+
+
+def _with_rows(read: Mathematics, found: Split, own: Container[str]) -> Mathematics:
+    """A formula with x for the X of `X^T (X w - y)`, where the program has the vectors x_i: its rows."""
+    for rows in sorted(found.rows):
+        whole = rows[:1].upper() + rows[1:]
+        word = rf"(?<![\w.]){re.escape(whole)}(?!\w)"
+        if whole in own or not re.search(word, read.written):
+            continue
+        remark = f"{whole} is the matrix {rows} of the rows {rows}_i"
+        written = re.sub(word, rows, read.written)
+        read = read._replace(written=written, remarks=(*read.remarks, remark))
+    return read
+
+
+def _as_variable(name: str, text: str, found: Split) -> str:
+    """A name by which is differentiated: a letter for `sigma^2`, which stands for that from now on."""
+    from gradcli.language.squared_variables import letter_for
+
+    if not name.endswith("^2"):
+        return name
+    root = name.removesuffix("^2")
+    if root not in found.squares:
+        used = {*re.findall(r"(?<![A-Za-z\\])[A-Za-z]\d?(?![A-Za-z])", text), *found.bound()}
+        found.squares[root] = letter_for(used)
+    return found.squares[root]
+
+
+def _with_squares(written: str, typed: str, found: Split) -> str:
+    r"""The text with v for sigma**2, where the derivative is by that. Raises LanguageError where sigma stands
+    there in another way."""
+    from gradcli.language.squared_variables import NoSquare, remedy, with_letter
+
+    for root, letter in found.squares.items():
+        if not re.search(rf"(?<![\w.]){re.escape(root)}(?!\w)", written):
+            continue
+        try:
+            put = with_letter(written, root, letter)
+        except NoSquare as error:
+            message = f"a derivative by {root}^2 is not read: {error}"
+            raise LanguageError(message, source=typed, hint=remedy(root)) from None
+        said = f"{letter} is {root}**2, by which is differentiated"
+        said += f", and {root} is sqrt({letter}), which is positive" * put.rooted
+        note(f"{said}: {put.text}")
+        written = put.text
+        found.bindings = [_squared(root, letter, *binding) for binding in found.bindings]
+        found.options = [
+            re.sub(rf"^--shape={root}=", f"--shape={letter}=", o) for o in found.options
+        ]
+        found.sizes = {n: with_letter(size, root, letter).text for n, size in found.sizes.items()}
+        if root in found.ranks:
+            found.ranks[letter] = found.ranks[root]
+    return written
+
+
+def _squared(root: str, letter: str, name: str, value: str) -> tuple[str, str]:
+    """The value of v for that of sigma."""
+    if name != root:
+        return name, value
+    try:
+        return letter, repr(float(value) ** 2)
+    except ValueError:
+        raise usage(
+            f"--{root} is no number, and the derivative is by {root}^2",
+            hint=f"write v for {root}^2 everywhere, and give --v",
+        ) from None
+
+
+def _by_header(header: tuple[str, ...], found: Split, command: Command, against: bool) -> None:
+    r"""--wrt w where the text is of `J(w) = …`, and nothing else says by what it is differentiated."""
+    if against or command.name not in ("diff", "check") or (
+        command.name == "check" and "against" not in found.given
+    ):  # fmt: skip
+        return
+    said = {"of", "operator", "along", "euler_lagrange"} & found.given.keys()
+    if header and not said and not any(o.startswith("--wrt=") for o in found.options):
+        found.options.append(f"--wrt={','.join(header)}")
+        note(f"differentiated by {', '.join(header)}, which the text is a function of")
+
+
+def _sizes(found: Split, request: Request) -> dict[str, str]:
+    """The variables without a value that are the sizes of others; none by which is differentiated."""
+    wrt = request.wrt or ()
+    names = [name for name in request.open_variables if name not in wrt]
+    return {name: found.sizes[name] for name in names if name in found.sizes}
 
 
 def _facts_as_read(text: str, found: Split) -> None:
@@ -688,11 +855,17 @@ def _facts_as_read(text: str, found: Split) -> None:
             found.options[k] = f"{head}={read.written}"
 
 
-def _by_whole_arrays(found: Split) -> None:
-    """--wrt W of `--wrt W_ij` where the text has elements W_{ij}: all of them make one gradient."""
+def _by_whole_arrays(found: Split, words: Container[str]) -> None:
+    """--wrt W of `--wrt W_ij` where W has elements W_{ij}: all of them make one gradient.
+
+    words: the names of the text.
+    """
     for k, option in enumerate(found.options):
         stem, _, index = option.removeprefix("--wrt=").partition("_")
         known = found.letters.get(stem)
+        if known is None and re.fullmatch("[a-z]{1,3}", index) and stem in words:
+            rank = found.ranks.get(stem, len(index))
+            known = ("",) * rank if f"{stem}_{index}" not in words else None
         if not option.startswith("--wrt=") or known is None or len(index) != len(known):
             continue
         found.options[k] = f"--wrt={stem}"
@@ -735,7 +908,9 @@ def _names_as_read(text: str, found: Split) -> None:
 
     lambda, a word of the language, is lam where the text has `\lambda`; `--sigma` is of a σ, too.
     """
+    from gradcli.commands.left_sides import with_braces
     from gradcli.language.mathematics import in_letters_of, name_as_read
+    from gradcli.language.squared_variables import SQUARED
 
     def renamed(name: str) -> str:
         read = in_letters_of(text, name_as_read(name) or name)
@@ -746,11 +921,19 @@ def _names_as_read(text: str, found: Split) -> None:
             return read
         return re.sub(r"^lambda(?=_|$)", "lam", read)
 
+    def varied(name: str) -> str:
+        square = SQUARED.fullmatch(name)
+        return (
+            renamed(name)
+            if square is None
+            else _as_variable(f"{renamed(square[1])}^2", text, found)
+        )
+
     def option(typed: str) -> str:
         head, _, rest = typed.partition("=")
         if head == "--wrt":
-            names = re.split(r"[,\s]+(?![^{]*\})", rest)
-            return f"{head}={','.join(map(renamed, names))}"
+            names = re.split(r"[,\s]+(?![^{]*\})", with_braces(rest))
+            return f"{head}={','.join(map(varied, names))}"
         if head in ("--let", "--shape"):
             name, equals, value = rest.partition("=")
             return f"{head}={renamed(name)}{equals}{value}"
@@ -834,6 +1017,17 @@ def _how_read(params: dict[str, Any]) -> dict[str, Any]:
     """The options of tables that are given."""
     found = {o.name: params.pop(o.name, None) for o in READING}
     return {name: value for name, value in found.items() if value not in (None, (), False)}
+
+
+def _note_unread(how: Mapping[str, Any], texts: Iterable[str], declaration: Command) -> None:
+    """Say that options of tables do nothing, where no table is read; --decimal is of formulas, too."""
+    tables = any(isinstance(o, Argument) and o.name != "expression" for o in declaration.options)
+    said = [o.names[0] for o in READING if o.name in how and o.name != "decimal"]
+    if not said or tables or any("@" in text or text.strip() == "-" for text in texts):
+        return
+    why = "; results have no units" if "units" in how else ""
+    does = "does" if len(said) == 1 else "do"
+    note(f"no table is read, so that {', '.join(said)} {does} nothing{why}")
 
 
 def _reading_of(found: Split) -> Any:
@@ -922,6 +1116,11 @@ def _options_for(names: list[str], declared: Declared) -> list[click.Option]:
 
 
 # -- what may be wrong ----------------------------------------------------------------------------
+def _has_ln(typed: str) -> bool:
+    """Whether a text of mathematics calls the natural logarithm ln: where it has no other word for it."""
+    return _LN.search(typed) is not None or _LOG.search(typed) is None
+
+
 def _note_options(found: Split, variables: Iterable[str], declared: Declared) -> None:
     """Say which options are given that are called like a variable without a value."""
     for name in variables:
@@ -1014,15 +1213,17 @@ def _check_positionals(found: Split, declared: Declared, declaration: Command) -
     """Refuse words that are left over; those that look like options are most likely misspelt."""
     allowed = declaration.operands - ("file" in found.given)
     more = found.positionals[allowed:]
-    if not more or (declaration.takes_more and all(map(_is_table, more))):
+    no_table = any(_DASHED.fullmatch(p) and not _is_table(p) for p in found.positionals[1:])
+    no_table = no_table or _is_option_first(found.positionals)
+    if not no_table and (not more or (declaration.takes_more and all(map(_is_table, more)))):
         return
     from gradcli.language.located_errors import did_you_mean, suggest
 
     for word in found.positionals:
         head = word.partition("=")[0]
         if _DASHED.fullmatch(word):
-            option, meant = MEANT.get(head, ("", ""))
-            hint = meant if option in declared else ELSEWHERE.get(head)
+            option, meant = MEANT.get(_dashed(head), ("", ""))
+            hint = meant if option in declared else ELSEWHERE.get(_dashed(head))
             if head not in declared:
                 hint = hint or _of_another(head) or did_you_mean(suggest(head, declared))
             own = head in declared
@@ -1074,6 +1275,11 @@ def _check_positionals(found: Split, declared: Declared, declaration: Command) -
         if name in variables(found.positionals[0], lenient=True)[1]:
             hint = f"{flag} is an option here; the variable is set with --let {name}={extra}"
     raise usage(f"unexpected argument {extra!r}", hint=hint)
+
+
+def _is_option_first(words: list[str]) -> bool:
+    """Whether the first word is a misspelt option, and the expression stands where a table would."""
+    return len(words) > 1 and bool(_DASHED.fullmatch(words[0])) and not _is_table(words[1])
 
 
 def _columns_hint(found: Split, path: str) -> str:
@@ -1136,6 +1342,11 @@ def _check_names(program: Program, shown: list[str], bound: set[str], declared: 
         raise unbound(program, wrong[0], declared, bound)
 
 
+def _dashed(option: str) -> str:
+    """`--group_by` as options are written: `--group-by`."""
+    return option.replace("_", "-")
+
+
 def _is_prefix(program: Program, name: str) -> bool:
     """Whether something is asked of the name: `np.exp`, and not `cp*x`."""
     return re.search(rf"(?<![\w.]){re.escape(name)}\s*\.", program.source) is not None
@@ -1172,7 +1383,7 @@ def _no_variable(
     variables = ", ".join(names) if names else "none"
     what = "is neither an option nor a variable" if written[:2] == "--" else "is not a variable"
     of = "expression" if operand == "EXPR" else "program"
-    option, meant = MEANT.get(written, ("", ""))
+    option, meant = MEANT.get(_dashed(written), ("", ""))
     choices = declared[option].choices if option in declared else None
     if choices is None or (option == "--format" and written[2:] not in choices):
         meant = ""
@@ -1187,7 +1398,7 @@ def _no_variable(
     return usage(
         f"{written} {what} of the {of} (variables: {variables})",
         hint=meant
-        or ELSEWHERE.get(written, "").replace("-(EXPR)", f"-({source or 'EXPR'})")
+        or ELSEWHERE.get(_dashed(written), "").replace("-(EXPR)", f"-({source or 'EXPR'})")
         or _of_another(written)
         or did_you_mean(suggest(written, known)),
         kind="name",
@@ -1210,6 +1421,7 @@ def _request(
     program: Program,
     names: list[str],
     shown: list[str],
+    of_relations: Mapping[str, Program],
 ) -> Request:
     params, operand, declaration = ctx.params, command.operand, command.declaration
     texts, options = _texts(found, params.pop("let"), names, shown, operand)
@@ -1248,8 +1460,10 @@ def _request(
     open_variables = [name for name in shown if name not in texts]
     for name in open_variables:
         if not command.may_stay_open(program, name):
-            raise unbound(program, name, command.declared, set(texts))
+            raise unbound(of_relations.get(name, program), name, command.declared, set(texts))
     style = _style(params)
+    how_read = _how_read(params)
+    _note_unread(how_read, texts.values(), declaration)
     for name in ("expression", "math", "file"):
         params.pop(name, None)
     return Request(
@@ -1263,7 +1477,7 @@ def _request(
         loaded=loaded,
         style=style,
         missing=params.pop("missing"),
-        how_read=_how_read(params),
+        how_read=how_read,
         native=bool(params.pop("native", False)),
         open_variables=[*open_variables, *alone],
         shapes=shapes,
@@ -1374,8 +1588,13 @@ def _check_standard_input(
         )
 
 
-def unbound(program: Program, name: str, declared: Declared, bound: set[str]) -> Exception:
-    """The error for a variable without a value; what is called is a function that nobody knows."""
+def unbound(
+    program: Program, name: str, declared: Declared, bound: set[str], value: str = "VALUE"
+) -> Exception:
+    """The error for a variable without a value; what is called is a function that nobody knows.
+
+    value: what the command wants for one, as FROM:TO.
+    """
     from gradcli.language import foreign_names, translations
     from gradcli.language.names import is_plain_function
     from gradcli.language.parser import parses
@@ -1395,7 +1614,7 @@ def unbound(program: Program, name: str, declared: Declared, bound: set[str]) ->
         return error(f"no function is called `{word}`", hint or "gradcli ops lists the functions")
     if f"--{name}" in declared and name not in foreign_names.PREFIXED:
         message = f"no value for {name}, which has the name of an option"
-        return error(message, f"set it with --let {name}=VALUE")
+        return error(message, f"set it with --let {name}={value}")
     if is_called(program, name):
         from gradcli.language.located_errors import did_you_mean
         from gradcli.language.names import LEFT_OUT, close
@@ -1407,7 +1626,7 @@ def unbound(program: Program, name: str, declared: Declared, bound: set[str]) ->
     if is_plain_function(name):
         return error(f"{name} is a function", translated or f"give --{name} VALUE")
     meant = _WRITTEN_OTHERWISE.get(name)
-    hint = f"add --{name} VALUE" + (f"; {meant}" if meant else "")
+    hint = f"add --{name} {value}" + (f"; {meant}" if meant else "")
     meant = foreign_names.distribution_hint(name, program.source)
     return error(f"no value for {name}", meant or translated or hint)
 

@@ -307,7 +307,8 @@ class Plot:
             raise usage("--surface is of two variables", hint=f"as in --{name} 0:1 --y 0:1")
         order = self.options.order
         if self.equations is not None:
-            self.equations.say_sides({name: (low, high)})
+            given = {n: text for n, text in self.request.texts.items() if n != name}
+            self.equations.say_sides({name: (low, high)}, given)
         lines: list[Line] = []
         functions = self._functions()
         if order is None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
-from gradcli.commands.command_errors import usage
+from gradcli.commands.command_errors import quoted, usage
 from gradcli.language.located_errors import LanguageError
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ class Equations:
         self.program, self.relations = program, relations
         spans = [program.span(row) for row in program.children(len(program) - 3)]
         self.sides = [program.source[slice(*span)] for span in spans]
+        before = program.source[: spans[0][0]]  # the definitions of what the equations call
+        self.before = before[: max(map(before.rfind, ";\n")) + 1] + " " * (";" in before)
         pairs = zip(spans[::2], spans[1::2], strict=True)
         self.labels = [program.source[one[0] : other[1]] for one, other in pairs]
 
@@ -50,12 +52,14 @@ class Equations:
 
         return [(text, lambda i=i, **t: difference(i, **t)) for i, text in enumerate(self.labels)]
 
-    def say_sides(self, runs: Mapping[str, Interval]) -> None:
-        """Say what the curves of an equation of one variable are."""
+    def say_sides(self, runs: Mapping[str, Interval], given: Mapping[str, str]) -> None:
+        """Say what the curves of an equation of one variable are. given: the values of others."""
         ((name, (low, high)),) = runs.items()
         root = ""
         if len(self.labels) == 1 and self.relations == ["eq"]:
-            root = f': gradcli root "{self.labels[0]}" --{name} {low:g}:{high:g} --all'
+            others = "".join(f" --{n} {quoted(text)}" for n, text in given.items())
+            line = quoted(f"{self.before}{self.labels[0]}")
+            root = f": gradcli root {line} --{name} {low:g}:{high:g}{others} --all"
         output.note(f"both sides are drawn; they are equal where the curves cross{root}")
 
 

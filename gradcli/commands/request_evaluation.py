@@ -149,7 +149,9 @@ class Look:
         with self, modes.no_grad():
             language.run(request.program, given, write=lambda text: None)
 
-    def see(self, primitive: Any, operands: Sequence[Any], results: Sequence[Any]) -> None:
+    def see(
+        self, primitive: Any, operands: Sequence[Any], results: Sequence[Any], given: Sequence[Any]
+    ) -> None:
         """One call of an operator that has a switch."""
         if primitive.switch is not None:
             self.switched.add(primitive)

@@ -85,6 +85,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
 
         solve(ctx, request, options)
         return
+    if options.format in ("latex", "siunitx") and request.style.form == "text":
+        request.style.typeset, options.format = options.format, None
     _refuse_options_of_tables(ctx, request, options)
     from gradcli.columns.optimize.roots import all_roots, root
     from gradcli.columns.optimize.spaces import Compiled
@@ -107,6 +109,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         except LanguageError as error:
             read = [n for n in request.program.free_variables() if n in space.start]
             if len(system.value(space.flat())) == 1 < space.size:
+                read.sort(key=lambda name: space.start[name].size)  # one equation, one number
                 _say_what_to_hold(request, read, error)
             raise
         roots, residual, converged = [found.x], found.residual, found.converged
@@ -144,7 +147,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         each = [inputs.to_json(one) for one in spreads]
         keys |= {key: [one[key] for one in each] for key in each[0]}
     if converged and roots:
-        if request.style.names:  # a bare answer is the root alone
+        # a bare answer, and one for a paper, is the root alone
+        if request.style.names and request.style.typeset is None:
             lines.append(("residual", residual))
         write(Answer(request, lines, lambda _: keys))
     if canvas is not None:
@@ -187,7 +191,10 @@ def _refuse_options_of_tables(ctx: AnyContext, request: Request, options: Option
         from gradcli.commands.options import unbound
 
         declared = cast(Any, ctx).command.declared
-        raise unbound(request.program, request.open_variables[0], declared, set(request.names))
+        searched = any(":" in text for text in request.texts.values())
+        value = "FROM:TO" if options.all and not searched else "VALUE"
+        first, bound = request.open_variables[0], set(request.names)
+        raise unbound(request.program, first, declared, bound, value)
     others = {"path": "-o", "called": "--as"}
     for name in ("columns", "keep_columns", "bad_rows", "where", "head", "format", *others):
         if getattr(options, name) not in (None, (), []):
@@ -203,7 +210,7 @@ def _interval(request: Request) -> tuple[float, float]:
     wanted = [n for n in request.names if request.wrt is None or n in request.wrt]
     wanted = [n for n in wanted if n not in request.no_grad and ":" in request.texts.get(n, "")]
     if len(wanted) != 1 or request.texts[wanted[0]].count(":") != 1:
-        raise usage("--all wants an interval of one variable", hint="as in --x 0:10 --all")
+        raise usage("--all wants an interval of one variable", hint=_how_to_search(request))
     name = wanted[0]
     low, high = bounds_of(name, request.texts[name])
     if not -float("inf") < low < high < float("inf"):
@@ -211,7 +218,23 @@ def _interval(request: Request) -> tuple[float, float]:
             f"--{name} {request.texts[name]} is not an interval", hint=f"as in --{name} 0:10"
         )
     request.texts[name] = repr(low)
+    request.wrt = [name]  # all others are held
     return low, high
+
+
+def _how_to_search(request: Request) -> str:
+    """How --all is written for the unknown number of the equation; of several, what to do instead."""
+    unknown = [n for n in request.names if request.wrt is None or n in request.wrt]
+    unknown = [n for n in unknown if n not in request.no_grad]
+    if len(unknown) > 1:
+        near = " ".join(f"--{n} VALUE" for n in unknown)
+        return f"of {', '.join(unknown)} one root is found near a point, without --all: {near}"
+    (name,) = unknown or ["x"]
+    try:
+        near_by = float(request.texts[name])
+    except (KeyError, ValueError):
+        near_by = 5.0
+    return f"as in --{name} {near_by - 5:g}:{near_by + 5:g} --all"
 
 
 def _picture(space: Any, system: Any, roots: list[Any], interval: Any) -> Curves:

@@ -59,6 +59,8 @@ def _guesses(task: str, answer: str) -> Iterator[Guess]:
         yield Guess(task, bare, f"without {answer.split()[-1][-2:]}")
     if (closed := _brackets_around_exponents(answer)) != answer:
         yield Guess(task, closed, f"if {closed} is meant: brackets are missing in the exponent")
+    if (closed := _brackets_below(answer)) != answer:
+        yield Guess(task, closed, f"as {closed}: brackets are missing below the line")
     if re.search(r"(?<![A-Za-z])log(?![A-Za-z\d])", task):
         decimal = re.sub(r"(?<![A-Za-z])log(?![A-Za-z\d])", "log10", task)
         yield Guess(decimal, answer, "if log is log10; here it is the natural logarithm")
@@ -77,6 +79,20 @@ def _letters(text: str) -> set[str]:
 def _brackets_around_exponents(answer: str) -> str:
     """`e^(3x)` of `e^3x`, `x^(-1/2)` of `x^-1/2`."""
     return re.sub(r"(\^|\*\*)(-?\d+(?:\.\d+)?(?:/\d+|\*?[^\W\d_]))(?![\w(^])", r"\1(\2)", answer)
+
+
+def _brackets_below(answer: str) -> str:
+    """`1/(2√x)` of `1/2√x`, and `1/(3x^2)` of `1/3x^2`."""
+    slash = re.search(r"/\s*(?=\d+\s*[√\\A-Za-z(])", answer)
+    if slash is None:
+        return answer
+    start, depth, end = slash.end(), 0, len(answer)
+    for k in range(start, len(answer)):
+        depth += (answer[k] in "([{") - (answer[k] in ")]}")
+        if depth < 0 or (depth == 0 and answer[k] in "+-*/=,"):
+            end = k
+            break
+    return f"{answer[:start]}({answer[start:end].rstrip()}){answer[end:]}"
 
 
 def _is_prose(answer: str) -> bool:

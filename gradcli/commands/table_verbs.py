@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import tempfile
 import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import redirect_stderr, redirect_stdout
@@ -97,6 +96,8 @@ class Drawing:
             self._run(["-o", os.fspath(path), "--theme", theme])
 
     def _repr_svg_(self) -> str | None:
+        import tempfile
+
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "picture.svg")
             try:

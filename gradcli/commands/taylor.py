@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
@@ -26,11 +26,17 @@ BY_NUMBERS = "the program has no formula here: the coefficients are numbers, by 
 
 
 def expanded(
-    request: Asker, arrays: dict[str, Any], texts: Mapping[str, str], degree: int, form: str
+    request: Asker,
+    arrays: dict[str, Any],
+    texts: Mapping[str, str],
+    degree: int,
+    form: str,
+    held: Collection[str] = (),
 ) -> tuple[str, Polynomial | None]:
     """(the polynomial in a format, as a formula); None where its coefficients are numbers, by power series.
 
-    arrays: all variables. texts: the point. Raises NoExpression and LanguageError.
+    arrays: all variables. texts: the values that are given, of which those in `held` are constants, the
+    others the point. Raises NoExpression and LanguageError.
     """
     from gradcli.formulas.algebra.expression_evaluation import value_at
     from gradcli.formulas.algebra.expressions import begin
@@ -47,15 +53,15 @@ def expanded(
         raise error
     begin((request.program.source, *texts.items(), degree, form))
     try:
-        found = taylor(request.program, arrays, texts, degree, request.loaded)
+        found = taylor(request.program, arrays, texts, degree, request.loaded, held)
         if form in ("text", "latex", "json"):
             return found.text(form.replace("json", "text")), found
         return printed(found, form).code, found
     except (NoExpression, LanguageError) as error:
         text = None
-        if form in ("text", "json") and len(arrays) == 1:
+        if form in ("text", "json") and len(arrays) == len(held) + 1:
             try:
-                text = _by_series(request, texts, degree)
+                text = _by_series(request, arrays, texts, degree, held)
             except NotSmooth as why:
                 if isinstance(error, HasArrays):
                     raise NoExpression(str(why)) from None
@@ -64,18 +70,32 @@ def expanded(
         return text, None
 
 
-def _by_series(request: Asker, texts: Mapping[str, str], degree: int) -> str | None:
-    """The polynomial of a program of one real number; None of another. Raises NotSmooth."""
+def _by_series(
+    request: Asker,
+    arrays: Mapping[str, Any],
+    texts: Mapping[str, str],
+    degree: int,
+    held: Collection[str],
+) -> str | None:
+    """The polynomial in one real number, with all else held; None of another. Raises NotSmooth."""
     from gradcli.commands.request_evaluation import read_value
+    from gradcli.engine.core.tensor import wrap
     from gradcli.transforms.jets.polynomials import polynomial
 
-    if len(texts) != 1:
+    moving = [name for name in texts if name not in held]
+    if len(moving) != 1:
         return None
-    ((name, text),) = texts.items()
-    value = read_value(text, f"--{name}")
+    (name,) = moving
+    value = read_value(texts[name], f"--{name}")
     if value.shape or value.is_complex():
         return None
-    return polynomial(request.program, name, float(value.item()), degree, request.loaded)
+    names = {**request.loaded, **{n: wrap(arrays[n]) for n in held}}
+    return polynomial(request.program, name, float(value.item()), degree, names)
+
+
+def held_by(wrt: Collection[str] | None, texts: Collection[str]) -> list[str]:
+    """The variables with a value that --wrt does not name, which are constants."""
+    return [] if wrt is None else [name for name in texts if name not in wrt]
 
 
 def at_zero(names: Iterable[str], hint: str) -> dict[str, str]:
@@ -110,9 +130,9 @@ def at_zero(names: Iterable[str], hint: str) -> dict[str, str]:
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """Print the Taylor polynomial of EXPR around the values of its variables.
 
-    EXPR is a number. With --order 1 the polynomial is the tangent. Variables without values stay letters.
-    Coefficients are exact: --x pi/4 stays a fraction of pi. The polynomial is compared with EXPR near the
-    point before it is printed.
+    EXPR is a number. With --order 1 the polynomial is the tangent. Variables without values stay letters;
+    those with a value that --wrt does not name are constants. Coefficients are exact: --x pi/4 stays a
+    fraction of pi. The polynomial is compared with EXPR near the point before it is printed.
     """
     if request.reading and request.reading.functions:
         raise usage(f"{request.reading.functions[0]} is not known, and has no Taylor polynomial")
@@ -120,13 +140,18 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     if not request.shapes:  # its variables are numbers, also where a sum would rather have a vector
         where.arrays |= {n: where.arrays[n].dtype.type(0.5) for n in where.guessed}
     names = request.wrt or list(where.arrays)
-    texts = dict(request.texts) or at_zero(names, f"as in --{[*names, 'x'][0]} 0")
-    if not request.texts:
-        output.note(f"this is at {min(texts)} = 0; choose another point with --{min(texts)}")
+    held = held_by(request.wrt, request.texts)
+    moving = {n: text for n, text in request.texts.items() if n not in held}
+    if not moving:
+        moving = at_zero(names, f"as in --{[*names, 'x'][0]} 0")
+        output.note(f"this is at {min(moving)} = 0; choose another point with --{min(moving)}")
+    texts = {**request.texts, **moving}
+    if request.wrt is None and len(moving) > 1:
+        _say_what_to_hold(where.arrays, moving)
     orders = _orders(options.order)
     canvas = None
     if options.plot is not None:
-        if len(texts) != 1 or len(where.arrays) != 1:
+        if len(moving) != 1 or len(where.arrays) != len(held) + 1:
             raise usage("--plot draws functions of one variable", hint="leave it out")
         canvas = Canvas(
             options.plot, request.style, "--plot",
@@ -139,11 +164,11 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     numbers = False
     with located(request):
         for order in orders:
-            made[order], found = expanded(request, where.arrays, texts, order, form)
+            made[order], found = expanded(request, where.arrays, texts, order, form, held)
             numbers = numbers or found is None
     if numbers:
         output.note(BY_NUMBERS)
-    keys: dict[str, Any] = {"at": texts, "order": orders[-1], "taylor": made[orders[-1]]}
+    keys: dict[str, Any] = {"at": moving, "order": orders[-1], "taylor": made[orders[-1]]}
     if len(orders) > 1:
         keys["orders"] = {str(order): text for order, text in made.items()}
     answer = Answer(request, [], lambda _: keys)
@@ -152,12 +177,26 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     if canvas is not None:
         from gradcli.commands.taylor_picture import number_of, picture
 
-        ((name, text),) = texts.items()
+        ((name, text),) = moving.items()
+        shared = {n: where.arrays[n] for n in held}
         plain = made
         if form not in ("text", "json"):
             with located(request):
-                plain = {n: expanded(request, where.arrays, texts, n, "text")[0] for n in orders}
-        canvas.draw(picture(request, options, name, number_of(text), plain))
+                plain = {
+                    n: expanded(request, where.arrays, texts, n, "text", held)[0] for n in orders
+                }
+        canvas.draw(picture(request, options, name, number_of(text), plain, shared))
+
+
+def _say_what_to_hold(arrays: Mapping[str, Any], texts: Mapping[str, str]) -> None:
+    """Refuse an array among the variables to expand in, with those that can be."""
+    shaped = next((n for n in texts if arrays[n].shape), None)
+    numbers = [n for n in texts if not arrays[n].shape]
+    if shaped is not None and numbers:
+        raise usage(
+            f"taylor expands in numbers: {shaped} is an array",
+            hint=f"--wrt {','.join(numbers)} expands in {', '.join(numbers)}, and holds the others",
+        )
 
 
 def _lines(made: Mapping[int, str], form: str, style: str) -> Iterable[str]:

@@ -23,15 +23,19 @@ _DASHES = ((3, 3), (1, 3), (5, 2), (2, 2))
 
 
 def picture(
-    request: Request, options: Options, name: str, at: float, polynomials: Mapping[int, str]
+    request: Request,
+    options: Options,
+    name: str,
+    at: float,
+    polynomials: Mapping[int, str],
+    shared: dict[str, Any],
 ) -> Curves:
     """The function and its polynomials around the point, as high as the function is.
 
-    name: the variable. at: the point. polynomials: by degree, as texts of the language.
+    name: the variable. at: the point. polynomials: by degree, as texts of the language. shared: what is held.
     """
     view = View(options)
     low, high = view.axis("x", (at - AROUND, at + AROUND), name).ends
-    shared: dict[str, Any] = {}
     lines: list[Line] = []
     whole = function_of(request.program, request.loaded)
     first = curves.columns_of(whole, name, shared, 1)

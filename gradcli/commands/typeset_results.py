@@ -54,6 +54,8 @@ def _other(text: str, mean: str, spread: str, form: str) -> str:
         return rf"\text{{{mean}}} \pm \text{{{spread}}}"
     if text in ("inf", "-inf"):
         return text.replace("inf", r"\infty")
+    if text == "nan":
+        return r"\text{nan}"
     if found := _SHARE.fullmatch(text):
         part, share = _typeset(found[1], form), found[2]
         percent = rf"\qty{{{share}}}{{\percent}}" if form == "siunitx" else rf"{share}\,\%"
@@ -138,12 +140,12 @@ def equations(
 ) -> list[str]:
     """A line for each result; one without a name begins with the sign of equality."""
     return [
-        f"{f'{_left(name, called)} ' if name else ''}= {value_text(value, form, precision)}"
+        f"{f'{left_of(name, called)} ' if name else ''}= {value_text(value, form, precision)}"
         for name, value in found
     ]
 
 
-def _left(name: str, called: str) -> str:
+def left_of(name: str, called: str) -> str:
     r"""The name of a result: of `x.grad` ∂f/∂x, of `x.contribution` u_x(f), of `value` f itself."""
     from gradcli.formulas.print.latex import derivative_of, symbol
 
@@ -154,7 +156,9 @@ def _left(name: str, called: str) -> str:
     if match := re.fullmatch(r"grad(\d*)", what):
         return derivative_of([own] * int(match[1] or 1), of=value)
     if what == "contribution":
-        return rf"u_{{{', '.join(map(symbol, own.split(',')))}}}({value})"
+        result, _, own = own.rpartition(".")  # of a root x what a adds to it is `x.a.contribution`
+        result = symbol(result) if result else value
+        return rf"u_{{{', '.join(map(symbol, own.split(',')))}}}({result})"
     return symbol(name) if not own else rf"\text{{{_escaped(name)}}}"
 
 
@@ -177,4 +181,4 @@ def _block(rows: Sequence[str]) -> str:
     return f"\\begin{{aligned}}\n{body}\n\\end{{aligned}}"
 
 
-__all__ = ["FORMATS", "lines", "number", "results", "value_text"]
+__all__ = ["FORMATS", "left_of", "lines", "number", "results", "value_text"]

@@ -20,6 +20,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import wraps
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -31,6 +32,7 @@ from gradcli.language import as_tensor, parse, run
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
 from gradcli.language.option_values import as_given, in_python, no_variable, unnamed, widest
 from gradcli.language.rewritten_sources import as_vector
+from gradcli.language.scope_checks import read_besides
 
 if TYPE_CHECKING:
     from gradcli.commands.formula_question import FormulaAnswer
@@ -116,9 +118,11 @@ class VerbRequest:
     tensors: the values of its variables, detached copies. loaded: what else the program may read.
     wanted: the variables to differentiate by. single: whether the result is that of one variable.
     constant: whether a program without variables may be differentiated, by what is not in it.
+    relations: programs that read variables as well, the constraints of a minimum.
     """
 
     __slots__ = ("loaded", "open", "program", "single", "tensors", "wanted")
+    sizes: Mapping[str, str] = MappingProxyType({})  # as --math finds them
 
     def __init__(
         self,
@@ -127,6 +131,7 @@ class VerbRequest:
         variables: Mapping[str, Any],
         wrt: Names = None,
         constant: bool = False,
+        relations: Iterable[Program] = (),
     ) -> None:
         if not isinstance(source, str):
             of = "; grad, value_and_grad, jacobian, hessian, jvp and compile take functions"
@@ -135,15 +140,17 @@ class VerbRequest:
         self.program = parse(source)
         given = by_name(source, values, variables)
         self.loaded = {n: v for n, v in given.items() if callable(v) and not _is_tensor(v)}
-        free = _free(self.program)
+        besides = read_besides(self.program, relations)
+        free = [*_free(self.program), *besides]
+        read = {**dict.fromkeys(free, self.program), **besides}
         for name in given:
             if name not in free:
-                known = [n for n in free if n in given or _stands_open(self.program, n)]
+                known = [n for n in free if n in given or _stands_open(read[n], n)]
                 raise no_variable(name, [n for n in known if n not in self.loaded], source)
         values = {n: given[n] for n in free if n in given and n not in self.loaded}
         wide = widest(values.values())
         self.tensors = {n: _tensor(n, v, wide) for n, v in values.items()}
-        self.open = [n for n in free if n not in given and _stands_open(self.program, n)]
+        self.open = [n for n in free if n not in given and _stands_open(read[n], n)]
         if constant and wrt and not free:
             self.open = [wrt] if isinstance(wrt, str) else list(wrt)
             warnings.warn(
@@ -539,19 +546,28 @@ def _value(answer: FormulaAnswer) -> str:
 
 @verb
 def taylor(
-    source: str, values: Values = None, /, *, order: int = 6, form: str = "text", **variables: Any
+    source: str,
+    values: Values = None,
+    /,
+    *,
+    wrt: Names = None,
+    order: int = 6,
+    form: str = "text",
+    **variables: Any,
 ) -> str:
     """The Taylor polynomial of an expression of numbers: `taylor("sin(x)/x", x=0, order=4)`.
 
-    The variables that are given are the point, exact if as text: x="pi/4". order: its degree. form: "text"
-    or "latex". Raises LanguageError.
+    The variables that are given are the point, exact if as text: x="pi/4"; of those that wrt does not name
+    the value is a constant, and may be an array. order: its degree. form: "text" or "latex". Raises
+    LanguageError.
     """
-    from gradcli.commands.taylor import BY_NUMBERS, at_zero, expanded
+    from gradcli.commands.taylor import BY_NUMBERS, at_zero, expanded, held_by
     from gradcli.formulas.lift.lifting import NoExpression
     from gradcli.formulas.print.printed_text import Formula
 
     form = _form(source, form, variables)
-    texts = {n: str(v) for n, v in by_name(source, values, variables).items()}
+    given = by_name(source, values, variables)
+    texts = {n: str(v) for n, v in given.items()}
     call = VerbRequest(source, None, {})
     for name in texts:
         if name not in call.open:
@@ -559,9 +575,17 @@ def taylor(
     if not texts:
         texts = at_zero(call.open, "as in x=0")
         warnings.warn(f"this is at {min(texts)} = 0; choose another point", stacklevel=3)
+    if wrt is not None:
+        wrt = [wrt] if isinstance(wrt, str) else list(wrt)
+        for name in wrt:
+            if name not in call.open:
+                raise no_variable(name, call.open, source)
+    held = held_by(wrt, texts)
     arrays = dict.fromkeys(call.open, np.asarray(0.5))
+    values = {n: as_tensor(v).detach().array for n, v in given.items() if not isinstance(v, str)}
+    arrays |= {n: a for n, a in values.items() if n in held or a.shape}
     try:
-        text, found = expanded(call, arrays, texts, order, form)
+        text, found = expanded(call, arrays, texts, order, form, held)
     except NoExpression as error:
         raise call.error_for(error) from error
     if found is None:

@@ -189,7 +189,8 @@ def _cell(character: str) -> tuple[str, int]:
 def suggest(word: str, known: Any, limit: int = 2) -> list[str]:
     """The known names closest to a misspelt one, nearest first."""
     best: list[tuple[int, str]] = []
-    allowed = (len(word) + 1) // 3
+    bare = word.lstrip("-")
+    allowed = max((len(bare) + 1) // 3, word != bare)  # --y is offered for --z, y not for z
     for name in known:
         if abs(len(name) - len(word)) > allowed or name.startswith("_") or name == word:
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from gradcli.language import tree_kinds
@@ -308,6 +308,17 @@ def is_variable(program: Program, name: str) -> bool:
     if name in names.LETTERS or names.functional(name) is not None:
         return not is_only_called(program, name)
     return names.is_namespace(name) and is_bare(program, name)
+
+
+def read_besides(program: Program, others: Iterable[Program]) -> dict[str, Program]:
+    """The variables that other programs read, each with the first: those that this has not and makes not."""
+    own = {*free_names(program), *assigned_names(program)}
+    found: dict[str, Program] = {}
+    for other in others:
+        for name in free_names(other):
+            if name not in own and is_variable(other, name):
+                found.setdefault(name, other)
+    return found
 
 
 def may_be_variable(program: Program, name: str) -> bool:

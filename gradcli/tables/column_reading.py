@@ -216,6 +216,12 @@ class Reader:
                     f"{table.name} has {table.width} columns, and {tables[0].name} {tables[0].width}"
                 )
         columns = [own(table.names, table.width, table.index) for table in tables]
+        if len(tables) == 1 and _is_labelled(tables[0]):
+            columns[0].remove(0)
+            if self.tell is not None:
+                self.tell(
+                    f"{tables[0].name}: its first column has the names of the others, as rows"
+                )
         index = [n for n in tables[0].index if n in tables[0].names]
         if index and self.tell is not None and len(columns[0]) < tables[0].width:
             word, is_it = ", ".join(index), "is the index" if len(index) == 1 else "are the index"
@@ -225,6 +231,12 @@ class Reader:
         cells = chosen(tables, columns, self.missing, tell=self._left_out(tables[0].name))
         found = cells[0] if len(cells) == 1 else side_by_side(cells)
         return found if len(found.numbers) != 1 else found.taken(0)
+
+
+def _is_labelled(table: Table) -> bool:
+    """Whether the first column has the names of the others, as that of a covariance of a data frame's."""
+    others = table.names[1:]
+    return bool(others) and table.rows == len(others) and table.cells(0) == others
 
 
 def _titles(table: Table) -> list[str]:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from gradcli.tables.even_numbers import Even, between
 from gradcli.tables.marked_texts import Cells, Marked
 from gradcli.tables.table_errors import TableError, counted
 
@@ -39,6 +40,7 @@ def rigol(text: str, name: str) -> dict[str, Marked]:
     found = RIGOL.match(text) or RIGOL_NEW.match(text)
     assert found is not None
     start, step = float(found["start"]), float(found["step"])
+    times = Even(start, step)
     names = [one.strip() for one in found["names"].split(",") if one.strip()]
     counts = found.re is RIGOL
     there = not counts and names[0].lower().startswith("time")
@@ -55,9 +57,9 @@ def rigol(text: str, name: str) -> dict[str, Marked]:
             if not any(cells):
                 continue
             if counts:
-                cells[0] = _decimal(start + _whole(cells[0], name) * step)
+                cells[0] = repr(times(_whole(cells[0], name)))
             elif not there or not cells[0]:
-                cells = [_decimal(start + k * step), *cells[there:]]
+                cells = [repr(times(k)), *cells[there:]]
             yield cells[:width] if not any(cells[width:]) else cells
 
     told = f"{names[0]} begins at {start:g} s, with steps of {step:g} s"
@@ -114,7 +116,7 @@ def _spectrum(
 ) -> Marked:
     names, units = ["channel", "counts"], []
     if factors:
-        names, units = ["channel", "energy", "counts"], ["", unit, ""]
+        names, units = ["channel", "energy", "counts"], ["", unit, ""] if unit else []
 
     def rows() -> Iterator[Cells]:
         for channel, cell in enumerate(counts, first):
@@ -125,13 +127,32 @@ def _spectrum(
 
 
 def amptek(text: str, name: str) -> dict[str, Marked]:
-    """The spectrum of a `.mca` of Amptek's: channel and counts."""
+    """The spectrum of a `.mca` of Amptek's: channel, energy where there are points of calibration, counts."""
     found = re.search(r"<<DATA>>\s*\n(.*?)<<END>>", text, re.S)
     if found is None:
         raise TableError(f"{name}: a spectrum without <<DATA>> and <<END>>", hint=_EXPORT)
     times = [re.search(rf"(?m)^{kind}_TIME - (\S+)", text) for kind in ("LIVE", "REAL")]
     told = _live([" ".join(time[1] for time in times if time)])
-    return {"": _spectrum(found[1].split(), 0, [], "", told)}
+    factors, unit, points = _line_of_calibration(text)
+    if factors:
+        told = "; ".join([*filter(None, [told]), f"energy by the line through {points} points"])
+    return {"": _spectrum(found[1].split(), 0, factors, unit, told)}
+
+
+def _line_of_calibration(text: str) -> tuple[list[float], str, int]:
+    """(the two factors of the line nearest to pairs of channel and energy, the unit, how many pairs)."""
+    found = re.search(r"<<CALIBRATION>>\s*\n(?:LABEL - *(.*)\n)?([^<]*)", text)
+    words = found[2].split() if found else []
+    if found is None or len(words) % 2 or not all(re.fullmatch(_NUMBER, w) for w in words):
+        return [], "", 0
+    pairs = [(float(a), float(b)) for a, b in zip(words[::2], words[1::2], strict=True)]
+    count = len(pairs)
+    if len({channel for channel, _ in pairs}) < 2:
+        return [], "", count
+    x, y = (sum(column) / count for column in zip(*pairs, strict=True))
+    slope = sum((a - x) * (b - y) for a, b in pairs) / sum((a - x) ** 2 for a, _ in pairs)
+    unit = (found[1] or "").strip()
+    return [y - slope * x, slope], "" if unit.lower() == "channel" else unit, count
 
 
 # -- PANalytical ------------------------------------------------------------------------------------
@@ -187,7 +208,8 @@ def _positions(axis: Any, count: int) -> list[float] | None:
     if not all(ends):
         return None
     start, end = map(float, ends)
-    return [start + (end - start) * k / max(count - 1, 1) for k in range(count)]
+    at = between(start, end, count)
+    return [at(k) for k in range(count)]
 
 
 __all__ = ["RIGOL", "RIGOL_NEW", "amptek", "ortec", "rigol", "xrdml"]

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from gradcli.tables import counted_texts, framed_texts, marked_texts
+from gradcli.tables.even_numbers import Even
 from gradcli.tables.marked_texts import Cells, Marked
 from gradcli.tables.reading_options import LOOKED_AT
 from gradcli.tables.table_errors import TableError, counted, listed
@@ -278,7 +279,8 @@ def _lvm(source: Any, name: str) -> Found:
         times: list[Any] = []
         if "X_Value" not in names:
             names = ["X_Value", *names]
-            times = [segment["X0"][0] + k * segment["Delta_X"][0] for k in range(len(data))]
+            at = Even(segment["X0"][0], segment["Delta_X"][0])
+            times = [at(k) for k in range(len(data))]
         yield _told_apart(names)
         for k, row in enumerate(data.tolist()):
             cells = [None if cell != cell else cell for cell in row]

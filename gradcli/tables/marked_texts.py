@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from gradcli.tables.even_numbers import between
 from gradcli.tables.table_errors import TableError
 
 Cells = Sequence[str | None]
@@ -238,7 +239,8 @@ def _evenly(block: Mapping[str, str], data: str, name: str) -> list[tuple[float,
                 hint="the file is damaged, or its points are not evenly apart",
             )
     # 118 times a factor of 0.001 is 0.118, which a product of doubles is not.
-    return [(_decimal(first + k * step), _decimal(y * scale)) for k, y in enumerate(ordinates)]
+    at = between(first, last, count)
+    return [(at(k), _decimal(y * scale)) for k, y in enumerate(ordinates)]
 
 
 def _decimal(number: float) -> float:

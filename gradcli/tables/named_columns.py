@@ -66,8 +66,23 @@ class Table:
         """The same of a column without a cell that is not a number, for which TableError is raised."""
         found = self.readable(column)
         if found.problems:
-            raise found.problems[min(found.problems)]
+            row = min(found.problems)
+            problem = found.problems[row]
+            if not row and problem.hint is None:
+                problem.hint = self._compared(column)
+            raise problem
         return found
+
+    def _compared(self, column: int) -> str | None:
+        """What can be done with a column that begins with a text, of a file of rows."""
+        name = self.names[column] if self.names else ""
+        cell = str(self.cells(column)[0])
+        if name.isidentifier() and re.fullmatch(r"[\w.-]+", cell + self.name):
+            return f"text is compared row by row: gradcli map \"where({name} == '{cell}', 1, 0)\" {self.name}"
+        others = [other for other in self.names if other != name and other.isidentifier()]
+        return (
+            f"{self.name}:{','.join(others[:2])} reads columns by their names" if others else None
+        )
 
     def cells(self, column: int) -> list[Any]:
         """The column as it is written."""
@@ -99,7 +114,9 @@ class Table:
         return {"at": f"{self.name}, row {self.start + row + 1}{self._of(column)}"}
 
     def _of(self, column: int) -> str:
-        return f", column {self.names[column]}" if 0 <= column < len(self.names) else ""
+        return (
+            f", column {self.names[column] or column + 1}" if 0 <= column < len(self.names) else ""
+        )
 
     def wrong(self, row: int, column: int, problem: str, hint: str | None = None) -> TableError:
         """The error about a cell."""

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from gradcli.tables.column_reading import folder_keys, matching
 from gradcli.tables.line_counts import plain_rows
 from gradcli.tables.named_columns import KeyedTable, Table, chosen, without_spread
-from gradcli.tables.numpy_files import field_names, npy_header, npy_rows
 from gradcli.tables.reading_options import Reading
 from gradcli.tables.record_batches import Stream
 from gradcli.tables.source import STANDARD_INPUT, Opened, Stamp, check, opened, whole_file
@@ -102,6 +101,8 @@ class Part:
         if self.kind == "parquet":
             yield from _row_group(self, columns)
         elif self.kind == "npy":
+            from gradcli.tables.numpy_files import npy_rows
+
             yield from npy_rows(self.path, self.first, self.rows or 0, ROWS)
         else:
             yield from Stream(self.path, reading=self.reading, numbers=columns)
@@ -225,6 +226,8 @@ def _parts(file: Opened, path: str, reading: Reading) -> tuple[list[str], int, l
         names, rows = feather_rows(file)
         return names, len(names), [Part(path, kind, 0, 0, rows)]
     if kind == "npy" and not file.is_unpacked:
+        from gradcli.tables.numpy_files import field_names, npy_header
+
         shape, dtype, _, _ = npy_header(file.path or path)
         if len(shape) not in (1, 2) or (dtype.names and len(shape) != 1):
             raise TableError(f"{path}: an array of shape {shape} is not a table of rows")

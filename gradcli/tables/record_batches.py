@@ -13,7 +13,6 @@ from gradcli.tables.delimited import Dialect
 from gradcli.tables.json_records import looks_like_lines
 from gradcli.tables.line_counts import newlines
 from gradcli.tables.named_columns import ArrayTable, CellTable, KeyedTable, PartlyRead, Table
-from gradcli.tables.numpy_files import npy_header, npy_rows
 from gradcli.tables.reading_options import Reading
 from gradcli.tables.sniffing import (
     FOOTER,
@@ -131,6 +130,8 @@ class Stream:
                 yield table
             return
         if file.kind == "npy" and file.path is not None:
+            from gradcli.tables.numpy_files import npy_header, npy_rows
+
             shape, dtype, _, _ = npy_header(file.path)
             if dtype.names and len(shape) == 1:
                 before = self.done

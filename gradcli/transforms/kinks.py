@@ -497,7 +497,7 @@ def rows_at_kinks(
     arrays = {**shared, **columns}
     met: list[Any] = []
 
-    def see(primitive: Any, operands: Any, results: Any) -> None:
+    def see(primitive: Any, operands: Any, results: Any, given: Any) -> None:
         if primitive.switch is None:
             return
         call = WatchedCall(primitive, operands, results)

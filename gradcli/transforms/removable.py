@@ -16,7 +16,7 @@ import numpy as np
 from gradcli.engine.core import modes
 from gradcli.engine.core.declaration import parameters_of
 from gradcli.engine.core.switch import watching
-from gradcli.engine.core.tensor import Tensor, wrap
+from gradcli.engine.core.tensor import Tensor, edge, wrap
 from gradcli.language import run
 from gradcli.language.program import Program
 from gradcli.operators.primitives.accurate_slopes import as_stated
@@ -85,25 +85,61 @@ class Watch:
     """Notes whether a run calls an operator where its rules are known to fail.
 
     critical: by an operator's fact of this name, in its slope or in higher ones; steep: in its slope. bent:
-    at a kink, by its fact `bends`; a combination of kinks may be smooth.
+    at a kink, by its fact `bends`; a combination of kinks may be smooth. The run that it watches is recorded.
     """
 
     def __init__(self) -> None:
         self.critical = self.steep = self.bent = False
         self._below: Any = None
+        # For each node the variables below it, as bits; the nodes are kept, so that no other has their id.
+        self._variables: dict[int, tuple[Any, int]] = {}
+        self._leaves = 0
 
-    def __call__(self, primitive: Any, operands: Sequence[Any], results: Sequence[Any]) -> None:
+    def __call__(
+        self, primitive: Any, operands: Sequence[Any], results: Sequence[Any], given: Sequence[Any]
+    ) -> None:
         """What the engine calls after every operation of an operator that has such facts."""
         if self._below is not None:
-            self._below(primitive, operands, results)
+            self._below(primitive, operands, results, given)
         if modes.unusual and modes.current().rules:  # of forward mode: no call of the program
             return
         if primitive.critical is not None and not self.steep:
             found = _fact(primitive.critical, primitive, operands, results)
-            self.critical |= bool(np.any(found))
-            self.steep = bool(np.any(np.equal(found, 1)))
+            if np.any(found) and (not primitive.cancels or self._meet(primitive, given)):
+                self.critical = True
+                self.steep = bool(np.any(np.equal(found, 1)))
         if primitive.bends is not None and not self.bent:
             self.bent = bool(np.any(_fact(primitive.bends, primitive, operands, results)))
+
+    def _meet(self, primitive: Any, given: Sequence[Any]) -> bool:
+        """Whether some variable moves several operands of a call."""
+        seen = 0
+        for i in primitive.differentiated:
+            own = 0 if given[i] is None else self._below_node(edge(given[i]))
+            if seen & own:
+                return True
+            seen |= own
+        return False
+
+    def _below_node(self, root: Any) -> int:
+        """The variables that a node's result depends on, as bits."""
+        known, stack = self._variables, [] if root is None else [root]
+        while stack:
+            node = stack[-1]
+            below = [e for e in node._edges if e is not None]
+            if id(node) in known:
+                stack.pop()
+            elif waiting := [e for e in below if id(e) not in known]:
+                stack += waiting
+            else:
+                bits = 0
+                for e in below:
+                    bits |= known[id(e)][1]
+                if not below:
+                    bits = 1 << self._leaves
+                    self._leaves += 1
+                known[id(node)] = (node, bits)
+        return 0 if root is None else known[id(root)][1]
 
     def __enter__(self) -> Watch:
         self._below = watching[-1] if watching else None
@@ -501,8 +537,8 @@ def slopes(
     remarks = Remarks()
     if as_stated or sum(tensors[n].numel() for n in gradients) > MOST_SLOPES:
         return {}, remarks
-    with Watch() as watch:
-        traced_matrices.value_of(program, tensors, names)
+    watch = Watch()
+    traced_matrices.recorded_run(program, tensors, list(gradients), names, watch)
     if not watch.steep:
         return {}, remarks
     made, own = _slopes(program, tensors, gradients, cotangent, names)

@@ -53,7 +53,7 @@ class Start:
             dtypes.set_default_dtype(self.dtype)
 
 
-def _recorded(
+def recorded_run(
     program: Program,
     tensors: Mapping[str, Tensor],
     wrt: Sequence[str],
@@ -126,7 +126,7 @@ def jacobian(
     method, level = "forward", BatchLevel(columns, linear=True)
     start = Start()
     if mode != "forward":
-        value, leaves = _recorded(program, tensors, wrt, names, watch)
+        value, leaves = recorded_run(program, tensors, wrt, names, watch)
     if mode == "forward" or (mode is None and columns < value.numel()):
         start.again()
         value, leaves, found = _columns(program, tensors, wrt, names, level, watch)
@@ -162,7 +162,7 @@ def sparse_jacobian(
     program: Program, tensors: Mapping[str, Tensor], wrt: Sequence[str], names: Names = None
 ) -> Matrices:
     """As `jacobian`, by rows and without the zeros: each of `by` is a `batched.Sparse`."""
-    value, leaves = _recorded(program, tensors, wrt, names)
+    value, leaves = recorded_run(program, tensors, wrt, names)
     level = BatchLevel(value.numel(), linear=True)
     by = dict(zip(wrt, batched_passes.sparse(value, leaves, level), strict=True))
     return Matrices(by, "reverse", tuple(value.shape), list(level.slow))
@@ -183,7 +183,7 @@ def hessian(
     sparse: without the zeros, each of `by` a `batched.Sparse`. recorded: the value of a run, and the
     variables that it was recorded for.
     """
-    value, leaves = recorded or _recorded(program, tensors, wrt, names, watch)
+    value, leaves = recorded or recorded_run(program, tensors, wrt, names, watch)
     slopes = of_recorded([value.sum()], leaves, [None], create_graph=True)
     found = {}
     for n, own, slope in zip(wrt, leaves, slopes, strict=True):
@@ -227,7 +227,7 @@ def hvp(
     watch: Any = None,
 ) -> dict[str, Any]:
     """The Hessian of a program's scalar value times the vectors, without the matrix."""
-    value, leaves = _recorded(program, tensors, list(vectors), names, watch)
+    value, leaves = recorded_run(program, tensors, list(vectors), names, watch)
     slopes = of_recorded([value.sum()], leaves, [None], create_graph=True)
     found = of_recorded(slopes, leaves, vectors.values())
     return {

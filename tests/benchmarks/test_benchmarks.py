@@ -341,6 +341,7 @@ def test_growth_is_drawn(tmp_path: Path) -> None:
     assert "<svg" in (tmp_path / "growth.svg").read_text()
 
 
+@pytest.mark.long
 def test_a_point_of_growth() -> None:
     (found,) = growth.points(["parse"], 1000)
     assert (found.work, found.size) == ("parse", 1000) and found.seconds > 0 <= found.bytes
@@ -369,6 +370,7 @@ def test_a_worker() -> None:
     assert found.measures["peak memory"].value > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -36,6 +36,13 @@ ROWS = [
     ("2^x", "x 2^(x-1)", "this is v*u**(v - 1) in the place of u**v*log(u)*v'"),
     ("e^x", "x e^(x-1)", "the rule of an exponential, with u = e, v = x"),
     ("e^(3x)", "3e^3x", "right if 3e^(3x) is meant: brackets are missing in the exponent"),
+    (r"\sqrt{x}", "1/2√x", "right as 1/(2√x): brackets are missing below the line"),
+    ("ln(3x)", "1/(3x)", "the inner derivative of `log(3*x)` is missing"),
+    (
+        "sin(3x^2+1)",
+        "cos(6x)",
+        "this is f'(u') in the place of f'(u)*u', the chain rule, with f = sin",
+    ),
     ("log(x)", "1/(x ln 10)", "right if log is log10; here it is the natural logarithm"),
     ("x^3", "3x^2 + C", "right without + C: a derivative has no constant of integration"),
     ("x^3", "3t^2", "right with x in the place of t"),
@@ -59,7 +66,7 @@ def sheet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.mark.long
 def test_each_row_is_right_or_wrong_and_why(sheet: str) -> None:
     result = run(f"{sheet}:task", "--against", f"{sheet}:answer", "--math", "--json")
-    assert result.exit_code == 1 and "note: 5 of 30 right, 7 unreadable" in result.stderr
+    assert result.exit_code == 1 and "note: 5 of 33 right, 7 unreadable" in result.stderr
     for (task, answer, said), one in zip(ROWS, json.loads(result.stdout), strict=True):
         assert one["row"] == {"task": task, "answer": answer}
         assert one["ok"] == (not said)

@@ -290,7 +290,7 @@ def function(forward, backward):
 
 
 @pytest.mark.filterwarnings("ignore")
-@sweep("row", WRONG_FUNCTIONS, name=lambda row: row[0], parts=3, often=1)
+@sweep("row", WRONG_FUNCTIONS, name=lambda row: row[0], parts=6, often=1)
 def test_wrong_functions_are_caught(row: tuple[str, ...], tmp_path: Path) -> None:
     forward, backward, *shape = row
     path = tmp_path / "own.py"

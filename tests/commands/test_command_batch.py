@@ -14,6 +14,7 @@ import pytest
 import gradcli
 from gradcli.commands.batch import Lines
 from tests.commands.running import outcome
+from tests.sweep import sweep
 
 LINES = """\
 # squares
@@ -46,6 +47,7 @@ def test_answers_are_those_of_the_lines_alone(tmp_path: Path, jobs: list[str]) -
     assert batch(tmp_path, LINES, *jobs) == (0, "".join(out for _, out, _ in alone), "")
 
 
+@pytest.mark.long
 def test_lines_do_not_know_of_each_other(tmp_path: Path) -> None:
     one = 'eval "rand(3)" --manual-seed 1\n'
     code, out, _ = batch(tmp_path, 2 * one)
@@ -65,7 +67,7 @@ FAILS = [
 ]
 
 
-@pytest.mark.parametrize(("line", "code", "said"), FAILS, ids=lambda v: str(v))
+@sweep(("line", "code", "said"), FAILS, parts=7, often=2)
 def test_a_line_that_fails_is_told_and_the_others_go_on(
     tmp_path: Path, line: str, code: int, said: str
 ) -> None:
@@ -120,6 +122,7 @@ def test_lines_come_from_standard_input_and_a_file_has_to_be_there() -> None:
     assert err.startswith("gradcli: error: cannot read no-such-file: ")
 
 
+@pytest.mark.long
 def test_a_line_runs_as_soon_as_it_is_there() -> None:
     """The first answer comes while the pipe is open: nothing waits for the end of the input."""
     for jobs in ([], ["--jobs", "3"]):

@@ -221,6 +221,7 @@ def test_a_full_disk_is_said(command, unbuffered):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.long
 def test_any_locale_will_do():
     done = piped("eval", "θ", "--θ", "1,2", PYTHONIOENCODING="ascii")
     assert done.returncode == 0
@@ -265,7 +266,7 @@ COLOURS = [
 ]
 
 
-@pytest.mark.parametrize("env, more, coloured", COLOURS)
+@sweep(("env", "more", "coloured"), COLOURS, parts=5, often=2)
 def test_colour_on_a_terminal(env, more, coloured):
     code, screen = in_terminal(*MAIN_JOB, *more, **env)
     assert code == 0

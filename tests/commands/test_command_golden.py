@@ -9,7 +9,7 @@ from tests.sweep import sweep
 
 
 @pytest.mark.parametrize("form", FORMS)
-@sweep("name", CASES, parts=2, often=1)
+@sweep("name", CASES, parts=6, often=1)
 def test_golden(name, form):
     path = FOLDER / f"{name}.{form}.txt"
     assert FORMS[form](CASES[name]) == path.read_text(encoding="utf-8")

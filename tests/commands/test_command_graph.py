@@ -174,6 +174,7 @@ def test_precision():
     assert "0.333" in out("x*w", "--x", "1", "--w", "0.3333333", "--saved", "--precision", "3")
 
 
+@pytest.mark.long
 def test_a_chain_of_many_thousand_additions(tmp_path):
     path = tmp_path / "chain.txt"
     path.write_text("x" + "+x" * 20_000)

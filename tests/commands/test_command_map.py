@@ -21,6 +21,7 @@ import pytest
 from gradcli.commands.progress import Bar
 from tests.commands.running import outcome as run
 from tests.commands.terminal import GRADCLI, environment, in_terminal
+from tests.sweep import sweep
 
 PENDULUM = 'name,L,T,sT\n"a, b",0.994,2.003,0.005\nc,1,2,0.01\n'
 BAD = PENDULUM + "d,x,2,1\ne,1,,1\nf,3\ng,4,2,1\n"
@@ -313,6 +314,7 @@ def test_text_becomes_numbers_where_that_loses_nothing(cells, kind, found, form,
     assert (str(column.type), column.to_pylist()) == (kind, found)
 
 
+@pytest.mark.long
 def test_a_file_that_is_given_up_is_not_heard_of_again(folder):
     import gc
 
@@ -666,6 +668,7 @@ def test_the_first_lines_are_out_before_the_last_are_read():
     assert process.wait(timeout=30) == 0
 
 
+@pytest.mark.long
 def test_many_batches_are_as_one(folder, monkeypatch):
     lines = "".join(f'{k},"a{k}\nb",{k % 7}\n' for k in range(600))
     (folder / "t.csv").write_text("x,n,y\n" + lines)
@@ -738,7 +741,7 @@ def test_a_closed_pipe_ends_it_quietly(folder):
     assert (done.returncode, done.stdout, done.stderr) == (0, "x,value,x.grad\n", "")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@sweep("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], name=str, parts=3, often=1)
 def test_a_signal_leaves_no_file(number, folder):
     process = subprocess.Popen(
         [*GRADCLI, "map", "x*x", "-", "-o", "o.csv"],
@@ -841,6 +844,7 @@ def test_a_bar_says_what_is_counted(monkeypatch, total, unit, shown):
     assert sys.stderr.getvalue() == ""
 
 
+@pytest.mark.long
 def test_a_bar_appears_on_a_terminal(folder):
     """After two seconds, here sooner. And Ctrl-C gives the cursor back."""
     import pty

@@ -153,6 +153,7 @@ BAD = [
     (["2*x", "--x", "1", "extra"], "unexpected argument 'extra'"),
     (["sum(x)", "pyproject.toml"], "a column of a table is a variable's value: --x @pyproject.toml:COLUMN"),
     (["2*x", "--x", "1", "-ofile"], "write a space after a short option: -o file"),
+    (["2*x", "--x", "1", "--unit", "m"], "results are numbers without units; --units N is the line"),
     (["2*x", "--x", "1", "--no-such", "1"], "no such option --no-such"),
     (["2*x", "--x", "1", "--norms"], "--norms is an option of gradcli graph"),
     (["2*x", "--x", "1", "--no-grd", "x"], "did you mean `--no-grad`"),
@@ -392,3 +393,18 @@ def test_an_option_that_is_called_like_a_variable_is_said(argv, noted):
     err = CliRunner().invoke(main, argv).stderr
     words = "--units is an option here; the variable units is given by --let units=VALUE"
     assert (words in " ".join(err.split())) == noted, err
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["eval", "x", "--x", "2", "--units", "m/s^2"], "--units does nothing; results have no units"),
+        (["eval", "x", "--x", "2", "--header", "2", "--separator", ";"], "--header, --separator do nothing"),
+        (["diff", "x**2", "--skip-lines", "2"], "--skip-lines does nothing"),
+        (["eval", "x", "--x", "-", "--separator", ";"], ""),
+        (["eval", "x", "--x", "1,5", "--decimal", ","], ""),
+    ],
+)  # fmt: skip
+def test_options_of_tables_say_so_where_no_table_is_read(argv, words):
+    err = CliRunner().invoke(main, argv, input="1;2").stderr
+    assert err == (f"gradcli: note: no table is read, so that {words}\n" if words else "")

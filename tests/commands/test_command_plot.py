@@ -34,6 +34,7 @@ def drawn() -> str:
     return "".join(f"$ gradcli {line}\n{run(*line.split()).stdout}\n" for line in SHOWN)
 
 
+@pytest.mark.long
 def test_pictures_on_a_terminal_are_as_they_were(monkeypatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)  # which xdist sets in its processes
     assert drawn() == GOLDEN.read_text(encoding="utf-8")

@@ -354,6 +354,7 @@ def test_a_formula_is_proved_at_other_sizes(source: str, alone: bool) -> None:
     assert (" alone: for " in result.stderr) is alone
 
 
+@pytest.mark.long
 def test_sizes_in_letters_are_named_where_larger_ones_would_take_long() -> None:
     letters = [f"--shape={n}={s}" for n, s in (("T", "i,j,k"), ("x", "i"), ("y", "j"), ("z", "k"))]
     made = run("diff", "einsum('ijk,i,j,k->', T, x, y, z)", *letters, "--order", "2")

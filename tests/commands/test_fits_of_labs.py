@@ -260,3 +260,26 @@ def test_ways_on_are_named() -> None:
     assert "options stand before --: gradcli plot --over" in err
     _, _, err = run("eval", "abs(fft(y))", "--y", "1,2")
     assert "as in fft.fft(y)" in err
+
+
+TABLED = r"""\begin{tabular}{ccc}
+\hline
+$\mathrm{name}$ & $L$ & $g$ \\
+\hline
+A \& B & \num{0.2500(20)} & \num{9.71(12)} \\
+ & \num{0.4000(20)} & \num{9.87(11)} \\
+\hline
+\end{tabular}
+"""
+
+
+def test_rows_for_a_paper() -> None:
+    Path("pend.csv").write_text("name,L,T\nA & B,0.25±0.002,1.008±0.005\n,0.4±0.002,1.265±0.006\n")
+    line = ("pend.csv", "--keep-columns", "name,L", "--format", "siunitx")
+    assert run("map", "4*pi**2*L/T**2", *line, "--no-grad", "all", "--as", "g=value")[1] == TABLED
+    assert run("root", "4*pi**2*L == g*T**2", *line, "--g", "10")[1] == TABLED
+    line = ("x**3 - a*x == b", "--a", "1±0.1", "--b", "2±0.2", "--x", "1")
+    _, out, _ = run("root", *line, "--format", "siunitx")
+    assert out == "\\begin{aligned}\n  x &= \\num{1.521(42)}\n\\end{aligned}\n"
+    _, out, _ = run("root", *line, "--format", "latex", "--budget")
+    assert r"u_{a}(x) &= 0.026 \quad (36.7\,\%)" in out

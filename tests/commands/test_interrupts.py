@@ -54,5 +54,6 @@ def test_at_any_moment() -> None:
     sweep(100, 0.4)
 
 
+@pytest.mark.long
 def test_where_python_has_no_turn() -> None:
     assert interrupted(0.5, "eval", PRODUCT) == (130, "")  # which takes a quarter of an hour whole

@@ -199,6 +199,7 @@ def test_the_same_random_numbers_are_drawn_again() -> None:
     assert math.isclose(abs(slope), abs(value), rel_tol=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("argv", "words"),
     [

@@ -35,6 +35,7 @@ def test_one_step(line: str, works: str, first: str) -> None:
     assert result.stdout.splitlines()[0] == first
 
 
+@pytest.mark.long
 @sweep(("argv", "words"), [
         # An unknown option hides nothing that is wrong with the expression, and offers no option given.
         (["eval", "ln(x)", "--x", "1", "--foo", "2"], "no function is called `ln`"),

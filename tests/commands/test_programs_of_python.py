@@ -64,6 +64,7 @@ def test_a_program_of_this_language_is_none() -> None:
     assert not is_python("plain.py") and not is_python("none.py") and is_python("net.py")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("words", "shown", "code"),
     [

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import gradcli
+from gradcli.transforms import removable
 from tests.commands.running import outcome
 from tests.sweep import sweep
 
@@ -12,6 +15,7 @@ MANY = "ones(70000)"
 SHARE = "1.43e-05, 1.43e-05"
 
 
+@pytest.mark.long
 @sweep(
     ("source", "x", "shown"),
     [
@@ -239,3 +243,21 @@ def test_tails_that_nothing_has_looked_at_are_said() -> None:
     assert "which may lose digits here (power series" in outcome(*many, "50*ones(401)")[2]
     assert outcome(*many, "ones(401)")[2] == ""
     assert "its digits are lost" in outcome(*many, "50*ones(3)")[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"), [("a**2/s", False), ("2/s", False), ("s/sin(s)", True), ("a*s/s**2", True)]
+)
+def test_a_quotient_asks_series_where_a_variable_moves_both(
+    text: str, asked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[str] = []
+
+    def slopes(program: Any, tensors: Any, gradients: Any, *rest: Any) -> Any:
+        found.append(program.source)
+        return gradients, removable.Remarks()
+
+    monkeypatch.setattr(removable, "_slopes", slopes)
+    names = [name for name in ("a", "s") if name in text]
+    assert outcome("grad", text, *(word for n in names for word in (f"--{n}", "1e-4")))[0] == 0
+    assert bool(found) is asked

@@ -239,7 +239,7 @@ def answered(argvs: list[list[str]]) -> list[list[Any]]:
     return found
 
 
-@sweep("table", TABLES, parts=3, often=1)
+@sweep("table", TABLES, parts=6, often=1)
 def test_what_once_went_wrong(table: str) -> None:
     rows = TABLES[table]
     found = answered([argv for argv, *_ in rows])
@@ -285,6 +285,7 @@ def test_files_that_once_went_wrong(
     assert {path.name for path in tmp_path.iterdir()} == set(files)  # none half written
 
 
+@pytest.mark.long
 def test_memory_is_asked_for() -> None:
     """Where the machine has but a gigabyte left, no more is taken, whatever overcommits."""
     code = (

@@ -386,6 +386,7 @@ def test_from_python() -> None:
     assert gradcli.diff("x*y", operator="grad") == "stack([y, x])"
     assert gradcli.diff("f(x)*x") == "f(x) + x*func.grad(f)(x)"
     assert gradcli.taylor("cos(x)", x=0, order=2) == "1 - x**2/2"
+    assert gradcli.taylor("a*cos(x)", a="pi", x=0, wrt="x", order=2) == "pi - pi*x**2/2"
     assert gradcli.simplify("x**2 + y**2", x="r*cos(t)", y="r*sin(t)") == "r**2"
     assert gradcli.simplify("sqrt(x**2)", assume="x > 0") == "x"
 

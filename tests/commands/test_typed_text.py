@@ -31,6 +31,7 @@ def test_the_caret_stands_under_what_was_typed(argv, source, wrong, hint):
     assert error["hint"] == hint
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("source", "given", "wrong"),
     [

@@ -78,6 +78,29 @@ SAID = [
     ("root relu(u-x)==0 q.csv --u 9 --keep-columns x", 0, "the root is not the only one: up to rounding the sides are equal all around 1"),
     ("root relu(u-x)==0 q.csv --u 9 --keep-columns x", 0, "x,u\n1,nan\n2,nan\n"),
     ("root exp(u)==x q.csv --u 9 --keep-columns none --where x<2", 0, "e-1"),
+    # the variables of a minimum are those of its constraints, too
+    ("minimize x**2 --x 1 --a 3 --wrt x --subject x>=a", 0, "kind = minimum"),
+    ("minimize x**2 --x 1 --a 3±0.1 --subject x==a", 0, "x = 3.00 ± 0.10\nvalue = 9.00 ± 0.60\n"),
+    ("minimize b=2*x;x**2 --x 1 --subject b==4", 0, "x = 2\n"),
+    ("minimize x**2 --x 1 --subject x>=a", 2, "error: no value for a\n    x>=a\n       ^\nhint: add --a VALUE"),
+    ("minimize x**2 --x 1 --subject f(x)>=1", 2, "no function is called `f`"),
+    # a Taylor polynomial in some variables
+    ("taylor a*sin(x) --a 2 --x 0 --wrt x --order 3", 0, "2*x - x**3/3\n"),
+    ("taylor a*sin(x) --a pi/4 --x 0 --wrt x --order 1 --json", 0, '"at": {"x": "0"}, "order": 1, "taylor": "pi*x/4"'),
+    ("taylor sum(a*y**2) --a 1,2 --y 1 --wrt y --order 2", 0, "3 + 6*(y - 1) + 3*(y - 1)**2\n"),
+    ("taylor sum(a*y**2) --a 1,2 --y 1", 2, "a is an array\nhint: --wrt y expands in y, and holds the others"),
+    ("taylor a*y**2 --a 1,2 --y 1 --wrt y", 1, "a is an array: the coefficients are numbers then"),
+    # one matrix of all second derivatives
+    ("hessian x**3*y --x 1 --y 2 --csv", 0, "x.hessian,y.hessian\n12,3\n3,0\n"),
+    ("hessian sum(x**2)*y --x 1,2 --y 3 --csv", 0, "x.hessian[0],x.hessian[1],y.hessian\n6,0,2\n0,6,4\n2,4,0\n"),
+    ("eval A@A --A @named.csv", 0, "[[7, 10], [15, 22]]\n"),
+    ("eval A --A @named.csv", 0, "named.csv: its first column has the names of the others, as rows"),
+    ("eval sum(p) --p @t.csv:p", 2, "hint: text is compared row by row: gradcli map \"where(p == 'A', 1, 0)\" t.csv"),
+    ("map where(p=='A',v,0) t.csv --no-grad all", 0, "p,v,value\nA,1,1\nB,2,0\n"),
+    ("grad x*y --x 1 --y 2 --second x,y", 2, "gradcli hessian EXPR --wrt x,y in numbers"),
+    ("map v t.csv --group-by p", 2, "hint: a sum of rows: gradcli map EXPR FILE --no-grad all --where"),
+    ("map v t.csv --group_by p", 2, "hint: a sum of rows"),
+    ("eval sum(v) --v @t.csv:v --where p=='A'", 2, "hint: rows of a table: gradcli map EXPR FILE --no-grad all --where CONDITION"),
 ]  # fmt: skip
 
 # The same, of which one a time is enough.
@@ -142,6 +165,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     (tmp_path / "q.txt").write_text("x**2")
     (tmp_path / "m.csv").write_text("a,b\n1,2\n3,4\n")
+    (tmp_path / "named.csv").write_text(",a,b\na,1,2\nb,3,4\n")
+    (tmp_path / "t.csv").write_text("p,v\nA,1\nB,2\n")
     (tmp_path / "f.csv").write_text("x,y\n1,2\n2,4\n3,7\n")
 
 

@@ -18,7 +18,8 @@ QUICKLY = [
     word for name in ("benchmark", "hypothesispytest", "xdist") for word in ("-p", f"no:{name}")
 ]
 SLOW = set(
-    "custom_function error_propagation first_ten_minutes fits least_squares newton pipes".split()
+    "custom_function error_propagation first_ten_minutes fits least_squares least_squares_fast "
+    "newton pipes".split()
 )
 
 
@@ -37,6 +38,7 @@ def test_nothing_is_stored_without_an_example():
     assert {path.stem for path in (FOLDER / "output").iterdir()} == names
 
 
+@pytest.mark.long
 def test_the_example_for_pytest(tmp_path):
     (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")  # not the project's own
     done = subprocess.run(

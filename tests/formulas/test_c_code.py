@@ -336,6 +336,7 @@ def test_digits_that_the_function_has_lost_are_kept(source: str) -> None:
 NAN = ["relu(sqrt(x))", "maximum(1, sqrt(x))", "minimum(sqrt(x), y)", "clamp(sqrt(x), 0, 1)"]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 def test_what_is_not_a_number_stays_so(tmp_path: Path) -> None:
     """fmax(0, nan) of C is 0; relu(nan), a maximum and what is clamped are nan, as in PyTorch."""

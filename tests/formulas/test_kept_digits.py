@@ -112,7 +112,7 @@ def test_what_overflows_is_no_form_of_what_does_not() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "count", [pytest.param(2000, marks=pytest.mark.long), 6], ids=["all", "some"]
+    "count", [pytest.param(2000, marks=pytest.mark.exhaustive), 300], ids=["all", "some"]
 )
 def test_random_formulas_keep_their_digits(count: int) -> None:
     failures = []

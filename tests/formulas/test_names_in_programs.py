@@ -17,6 +17,7 @@ from gradcli.formulas.print import printed_programs
 from gradcli.formulas.print.c_code import TAKEN
 from gradcli.formulas.print.numpy_helpers import HELPERS, SCALAR
 from gradcli.formulas.print.python_code import modules, parameters
+from tests.sweep import some
 
 FORMS = ("python", "numpy", "torch", "jax", "c")
 OWN = (
@@ -73,15 +74,16 @@ def test_variables_of_names_that_the_program_uses(form: str) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("part", some(range(3), 3))
 @pytest.mark.parametrize("form", FORMS)
-def test_all_names(form: str) -> None:
+def test_all_names(form: str, part: int) -> None:
     names = [*OWN, *(sorted(TAKEN) if form == "c" else [*OF_PYTHON, *HELPING])]
     ran = [
         _agrees(name, form, SCALARS, {name: 0.7, "x": 0.4, "y": 0.3})
         and (form == "python" or _agrees(name, form, ARRAYS, {name: 0.7, "x": ELEMENTS}))
-        for name in dict.fromkeys(names)
+        for name in list(dict.fromkeys(names))[part::3]
     ]
-    assert sum(ran) > 100
+    assert sum(ran) > 30
 
 
 @pytest.mark.parametrize("name", ["erf", "constant_0", "constant_4"])

@@ -230,7 +230,7 @@ def test_what_numpy_lacks_is_scipys_or_written_out(source: str, shapes: dict[str
             assert "from scipy import special  # for what NumPy lacks" in code
 
 
-@sweep(("source", "shapes"), OF_MANY_OPTIONS, parts=6, often=1)
+@sweep(("source", "shapes"), OF_MANY_OPTIONS, parts=12, often=1)
 def test_what_takes_many_options_is_written_out(source: str, shapes: dict[str, Any]) -> None:
     ran(source, shapes, "numpy")
 

@@ -42,7 +42,9 @@ def printed(formula: str, by: str, order: int = 1) -> str:
     return to_text(found.by[by])
 
 
-@sweep(("formula", "by", "plain", "simplified", "expected"), lambda: rows(SCALARS), often=1)
+@sweep(
+    ("formula", "by", "plain", "simplified", "expected"), lambda: rows(SCALARS), parts=8, often=1
+)
 def test_prints(formula: str, by: str, plain: str, simplified: str, expected: str) -> None:
     assert printed(formula, by) == expected
     point = {n: gradcli.tensor(0.45 + 0.07 * k) for k, n in enumerate(variables(formula))}

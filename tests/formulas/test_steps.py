@@ -105,7 +105,7 @@ PRINTED = [
 ]  # fmt: skip
 
 
-@sweep(("argv", "expected"), PRINTED, parts=1)
+@sweep(("argv", "expected"), PRINTED, parts=3, often=1)
 def test_what_is_printed(argv: list[str], expected: list[str]) -> None:
     assert run(*argv, "--show-steps").stdout.splitlines()[: len(expected)] == expected
 

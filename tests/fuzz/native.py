@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 import gradcli
-from gradcli.columns.compiler import Untraceable, trace_numpy, whole_programs
+from gradcli.columns.compiler import whole_programs
 from gradcli.columns.compiler.executor import Executor
+from gradcli.transforms.tracing.numpy_tracer import Untraceable, trace_numpy
 from tests import fuzz
 from tests.columns.compiler import programs
 from tests.columns.compiler.same import by_tape

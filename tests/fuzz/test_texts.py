@@ -17,6 +17,7 @@ from gradcli.formulas.algebra.spelling import NoExpression
 from gradcli.formulas.ask.matrix_derivatives import jacobian
 from gradcli.transforms.traced_run import traced_run
 from tests.fuzz import pairs
+from tests.sweep import some
 
 TEXTS = [name for name in pairs.PAIRS if name.startswith("--") or name == "text"]
 QUICK = ("text", "--order 2", "--format torch")
@@ -488,8 +489,10 @@ def test_what_was_found_is_what_the_tape_gives(source: str, given: dict[str, Any
     assert pairs.failures(made, QUICK[len(source) % len(QUICK)]) == {}
 
 
+@pytest.mark.parametrize(
+    ("source", "given"), some([row for rows in FOUND.values() for row in rows], 6)
+)
 @pytest.mark.long
-@ROWS
 def test_what_was_found_is_so_in_all_ways(source: str, given: dict[str, Any]) -> None:
     assert pairs.failures(case(source, given), *TEXTS) == {}
 

@@ -50,6 +50,7 @@ def test_mermaid_gets_what_it_draws(
     assert said is None or "--format svg shows all" in done.stderr
 
 
+@pytest.mark.long
 def test_the_depth_that_is_left_is_the_greatest_that_fits() -> None:
     """Characters count as edges do: with saved tensors fewer levels fit."""
     program = COMB.format(n=62).replace("U", "frequency_of_the_wave")
@@ -104,6 +105,7 @@ def test_graphviz_is_said_to_take_long() -> None:
     assert not run("graph", COMB.format(n=85), *POINT, "--format", "dot").stderr
 
 
+@pytest.mark.long
 def test_what_a_picture_leaves_out_is_said_in_python_too() -> None:
     import gradcli
 

@@ -166,6 +166,7 @@ def test_rich_is_not_imported_for_plain_text() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [{}, {"collapse": False}, {"collapse": False, "saved": True}])
 def test_thousands_of_nodes(options: dict[str, Any]) -> None:
     root, source = fakes.additions(4_000)

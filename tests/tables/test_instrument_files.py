@@ -130,6 +130,8 @@ READ: list[tuple[str, str, list[float], str]] = [
     ("maestro.spe", "channel", [10, 11, 12, 13], "units in line 2 (keV)"),
     ("maestro.spe", "energy", [670, 682.5, 696, 710.5], "units in line 2 (keV)"),
     ("amptek.mca", "counts", [0, 1, 5, 2], "live time 60.1 s, real time 61.2 s"),
+    ("amptek_energies.mca", "energy", [1.5, 2.5, 3.5], "energy by the line through 2 points"),
+    ("amptek_keV.mca", "energy", [-0.5, 0.5, 1.5], "units in line 2 (keV)"),
     ("silicon.xrdml", "2Theta", [27, 27.02, 27.04, 27.06], "counting time 0.5 s a point"),
     ("silicon.xrdml", "Omega", [13.5, 13.51, 13.52, 13.53], "units in line 2 (deg, deg, counts)"),
     ("silicon.xrdml", "intensities", [253, 249, 2630, 240], "counting time 0.5 s a point"),

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import gradcli
+from tests.sweep import some
 
 # Each name is asked for in a process of its own, forked from one that has imported gradcli and nothing of it.
 EACH = """
@@ -63,6 +64,7 @@ def test_common_names_first() -> None:
     assert failures(FIRST) == ""
 
 
+@pytest.mark.parametrize("part", some(range(6), 6))
 @pytest.mark.long
-def test_every_name_first() -> None:
-    assert failures([n for n in dir(gradcli) if not n.startswith("_")]) == ""
+def test_every_name_first(part: int) -> None:
+    assert failures([n for n in dir(gradcli) if not n.startswith("_")][part::6]) == ""

@@ -111,7 +111,7 @@ def claims(found: Any) -> Any:
     ]
 
 
-@sweep(("source", "point", "right"), POINTS, parts=2)
+@sweep(("source", "point", "right"), POINTS, parts=4, often=1)
 def test_hessian_at_removable_points(source: str, point: dict[str, Any], right: Any) -> None:
     got = claims(hessian(traced(source, point)))
     for row, wanted in zip(got, right, strict=True):

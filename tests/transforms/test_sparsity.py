@@ -62,7 +62,7 @@ TRANSFORMS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@sweep(("name", "transform"), list(TRANSFORMS.items()), parts=2)
+@sweep(("name", "transform"), list(TRANSFORMS.items()), parts=2, often=1)
 def test_transforms_are_traced_once(name: str, transform: Callable[[Any], Any]) -> None:
     """Compiled they are what they are on the tape, and no call traces again."""
     compiled = gradcli.compile(transform)

@@ -118,7 +118,7 @@ def check_mapped(function: Any, given: list[Any], mapped: Any, nested: bool) -> 
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@sweep("text", lambda: chosen()[::72], parts=1)
+@sweep("text", lambda: chosen()[::72], parts=3, often=1)
 def test_some_samples(text: str) -> None:
     check(text)
 

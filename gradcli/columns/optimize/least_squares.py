@@ -85,7 +85,8 @@ class Fit(NamedTuple):
     of the data's variance that the residuals lack, for as many rows and parameters (the adjusted R²).
     hardly: the parameters that nearly replace each other, so that a search goes on along a valley.
     single: whether a doubtful fit has no other minimum. likelihood: "poisson" where chi2 is Cash's statistic;
-    expected: its mean and standard deviation then, if the model is right.
+    expected: its mean and standard deviation then, if the model is right. receding: whether the search was
+    given up, as the sum of squares falls ever more slowly.
     wandering: (runs of one sign among the residuals, runs that chance makes, whether the model may have
     another minimum), where the runs are too few.
     """
@@ -109,6 +110,7 @@ class Fit(NamedTuple):
     single: bool = False
     likelihood: str = ""
     expected: tuple[float, float] = (float("nan"), float("nan"))
+    receding: bool = False
 
     @property
     def probability(self) -> float:
@@ -264,9 +266,9 @@ def fit(
         for _ in range(_SCALES):
             scale = _MAD * float(np.median(np.abs(best.fun))) or 1.0
             best = _least(point, ways, best.x, loss=loss, f_scale=scale, **options)
-    elif own and made.converged and not sums:
-        # Parameters that are not determined: the methods walk along a valley for thousands of steps. Only
-        # one that soon comes lower is followed to its end.
+    elif own and (made.converged or first.receding) and not sums:
+        # Parameters that are not determined, or run away: the methods walk along a valley for thousands of
+        # steps. Only one that soon comes lower is followed to its end.
         rough = {**options, **dict.fromkeys(tolerances, _ROUGH), "max_nfev": min(limit, _FEW)}
         best = _least(point, ways, start, **rough)
         lower_there = best.cost < (1 - _ROUGH) * own[0].cost
@@ -473,6 +475,7 @@ def _described(
     return Fit(
         best.x, covariance, chi2, dof, int(count), point.evaluations, converged, undetermined,
         bounded.tolist(), still_of, None, absolute, hardly=hardly,
+        receding=getattr(best, "receding", False),
     )  # fmt: skip
 
 

@@ -21,11 +21,18 @@ _NEAR = 1.1  # of the radius, how long a step may be
 _TURNS = 30  # of the search for a length, which takes 2 to 4
 _TAKEN = 1e-4  # of the gain that the model promises, what a step has to bring
 _POOR, _GOOD = 0.25, 0.75  # of that gain: below, the radius shrinks; above, it grows
+_LONG, _LITTLE = (
+    400,
+    1e-3,
+)  # evaluations that lower the sum of squares by a smaller share: a valley without end
 _EPS = float(np.finfo(float).eps)
 
 
 class Ended(NamedTuple):
-    """Where the steps ended, as SciPy's methods say it: cost is half the sum of squares."""
+    """Where the steps ended, as SciPy's methods say it: cost is half the sum of squares.
+
+    receding: they were given up, in a valley along which the sum of squares falls ever more slowly.
+    """
 
     x: Array
     fun: Array
@@ -34,6 +41,7 @@ class Ended(NamedTuple):
     nfev: int
     active_mask: Array
     success: bool
+    receding: bool = False
 
 
 def levenberg_marquardt(
@@ -53,7 +61,9 @@ def levenberg_marquardt(
     r = residuals(x)
     length, count, steps, done = float(np.linalg.norm(r)), 1, 0, False
     scale, radius = np.zeros(len(x)), 0.0
-    while not done and count < limit and length > 0:
+    lengths_before = [length]  # of the residuals, after each evaluation
+    receding = False
+    while not (done or receding) and count < limit and length > 0:
         # J may have a million rows, and all that the step needs of it is R of J = QR and Q.T @ r: |J@p +
         # r| and |R@p + Q.T@r| differ by what no step changes.
         small, along = _reduced(jacobian(x), r)
@@ -98,11 +108,14 @@ def levenberg_marquardt(
             ended = ended or radius <= max(tolerance, _EPS) * float(np.linalg.norm(scale * x))
             if ended or promised <= _EPS * tolerance:
                 done = True
+            lengths_before.append(length)
             if done or ratio >= _TAKEN:
                 break
+        before = lengths_before[-_LONG - 1] if len(lengths_before) > _LONG else np.inf
+        receding = not done and length**2 > (1 - _LITTLE) * before**2
     cost = length**2 / 2
     success = bool(done or length == 0)
-    return Ended(x, r, cost, steps, count, np.zeros(len(x), int), success)
+    return Ended(x, r, cost, steps, count, np.zeros(len(x), int), success, receding)
 
 
 def _shrunk(gained: float, slope: float) -> float:

@@ -15,10 +15,11 @@ from gradcli.columns.optimize.least_squares import Array
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.table import resolve
 from gradcli.language import as_tensor, parse, run
-from gradcli.language.equations import EQUATION, RELATIONS, all_sides, sides
+from gradcli.language.equations import RELATIONS, all_sides, sides
 from gradcli.language.located_errors import LanguageError, error_at
 from gradcli.language.no_derivative import without_derivative
 from gradcli.language.program import Program
+from gradcli.language.scope_checks import assigned_names
 from gradcli.torch import func
 
 _INPUTS = 10_000  # numbers of an input, of larger ones it is not asked how they move a root
@@ -82,40 +83,50 @@ class Space:
         ]
         return np.asarray(np.block(rows), np.float64)
 
-    def differences(self, program: Program, kinds: tuple[str, ...] = EQUATION) -> Differences:
+    def differences(self, program: Program) -> Differences:
         """The sides of a program's equations; any other value, the `x**2 - 2` of a root, is to be 0."""
-        return Differences(
-            self, *(all_sides(program) if kinds == EQUATION else sides(program, kinds))
-        )
+        return Differences(self, *all_sides(program))
 
-    def relations(self, texts: Iterable[str]) -> list[tuple[str, Compiled]]:
+    def relations(self, texts: Iterable[str], objective: Program) -> list[tuple[str, Compiled]]:
         """Constraints, `x + y == 1` or `x >= 0`: each relation, and the difference of its sides."""
-        found = []
-        for text in texts:
-            program = parse(text)
-            for name in program.free_variables():
-                if name not in self.start and name not in self.fixed:
-                    raise LanguageError(
-                        f"--subject: {name} is not a variable of the expression",
-                        kind="name",
-                        hint=f"there are {', '.join(self.start)}",
-                    )
-            made = self.differences(program, RELATIONS)
-            for k, relation in enumerate(made.relations):
-                found.append((relation, Compiled(partial(made.part, k), self.size)))
-        return found
+        return [
+            (relation, Compiled(difference, self.size))
+            for text in texts
+            for relation, difference in self.differences_of(text, objective)
+        ]
 
-    def differences_of(self, text: str) -> list[Callable[[Any], Any]]:
-        """The differences of the sides of a constraint's relations, as functions of a vector."""
-        made = self.differences(parse(text), RELATIONS)
-        return [partial(made.part, k) for k in range(len(made.relations))]
+    def differences_of(
+        self, text: str, objective: Program
+    ) -> list[tuple[str, Callable[[Any], Any]]]:
+        """The relations of one text, and the difference of the sides of each as a function of a vector.
+
+        They may read what the program of the value assigns, which then runs before them.
+        """
+        program, assigned = parse(text), set(assigned_names(objective))
+        names = program.free_variables()
+        for name in names:
+            if name not in self.start and name not in self.fixed and name not in assigned:
+                raise LanguageError(
+                    f"--subject: {name} is not a variable of the expression",
+                    kind="name",
+                    hint=f"there are {', '.join(self.start)}",
+                )
+        before = None if assigned.isdisjoint(names) else objective
+        made = Differences(self, *sides(program, RELATIONS), before)
+        return [(relation, partial(made.part, k)) for k, relation in enumerate(made.relations)]
 
 
 class Differences:
-    """`left - right` of all equations, and values that are to be 0, one after the other, as a vector."""
+    """`left - right` of all equations, and values that are to be 0, one after the other, as a vector.
 
-    def __init__(self, space: Space, program: Program, relations: list[str]) -> None:
+    before: a program whose names they read.
+    """
+
+    def __init__(
+        self, space: Space, program: Program, relations: list[str], before: Program | None = None
+    ) -> None:
         self.space, self.program, self.relations = space, program, relations
+        self.before = before
 
     def __call__(self, x: Any) -> Any:
         """At a point, a tensor."""
@@ -144,7 +155,7 @@ class Differences:
         def made(given: dict[str, Any]) -> Any:
             other = copy(space)
             other.fixed = {**space.fixed, **given}
-            return Differences(other, self.program, self.relations)(x)
+            return Differences(other, self.program, self.relations, self.before)(x)
 
         found = func.jacrev(made)(inputs) if inputs else {}
         total = 0.0
@@ -160,7 +171,10 @@ class Differences:
     def _made(self, x: Any, of: Callable[[Any, Any], Any]) -> list[Any]:
         """What is made of the sides of each equation, as vectors."""
         space = self.space
-        value = run(self.program, {**space.fixed, **space.shaped(x)}, write=_silent).value
+        names = {**space.fixed, **space.shaped(x)}
+        if self.before is not None:
+            names = run(self.before, names, write=_silent).names
+        value = run(self.program, names, write=_silent).value
         found, rest = [], iter(value)
         for word in self.relations:
             left = next(rest)

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.columns.compiler.compiled_function import CompiledFunction
 from gradcli.columns.compiler.straight_line_code import program
 from gradcli.engine.core import errors
 from gradcli.engine.core.switch import JUMP, KINK, watching
@@ -21,6 +20,9 @@ from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError, kind_of
 from gradcli.transforms.tracing.numpy_program import live
 from gradcli.transforms.tracing.numpy_tracer import NumpyTracer, Untraceable, trace_numpy
+
+if TYPE_CHECKING:
+    from gradcli.columns.compiler.compiled_function import CompiledFunction
 
 Arrays = dict[str, Any]
 _NO_VALUE = "end it with an expression"
@@ -105,7 +107,7 @@ class Rows:
         met: list[Any] = []
         # Looking for kinks costs a second run. Which primitives the program calls is known from the
         # trace, and most programs call none that has a kink.
-        watching.append(lambda primitive, operands, results: met.append(primitive))
+        watching.append(lambda primitive, *_: met.append(primitive))
         try:
             found = trace_numpy(
                 self.function, variables, wrt=frozenset(self.wrt), backward=bool(self.wrt)
@@ -155,6 +157,8 @@ class Rows:
 
     def _natively(self, mapped: Callable[..., Any], names: list[str]) -> CompiledFunction:
         """The mapped program as C, compiled at the first batch."""
+        from gradcli.columns.compiler.compiled_function import CompiledFunction
+
         if self._compiled is None:
 
             def function(**tensors: Any) -> Any:

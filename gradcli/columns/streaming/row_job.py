@@ -528,7 +528,7 @@ class RowJob:
         import io
 
         from gradcli import language
-        from gradcli.columns.compiler import Untraceable
+        from gradcli.transforms.tracing.numpy_tracer import Untraceable
 
         if not isinstance(self.source, str):
             return self.source

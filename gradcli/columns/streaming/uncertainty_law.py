@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from gradcli.language.located_errors import LanguageError
-from gradcli.operators.primitives import lapack
 
 _ROUNDING = 1e-9  # of what a covariance may be too large by
 _MOST = 500  # numbers whose matrix is looked at as a whole
@@ -149,6 +148,8 @@ def check_possible(
         return
     spread = np.where(flat > 0, flat, 1.0)
     matrix = matrices(shapes, covariances)[0]
+    from gradcli.operators.primitives import lapack
+
     lowest = lapack.eigh(matrix / np.outer(spread, spread) + np.diag(flat > 0))[0].min()
     if lowest < -_ROUNDING * len(flat):
         largest = np.abs(matrix / np.outer(spread, spread)).max()

@@ -203,10 +203,10 @@ def _thinned(x: Any, y: Any, box: tuple[Axis, Axis]) -> list[tuple[float, float]
     low, up = box[1].ends
     room = 0 if box[1].log else up - low
     if room:  # TeX's numbers end at 16,383 times a unit
-        y = np.clip(y, low - 20 * room, up + 20 * room)
+        x, y = _within(x, y, low - 20 * room, up + 20 * room)
     places = np.stack([box[0].share(x), box[1].share(y)], 1)
     finite = np.isfinite(places).all(1)
-    kept = ~finite
+    kept = ~finite & np.insert(finite[:-1], 0, False)  # one gap for all points without a place
     edges = np.flatnonzero(np.diff(np.concatenate([[0], finite.view(np.int8), [0]])))
     for start, stop in edges.reshape(-1, 2):
         kept[start] = kept[stop - 1] = True
@@ -228,6 +228,23 @@ def _thinned(x: Any, y: Any, box: tuple[Axis, Axis]) -> list[tuple[float, float]
                 kept[a + 1 + far] = True
                 waiting += [(a, a + 1 + far), (a + 1 + far, b)]
     return [(float(a), float(b)) for a, b in zip(x[kept], y[kept], strict=True)]
+
+
+def _within(x: Any, y: Any, low: float, up: float) -> tuple[Any, Any]:
+    """The line cut off where it leaves a band, with the points there; NaN for what is outside."""
+    with np.errstate(all="ignore"):
+        beside = np.isfinite(y[1:]) & np.isfinite(y[:-1]) & (np.diff(y) != 0)
+        shares = [np.where(beside, (end - y[:-1]) / np.diff(y), np.nan) for end in (low, up)]
+    crossed = [((share > 0) & (share < 1)).nonzero()[0] for share in shares]
+    at = np.concatenate(crossed)
+    share = np.concatenate([s[c] for s, c in zip(shares, crossed, strict=True)])
+    heights = np.repeat([low, up], [len(c) for c in crossed])
+    order = np.argsort(share)
+    order = order[np.argsort(at[order], kind="stable")]
+    at, share, heights = at[order], share[order], heights[order]
+    places = x[at] + share * (x[at + 1] - x[at])
+    inside = np.insert((y >= low) & (y <= up), at + 1, True)
+    return np.insert(x, at + 1, places), np.where(inside, np.insert(y, at + 1, heights), np.nan)
 
 
 def _contours(picture: Contours, theme: str, size: tuple[float, float]) -> Iterator[str]:

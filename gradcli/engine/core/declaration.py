@@ -129,6 +129,8 @@ class Facts:
     # A function of parameters, and of `result`: where its derivatives by rules lose digits or are masked, so
     # that higher ones are to be taken by power series. Where it gives 2, the slope itself is right.
     critical: Any = None
+    # Where critical, digits are lost only if a variable moves several operands, whose slopes cancel: x/x**2.
+    cancels = False
     # As critical: where it has a kink, which the slope is a choice at, so that second ones may be wrong.
     bends: Any = None
     # Which overlaps the in-place form allows: "shared", elements may share memory; "apart", no operand

@@ -273,7 +273,7 @@ class Primitive(Declaration):
             raise shape_error(error, self.arrays(values)) from None
         results = (result,) if self.returns_one else tuple(result)
         if watching and self.is_watched:
-            watching[-1](self, self.arrays(values), results)
+            watching[-1](self, self.arrays(values), results, values)
         if self.view:
             base = values[0]
             made = [track_view(wrap(r), base, self.returns_list, state) for r in results]

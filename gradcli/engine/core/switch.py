@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from gradcli.engine.system.dtypes import Array
 
 # Who is told of calls of operators that have a switch, or points where their rules fail: functions of
-# (primitive, operands, results), which are arrays and options. The last one tells the one before.
-watching: list[Callable[[Any, Sequence[Any], Sequence[Any]], None]] = []
+# (primitive, operands, results, given): arrays and options, and the operands as they were given, as tensors.
+# The last one tells the one before.
+watching: list[Callable[[Any, Sequence[Any], Sequence[Any], Sequence[Any]], None]] = []
 
 KINK = "kink"  # the slopes to the two sides differ
 JUMP = "jump"  # the value does

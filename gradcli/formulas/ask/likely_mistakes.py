@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from fractions import Fraction
+from functools import partial
 from itertools import islice
 from types import MappingProxyType
 from typing import Any
@@ -12,6 +13,15 @@ from typing import Any
 import numpy as np
 
 from gradcli.formulas.algebra.generic_points import Arrays, points, quiet
+from gradcli.formulas.ask.wrong_rules import (
+    MOST_PIECES,
+    REFUSED,
+    RTOL,
+    Slope,
+    same,
+    value_at,
+    wrong_rule,
+)
 from gradcli.formulas.derive.assumptions import KINDS
 from gradcli.language import parse
 from gradcli.language.located_errors import LanguageError
@@ -19,10 +29,6 @@ from gradcli.language.program import Program
 from gradcli.language.scope_checks import free_names
 
 POINTS = 3  # at which a hypothesis has to hold; one would prove a factor of any two numbers
-MOST_PIECES = 60  # of a program that are looked at one by one
-RTOL = 1e-7
-REFUSED = (LanguageError, RuntimeError, TypeError, ValueError, ArithmeticError)
-Slope = Callable[[Program, Arrays], Any]
 
 
 # A wrong derivative is seldom a multiple of the true one: cos(x**2) for sin(x**2). So it is compared with the
@@ -45,7 +51,9 @@ def likely_mistake(
     """
     with quiet():
         try:
-            where = [arrays, *_usable(islice(points(arrays, 1), 2 * POINTS), given)][:POINTS]
+            others = [*islice(points(arrays, 1), 6 * POINTS)]  # positive ones first, as of log(u')
+            others.sort(key=lambda a: bool(np.any(a[name] < 0)))
+            where = [arrays, *_usable(others, given, partial(true, program))][:POINTS]
             claimed = [given(a) for a in where]
             right = [true(program, a) for a in where]
         except REFUSED:
@@ -53,6 +61,7 @@ def likely_mistake(
         factor = _factor(claimed, right)
         if factor is not None and not same(factor, -1.0):
             lost = _lost_piece(program, where, name, claimed, true)
+            lost = lost or wrong_rule(program, where, name, claimed, true)
             return f"given / true = {_said(factor)}" + (lost or _as_factor(factor))
         if factor is not None:
             return "given / true = -1: the sign"
@@ -61,9 +70,10 @@ def likely_mistake(
         special = special or _one_sign(program, where, name, given, true)
         special = special or _antiderivative(program, where, name, formula, true)
         lost = special or _lost_piece(program, where, name, claimed, true)
-        lost = lost or _wrong_term(terms, where, claimed, right)
-        lost = lost or _wrong_rule(program, where, name, claimed, true)
-        return lost or _kept_constant(program, claimed, right)
+        # A rule that was broken says more than the term which it made.
+        lost = lost or wrong_rule(program, where, name, claimed, true)
+        lost = lost or _kept_constant(program, claimed, right)
+        return lost or _wrong_term(terms, where, claimed, right)
 
 
 def _said(factor: float) -> str:
@@ -78,13 +88,14 @@ def _as_factor(factor: float) -> str:
     return f"a factor {shown} " + ("too much" if larger else "is missing")
 
 
-def _usable(where: Iterator[Arrays], given: Callable[[Arrays], Any]) -> Iterator[Arrays]:
-    return (a for a in where if np.isfinite(given(a)).all())
-
-
-def same(a: Any, b: Any) -> bool:
-    """Whether two arrays are equal up to rounding."""
-    return np.shape(a) == np.shape(b) and bool(np.allclose(a, b, rtol=RTOL, atol=1e-12))
+def _usable(
+    where: Iterable[Arrays], given: Callable[[Arrays], Any], right: Callable[[Arrays], Any]
+) -> Iterator[Arrays]:
+    """The points where both derivatives are numbers: log(3*x) has none below 0, 1/(3*x) has."""
+    for at in where:
+        with suppress(*REFUSED):
+            if np.isfinite(given(at)).all() and np.isfinite(right(at)).all():
+                yield at
 
 
 def _factor(claimed: list[Any], right: list[Any]) -> float | None:
@@ -165,7 +176,7 @@ def _antiderivative(
     if formula is None:
         return None
     with suppress(*REFUSED):
-        if all(same(true(formula, w), _value(program.source, w)) for w in where):
+        if all(same(true(formula, w), value_at(program.source, w)) for w in where):
             return "this is an antiderivative"
     return None
 
@@ -210,107 +221,6 @@ def _kept_constant(program: Program, claimed: list[Any], right: list[Any]) -> st
                 if same(abs(float(apart[0])), abs(float(text))):
                     return f"the derivative of the constant {text} is 0"
     return None
-
-
-# A derivative that is not by the rule of its operation: what was taken in its place. The true derivative is a
-# sum r + o*s of what other pieces give and of what this piece gives; s is made of what its operands give
-# alone, u'*v and u*v' of a product, and of their values and slopes.
-_IN_PLACE: tuple[tuple[str, str, Callable[..., Any]], ...] = (
-    ("mul", "u'*v'", lambda one, other, u, v, du, dv: du * dv),
-    ("mul", "u'*v - u*v'", lambda one, other, u, v, du, dv: one - other),
-    ("mul", "u*v' - u'*v", lambda one, other, u, v, du, dv: other - one),
-    ("div", "u'/v'", lambda one, other, u, v, du, dv: du / dv),
-    ("div", "(u'*v + u*v')/v**2", lambda one, other, u, v, du, dv: one - other),
-    ("div", "(u*v' - u'*v)/v**2", lambda one, other, u, v, du, dv: -one - other),
-    ("div", "u'*v - u*v'", lambda one, other, u, v, du, dv: (one + other) * v**2),
-    ("div", "(u'*v - u*v')/v", lambda one, other, u, v, du, dv: (one + other) * v),
-    ("pow", "n*u**n*u'", lambda one, other, u, v, du, dv: one * u),
-    ("exp", "v*u**(v - 1)", lambda one, other, u, v, du, dv: v * u ** (v - 1)),
-    ("exp", "v*u**(v - 1)*v'", lambda one, other, u, v, du, dv: v * u ** (v - 1) * dv),
-)
-_TRUE = {
-    "mul": ("u'*v + u*v'", "product rule"),
-    "div": ("(u'*v - u*v')/v**2", "quotient rule"),
-    "pow": ("n*u**(n - 1)*u'", "power rule"),
-    "exp": ("u**v*log(u)*v'", "rule of an exponential"),
-}
-_E = "2.718281828459045"
-
-
-def _wrong_rule(
-    program: Program, where: list[Arrays], name: str, claimed: list[Any], true: Slope
-) -> str | None:
-    """A product, a quotient or a power whose derivative is not by its rule."""
-    rows = program.walk()
-    tried = 0
-    for row, (kind, _, _, span) in enumerate(rows):
-        if kind not in ("mul", "div", "pow", "call") or tried >= MOST_PIECES:
-            continue
-        children = program.children(row)
-        spans = [program.span(child) for child in children]
-        texts = [program.source[start:end] for start, end in spans]
-        if kind == "call":
-            texts[0] = {"exp": _E}.get(texts[0], "")  # the power of e
-        try:
-            if len(texts) != 2 or not all(texts):
-                continue
-            both = [name in free_names(parse(text)) for text in texts]
-            if kind in ("pow", "call") and both == [False, True]:
-                kind = "exp"
-            elif kind == "call" or both != [True, kind != "pow"]:
-                continue
-            tried += 1
-            parts = [_parts(program, span, spans, texts, name, w, true) for w in where]
-        except REFUSED:
-            continue
-        for of, said, slip in _IN_PLACE:
-            if of == kind and all(
-                same(c, rest + outer * slip(*own))
-                for c, (rest, outer, *own) in zip(claimed, parts, strict=True)
-            ):
-                u, v = ("u", "n") if kind == "pow" else ("u", "v")
-                right, rule = _TRUE[kind]
-                names = f"{u} = {texts[0].replace(_E, 'e')}, {v} = {texts[1]}"
-                return f"this is {said} in the place of {right}, the {rule}, with {names}"
-    return None
-
-
-def _parts(
-    program: Program,
-    span: tuple[int, int],
-    spans: list[tuple[int, int]],
-    texts: list[str],
-    name: str,
-    at: Arrays,
-    true: Slope,
-) -> tuple[Any, ...]:
-    """(what the rest of a program gives, the slope by a piece's value, and of the piece: what its first
-    and its second operand give, their values, their slopes)."""
-
-    def slope(start: int, end: int, text: str) -> Any:
-        return true(parse(program.source[:start] + text + program.source[end:]), at)
-
-    piece = program.source[slice(*span)]
-    rest = slope(*span, f"({piece}).detach()")
-    outer = slope(*span, f"(({piece}).detach() + {name} - {name}.detach())") - rest
-    moving = [name in free_names(parse(text)) for text in texts]
-    whole = true(program, at)
-    held = [
-        slope(*where, f"({text}).detach()") if moves else whole
-        for where, text, moves in zip(spans, texts, moving, strict=True)
-    ]
-    first, second = (held[1] - rest) / outer, (held[0] - rest) / outer
-    values = [_value(text, at) for text in texts]
-    slopes = [true(parse(t), at) if m else 0.0 for t, m in zip(texts, moving, strict=True)]
-    return rest, outer, first, second, *values, *slopes
-
-
-def _value(text: str, at: Arrays) -> Any:
-    from gradcli.engine.core.tensor import wrap
-    from gradcli.language import run
-
-    value = run(parse(text), {n: wrap(np.asarray(a)) for n, a in at.items()}).value
-    return np.asarray(getattr(value, "array", value))
 
 
 def _pieces(program: Program, name: str) -> Iterator[tuple[int, int, str, bool]]:

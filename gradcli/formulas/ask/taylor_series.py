@@ -7,7 +7,7 @@ A series may begin with a negative power, so that x/(exp(x) - 1) is divided as i
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from itertools import takewhile
@@ -116,15 +116,27 @@ class Polynomial(Derivatives):
 
 
 def taylor(
-    program: Program, arrays: Arrays, texts: Mapping[str, str], degree: int, names: Arrays
+    program: Program,
+    arrays: Arrays,
+    texts: Mapping[str, str],
+    degree: int,
+    names: Arrays,
+    held: Collection[str] = (),
 ) -> Polynomial:
     """The Taylor polynomial of a program's value, proved by how fast what is left of the value vanishes.
 
-    arrays: the variables, all numbers. texts: the point, exact, of the variables to expand in. Raises
-    NoExpression where there is no such polynomial, and LanguageError if a text is none of a number.
+    arrays: the variables. texts: their values, exact; of those in `held` it is a constant, in the others the
+    value is expanded. Raises NoExpression where there is no such polynomial, HasArrays where a variable or a
+    part is an array, and LanguageError if a text is none of a number.
     """
-    if shaped := [n for n, a in arrays.items() if np.ndim(a)]:
-        raise NoExpression(f"taylor expands in numbers: {shaped[0]} is an array")
+    for name_of, array in arrays.items():
+        if np.ndim(array) and name_of in held:
+            raise HasArrays(
+                f"{name_of} is an array: the coefficients are numbers then, and those of a real number in "
+                "one variable, as text"
+            )
+        if np.ndim(array):
+            raise NoExpression(f"taylor expands in numbers: {name_of} is an array")
     with reading(program, arrays, ()) as (values, _):
         first = first_order(Run(program, values, names=names))
         if first.shape:
@@ -141,13 +153,15 @@ def taylor(
         places = positions(program)
         at = {x: first_order(Run(parse(t), {})).value for x, t in texts.items()}
         symbols = {x: name(x, (), places.get(x, -1)) for x in at}
-        steps = {x: name(f"{_STEP}{x}", (), places.get(x, -1)) for x in at}
-        moved = {steps[x]: alg.subtract(symbols[x], a) for x, a in at.items()}
+        steps = {x: name(f"{_STEP}{x}", (), places.get(x, -1)) for x in at if x not in held}
+        moved = {step: alg.subtract(symbols[x], at[x]) for x, step in steps.items()}
         found = Polynomial(program, values, first.value, {}, (), False)
         # sin(x)/x**3 divides by a power, which takes terms away: as many more are computed until enough are
         # left.
         for lost in LOST:
-            known = {symbols[x]: Series(0, [a, steps[x]]) for x, a in at.items()}
+            known = {
+                symbols[x]: Series(0, [a, steps[x]] if x in steps else [a]) for x, a in at.items()
+            }
             expansion = _Expansion(known, degree + 1 + lost)
             series = expansion.of(first.value)
             if series.first < 0 and not is_number(series.terms[0], 0):
@@ -159,9 +173,9 @@ def taylor(
             found.by = {VALUE: alg.add(*found.terms)}
             # Series are exact, but functions may jump or have a corner there: only numbers on both sides
             # tell.
-            if is_right(program, parse(found.text()), values, degree, texts, names):
+            if is_right(program, parse(found.text()), values, degree, texts, names, held):
                 return found
-            if is_exactly_right(first.value, found.whole, at, symbols, degree):
+            if is_exactly_right(first.value, found.whole, at, symbols, degree, held):
                 return found
             if not expansion.has_lost:  # and no more terms would mend it
                 break
@@ -446,6 +460,7 @@ def is_right(
     degree: int,
     texts: Mapping[str, str],
     names: Arrays,
+    held: Collection[str],
 ) -> bool:
     """Whether what is left of a program beside a polynomial vanishes faster than t**degree.
 
@@ -456,7 +471,9 @@ def is_right(
 
     def left(step: float) -> tuple[float, float]:
         """(the value there, what the polynomial leaves of it)."""
-        moved = {n: a + step * (1 + k / 3) for k, (n, a) in enumerate(at.items())}
+        moved = {
+            n: a if n in held else a + step * (1 + k / 3) for k, (n, a) in enumerate(at.items())
+        }
         value, shown = (
             float(value_at(p, names, {**others, **moved})) for p in (program, polynomial)
         )
@@ -480,6 +497,7 @@ def is_exactly_right(
     at: Mapping[str, Expression],
     symbols: Mapping[str, Expression],
     degree: int,
+    held: Collection[str],
 ) -> bool:
     """The same of expressions in decimals, where doubles have too few digits.
 
@@ -490,7 +508,10 @@ def is_exactly_right(
         return False
 
     def left(step: Decimal) -> tuple[float, float] | None:
-        moved = {symbols[x]: own + step * (1 + Decimal(k) / 3) for k, (x, own) in enumerate(points)}
+        moved = {
+            symbols[x]: own if x in held else own + step * (1 + Decimal(k) / 3)
+            for k, (x, own) in enumerate(points)
+        }
         pair = [evaluated(root, dict(moved)) for root in (value, polynomial)]
         if None in pair:
             return None

@@ -192,6 +192,7 @@ mul_scalar = basic_primitives.mul_scalar
     symbolic="self / other",
     jet=lambda s, self, other: s.divided(self, other),
     critical=lambda self, other: (abs(other) < 1e-3) & (abs(self) < 1e-2),
+    cancels=True,
 )
 class div_true:
     self = lambda g, other: g / conj(other)

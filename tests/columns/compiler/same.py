@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.columns.compiler import NumpyTracer
 from gradcli.columns.compiler.executor import Executor
 from gradcli.columns.compiler.straight_line_code import program
 from gradcli.engine.core.tensor import wrap
+from gradcli.transforms.tracing.numpy_tracer import NumpyTracer
 
 
 def by_tape(function: Callable[..., Any], arrays: dict[str, Any]) -> list[Any] | None:

@@ -57,7 +57,7 @@ def has_own_exp() -> bool:
 
 
 @pytest.mark.long
-@sweep("seed", range(60))
+@sweep("seed", range(20))
 @pytest.mark.parametrize("make", [native.flat, native.rows])
 def test_random_programs(make: Any, seed: int) -> None:
     assert native.attempt(random.Random(seed), make) is None

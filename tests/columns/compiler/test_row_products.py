@@ -54,6 +54,7 @@ def _inputs(dtype: Any) -> dict[str, Any]:
     return {n: random.standard_normal(s).astype(dtype) / 3 for n, s in shapes.items()}
 
 
+@pytest.mark.long
 def test_products_wider_than_a_block() -> None:
     rows, other = np.ones((FOLDED + 1, 3)), np.ones((3, 20_000))
     for found in (g.tensor(rows) @ g.tensor(other), g.compile(lambda a, b: a @ b)(rows, other)):

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.columns.compiler import trace_numpy, whole_programs
+from gradcli.columns.compiler import whole_programs
+from gradcli.transforms.tracing.numpy_tracer import trace_numpy
 from tests.fuzz import native
 from tests.sweep import sweep
 
@@ -122,7 +123,7 @@ def test_every_length_has_the_tapes_values(n: int, dtype: str) -> None:
 
 @compiles
 @pytest.mark.long
-@sweep("seed", range(40))
+@sweep("seed", range(16))
 @pytest.mark.parametrize("make", [native.flat, native.few, native.moved])
 def test_random_programs(make: Any, seed: int) -> None:
     assert native.attempt(random.Random(seed), make, whole=True) is None

@@ -129,6 +129,22 @@ def test_what_cannot_be_fitted_says_why(equation: str, start: Any, given: Any, w
     assert words in str(error.value)
 
 
+def test_a_valley_without_end_is_given_up() -> None:
+    """The least of a*exp(b*x) through numbers of alternating signs is at b = ∞: 5,000 steps are not there."""
+    from gradcli.columns.optimize.least_squares import fit
+
+    x = np.arange(9.0)
+    y = 10 * x * (-1) ** x
+
+    def at(p: Any) -> tuple[Any, Any]:
+        e = np.exp(p[1] * x)
+        return 10 * p[0] * e - y, 10 * np.stack([e, p[0] * x * e], 1)
+
+    edges = np.full(2, np.inf)
+    found = fit(at, np.array([1.0, 0.1]), 9, lower=-edges, upper=edges)
+    assert found.receding and not found.converged and found.evaluations < 3000
+
+
 def test_what_the_data_do_not_determine_is_named() -> None:
     found = fit("y == c + a*b*x", {"a": 1, "b": 1, "c": 0}, LINE)
     assert found.undetermined == [0, 1]  # a and b, and not c

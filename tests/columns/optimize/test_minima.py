@@ -37,7 +37,7 @@ def compiled(source: str, start: Any) -> Compiled:
 def found(source: str, start: Any, low: float = -np.inf, **given: Any) -> Minimum:
     space = Space({"x": np.asarray(start, float)}, {})
     limits = np.full(space.size, low), np.full(space.size, np.inf)
-    constraints = space.relations(given.pop("subject", ()))
+    constraints = space.relations(given.pop("subject", ()), parse(source))
     return minimize(
         compiled(source, start), space.flat(), bounds=limits, constraints=constraints, **given
     )

@@ -20,6 +20,7 @@ import pytest
 from gradcli.tables import TableError
 from gradcli.tables.parts import Parts
 from tests.commands.running import outcome as run
+from tests.sweep import some
 
 pyarrow = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.parquet")
@@ -221,8 +222,7 @@ KERNELS = [
 @pytest.mark.parametrize(
     ("source", "rows"),
     [(s, 7) for s in (*WITHIN, *KERNELS)]
-    + [(s, 20_000) for s in WITHIN]
-    + [(s, 900) for s in KERNELS],
+    + some([(s, 20_000) for s in WITHIN] + [(s, 900) for s in KERNELS], 4),
 )
 def test_what_is_chosen_within_a_row(source: str, rows: int) -> None:
     rng = np.random.default_rng(0)
@@ -481,7 +481,7 @@ def test_memory_does_not_grow_with_the_file(folder: Path) -> None:
     rng = np.random.default_rng(0)
     schema = pa.schema([("x", pa.float64()), ("y", pa.float64())])
     with parquet.ParquetWriter("big.parquet", schema) as writer:
-        for _ in range(40):  # 640 MB
+        for _ in range(20):  # 320 MB
             data = [rng.standard_normal(1_000_000) for _ in range(2)]
             writer.write_table(pa.table(data, schema=schema))
     given = ["--x", "@big.parquet:x", "--by-rows"]

@@ -66,6 +66,7 @@ def test_readers_and_datasets_are_read_as_the_result_is(tmp_path: Any) -> None:
         check(found.read_all())
 
 
+@pytest.mark.long
 @pytest.mark.needs("dask")
 def test_frames_of_dask_stay_lazy() -> None:
     import dask.dataframe as frames
@@ -165,6 +166,7 @@ def test_the_job_of_a_program_can_be_sent() -> None:
     assert pickle.loads(pickle.dumps(job)).source == G
 
 
+@pytest.mark.long
 def test_neither_pandas_nor_polars_is_imported() -> None:
     code = (
         "import sys, pyarrow as pa, gradcli\n"

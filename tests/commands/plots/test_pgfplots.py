@@ -45,6 +45,34 @@ def test_a_curve_keeps_its_shape_and_its_gaps_in_few_points() -> None:
 
 
 @pytest.mark.parametrize(
+    ("source", "ends", "poles"),
+    [
+        ("1/x", "-3:3", [0]),  # a sample lies on the pole
+        ("1/x**2", "-3:3", [0]),
+        ("(x**2+1)/(x-1)", "-4:6", [1]),
+        ("1/(x**2-1)", "-2:2", [-1, 1]),
+        ("tan(x)", "0:6", [np.pi / 2, 3 * np.pi / 2]),
+    ],
+)
+def test_branches_end_at_a_pole(source: str, ends: str, poles: list[float], tmp_path: Path) -> None:
+    run("plot", source, "--x", ends, "--order", "0", "-o", str(tmp_path / "pole.tex"))
+    points = coordinates((tmp_path / "pole.tex").read_text())
+    gaps = points[np.isnan(points[:, 1]), 0]
+    np.testing.assert_allclose(gaps, poles, atol=0.05)
+    x, y = points[~np.isnan(points[:, 1])].T
+    true = eval(source, {"x": x, "tan": np.tan})
+    np.testing.assert_allclose(y, true, rtol=0.02)  # of a chord's points, too
+
+
+def test_a_line_is_cut_off_far_outside_of_the_picture() -> None:
+    x = np.array([-10.0, 0, 10])
+    picture = Curves([Line(x, 1e6 * x, "")], Axis((-10, 10), "x"), Axis((0, 1), ""))
+    points = coordinates(curves(picture, "tex", "light", (7.2, 4.5)).decode())
+    inside = points[~np.isnan(points[:, 1])]
+    np.testing.assert_allclose(inside, [[-2e-5, -20], [2.1e-5, 21]])
+
+
+@pytest.mark.parametrize(
     ("label", "expected"),
     [
         ("x**2/3", r"$\frac{x^{2}}{3}$"),
