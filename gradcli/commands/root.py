@@ -111,6 +111,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         except LanguageError as error:
             read = [n for n in request.program.free_variables() if n in space.start]
             if len(system.value(space.flat())) == 1 < space.size:
+                read.sort(key=lambda name: space.start[name].size)  # one equation, one number
                 _say_what_to_hold(request, read, error)
             raise
         roots, residual, converged = [found.x], found.residual, found.converged

@@ -14,11 +14,13 @@ _LOGARITHMS = frozenset(("ln", "log"))
 
 
 class Definition(NamedTuple):
-    """`f(x, y) =`: the name, its parameters, and where its `=` stands among the tokens."""
+    """`f(x, y) =`: the name, its parameters, and where its `=` stands among the tokens. by: those before the
+    bar of `L(w | x)`, as they stand there, "sigma^2" too."""
 
     name: str
     parameters: tuple[str, ...]
     sign: int
+    by: tuple[str, ...] = ()
 
 
 class Definitions(NamedTuple):
@@ -41,17 +43,31 @@ def definition(found: list[Token], at: int) -> Definition | None:
     name, at = one.name, one.end
     if texts[at : at + 1] != ["("]:
         return None
-    parameters = []
+    parameters: list[str] = []
+    names: list[str] = []  # the same, with the squares that they are
+    by = 0
     while True:
         if at + 1 == len(found) or not is_letter(found[at + 1]):
             return None
         parameters.append(letter_name(found[at + 1]))
         at += 2
+        raised = [t for t in texts[at : at + 4] if t not in ("{", "}")]
+        if raised[:2] == ["**", "2"]:  # \\ell(\\mu, \\sigma^2)
+            at += 4 if texts[at + 1] == "{" else 2
+        elif raised[:1] == ["²"]:
+            at += 1
+        else:
+            raised = []
+        names.append(parameters[-1] + "^2" * bool(raised))
         if texts[at : at + 1] == [")"]:
             break
         if texts[at : at + 1] not in [[sign] for sign in _BETWEEN]:
             return None
-    return Definition(name, tuple(parameters), at + 1) if texts[at + 1 : at + 2] == ["="] else None
+        if texts[at] != ",":
+            by = by or len(parameters)
+    before = tuple(names[: by or len(names)])
+    is_defined = texts[at + 1 : at + 2] == ["="]
+    return Definition(name, tuple(parameters), at + 1, before) if is_defined else None
 
 
 def with_equations(found: list[Token]) -> list[Token]:
