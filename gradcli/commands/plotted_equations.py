@@ -263,7 +263,7 @@ class ImplicitCurves:
         place = ", ".join(f"{n} = {p:g}" for n, p in zip(self.names, at, strict=True))
         t = np.array([-1.0, 1.0])
         x, y = (p + t * a for p, a in zip(at, along, strict=True))
-        point = Line(*np.array(at)[:, None], "", points=True, colour=colour)
+        point = Line(np.array(at[:1]), np.array(at[1:]), "", points=True, colour=colour)
         return [Line(x, y, f"tangent at {place}: {said}", (5, 2), colour=colour), point]
 
     def write(self, style: output.Style) -> None:
