@@ -256,7 +256,8 @@ class ImplicitCurves:
         if not np.isfinite(along).all() or not along.any():
             raise usage("--at: the curve has no tangent there")
         along = along / np.max(np.abs(along) / spans)
-        slope, (across, up) = along[1] / along[0] if along[0] else 0.0, self.names
+        slope = float(along[1] / along[0]) if along[0] else 0.0
+        across, up = self.names
         said = f"slope {slope:.6g}, {up} = {line_text(across, slope, at[1] - slope * at[0])}"
         if not along[0]:
             said = f"vertical, {across} = {at[0]:.6g}"
