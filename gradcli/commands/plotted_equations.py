@@ -256,9 +256,9 @@ class ImplicitCurves:
         if not np.isfinite(along).all() or not along.any():
             raise usage("--at: the curve has no tangent there")
         along = along / np.max(np.abs(along) / spans)
-        slope = float(along[1] / along[0]) if along[0] else 0.0
+        steep = float(along[1] / along[0]) if along[0] else 0.0
         across, up = self.names
-        said = f"slope {slope:.6g}, {up} = {line_text(across, slope, at[1] - slope * at[0])}"
+        said = f"slope {steep:.6g}, {up} = {line_text(across, steep, at[1] - steep * at[0])}"
         if not along[0]:
             said = f"vertical, {across} = {at[0]:.6g}"
         place = ", ".join(f"{n} = {p:g}" for n, p in zip(self.names, at, strict=True))
