@@ -133,7 +133,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         view = View(options)
         canvas = Canvas(
             options.plot, request.style, "--plot",
-            theme=options.theme, wide=options.width, high=options.height,
+            theme=options.theme, wide=options.width, high=options.height, written=request,
         )  # fmt: skip
     if path in output.STANDARD_OUTPUT:
         raise usage(

@@ -137,6 +137,13 @@ def displayed(request: Request, value: Any) -> Answer:
 
 
 # -- the writer -------------------------------------------------------------------------------------
+def with_ln(latex: str) -> str:
+    r"""LaTeX with `\ln` for the natural logarithm, as the text has it; `\log_{2}` stays."""
+    import re
+
+    return re.sub(r"(\\|\bderivative of )log(?![_A-Za-z])", r"\1ln", latex)
+
+
 def write(answer: Answer) -> None:
     """Print an answer as the command line says: text, plain lines, JSON, arrays, a picture."""
     style = answer.request.style
@@ -157,7 +164,7 @@ def write(answer: Answer) -> None:
     if answer.lines:
         text = "\n".join(answer.lines)
         if getattr(answer.request, "ln", False):
-            text = text.replace(r"\log", r"\ln")
+            text = with_ln(text)
         output.write(text, styled=True)
     if answer.prose:
         output.write_prose("\n".join(answer.prose))

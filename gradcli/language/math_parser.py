@@ -124,6 +124,7 @@ class Parser:
         self.source, self.tokens, self.bound, self.own = source, found, bound, own
         self.vectors, self.equation, self.loose = vectors, equation, loose
         self.remarks: list[str] = []
+        self.header: tuple[str, ...] = ()  # w of the `J(w) =` that the text ends with
         self._implied: set[str] = set()  # names that are factors without a sign, as y of 2y z
         # A bar opens and closes with the same sign. In `|x| + |y|` the second one closes since one is
         # open. Brackets begin anew: in `|f(|x|)|` the inner pair is seen by its own. So the open bars are
@@ -234,6 +235,7 @@ class Parser:
             if self.equation:  # y(t) = … of a table with a column y
                 return Node("relation", token, "==", (Node("name", token, found.name), body))
             if self.next.kind == "end":
+                self.header = found.by
                 return body  # what is asked for is the function's value
             self.own.add(found.name)
             return Node("define", token, found.name, (body,), ", ".join(found.parameters))
@@ -505,6 +507,7 @@ class Parser:
     def check_product(self, before: Token, after: Token) -> None:
         """Refuse neighbours that are no product: `2 3`, `2½`, `0x`; but for --math, `print x`."""
         numbers = before.kind == "number" and (after.kind == "number" or fraction(after.text))
+        numbers = numbers and not (before.font or after.font)  # 2 \\mathbf{1}
         # `0x` is the beginning of a hexadecimal number, and `0 x` a product that nobody would write.
         zero = before.kind == "number" and before.text[0] == "0" and "." not in before.text
         words = before.kind == after.kind == "name" and not is_function(after.text)
@@ -664,8 +667,8 @@ class Parser:
                 value = self.positive_part(value.only, token)
             elif (
                 token.text == "_"
-                and value.kind in ("group", "call")
-                and (self.peek(1).text == "{" or self.peek(1).kind == "name")
+                and value.kind in ("group", "call", "prime", "transpose")
+                and (self.peek(1).text == "{" or self.peek(1).kind in ("name", "number"))
             ):
                 value = Node("element", token, self.letters_below(token), (value,))
             else:
@@ -691,15 +694,23 @@ class Parser:
         return named and self.peek(1).kind != "number" and self.peek(1).text not in (":", "-")
 
     def letters_below(self, token: Token) -> str:
-        """The letters of the indices behind `_`, where something else than a name has them."""
+        """The letters of the indices behind `_`, where something else than a name has them; or a number."""
         self.take()
         if self.next.kind == "name":  # f(z)_k
             index = self.take()
+            if index.text[1:2] and "_" in index.text:  # (X w)_ix_i
+                rest = index._replace(text=index.text[1:], start=index.start + 1, blank=False)
+                self.tokens.insert(self.at, rest)
+                index = index._replace(text=index.text[0], end=index.start + 1)
             parts: tuple[Node, ...] = (Node("name", index, index.text),)
+        elif self.next.kind == "number":  # (A x)_1
+            parts = (self.primary(),)
         else:
             self.take()
             parts = self.indices()
         found = subscripts(Node("name", token, "", parts))
+        if len(found) == 1 and not found[0].letter:
+            return str(found[0].offset)
         if not found or any(len(one.letter) != 1 or one.offset for one in found):
             raise self.error("the index of an expression is not supported: give it a name", token)
         return "".join(one.letter for one in found)
@@ -758,7 +769,9 @@ class Parser:
         if (found := self.indicator(token)) is not None:
             return found
         if token.kind == "number" and token.font in ("mathbf", "boldsymbol", "bm"):
-            return Node("ones", self.take(), token.text)
+            ones = Node("ones", self.take(), token.text)
+            self.subscript()  # the size of \\mathbf{1}_n, which follows from what is beside it
+            return ones
         if token.kind == "number" and "{,}" in token.text:
             whole = token.text.replace("{,}", "")
             hint = f"write {whole}, or {token.text.replace('{,}', '.')} with a point"
@@ -854,10 +867,18 @@ class Parser:
         self.bars = bars
         if len(rows) == 1 == len(rows[0]) and self.loose and self.positive_part_follows():
             return self.positive_part(rows[0][0], token)
-        indexed = self.next.text == "_" and self.peek(1).text == "{"
-        if self.loose and indexed and len(rows) == 1 == len(rows[0]):  # the array of these elements
-            letters = self.letters_below(self.next)
-            return Node("elements", token, letters, (rows[0][0],), "", Binder((*letters,)))
+        indexed = self.next.text == "_" and (
+            self.peek(1).text == "{" or self.peek(1).kind == "name"
+        )
+        if self.loose and indexed and len(rows) == 1 == len(rows[0]):
+            inner, below = rows[0][0], self.next
+            letters = self.letters_below(below)
+            own = {one.letter for n in nodes(inner) if n.kind == "name" for one in subscripts(n)}
+            if own.isdisjoint(letters):  # the element of `[A x]_i`
+                group = Node("group", token, "", (inner,))
+                return Node("element", below, letters, (group,))
+            # the array of the elements of `[x_i A_ij]_ij`
+            return Node("elements", token, letters, (inner,), "", Binder((*letters,)))
         end = self.tokens[self.at - 1].end
         sized = (
             "\\left" in self.source[max(0, token.start - 6) : token.start]
@@ -1046,6 +1067,10 @@ class Parser:
         if token.font in SCRIPTS and token.text.partition("_")[0] == "N" and self.next.text == "(":
             return self.normal(token)
         self.check_expectation(token)
+        if token.text == "grad" and "grad" not in self.own and self.next.text in self.functions:
+            from gradcli.language import math_notations
+
+            return math_notations.nabla(self, token)
         if token.text == "Σ" and self.vectors is None and not {"Σ", "Sigma"} & self.own:
             hint = "write ∑_i x_i for the sum of all x_i; Σ of a variable needs a value, --Σ VALUE"
             if self.loose and self.next.text != "_" and self.begins_operand():
@@ -1115,7 +1140,8 @@ class Parser:
             return Node("call", token, "where", tuple(self.arguments()))
         if name not in self.own and self.dotted(name):
             return self.function(name, token, ())
-        if name and name not in self.own and self.takes_argument(name):
+        small = name == "gamma" and self.source[token.start] == "\\"  # \\gamma is no Γ
+        if name and name not in self.own and not small and self.takes_argument(name):
             if name == "int" and self.loose:
                 hint = "write ∫ x^2 dx, or floor(x^2)"
                 raise self.asks("`int` is an integral, or the integer part?", token, hint)

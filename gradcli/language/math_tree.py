@@ -94,7 +94,7 @@ def _with_formulas(node: Node, known: Mapping[str, Node]) -> Node:
     if not known:
         return node
     inner = tuple(_with_formulas(part, known) for part in node.parts)
-    by = {"derivative": node.text.split(), "nabla": [node.base]}.get(node.kind)
+    by = {"derivative": node.text.replace("^2", "").split(), "nabla": [node.base]}.get(node.kind)
     if by is None:
         return node._replace(parts=inner)
     return node._replace(parts=tuple(_spelled(part, known, by) for part in inner))

@@ -94,7 +94,8 @@ def of_matrices(
     # of the text does. A transpose, a determinant, a norm or bold letters mean that it is linear algebra;
     # then capitals are matrices and single letters their vectors.
     normal = _of_normal_densities(found)
-    if not (any(map(speaks_of_matrices, found)) or _is_norm_of_product(found) or normal[1]):
+    products = _is_norm_of_product(found) or _is_element_of_product(found)
+    if not (any(map(speaks_of_matrices, found)) or products or normal[1]):
         return [part for token in found for part in _letters(token, own, True)], None, set()
     written = [part for token in found for part in _letters(token, own)]
     counts = numbers(written) | {n for n, rank in ranks.items() if not rank}
@@ -405,6 +406,32 @@ def _is_norm_of_product(found: list[Token]) -> bool:
     return False
 
 
+def _is_element_of_product(found: list[Token]) -> bool:
+    """Whether a bracket with an index has a capital before a letter in it: `(A x - b)_i`."""
+    opened: list[int] = []
+    for i, token in enumerate(found):
+        if token.kind == "sign" and token.text in ("(", "["):
+            opened.append(i)
+        elif token.kind == "sign" and token.text in (")", "]") and opened:
+            inside = found[opened.pop() + 1 : i]
+            below = [t for t in found[i + 1 : i + 4] if t.text != "{"]
+            indexed = [t.text for t in below[:1]] == ["_"] and [t.kind for t in below[1:2]] == [
+                "name"
+            ]
+            if indexed and any(map(_is_capital_before, inside, [*inside[1:], token])):
+                return True
+    return False
+
+
+def _is_capital_before(token: Token, after: Token) -> bool:
+    """Whether a capital stands before a letter: A of `A x` and of `Ax`."""
+    if token.kind != "name":
+        return False
+    if re.fullmatch("[A-Z][a-z]", token.text) and not token.font:
+        return True
+    return is_matrix(token.text) and after.kind == "name" and after.text[:1].islower()
+
+
 def _base(parts: list[Token], i: int) -> int:
     """Where that stands whose exponent ends in a token: A of `A^2`, `A^{-1}`, `A⁻¹`; i if it ends none."""
     start = i
@@ -681,7 +708,7 @@ class Letters:
             t.text
             for i, t in enumerate(found)
             if t.kind == "name" and len(t.text) == 1 and i not in self.below
-            if texts[i + 1] not in ("(", "_")
+            if texts[i + 1] not in ("(", "_") or (i and texts[i - 1] == "**")
         }
         self.alone |= {t.text[1] for t in found if re.fullmatch("d[a-z]", t.text)}  # of dx
         self.alone |= {"I"}  # the identity, beside a number
