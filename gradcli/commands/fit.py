@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.answers import rows_wanted
-from gradcli.commands.command_errors import reading_table, usage
+from gradcli.commands.command_errors import quoted, reading_table, usage
 from gradcli.commands.data_rows import BY, MORE, WHERE, DataRows, several
 from gradcli.commands.declarations import (
     BY_ROWS,
@@ -221,7 +221,12 @@ class Asked:
         opened = request.open_variables
         bound = data.bound
         if wrong := next((n for n in bound if n not in free), None):
-            raise usage(f"--columns: {wrong!r} is not a variable of the equation", kind="name")
+            raise usage(
+                f"--columns: {wrong!r} is not a variable of the equation",
+                hint="--sigma and --where take columns by their own names, as in "
+                f"--sigma {quoted(data.names[bound[wrong].columns[0]])}",
+                kind="name",
+            )
         self.columns = {n: found.columns for n, found in bound.items()}
         self.vectors = {n for n, found in bound.items() if found.is_matrix}
         fixed = named(options.fix, "--fix", 1, [*request.names, *opened])
@@ -527,7 +532,7 @@ class Asked:
     # -- in passes -----------------------------------------------------------------------------------
     def large(self, by_rows: bool | None) -> RowsTable | None:
         """The table that is to be read in passes, if it is one."""
-        from gradcli.tables.columns import quoted
+        from gradcli.tables.columns import quoted as heading
         from gradcli.tables.source import STANDARD_INPUT
 
         if not self.data.is_one_table:
@@ -536,7 +541,7 @@ class Asked:
             return None
         if by_rows is False or (self.table in STANDARD_INPUT and not by_rows):
             return None
-        wanted = {n: ",".join(quoted(self.names[i]) for i in c) for n, c in self.columns.items()}
+        wanted = {n: ",".join(heading(self.names[i]) for i in c) for n, c in self.columns.items()}
         counts = self.data.where is None
         return large(self.table, wanted, self.request, bool(by_rows), counts)
 
@@ -751,7 +756,8 @@ def report(
         output.note(f"{lost}; this one was found from {_start_options(rows, found.begun)}")
     if found.search is not None:
         tried, here, other = found.search
-        more = f"; the next minimum has chi2 = {other:.6g}" if other == other else ""
+        statistic = "cash" if found.likelihood else "chi2"
+        more = f"; the next minimum has {statistic} = {other:.6g}" if other == other else ""
         output.note(f"{here} of {tried} starts end at this minimum{more}")
     if (share := found.explained) is not None and share < _LITTLE and found.converged:
         output.note(

@@ -310,3 +310,24 @@ TWO = ("p = L*T; L, p", "--L", "1.000(1)", "--T", "2.007(5)")
 def test_units_stand_behind_results(line: tuple[str, ...], text: str) -> None:
     _, out, err = run(*line)
     assert text in (out or err)
+
+
+def test_shares_of_counts_are_those_of_least_squares_where_there_are_many() -> None:
+    rng = np.random.default_rng(1)
+    n = rng.poisson(1e5 * np.exp(-np.arange(30) / 9) + 900)
+    Path("many.csv").write_text("x,n\n" + "".join(f"{k},{c}\n" for k, c in enumerate(n)))
+    line = (
+        "n == A*exp(-x/tau) + B",
+        "many.csv",
+        "--B",
+        "900±10",
+        "--budget",
+        "--tau",
+        "9",
+        "--A",
+        "1e5",
+    )
+    cash, squares = (fit(*line, *how, "poisson")[0] for how in (("--likelihood",), ("--sigma",)))
+    for name in ("A", "tau", "B"):
+        shares = [f["budget"][name]["prior"] for f in (cash, squares)]
+        assert shares[0] == pytest.approx(shares[1], rel=0.05), name
