@@ -143,7 +143,7 @@ ELSEWHERE = {
         ("--taylor", "--series"),
         "polynomials beside the function: gradcli taylor EXPR --order 1,3,5 --plot",
     ),
-    "--unit": "results are numbers without units; --units N is the line of a table that has those of columns",
+    "--unit": "gradcli eval and fit write a unit behind a result; --units N is the line of a table's units",
     "--degree": "gradcli taylor EXPR --order N is the polynomial of that degree",
     "--order": "higher derivatives: gradcli diff EXPR --order N, or gradcli hessian EXPR",
     "--value": "gradcli eval EXPR prints the value, gradcli grad EXPR --value both",

@@ -91,7 +91,9 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     from gradcli.columns.optimize.roots import all_roots, root
     from gradcli.columns.optimize.spaces import Compiled
 
-    canvas = None if options.plot is None else Canvas(options.plot, request.style, "--plot")
+    canvas = None
+    if options.plot is not None:
+        canvas = Canvas(options.plot, request.style, "--plot", written=request)
     interval = _interval(request) if options.all else None
     inputs = inputs_of(request, options)
     space = space_of(ctx, request)
