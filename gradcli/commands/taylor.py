@@ -155,7 +155,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             raise usage("--plot draws functions of one variable", hint="leave it out")
         canvas = Canvas(
             options.plot, request.style, "--plot",
-            theme=options.theme, wide=options.width, high=options.height,
+            theme=options.theme, wide=options.width, high=options.height, written=request,
         )  # fmt: skip
     form = format_of(request, options)
     if len(orders) > 1 and form in CODE:

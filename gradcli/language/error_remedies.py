@@ -92,8 +92,8 @@ REMEDIES: dict[type[Exception], Remedy] = {
     ),
     errors.LeftGraphError: Remedy(
         None,
-        tensors="NumPy's and torch's functions work on tensors, Python's math and float() make numbers; "
-        "x.detach() is a constant on purpose",
+        tensors="NumPy's and torch's functions work on tensors, Python's math, float() and .item() make "
+        "numbers; x.detach() is a constant on purpose",
     ),
     errors.ReturnedTypeError: Remedy(
         None,
@@ -151,7 +151,9 @@ _IN_NUMPY |= {
     "atan": "arctan",
 }
 _IN_NUMPY |= {"atan2": "arctan2", "acosh": "arccosh", "asinh": "arcsinh", "atanh": "arctanh"}
-_WRITTEN = re.compile(r"^\w+\[[^=]*\]\s*[-+*/]?=[^=]")
+_WRITTEN = re.compile(r"(?:^|[:;])\s*(\w+)\[[^=]*\]\s*[-+*/]?=[^=]")
+_OF_LIST = re.compile(r"\b(np\.\w+)\(\[")
+_OF_DTYPE = re.compile(r"\b(np\.as\w*array|np\.array)\(")
 
 
 def _in_place_of(line: str) -> str:
@@ -161,10 +163,15 @@ def _in_place_of(line: str) -> str:
         other = _IN_NUMPY.get(name, name)
         there = f"np.{other}" if other else f"torch.special.{_SPECIAL.get(name, name)}"
         return f"math.{name} makes a number without a gradient: write {there}"
-    if _WRITTEN.search(line):
+    if found := _WRITTEN.search(line):
         return (
-            "an array of NumPy's takes the number alone: put the elements together by np.stack([…])"
+            f"an array of NumPy's takes the number alone: make {found[1]} by np.zeros_like(x), or put the "
+            "elements together by np.stack([…])"
         )
+    if found := _OF_DTYPE.search(line):
+        return f"leave out the dtype, {found[1]}(x), or write x.astype(float)"
+    if found := _OF_LIST.search(line):
+        return f"{found[1]} of a list takes the numbers alone: write {found[1]}(np.stack([…]))"
     if "float(" in line or "int(" in line:
         return "leave out float(), or write float(x.detach()) where a constant is meant"
     return ""
@@ -206,6 +213,12 @@ def remedy(error: BaseException | None, reader: Reader) -> str | None:
         text = row.program
     if isinstance(found, errors.NoNumpyError) and found.function:
         return _outside(found.function)
-    if isinstance(found, errors.LeftGraphError) and (said := _in_place_of(found.line)):
-        return said
+    if isinstance(found, errors.LeftGraphError):
+        if found.how != "float":
+            return (
+                f"leave out .{found.how}(), print the array itself, or write x.detach().{found.how}() where "
+                "a constant is meant"
+            )
+        if said := _in_place_of(found.line):
+            return said
     return text if text is None else text.format(**vars(found))

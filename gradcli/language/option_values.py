@@ -417,16 +417,22 @@ def widest(values: Iterable[Any]) -> Any:
     """
     from gradcli.engine.system import dtypes
 
-    words = [str(getattr(value, "dtype", "")).rpartition(".")[2] for value in values]
+    words = [_kind_of(value) for value in values]
     wide = any(word in ("float64", "complex128") for word in words)
     return None if not wide and any(word in _SINGLE for word in words) else dtypes.float64
+
+
+def _kind_of(value: Any) -> str:
+    """The name of a value's dtype, in whichever order its bytes are; "" where it has none."""
+    kind = getattr(value, "dtype", "")
+    return str(getattr(kind, "name", kind)).rpartition(".")[2]
 
 
 def as_given(value: Any, wide: Any) -> Tensor:
     """A value of Python's as a tensor; wide: what `widest` says of all values."""
     from gradcli.engine.system import dtypes
 
-    single = getattr(value, "dtype", None) == "float32"  # NumPy's; a tensor's is no text
+    single = hasattr(value, "__array__") and _kind_of(value) == "float32"
     with dtypes.as_default(wide):
         return as_tensor(value, dtypes.float32 if single else None)
 

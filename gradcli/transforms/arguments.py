@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcli.engine.core import levels, pytrees
+from gradcli.engine.core.errors import ReturnedTypeError
 from gradcli.engine.core.tensor import Tensor
 
 Argnums = int | tuple[int, ...]
@@ -98,7 +99,7 @@ def _outputs(result: Any, call: str) -> list[Tensor]:
         )
     for leaf in leaves:
         if not isinstance(leaf, Tensor):
-            raise RuntimeError(
+            raise ReturnedTypeError(
                 f"{call}: expected f(*primals) to return only tensors, got unsupported type "
                 f"{type(leaf)}"
             )

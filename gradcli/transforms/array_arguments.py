@@ -87,6 +87,15 @@ def users(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+def with_numpys_meaning(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of tensors that a function of arrays is, with NumPy's meaning of all that it does."""
+
+    def run(**variables: Any) -> Any:
+        return _of_constants(unfollowed(function(**arguments(variables))))
+
+    return run
+
+
 def _of_constants(value: Any) -> Any:
     """A result with tensors in place of arrays and numbers, which depend on no variable."""
     if modes.local.left:  # a number that was taken out of the graph does
@@ -200,4 +209,4 @@ def _array(value: Any) -> Any:
     return value
 
 
-__all__ = ["chosen", "every", "none", "takes_arrays", "users"]
+__all__ = ["chosen", "every", "none", "takes_arrays", "users", "with_numpys_meaning"]

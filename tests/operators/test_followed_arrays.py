@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from typing import Any
 
@@ -133,3 +134,116 @@ def test_all_transforms_have_it() -> None:
     np.testing.assert_allclose(inner, gradcli.grad(lambda x: (3 * x**2).std())(x))
     np.testing.assert_allclose(gradcli.hessian(lambda x: x.var())(x), (np.eye(4) - 1 / 4) / 2)
     assert gradcli.grad(lambda x: 3.0)(x).tolist() == [0.0] * 4
+
+
+def unpickled(x: Any) -> Any:
+    return pickle.loads(pickle.dumps(x))
+
+
+def noted(x: Any) -> Any:
+    return x.astype(np.dtype(x.dtype, metadata={"unit": "m"}))
+
+
+def foreign(x: Any) -> Any:
+    return x.astype(x.dtype.newbyteorder(">"))
+
+
+X1, M1 = np.array([0.1, 1.1, 2.3]), np.arange(9.0).reshape(3, 3) + 0.3
+# What is computed of arrays that were pickled, or are of another machine; `of` makes them so.
+ENTRIES = """
+gradcli.grad(lambda x: np.sum((x + 1.1)**2))(of(X))
+gradcli.grad(lambda x: np.sum((x + 1.1)**2))(of(X.astype('f')))
+gradcli.grad(lambda z: np.abs(z*1000.3).sum())(of(X + 1j))
+gradcli.grad("sum((x + 1.1)**2)", x=of(X))
+gradcli.grad("sum((x + 1.1)**2)", x=of(X.astype('f')))
+gradcli.grad("x @ A @ x", x=X, A=of(A), wrt="x")
+gradcli.value_and_grad(lambda x: np.sum((x*1000.3)**2))(of(X))[0]
+gradcli.jacobian(lambda x: x*1000.3)(of(X))
+gradcli.hessian(lambda x: np.sum(100*(x[1:] - x[:-1]**2)**2))(of(X))
+gradcli.jvp(lambda x: np.sum(x*1000.3), (of(X),), (of(X),))[1]
+gradcli.func.vjp(lambda x: x*1000.3, of(X))[1](of(X))[0]
+gradcli.vmap(gradcli.grad(lambda x: (x**2).sum()))(of(A))
+gradcli.grad(lambda x: np.sum(x*of(X)*1000.3))(X)
+gradcli.grad(lambda x: np.sum(x*of(np.arange(3, dtype='i4'))*1000.3))(X)
+gradcli.grad(lambda x: np.sum(x*of(np.arange(3, dtype='i2'))*1000.3))(X)
+gradcli.grad(lambda x: x @ np.einsum('ij,j->i', of(A), x) + np.dot(of(A), x).sum())(X)
+gradcli.grad(lambda x: np.where(of(X > 1), x*of(X), 1000.3).sum())(X)
+gradcli.grad(lambda x: np.linalg.solve(of(A + 9*np.eye(3)), x).sum()*1000.3)(X)
+gradcli.compile(lambda x: np.sum((x*of(X))**2)).grad(of(X))
+gradcli.compile(lambda x: np.sum((x*of(X))**2)).hessian(of(X))
+gradcli.compile(lambda x: x @ of(A) @ x + np.einsum('ij,j->i', of(A), x).sum()).grad(of(X))
+gradcli.compile("sum((x + 1.1)**2)", native=True).grad(of(X))
+gradcli.compile(lambda p, x: np.sum(p['w']*x*1000.3), wrt='p').grad({'w': of(X)}, of(X))['w']
+gradcli.map("a*x**2*1000.3", {"x": of(X)}, a=3)["x.grad"]
+gradcli.check("sum((x + 1.1)**2)", expected=of(2*X + 2.2), x=of(X)).ok
+gradcli.minimize("sum((x - c)**2)", x=of(X), c=X[::-1].copy(), wrt="x").value
+gradcli.tensor(X)*of(X)*1000.3
+gradcli.tensor(1.0)*(of(X)*gradcli.tensor(X))
+"""
+TENSORS = """
+gradcli.from_numpy(of(X))*1000.3 + gradcli.tensor(X)
+gradcli.as_tensor(of(X.astype('f')))*1000.3
+gradcli.tensor(of(X))*1000.3
+gradcli.from_numpy(of(X.astype('e')))/gradcli.tensor(X.astype('e'))
+gradcli.mm(gradcli.from_numpy(of(A)), gradcli.tensor(A))
+gradcli.zeros(3, dtype=gradcli.float64).copy_(gradcli.from_numpy(of(X)))
+of(gradcli.tensor(X)*1000.3) if of is pickled else gradcli.tensor(X)*1000.3
+"""
+
+
+@pytest.mark.parametrize("of", [unpickled, noted, foreign])
+@pytest.mark.parametrize("source", (ENTRIES.strip() + TENSORS).strip().splitlines())
+def test_a_dtype_is_what_it_says(source: str, of: Any) -> None:
+    """Of a pickled array it is another object, and of one of another machine the bytes are turned."""
+    names = {"np": np, "gradcli": gradcli, "X": X1, "A": M1, "pickled": unpickled}
+    right = np.asarray(eval(source, names | {"of": lambda x: x}))
+    if of is foreign and source in TENSORS:
+        if not source.startswith("of("):
+            with pytest.raises(ValueError, match="byte order different"):  # PyTorch's words
+                eval(source, names | {"of": of})
+        return
+    found = np.asarray(eval(source, names | {"of": of}))
+    assert found.dtype == right.dtype
+    assert found.tolist() == right.tolist()
+
+
+LEAVING = """
+np.sum(x)*x[0].item() | .item()
+np.sum(x)*x.item(0) | .item()
+np.sum(x)*x.tolist()[0] | .tolist()
+sum([v**2 for v in x.tolist()]) | .tolist()
+np.sum(x)*float(x[0]) | float()
+np.sum(x)*int(x[2]) | float()
+"""
+QUESTIONS = {
+    "grad": lambda f, x: gradcli.grad(f)(x),
+    "hessian": lambda f, x: gradcli.hessian(f)(x),
+    "jvp": lambda f, x: gradcli.jvp(f, (x,), (x,)),
+    "compile": lambda f, x: gradcli.compile(f).grad(x),
+    "native": lambda f, x: gradcli.compile(f, native=True).value_and_grad(x),
+    "compiled hessian": lambda f, x: gradcli.compile(f).hessian(x),
+}
+
+
+@pytest.mark.parametrize("ask", QUESTIONS)
+@pytest.mark.parametrize("line", LEAVING.strip().splitlines())
+def test_no_number_leaves(line: str, ask: str) -> None:
+    source, left = line.split(" | ")
+    function = eval(f"lambda x: {source}", {"np": np})
+    with pytest.raises(RuntimeError, match="the gradient would lack") as caught:
+        QUESTIONS[ask](function, GIVEN["x"])
+    assert left in caught.value.__notes__[0]
+
+
+def test_what_is_a_constant_on_purpose() -> None:
+    def held(x: Any) -> Any:
+        with gradcli.no_grad():
+            largest = x.max().item()
+        return np.sum(x) * (largest + x[0].detach().item())
+
+    for slope in (gradcli.grad(held), gradcli.compile(held).grad):
+        np.testing.assert_allclose(slope(GIVEN["x"]), [2.8] * 4)
+    tensor = gradcli.tensor(GIVEN["x"])
+    for slope in (gradcli.func.grad, lambda f: gradcli.compile(f).grad):
+        found = slope(lambda x: x.sum() * x[0].item())(tensor)  # PyTorch's program
+        np.testing.assert_allclose(found, [0.5] * 4)

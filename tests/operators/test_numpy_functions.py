@@ -51,6 +51,22 @@ np.interp(x, [0, 1, 2], [0, 1, 4]).sum() | np.interp(0.5, [0, 1], x[:2]) | np.cl
 np.polyval([1.0, 2, 3], x).sum() | np.polyval(x, 2.0) | np.logaddexp(x, W).sum()
 np.logaddexp2(x, 1.0).sum() | (np.heaviside(x - 0.5, 0.5)*x).sum() | np.cbrt(x).sum() | np.sinc(x).sum()
 (np.full_like(x, 2.0)*x).sum() | np.hypot(x, W).sum() | np.fmax(x, W).sum() | np.fmin(x, 0.6).sum()
+np.einsum('ij,j->i', A, x[:2]) @ W[:2] | np.einsum('...i,i->...', A, x[:2])[0]**2
+np.einsum('ij,jk,ik->', A, np.outer(x, W)[:2, :2], A) | np.inner(np.outer(W, W), x) @ W
+np.tensordot(A, np.outer(x, W)[:2, :2])**2 | np.clip(x, W/2, 1)[2]**2 | np.clip(W, 0.4, x)[1]**2
+np.diff(x, prepend=W[:2]) @ np.arange(4) | np.diff(x, append=0) @ W | np.cov(x, W)[0, 1]
+np.cov(W, x)[1, 1] | np.corrcoef(W, x)[0, 1] | np.bincount([2, 0, 2], weights=x) @ W
+np.bincount([2, 0], x[:2], 4) @ np.arange(4) | np.unique(x)[1]**2
+np.histogram([1, 2, 4], 2, weights=x)[0][1]**2 | np.histogram(x, 2)[1] @ W
+np.histogram([1, 2, 4], [0, 1.5, 4], density=True, weights=x)[0][1]**2
+np.nanvar(np.append(x, np.nan)) | np.nanstd(np.outer(x, W), axis=0)[1] | np.vander(x)[1, 0]
+np.linalg.lstsq(np.stack([W, W**2], 1), x, rcond=None)[0][0] | np.polyfit(W, x, 1)[0]
+np.linalg.lstsq(np.stack([W, x], 1), W**3, rcond=None)[1][0] | np.linalg.cond(A + np.diag(x[:2]))
+np.vecdot(x, W) | np.matvec(np.outer(W, x), W)[1] | np.vecmat(W, np.outer(x, x))[0] | np.linalg.trace(A*x[0])
+np.angle(x + 2j).sum() | np.abs(np.fft.rfft(x)).sum() | np.fft.ifft(np.fft.fft(x)*np.fft.fft(W)).real[1]
+np.fft.fft2(np.outer(x, W)).imag[1, 2] | np.fft.irfft(np.fft.rfft(x), 3)[1] | np.fft.fftshift(x)[0]**2
+np.interp([0.5, 3.0], [0, 1], x[:2], right=x[2]).sum() | divmod(x, 0.5)[1] @ W | np.divmod(x, 0.5)[1] @ W
+(np.empty_like(x)*0 + x*x).sum() | x[::-1] @ W
 np.einsum('i,ij,j', x, np.outer(W, W), x) | np.diag(x).sum() | x.sum()/np.size(x)
 """.replace("\n", " | ").split(" | ")
 SPECIAL = """erf erfc erfcx expit gammaln psi digamma ndtr log_ndtr i0 i0e i1 i1e j0 j1 entr expm1 log1p exp2

@@ -237,7 +237,7 @@ def test_several_variables_in_their_order() -> None:
 def test_numpy_s_functions_have_no_gradient_of_their_own() -> None:
     with pytest.raises(TypeError, match=r"NumPy's numbers has no gradient of its own.*expected="):
         assert_gradients(
-            lambda x: np.abs(np.fft.rfft(x)).sum(),
+            lambda x: np.frexp(x)[0].sum(),
             x=[1.0, 2.0],
         )
 

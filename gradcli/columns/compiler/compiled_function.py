@@ -24,6 +24,7 @@ from gradcli.engine.system.given_arrays import array_of
 from gradcli.language.error_remedies import habit
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
 from gradcli.transforms import numpy_meaning
+from gradcli.transforms.array_arguments import with_numpys_meaning
 from gradcli.transforms.batched_passes import Sparse
 from gradcli.transforms.tracing.numpy_program import Operation, live
 from gradcli.transforms.tracing.numpy_tracer import NumpyTracer, Untraceable, trace_numpy
@@ -180,9 +181,11 @@ class CompiledFunction:
             raise ValueError(f"memory must be None or 'low', got {memory!r}")
         table.base()  # operators of tensors are primitives of the table
         self.function, self.names, self.title = function, tuple(names), title
+        self.given = function  # which `function` is, or has NumPy's meaning of (`_meant`)
         self.program: Program | None = None  # what `title` is the text of
         self.parameters = parameters  # of a function of Python's
         self.is_python = parameters is not None
+        self._twin: CompiledFunction | None = None  # for tensors, where this one is of arrays
         self._alike: set[Any] = set()  # signatures for which arrays and tensors were compared
         every = self.names if parameters is None else parameters.required
         self.chosen = list(every) if wrt is None else [wrt] if isinstance(wrt, str) else list(wrt)
@@ -222,7 +225,7 @@ class CompiledFunction:
     def _followed(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """The value, as a tensor of the graph that its arguments belong to: it is not compiled."""
         self._arrays(args, named)  # `named` has all of them then
-        return self.function(
+        return self.given(
             **{n: v if isinstance(v, Tensor) else wrap(as_array(v)) for n, v in named.items()}
         )
 
@@ -238,10 +241,16 @@ class CompiledFunction:
         if any(_is_followed(v) for v in (*args, *arrays.values())):
             return self._followed(args, arrays)
         given, tensors = self._arrays(args, arrays)
-        found = self._run(given, False)
-        if not tensors:
-            self._compare(given, found[0])
-        return _result(found[0], tensors)
+        if tensors and self.of_arrays:
+            return self._of_tensors()(**arrays)
+
+        def value() -> Any:
+            found = self._run(given, False, tensors)[0]
+            if not tensors:
+                self._compare(given, found)
+            return found
+
+        return _result(value() if tensors else self._meant(given, value), tensors)
 
     def value_and_grad(self, *args: Any, **arrays: Any) -> tuple[Any, dict[str, Any]]:
         """(the value, the gradients by name); the value must have one element.
@@ -291,17 +300,88 @@ class CompiledFunction:
         if (nested := self._nested(args, arrays)) is not None:
             return nested[0].value_and_grad(nested[1])
         given, tensors = self._arrays(args, arrays)
-        given, (value, *grads) = self._of_floats(given, arrays)
-        names = self._differentiated(given)
         if not tensors:
-            self._compare(given, value)
-            return value, Gradients(zip(names, grads, strict=True))
+            found: tuple[Any, dict[str, Any]]
+            found = self._meant(given, lambda: self._of_array_points(given, arrays))
+            return found
+        if self.of_arrays:
+            return self._of_tensors().value_and_grad(**arrays)
+        given, (value, *grads) = self._of_floats(given, arrays, True)
         return wrap(value), Gradients(
-            (n, None if g is None else wrap(g)) for n, g in zip(names, grads, strict=True)
+            (n, None if g is None else wrap(g))
+            for n, g in zip(self._differentiated(given), grads, strict=True)
         )
 
-    def _of_floats(
+    def _of_array_points(
         self, given: list[Any], values: dict[str, Any]
+    ) -> tuple[Any, dict[str, Any]]:
+        given, (value, *grads) = self._of_floats(given, values, False)
+        self._compare(given, value)
+        return value, Gradients(zip(self._differentiated(given), grads, strict=True))
+
+    # -- what is meant -------------------------------------------------------------------------------
+    @property
+    def of_arrays(self) -> bool:
+        """Whether the function is run with NumPy's meaning of all that it does."""
+        return self.function is not self.given
+
+    def _meant(self, given: list[Any], run: Callable[[], Any]) -> Any:
+        """What a call at arrays gives.
+
+        A function is one of tensors, which PyTorch's programs are, and much of NumPy's. Where it is
+        refused, or gives something else of tensors than of arrays, it is one of arrays, as `gradcli.grad`
+        has it.
+        """
+        if self.of_arrays or not self.is_python:
+            return run()
+        try:
+            return run()
+        except (MemoryError, numpy_meaning.Unsteady):
+            raise
+        except Exception as error:  # a function may refuse tensors in any way
+            if self._signature(given, False) in self._alike:
+                raise
+            refusal = error
+        self._begin_anew(with_numpys_meaning(self.given))
+        try:
+            return run()
+        except Exception:  # as above
+            self._begin_anew(self.given)
+            if self._takes_arrays(given):
+                raise
+        raise refusal
+
+    def _begin_anew(self, function: Callable[..., Any]) -> None:
+        """Forget what was compiled: another function is meant."""
+        self.function = function
+        for known in (self.plans, self._quick, self._alike, self._derived, self.matrices):
+            known.clear()
+        self._direct = None
+        for name in ("value_and_grad", "sparse_hessian", "sparse_jacobian"):
+            self.__dict__.pop(name, None)
+
+    def _takes_arrays(self, given: list[Any]) -> bool:
+        """Whether the function is one of NumPy's arrays."""
+        with numpy_meaning.kept_random(self.given), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                self.given(**{n: np.array(a)[()] for n, a in zip(self.names, given, strict=True)})
+            except Exception:  # as in `_meant`
+                return False
+        return True
+
+    def _of_tensors(self) -> CompiledFunction:
+        """The function at tensors, which mean what they mean."""
+        if self._twin is None:
+            how: dict[str, Any] = {"threads": self.threads, "memory": self.memory}
+            self._twin = CompiledFunction(
+                self.given, self.names, self.title, wrt=self.wrt, native=self.native, **how
+            )
+            self._twin.is_python = True
+        return self._twin
+
+    def _of_floats(
+        self, given: list[Any], values: dict[str, Any], tensors: bool
     ) -> tuple[list[Any], tuple[Any, ...]]:
         """(the arrays, the value and the gradients) with integers as floats, as `gradcli.grad` has them.
 
@@ -326,11 +406,11 @@ class CompiledFunction:
                 for k, a in enumerate(given)
             ]
             try:
-                return floats, self._run(floats, True)
+                return floats, self._run(floats, True, tensors)
             except (LanguageError, *OPERATION_ERRORS):
                 if not self._differentiated(given):
                     raise
-                found = self._run(given, True)  # whose error is the one to see
+                found = self._run(given, True, tensors)  # whose error is the one to see
                 self._indices.add(key)
                 return given, found
         if self.wrt and given and not self._differentiated(given):
@@ -343,7 +423,7 @@ class CompiledFunction:
                 kind="type",
                 hint=f"{name} has dtype {array.dtype.name}: pass {name}.{remedy}",
             )
-        return given, self._run(given, True)
+        return given, self._run(given, True, tensors)
 
     def jacobian(self, *args: Any, **arrays: Any) -> Any:
         """The derivative of each element of the value by each of a variable, as an array.
@@ -368,11 +448,20 @@ class CompiledFunction:
             else a
             for n, a in zip(self.names, given, strict=True)
         ]
+        if tensors and self.of_arrays:
+            return self._of_tensors()._matrices(kind, (), arrays)
         wanted = tuple(self._differentiated(given))
-        if (kind, wanted) not in self._derived:
-            self._derived[kind, wanted] = self._derivative(kind, wanted)
-        found = _mapped(lambda v: v if np.ndim(v) else v[()], self._derived[kind, wanted](*given))
-        return _result(found, tensors)
+
+        def matrices() -> Any:
+            if not tensors:
+                self._compare_before(given)
+            if (kind, wanted) not in self._derived:
+                self._derived[kind, wanted] = self._derivative(kind, wanted)
+            with self._watched(tensors):
+                return self._derived[kind, wanted](*given)
+
+        found = matrices() if tensors else self._meant(given, matrices)
+        return _result(_mapped(lambda v: v if np.ndim(v) else v[()], found), tensors)
 
     def _derivative(self, kind: str, wanted: tuple[str, ...]) -> CompiledFunction:
         """The function of the matrices of derivatives, which is traced and compiled as any other."""
@@ -417,22 +506,26 @@ class CompiledFunction:
     def _sparse(self, args: tuple[Any, ...], arrays: dict[str, Any], second: bool) -> Any:
         if (nested := self._nested(args, arrays)) is not None:
             return nested[0].function._sparse(tuple(nested[1]), {}, second)
-        given, _ = self._arrays(args, arrays)
+        given, tensors = self._arrays(args, arrays)
+        if tensors and self.of_arrays:
+            return self._of_tensors()._sparse((), arrays, second)
         # The pattern is found by running the program on places without numbers, which have no strides.
         given = [np.ascontiguousarray(a) if a.shape else a for a in given]
         key = (second, *self._signature(given, False))
-        found = self.matrices.get(key)
-        if found is None:
-            found = self.matrices[key] = self._matrix(given, second)
-            if (direct := found.direct) is not None:
-                more = Sparse, found.shape, found.indices
-                self._first(
-                    "sparse_hessian" if second else "sparse_jacobian",
-                    direct,
-                    direct_calls.MADE,
-                    more,
-                )
-        return found(*given)
+
+        def matrix() -> Any:
+            found = self.matrices.get(key)
+            if found is None:
+                if not tensors:
+                    self._compare_before(given)
+                found = self.matrices[key] = self._matrix(given, second)
+                if (direct := found.direct) is not None:
+                    more = Sparse, found.shape, found.indices
+                    name = "sparse_hessian" if second else "sparse_jacobian"
+                    self._first(name, direct, direct_calls.MADE, more)
+            return found(*given)
+
+        return matrix() if tensors else self._meant(given, matrix)
 
     def _matrix(self, given: list[Any], second: bool) -> Any:
         from gradcli.columns.compiler.sparse_matrices import SparseProgram
@@ -455,7 +548,9 @@ class CompiledFunction:
         if (nested := self._nested(args, arrays)) is not None:
             text: str = nested[0].function.plan(*nested[1], gradients=gradients)
             return text
-        given, _ = self._arrays(args, arrays)
+        given, tensors = self._arrays(args, arrays)
+        if not tensors:
+            self._meant(given, lambda: self._compare_before(given))
         self._plan(given, gradients)
         return self._text(self._signature(given, gradients))
 
@@ -612,7 +707,8 @@ class CompiledFunction:
         from gradcli.columns.compiler.quick_calls import quick_call
 
         other = self._all_gradients if gradients else self._called
-        call = quick_call(self.names, self.plans, CompiledProgram, other, gradients)
+        tensors = not self.of_arrays
+        call = quick_call(self.names, self.plans, CompiledProgram, other, gradients, tensors)
         self._quick[gradients] = call
         if not gradients:
             self._direct = self._direct or call
@@ -662,17 +758,17 @@ class CompiledFunction:
             if n in self.wrt and a.dtype.kind in "fc"
         ]
 
-    def _run(self, given: list[Any], gradients: bool) -> tuple[Any, ...]:
+    def _run(self, given: list[Any], gradients: bool, tensors: bool) -> tuple[Any, ...]:
         # Errors that only numbers show (a singular matrix, an index out of bounds) come without a place
         # from compiled code. The tape runs the program again and fails with PyTorch's words at the right
         # place.
         plan = self._plan(given, gradients)
         if type(plan) is not CompiledProgram:
-            return self._tape(given, gradients)
+            return self._tape(given, gradients, tensors)
         try:
             values: tuple[Any, ...] = plan.run(*given)
         except OPERATION_ERRORS:  # the tape's words, and where in the program they belong
-            return self._tape(given, gradients)
+            return self._tape(given, gradients, tensors)
         spec = plan.trace.spec
         return values if spec is None else (pytrees.unflatten(values, spec),)
 
@@ -682,33 +778,39 @@ class CompiledFunction:
         `x.std()` divides by n of an array and by n - 1 of a tensor. Both are looked at once for each set of
         small arrays, where the function takes NumPy's at all.
         """
-        if not self.is_python or sum([a.size for a in given]) > numpy_meaning.MOST:
-            return
         key = self._signature(given, False)
-        if key in self._alike:
+        if not self.is_python or key in self._alike:
             return
         self._alike.add(key)
-
+        if sum([a.size for a in given]) > numpy_meaning.MOST:
+            return
         values = dict(zip(self.names, given, strict=True))
         try:
-            numpy_meaning.refuse_other(self.function, (), values, value, self.title)
+            numpy_meaning.refuse_other(self.given, (), values, value, self.title)
         except ValueError:
-            # No plan may answer in its place.
-            self._alike.discard(key)
-            self.plans.clear()
-            self._quick.clear()
-            self._direct = None
-            self.__dict__.pop("value_and_grad", None)
+            self._begin_anew(self.function)  # no plan may answer in its place
             raise
 
-    def _tape(self, given: list[Any], gradients: bool) -> tuple[Any, ...]:
+    def _watched(self, tensors: bool) -> Any:
+        """A context in which no number leaves the graph: of a program in gradcli's language none can."""
+        if not self.is_python:
+            return contextlib.nullcontext()
+        return modes.no_number_may_leave(of_arrays=not tensors)
+
+    def _compare_before(self, given: list[Any]) -> None:
+        """As `_compare`, of a function whose value nobody asked for."""
+        if self.is_python and self._signature(given, False) not in self._alike:
+            with modes.no_grad():
+                self._compare(given, self._tape(given, False, False)[0])
+
+    def _tape(self, given: list[Any], gradients: bool, tensors: bool) -> tuple[Any, ...]:
         names = self._differentiated(given) if gradients else []
-        tensors = {n: wrap(a, n in names) for n, a in zip(self.names, given, strict=True)}
+        variables = {n: wrap(a, n in names) for n, a in zip(self.names, given, strict=True)}
         # A program in gradcli's language has no functions that make numbers but those it asks for.
         watched = gradients and self.is_python
         try:
-            with modes.no_number_may_leave() if watched else contextlib.nullcontext():
-                result = self.function(**tensors)
+            with self._watched(tensors) if gradients else contextlib.nullcontext():
+                result = self.function(**variables)
         except (*OPERATION_ERRORS, AttributeError) as error:
             said = habit(error) or self._may_be_static(a.dtype.char for a in given)
             if self.is_python and said:
@@ -729,7 +831,7 @@ class CompiledFunction:
             if self.program is None:
                 raise
             raise _placed(error, self.program) from error
-        grads = [tensors[n]._grad for n in names]
+        grads = [variables[n]._grad for n in names]
         return (result.array, *[None if g is None else g.array for g in grads])
 
 

@@ -49,6 +49,7 @@ def quick_call(
     plan_class: type[CompiledProgram],
     other: Callable[..., Any],
     gradients: bool,
+    takes_tensors: bool,
 ) -> Callable[..., Any]:
     """A function of the variables, by position or by name: the value, or (value, gradients by name).
 
@@ -64,6 +65,8 @@ def quick_call(
     body += ["tensors = python = False"]
     for k in range(count):
         body += _ARGUMENT.format(a=f"a{k}", k=f"k{k}").strip().splitlines()
+    if not takes_tensors:
+        body += ["if tensors: return other(*args, **named)"]
     # A Python float beside single precision has the default dtype.
     singles = " or ".join(f"k{k}[1] == 'f'" for k in range(count))
     body += [f"if python and ({singles}): return other(*args, **named)"]

@@ -181,11 +181,11 @@ class NegativeStepError(EngineError, ValueError):
 class LeftGraphError(EngineError, RuntimeError):
     """A tensor that is differentiated became a number of Python's, and the gradient would lack a term.
 
-    place: file and line. line: what stands there. PyTorch warns only.
+    place: file and line. line: what stands there. how: "float", "item" or "tolist". PyTorch warns only.
     """
 
-    def __init__(self, place: str, line: str) -> None:
-        self.place, self.line = place, line
+    def __init__(self, place: str, line: str, how: str = "float") -> None:
+        self.place, self.line, self.how = place, line, how
         said = f": {line}" if line else ""
         super().__init__(
             "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior: "

@@ -464,7 +464,7 @@ def _result(primitive: Declaration, plain: str | None) -> list[str]:
             f"except ValueError as error: raise shape_error(error, [{arrays}]) from None",
         ]
     if primitive.wide:
-        body += ["if not same and a0.dtype is not a1.dtype: y = y.astype(half)"]
+        body += ["if not same and a0.dtype != a1.dtype: y = y.astype(half)"]
     body += _laid_out(primitive, "a0.ndim > 1") + shown(primitive)
     for out, y in zip(_each(primitive, "out"), _each(primitive, "y"), strict=True):
         body += [f"{out} = new(Tensor)", f"{out}.array = {y}"]

@@ -279,8 +279,11 @@ class _NoArgumentMode(Mode):
 
 
 def note_left(method: str, depth: int) -> None:
-    """Note that a tensor becomes a number, by a method that is called from `depth` frames above."""
-    if local.left is not None:
+    """Note that a tensor becomes a number, by a method that is called from `depth` frames above.
+
+    Where nothing is recorded, as within `no_grad`, nobody is surprised.
+    """
+    if local.left is not None and is_grad_enabled():
         frame = sys._getframe(depth + 1)
         code = frame.f_code
         module = frame.f_globals.get("__name__", "")
@@ -288,10 +291,11 @@ def note_left(method: str, depth: int) -> None:
 
 
 @contextmanager
-def no_number_may_leave() -> Iterator[None]:
+def no_number_may_leave(of_arrays: bool = True) -> Iterator[None]:
     """A context in which a tensor that is differentiated becomes no number: float(x), as math.exp calls it.
 
-    Raises LeftGraphError at its end. `item()` and `tolist()` are asked for by name, and may.
+    Raises LeftGraphError at its end. of_arrays: nor by `item()` and `tolist()`, which PyTorch's programs
+    call to leave the graph, and NumPy's to have a number.
     """
     before = local.left
     left: list[tuple[str, str, str, int]] = []
@@ -307,22 +311,22 @@ def no_number_may_leave() -> Iterator[None]:
 
         if not isinstance(error, ReturnedTypeError):  # the number may be what was returned
             raise
-        _refuse_left(left)
+        _refuse_left(left, of_arrays)
         raise
     finally:
         local.left = before
-    _refuse_left(left)
+    _refuse_left(left, of_arrays)
 
 
-def _refuse_left(left: list[tuple[str, str, str, int]]) -> None:
+def _refuse_left(left: list[tuple[str, str, str, int]], of_arrays: bool) -> None:
     for method, module, file, number in left:
-        if method == "float" and not module.startswith("gradcli."):
+        if (of_arrays or method == "float") and not module.startswith("gradcli."):
             import linecache
 
             from gradcli.engine.core.errors import LeftGraphError
 
             line = linecache.getline(file, number).strip()
-            raise LeftGraphError(f"{file}:{number}", line) from None
+            raise LeftGraphError(f"{file}:{number}", line, method) from None
 
 
 def users_level() -> int:

@@ -35,6 +35,7 @@ from gradcli.engine.system.array_memory import (
     memory_of,
 )
 from gradcli.engine.system.dtypes import scalar_name
+from gradcli.engine.system.given_arrays import native
 
 if TYPE_CHECKING:
     from gradcli.engine.core.tensor_methods import Methods
@@ -43,6 +44,7 @@ else:
     Methods = object  # which a stub has, for type checkers
 
 _tuple: Any = tuple.__new__
+_own_kind = dtypes.OWN.get
 _DLPACK_CPU = (1, 0)  # the type of the device, as DLPack numbers them, and its index
 
 
@@ -839,7 +841,7 @@ class Tensor(Methods):
             operator = any(isinstance(a, np.generic) for a in args)
             if (primitive := _row_of(ufunc, args, operator)) is not None:
                 # A constant matrix, `A @ x`, is then one of the trace too.
-                wrapped = args if modes.current().rules else map(_as_operand, args)
+                wrapped = args if modes.current().rules else map(as_operand, args)
                 return primitive(*wrapped)
         if any(isinstance(out, Tensor) for out in kwargs.get("out", ())):
             raise TypeError("return arrays must be of ArrayType")
@@ -859,7 +861,7 @@ class Tensor(Methods):
         if primitive is not None:
             try:
                 if not modes.current().rules:  # the matrix of np.einsum("ij,j", A, x)
-                    args = tuple([_as_operand(a) for a in args])
+                    args = tuple([as_operand(a) for a in args])
                 return primitive(*args, **kwargs)
             except TypeError:  # arguments that only NumPy takes
                 if modes.current().rules:
@@ -883,10 +885,10 @@ class Tensor(Methods):
 Tensor.backward.__annotations__.clear()
 
 
-def _as_operand(value: Any) -> Any:
+def as_operand(value: Any) -> Any:
     """An array of NumPy's as a tensor: what is called may want its methods."""
     if type(value) is np.ndarray and value.dtype.kind in "biufc":
-        return wrap(value)
+        return wrap(native(value))
     return value
 
 
@@ -992,9 +994,10 @@ def _rebuild(array: Array, requires_grad: bool) -> Tensor:
 
 
 def wrap(array: Any, requires_grad: bool = False) -> Tensor:
-    """A tensor over a NumPy array or scalar, without a copy."""
+    """A tensor over a NumPy array or scalar, without a copy: whatever comes from outside comes this way."""
     out = new(Tensor)
-    out.array = array
+    kind = array.dtype
+    out.array = array if _own_kind(kind, kind) is kind else dtypes.own(array)
     out.node = LAZY if requires_grad else None
     if modes.differentiating:
         out.born = versions.tick()

@@ -521,7 +521,7 @@ tensor.meaning = meaning
 
 def _outside(numpy_function: Any) -> Any:
     """The function of tensors that a program's own call of NumPy's means, with NumPy's arguments."""
-    module: Any = import_module("gradcli.operators.composites.numpy_functions")
+    module: Any = import_module("gradcli.operators.composites.numpy_data")
     return module.meaning(numpy_function)
 
 

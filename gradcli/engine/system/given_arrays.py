@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.system.dtypes import own
+
 
 class GivenArrayError(TypeError):
     """A value that would lose something as an array of numbers; remedy: what to pass."""
@@ -50,7 +52,13 @@ def array_of(value: Any) -> Any:
         raise GivenArrayError(f"this holds {dtype}, not numbers", "pass x.astype(float)")
     if dtype.char in "gG" and dtype.itemsize > 8:
         raise GivenArrayError(f"{dtype} has more digits than a double", "pass x.astype(float)")
-    return array if dtype.isnative else array.astype(dtype.newbyteorder("="))
+    return native(array)
 
 
-__all__ = ["GivenArrayError", "array_of"]
+def native(array: Any) -> Any:
+    """An array in the machine's order of bytes, with NumPy's own object for its dtype."""
+    kind = array.dtype
+    return own(array if kind.isnative else array.astype(kind.newbyteorder("=")))
+
+
+__all__ = ["GivenArrayError", "array_of", "native"]

@@ -19,7 +19,7 @@ import numpy as np
 from gradcli.engine.core import modes, pytrees
 from gradcli.engine.core import tensor as tensors
 from gradcli.engine.core.errors import ArgumentWriteError, LeafWriteError, NoNumpyError
-from gradcli.engine.core.tensor import Tensor, wrap
+from gradcli.engine.core.tensor import Tensor, as_operand, wrap
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.given_arrays import array_of
 
@@ -143,9 +143,6 @@ _DISCRETE = frozenset(
             np.iscomplexobj,
             np.isrealobj,
             np.result_type,
-            np.histogram,
-            np.bincount,
-            np.unique,
         ),
         *(np.isnan, np.isfinite, np.isinf, np.signbit, np.equal, np.not_equal, np.less),
         *(np.less_equal, np.greater, np.greater_equal, np.logical_and, np.logical_or),
@@ -186,7 +183,12 @@ def _called(function: Any, args: Operand, kwargs: Operand) -> Any:
             if len(args) == 1 and not kwargs:
                 made = found(unfollowed(args[0]))
             else:
-                made = found(*unfollowed(args), **unfollowed(kwargs))
+                own = unfollowed(args)
+                if (
+                    function in tensors.NUMPY
+                ):  # of tensors alone: the matrix of np.einsum("ij,j", A, x)
+                    own = map(as_operand, own)
+                made = found(*own, **unfollowed(kwargs))
             return _of(made) if function in _MADE_LIKE else followed(made)
         except TypeError:
             if not hasattr(function, "_implementation") or function in _OF_METHODS:
@@ -260,14 +262,23 @@ def _of_ufunc(ufunc: Any, *values: Operand) -> Any:
             return ufunc(*_numbers(values))
         except _NoNumbers:
             pass
+    if ufunc is np.divmod:
+        return tuple([_of_ufunc(part, *values) for part in (np.floor_divide, np.remainder)])
     operands = _operands(ufunc, values)
     if any(v is NotImplemented for v in operands):
         return NotImplemented
     call = _OPERATORS.get(ufunc) or function_of(ufunc)
     if call is None:
-        module = getattr(ufunc, "__module__", None) or "scipy.special"
-        raise NoNumpyError(f"{module}.{ufunc.__name__}".removeprefix("numpy."))
+        raise NoNumpyError(_name_of(ufunc))
     return followed(call(*operands))
+
+
+def _name_of(ufunc: Any) -> str:
+    name = ufunc.__name__
+    if name.endswith("(vectorized)"):
+        return "frompyfunc"
+    module = getattr(ufunc, "__module__", None) or "scipy.special"
+    return f"{module}.{name}".removeprefix("numpy.")
 
 
 def _refuse(words: Mapping[str, Any], what: str) -> None:
@@ -385,7 +396,7 @@ class _Followed:
         return self.copy()
 
     def astype(self, dtype: Any, *args: Operand, copy: bool = True, **words: Any) -> Any:
-        wanted = np.dtype(dtype)
+        wanted = np.dtype(dtype).newbyteorder("=")
         if wanted == self.dtype:
             return self.copy() if copy else self
         if wanted.kind not in "fc" and isinstance(self.tensor.array, (np.ndarray, np.generic)):
@@ -420,12 +431,24 @@ class _Followed:
         return self // other, self % other
 
     def item(self, *place: Operand) -> Any:
-        return (self[place] if place else self).tensor.item()
+        if place:
+            found = (self if len(place) > 1 else self.ravel())[place]
+        else:
+            found = self
+        self._leaves("item")
+        one = unfollowed(found)
+        return getattr(one, "array", one).item()
 
     def tolist(self) -> Any:
+        self._leaves("tolist")
         return self.tensor.tolist()
 
     # -- Python's numbers
+    def _leaves(self, how: str) -> None:
+        """Note that numbers are taken, by a method that is called from two frames above."""
+        if self.tensor.node is not None or self.tensor._tangents_at_work():
+            modes.note_left(how, 2)
+
     def _number(self) -> Any:
         if self.tensor.numel() != 1:
             raise TypeError("only 0-dimensional arrays can be converted to Python scalars")
@@ -521,6 +544,9 @@ class FollowedArray(_Followed):
         return bool(np.any(self == value))
 
     def __getitem__(self, key: Operand) -> Any:
+        if (forwards := _turned(key, self.shape)) is not None:
+            parts, turned = forwards
+            return followed(function_of(np.flip)(self.tensor[parts], turned))
         at = _key(key, self.shape)
         return followed(self.tensor[at])
 
@@ -553,6 +579,31 @@ class _written:
 
 
 _BASIC = frozenset([int, slice, type(None), type(Ellipsis)])
+
+
+def _turned(key: Operand, shape: tuple[int, ...]) -> tuple[Any, tuple[int, ...]] | None:
+    """Slices that go backwards as (the same forwards, the axes to flip); None where there is none."""
+    parts = key if type(key) is tuple else (key,)
+    if not any(type(p) is slice and type(p.step) is int and p.step < 0 for p in parts):
+        return None
+    if not {type(p) for p in parts} <= _BASIC:
+        return None
+    given = sum(p is not None and p is not Ellipsis for p in parts)
+    found: list[Any] = []
+    flipped: list[int] = []
+    axis = out = 0  # of the array, and of the result
+    for part in parts:
+        if part is Ellipsis:
+            axis, out = axis + len(shape) - given, out + len(shape) - given
+        elif type(part) is slice and part.step is not None and part.step < 0:
+            places = range(*part.indices(shape[axis]))
+            last = places[0] + 1 if places else 0
+            part = slice(places[-1] if places else 0, last, -part.step)
+            flipped.append(out)
+        found.append(part)
+        axis += part is not None and part is not Ellipsis
+        out += type(part) is slice or part is None
+    return tuple(found), tuple(flipped)
 
 
 def _key(key: Operand, shape: tuple[int, ...]) -> Any:

@@ -16,6 +16,7 @@ from gradcli.engine.core.errors import NoNumpyError
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry.table import resolve
 from gradcli.engine.system import dtypes
+from gradcli.engine.system.given_arrays import native
 
 Axis = int | tuple[int, ...] | None
 # What NumPy's functions take for an array: tensors, arrays, numbers, and lists of these.
@@ -106,7 +107,7 @@ def _tensor(value: Operand, like: Tensor | None = None) -> Any:
         isinstance(v, (Tensor, list, tuple)) for v in value
     ):
         return _call("stack")([_tensor(v, like) for v in value])
-    array = np.asarray(value)
+    array = native(np.asarray(value))
     number = like is not None and not hasattr(value, "dtype") and like.array.dtype.kind in "fc"
     return wrap(array.astype(like.array.dtype) if number and like is not None else array)
 
@@ -598,15 +599,19 @@ def piecewise(
 def interp(
     x: Operand, xp: Operand, fp: Operand, left: Any = None, right: Any = None, period: Any = None
 ) -> Any:
-    if period is not None or left is not None or right is not None:
-        raise TypeError("np.interp of tensors takes x, xp and fp alone")
+    if period is not None:
+        raise NoNumpyError("interp")
     like = next(v for v in (x, xp, fp) if isinstance(v, Tensor))
     x, xp, fp = (_tensor(v, like) for v in (x, xp, fp))
     inside = x.clamp(xp[0], xp[-1])
     at = _call("searchsorted")(xp.detach(), inside.detach(), right=True) - 1
     at = at.clamp(0, xp.shape[0] - 2)
     slope = (fp[at + 1] - fp[at]) / (xp[at + 1] - xp[at])
-    return fp[at] + slope * (inside - xp[at])
+    found = fp[at] + slope * (inside - xp[at])
+    for outside, value in ((x < xp[0], left), (x > xp[-1], right)):
+        if value is not None:
+            found = _call("where")(outside, _tensor(value, like), found)
+    return found
 
 
 @_of(np.polyval)
@@ -770,19 +775,25 @@ FUNCTIONS |= {
 
 @_of(np.cov)
 def cov(
-    m: Operand, y: None = None, rowvar: bool = True, bias: bool = False, ddof: Any = None
+    m: Operand, y: Operand = None, rowvar: bool = True, bias: bool = False, ddof: Any = None
 ) -> Any:
     m = _tensor(m)
-    rows = m.reshape((1, -1)) if m.ndim == 1 else m if rowvar else m.T
+    rows = _rows(m, rowvar)
+    if y is not None:
+        rows = _call("cat")(_promoted(rows, _rows(_tensor(y), rowvar)), 0)
     rows = rows - rows.mean(1, keepdim=True)
     freedom = (0 if bias else 1) if ddof is None else ddof
     found = rows @ rows.T / (rows.shape[1] - freedom)
-    return found.reshape(()) if m.ndim == 1 else found
+    return found.reshape(()) if m.ndim == 1 and y is None else found
+
+
+def _rows(m: Any, rowvar: bool) -> Any:
+    return m.reshape((1, -1)) if m.ndim == 1 else m if rowvar else m.T
 
 
 @_of(np.corrcoef)
-def corrcoef(x: Operand, y: None = None, rowvar: bool = True) -> Any:
-    c = cov(x, None, rowvar)
+def corrcoef(x: Operand, y: Operand = None, rowvar: bool = True) -> Any:
+    c = cov(x, y, rowvar)
     if c.ndim == 0:
         return c / c
     spread = c.diagonal().sqrt()

@@ -254,6 +254,7 @@ empty_like = _like(
     "empty_like",
     0,
     "A tensor to be filled, of the shape, dtype and layout of `input`; it starts with zeros.",
+    np.empty_like,
 )
 
 

@@ -216,7 +216,7 @@ def test_no_error_of_ours_is_known_by_its_words() -> None:
             lambda x: np.linalg.eigvals(x),
             "np.linalg.eigvals leaves the graph: write torch.linalg.eig",
         ),
-        (lambda x: np.interp(x, [1, 2], [3, 4], left=0), "np.interp leaves the graph"),
+        (lambda x: np.interp(x, [1, 2], [3, 4], period=9), "np.interp leaves the graph"),
         (lambda x: np.array([x[0], x[1]]), r"write np.stack\(\[…\]\)"),
     ],
 )
