@@ -870,17 +870,17 @@ def _facts_as_read(text: str, found: Split) -> None:
             found.options[k] = f"{head}={read.written}"
 
 
-def _by_whole_arrays(found: Split, words: Container[str]) -> None:
+def _by_whole_arrays(found: Split, names: Container[str]) -> None:
     """--wrt W of `--wrt W_ij` where W has elements W_{ij}: all of them make one gradient.
 
-    words: the names of the text.
+    names: those of the text.
     """
     for k, option in enumerate(found.options):
         stem, _, index = option.removeprefix("--wrt=").rpartition("_")
         known = found.letters.get(stem)
-        if known is None and re.fullmatch("[a-z]{1,3}", index) and stem in words:
+        if known is None and re.fullmatch("[a-z]{1,3}", index) and stem in names:
             rank = found.ranks.get(stem, len(index))
-            known = ("",) * rank if f"{stem}_{index}" not in words else None
+            known = ("",) * rank if f"{stem}_{index}" not in names else None
         if not option.startswith("--wrt=") or known is None or len(index) != len(known):
             continue
         found.options[k] = f"--wrt={stem}"
