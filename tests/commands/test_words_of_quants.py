@@ -87,6 +87,15 @@ SAID = [
     ("minimize b=2*x;x**2 --x 1 --subject b==4", 0, "x = 2\n"),
     ("minimize x**2 --x 1 --subject x>=a", 2, "error: no value for a\n    x>=a\n       ^\nhint: add --a VALUE"),
     ("minimize x**2 --x 1 --subject f(x)>=1", 2, "no function is called `f`"),
+    # standard errors of a likelihood's minimum
+    ("minimize 2*(x-1)**2 --x 3 --errors", 0, "x = 1.00 ± 0.50\nvalue = 0\n"),
+    ("minimize (x-1)**2/2+y --x 3 --y 4 --bounds y=0: --errors", 0, "note: y is held by a bound or a constraint, and has no error"),
+    ("minimize (x-y)**2/2+y**2 --x 3 --y 4 --errors --covariance --plain", 0, "covariance\t1.5,0.5;0.5,0.5\n"),
+    ("minimize 2*(x-1)**2 --x 3 --errors --json", 0, '"errors": {"x": 0.5}, "covariance": {"x": {"x": 0.25}}'),
+    ("minimize 2*(x-a)**2 --x 3 --a 1±1 --errors", 2, "--errors cannot be used with uncertainties of values"),
+    ("minimize (x-y)**2 --x 3 --y 4 --errors", 0, "note: there are no errors: flat: the Hessian is singular"),
+    ("minimize 2*(x-1)**2 --x 3 --covariance", 2, "as in --x 0.994±0.002; of a negative log-likelihood: --errors"),
+    ("minimize 2*(x-1)**2 --x 3 --standard-errors", 2, "hint: write --errors"),
     # a Taylor polynomial in some variables
     ("taylor a*sin(x) --a 2 --x 0 --wrt x --order 3", 0, "2*x - x**3/3\n"),
     ("taylor a*sin(x) --a pi/4 --x 0 --wrt x --order 1 --json", 0, '"at": {"x": "0"}, "order": 1, "taylor": "pi*x/4"'),
