@@ -113,6 +113,9 @@ SAID = [
     ("fit y==a*exp(-lambda*x) f.csv", 2, "hint: call the variable otherwise: lam\n"),
     ("eval x*lambda --x 1 --lambda 2", 2, "hint: call the variable otherwise, and give --lam VALUE"),
     ("map sum(v/(1+v)**arange(1,3)) t.csv --no-grad all --keep-columns none", 0, "value\n0.75\n0.888"),
+    ("map end-begin d.csv --no-grad all --keep-columns none", 0, "value\n179\n362\n"),
+    ("map end-begin d.csv --no-grad all", 0, "note: d.csv: end is days since 2025-01-02;"),
+    ("eval end-begin --end @d.csv:end --begin @d.csv:begin", 0, "[179, 362]\n"),
     ("map v t.csv --group-by p", 2, "hint: a sum of rows: gradcli map EXPR FILE --no-grad all --where"),
     ("map v t.csv --group_by p", 2, "hint: a sum of rows"),
     ("eval sum(v) --v @t.csv:v --where p=='A'", 2, "hint: rows of a table: gradcli map EXPR FILE --no-grad all --where CONDITION"),
@@ -181,6 +184,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "q.txt").write_text("x**2")
     (tmp_path / "m.csv").write_text("a,b\n1,2\n3,4\n")
     (tmp_path / "named.csv").write_text(",a,b\na,1,2\nb,3,4\n")
+    (tmp_path / "d.csv").write_text("begin,end\n2025-01-02,2025-06-30\n2025-01-03,2025-12-31\n")
     (tmp_path / "t.csv").write_text("p,v\nA,1\nB,2\n")
     (tmp_path / "f.csv").write_text("x,y\n1,2\n2,4\n3,7\n")
 
