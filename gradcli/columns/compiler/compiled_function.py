@@ -24,7 +24,7 @@ from gradcli.engine.system.given_arrays import array_of
 from gradcli.language.error_remedies import habit
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
 from gradcli.transforms import numpy_meaning
-from gradcli.transforms.array_arguments import with_numpys_meaning
+from gradcli.transforms.array_arguments import explain, with_numpys_meaning
 from gradcli.transforms.batched_passes import Sparse
 from gradcli.transforms.tracing.numpy_program import Operation, live
 from gradcli.transforms.tracing.numpy_tracer import NumpyTracer, Untraceable, trace_numpy
@@ -345,9 +345,10 @@ class CompiledFunction:
         self._begin_anew(with_numpys_meaning(self.given))
         try:
             return run()
-        except Exception:  # as above
+        except Exception as error:  # as above
             self._begin_anew(self.given)
             if self._takes_arrays(given):
+                explain(error)
                 raise
         raise refusal
 
