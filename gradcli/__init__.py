@@ -264,6 +264,10 @@ _ELSEWHERE = {
     "derivative": "gradcli.diff(source) is the formula, gradcli.grad(source, x=1) its value",
     "maximize": 'gradcli.minimize("-(…)", x=1) finds where an expression is largest',
     "tree_map": "gradcli.func.grad and vmap take dicts and lists of tensors as they are",
+    "custom_vjp": "a class of gradcli.autograd.Function has a backward of its own",
+    "custom_jvp": "a class of gradcli.autograd.Function has a jvp of its own",
+    "custom_gradient": "a class of gradcli.autograd.Function has a backward of its own",
+    "stop_gradient": "x.detach() is a constant",
     "integrate": "gradcli.trapezoid(y, x) integrates samples",
 }
 
