@@ -36,6 +36,13 @@ class _Call(threading.local):
 
 
 _call = _Call()
+
+
+def at_arrays() -> bool:
+    """Whether the transform that is called was given arrays."""
+    return _call.of_arrays
+
+
 _NUMBERS = (np.generic, float, int, Decimal, Fraction)
 
 
@@ -222,4 +229,13 @@ def _array(value: Any) -> Any:
     return value
 
 
-__all__ = ["chosen", "every", "explain", "none", "takes_arrays", "users", "with_numpys_meaning"]
+__all__ = [
+    "at_arrays",
+    "chosen",
+    "every",
+    "explain",
+    "none",
+    "takes_arrays",
+    "users",
+    "with_numpys_meaning",
+]
