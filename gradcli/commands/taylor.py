@@ -116,6 +116,7 @@ def at_zero(names: Iterable[str], hint: str) -> dict[str, str]:
         default="6",
     ),
     FORMAT,
+    Option("--remainder", "Print what is left of EXPR, too, in Lagrange's form."),
     Option(PLOT, f"Draw EXPR and the polynomials around the point {PLOTTED}"),
     *AXES,
     examples=(
@@ -160,6 +161,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     form = format_of(request, options)
     if len(orders) > 1 and form in CODE:
         raise usage(f"--format {form} is of one order", hint=f"write --order {orders[-1]}")
+    if options.remainder:
+        _check_remainder(texts, where.arrays, orders, form)
     made: dict[int, str] = {}
     numbers = False
     with located(request):
@@ -173,6 +176,14 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         keys["orders"] = {str(order): text for order, text in made.items()}
     answer = Answer(request, [], lambda _: keys)
     answer.lines = [visible(text) for text in _lines(made, form, request.style.form)]
+    if options.remainder:
+        from gradcli.commands.taylor_remainder import remainder
+
+        ((name, text),) = texts.items()
+        with located(request):
+            left = remainder(request, name, text, orders[-1], form.replace("json", "text"))
+        keys["remainder"] = left
+        answer.lines.append(visible(left if form == "latex" else f"remainder = {left}"))
     write(answer)
     if canvas is not None:
         from gradcli.commands.taylor_picture import number_of, picture
@@ -197,6 +208,18 @@ def _say_what_to_hold(arrays: Mapping[str, Any], texts: Mapping[str, str]) -> No
             f"taylor expands in numbers: {shaped} is an array",
             hint=f"--wrt {','.join(numbers)} expands in {', '.join(numbers)}, and holds the others",
         )
+
+
+def _check_remainder(
+    texts: Mapping[str, str], arrays: Mapping[str, Any], orders: list[int], form: str
+) -> None:
+    """Refuse --remainder where it has no one form."""
+    if len(texts) != 1 or len(arrays) != 1:
+        raise usage("--remainder is of functions of one variable", hint="leave it out")
+    if len(orders) > 1:
+        raise usage("--remainder is of one order", hint=f"write --order {orders[-1]}")
+    if form in CODE:
+        raise usage(f"--remainder is for text and LaTeX, not for {form}", hint="leave it out")
 
 
 def _lines(made: Mapping[int, str], form: str, style: str) -> Iterable[str]:
