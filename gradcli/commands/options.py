@@ -143,7 +143,7 @@ ELSEWHERE = {
         ("--taylor", "--series"),
         "polynomials beside the function: gradcli taylor EXPR --order 1,3,5 --plot",
     ),
-    "--unit": "results are numbers without units; --units N is the line of a table that has those of columns",
+    "--unit": "gradcli eval and fit write a unit behind a result; --units N is the line of a table's units",
     "--degree": "gradcli taylor EXPR --order N is the polynomial of that degree",
     "--order": "higher derivatives: gradcli diff EXPR --order N, or gradcli hessian EXPR",
     "--value": "gradcli eval EXPR prints the value, gradcli grad EXPR --value both",
@@ -703,7 +703,7 @@ def _mathematics(
     sizes = {n: size for n, size in found.sizes.items() if n not in own} if against else {}
     read = read_mathematics(
         text, parses, bound, equation, known, by, named, moving, labels, gradient, one, found.ones,
-        sizes,
+        sizes, not against and _speaks_of_matrices(found),
     )  # fmt: skip
     by_squares = read.differentiated if read is not None else ()
     by_squares = tuple(_as_variable(name, text, found) for name in by_squares)
@@ -815,6 +815,21 @@ def _squared(root: str, letter: str, name: str, value: str) -> tuple[str, str]:
         ) from None
 
 
+# What says that a formula is of matrices: a transpose, bold letters, W_{ij}.
+_OF_MATRICES = re.compile(
+    r"\^\s*\{?\s*(?:T|\\(?:top|intercal|mathsf\{T\}))(?![A-Za-z])|ᵀ|\\(?:mathbf|boldsymbol|bm|odot|lVert|Vert)\b"
+)
+
+
+def _speaks_of_matrices(found: Split) -> bool:
+    """Whether the formula in --against, or the variable of it, says that capitals are matrices."""
+    against = next((o for o in found.options if o.startswith("--against=")), "")
+    wrt = [o.removeprefix("--wrt=") for o in found.options if o.startswith("--wrt=")]
+    return _OF_MATRICES.search(against) is not None or any(
+        re.fullmatch(r"[A-Z]_[a-z]{2}", name) for name in wrt
+    )
+
+
 def _by_header(header: tuple[str, ...], found: Split, command: Command, against: bool) -> None:
     r"""--wrt w where the text is of `J(w) = …`, and nothing else says by what it is differentiated."""
     if against or command.name not in ("diff", "check") or (
@@ -861,7 +876,7 @@ def _by_whole_arrays(found: Split, words: Container[str]) -> None:
     words: the names of the text.
     """
     for k, option in enumerate(found.options):
-        stem, _, index = option.removeprefix("--wrt=").partition("_")
+        stem, _, index = option.removeprefix("--wrt=").rpartition("_")
         known = found.letters.get(stem)
         if known is None and re.fullmatch("[a-z]{1,3}", index) and stem in words:
             rank = found.ranks.get(stem, len(index))

@@ -360,6 +360,9 @@ def _by_some(
         return None
     few = {**options, "near": True, "limit": min(options["limit"], FEW)}
     found = least_squares.fit(counted(data.at), first.values, data.count, **few)
+    if first.receding and not found.converged:
+        # All rows would be looked at hundreds of times in vain.
+        return found._replace(receding=True)
     if not (found.converged or found.undetermined):
         return None
     return found._replace(begun=first.begun)
