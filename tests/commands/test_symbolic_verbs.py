@@ -125,8 +125,8 @@ AREA = ["--let", "x=r*cos(t)", "--let", "y=r*sin(t)"]
         (["sqrt(x) + 2**x", "--order", "n"],
          ["(-1)**(n - 1)*x**(1/2 - n)*exp(lgamma(n - 1/2) - lgamma(-1/2)) + 2**x*log(2)**n"]),
         (["log(x)", "--order", "n", "--format", "latex"],
-         [r"\frac{\partial^{n} f}{\partial x^{n}} = "
-          r"\frac{\left(-1\right)^{n - 1} \Gamma\left(n\right)}{x^{n}}"]),
+         [r"\frac{\mathrm{d}^{n}f}{\mathrm{d}x^{n}} = "
+          r"\frac{\left(-1\right)^{n - 1} \left(n - 1\right)!}{x^{n}}"]),
         # expressions put in
         (["x*y", *AREA, "--wrt", "r"], ["r*sin(2*t)"]),
         (["x - y", "--x", "y", "--y", "x"], ["y.grad = 1", "x.grad = -1"]),  # at once
