@@ -233,6 +233,12 @@ def gradient(question: Question) -> Answer:
         evaluation, watched = _run(question)
     if _has_passed(question, evaluation):
         return _left_by_program(question, evaluation)
+    if errors is not None and question.bare:
+        from gradcli.commands.several_results import is_several, several
+
+        if is_several(evaluation.value):
+            return several(question, evaluation)
+        errors.refuse_relations_of_one()
     found = evaluation.tensor("gradient")
     if hooks:
         register_hooks(evaluation, hooks)

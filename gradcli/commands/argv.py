@@ -63,7 +63,8 @@ class Split:
     its value. bare: (name, what follows) of what would bind and has no value. point: the number of `--at 2`.
     behind: the flag before a positional. twice: the option of the file to write, given with two files.
     ranks, letters: what --math found of names, their dimensions and indices, for the formula of --against;
-    ones: the indices of one element; said: its remarks.
+    ones: the indices of one element; sizes: what limits of sums are; squares: what stands for the square of a
+    name; rows: the matrices whose rows are vectors of the text; said: its remarks.
     """
 
     def __init__(self) -> None:
@@ -79,6 +80,9 @@ class Split:
         self.missing: str | None = None
         self.ranks: dict[str, int] = {}
         self.ones: set[str] = set()
+        self.sizes: dict[str, str] = {}
+        self.squares: dict[str, str] = {}
+        self.rows: set[str] = set()
         self.said: set[str] = set()
         self.letters: dict[str, tuple[str, ...]] = {}
 
@@ -140,7 +144,7 @@ def split(args: Iterable[str], declared: Mapping[str, Option]) -> Split:
                 if not attached:
                     rest.pop()
             if option.is_flag or equals:
-                found.options.extend(_said(head, attached) if attached else [word])
+                found.options.extend(_said(head, attached) if equals and attached else [word])
                 found.take(head, option, attached)
                 if rest and not equals:
                     found.behind[rest[-1]] = head

@@ -12,7 +12,7 @@ import numpy as np
 
 from gradcli.commands.command_errors import usage
 from gradcli.commands.formula_question import located, squared
-from gradcli.commands.free_points import note_guesses, point, wanted_names
+from gradcli.commands.free_points import note_guesses, point, sized, wanted_names
 from gradcli.language import parse
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
 from gradcli.transforms.verdicts import function_of
@@ -104,8 +104,10 @@ class _Points:
         self.functions = [function_of(program, request.loaded) for program in programs]
         self.shapes = {n: a.shape for n, a in where.arrays.items()}
         self.random = [
-            n for n in where.arrays if n not in where.given or (self.samples and n in self.wanted)
-        ]
+            n for n in where.arrays
+            if n not in where.sizes
+            and (n not in where.given or (self.samples and n in self.wanted))
+        ]  # fmt: skip
         self.anywhere = question.range is None
         scalars = [] if request.shapes else [n for n in self.random if n not in where.given]
         by_size = self.formula and scalars and self.how == (1, False)
@@ -203,7 +205,8 @@ class _Points:
         """The point with some variables of other sizes."""
         from gradcli.formulas.algebra.generic_points import sample
 
-        return self.where.arrays | {n: sample(s, k) for k, (n, s) in enumerate(sizes.items())}
+        drawn = {n: sample(s, k) for k, (n, s) in enumerate(sizes.items())}
+        return sized(self.request, self.where.arrays | drawn)
 
     def _sizes(self, names: list[str], size: Shape = SHAPES[0]) -> tuple[Any, Any]:
         """The shapes of the program's value, and of the formula's, where these variables have that size."""
@@ -276,7 +279,7 @@ class _Points:
                 if arrays[n].dtype.kind == "c":
                     drawn = drawn + 1j * rng.uniform(low, high, shapes[n])
                 arrays[n] = np.asarray(drawn)
-            yield arrays
+            yield sized(self.request, arrays)
 
     def _is_finite(self, arrays: Arrays) -> bool:
         """Whether the program runs there, and its value is finite."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 # What is computed | what goes in and comes out.
 _COMMON = {
-    "eval": "--detect-anomaly --uncertainty --budget | --math --precision --plain --json --csv -o",
+    "eval": "--detect-anomaly --uncertainty --budget --correlation "
+    "| --math --precision --plain --json --csv -o",
     "grad": "--wrt --value --retain --seed --order --trace --detect-anomaly --like | --json --plain",
     "graph": "--torch --saved --grads --values --diagnose --norms --detect-anomaly --wide | -o --json",
     "diff": "--wrt --order --jacobian --assume --uncertainty --of --show-steps | --math --shape --format",

@@ -331,6 +331,7 @@ def _lines(request: Request, answer: FormulaAnswer) -> Iterator[str]:
             text += f" = {output.to_text(values[name], style)}{_place(request, answer.where)}"
         if answer.made.form == "latex":
             alone = [len(a.shape) for a in answer.where.arrays.values()] == [0]
+            text = getattr(found, "with_factorials", str)(text)
             yield visible(f"{_left(name, found, alone and not found.shape)} = {text}")
         else:
             yield output.labelled(f"{name}.{word}" if many else None, text, style)

@@ -22,6 +22,7 @@ from gradcli.engine.system import process
 from gradcli.engine.system.visible import visible
 from gradcli.language import tree_kinds
 from gradcli.language.located_errors import LanguageError
+from gradcli.language.no_derivative import relation
 from gradcli.language.parser import parse, parses
 from gradcli.language.scope_checks import assigned_names
 from gradcli.language.unused_statements import is_pure
@@ -33,11 +34,13 @@ _LONE = frozenset(tree_kinds.KIND[name] for name in ("expression", "assign"))
 
 
 class Line(NamedTuple):
-    """A line of the file. names: the variables that it reads; None where it cannot be read."""
+    """A line of the file. names: the variables that it reads; None where it cannot be read. equation: whether
+    it is one, and no formula."""
 
     number: int
     text: str
     names: frozenset[str] | None
+    equation: bool = False
 
 
 def lines_of(text: str, found: Split) -> list[Line]:
@@ -68,7 +71,7 @@ def lines_of(text: str, found: Split) -> list[Line]:
         if program.kinds[statement] != tree_kinds.KIND["expression"] and not names:
             return []  # `h = 0.1` is a step of a program
         own |= set(assigned_names(program))
-        lines.append(Line(number, row, names))
+        lines.append(Line(number, row, names, relation(program) is not None))
     reads = {n for line in lines for n in line.names or ()}
     return [] if own & reads else lines
 
@@ -95,6 +98,9 @@ def answer(command: ExpressionCommand, ctx: click.Context, lines: list[Line], fo
         raise usage("-o takes one result, and the file has several formulas", hint="use --json")
     as_json = "json" in found.given or found.given.get("format") == "json"
     titled = found.given.keys().isdisjoint(("plain", "bare", "format", "lines", "csv"))
+    sign = "#"
+    if found.given.get("format") == "latex" and "show_steps" in found.given:
+        titled, sign = True, "%"  # blocks of lines, which a document wants told apart
     every = {n for line in lines for n in line.names or ()}
     unread = any(line.names is None for line in lines)
     if not unread and any(n not in every and n != "at" for n, _ in found.bindings):
@@ -108,7 +114,7 @@ def answer(command: ExpressionCommand, ctx: click.Context, lines: list[Line], fo
             objects.append({"line": line.number, "formula": line.text, **one})
         else:
             if titled:
-                output.write(f"# {line.text}")
+                output.write(f"{sign} {line.text}")
             code = _as_text(command, ctx, _words(line, lines, found), line)
         worst = max(worst, code)
     if as_json:
@@ -122,12 +128,17 @@ def _words(line: Line, lines: list[Line], found: Split) -> list[str]:
     for word in options:
         if word == "-f":
             next(options)
-        else:
+        elif not word.startswith("--of=") or _is_of(line, word.removeprefix("--of=")):
             words.append(word)
             words += [found.point] if word == "--at" and found.point is not None else []
     others = {n for one in lines for n in one.names or ()} - set(line.names or ())
     values = [f"--{n}={v}" for n, v in found.bindings if line.names is None or n not in others]
     return [*words, *values, "--", line.text]
+
+
+def _is_of(line: Line, name: str) -> bool:
+    """Whether --of speaks of a line: an equation with that name. Formulas among equations have none."""
+    return line.names is None or (line.equation and name in line.names)
 
 
 def _run(

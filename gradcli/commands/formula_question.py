@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
 from gradcli.commands.declarations import OPEN, Option
-from gradcli.commands.free_points import Point, made_up_point, note_guesses
+from gradcli.commands.free_points import Point, made_up_point, note_guesses, with_sizes
 from gradcli.commands.question import Answer
 from gradcli.commands.request import Request, where_read
 from gradcli.engine.system.visible import visible
@@ -308,4 +308,4 @@ def squared(texts: Sequence[str], request: Asker, where: Point) -> Point:
     known = {n: s for n, s in shapes.items() if n not in where.guessed}
     made = made_up_point(request, where.tensors, {**known, **wanted}, list(shapes))
     made.guessed = {n: s for n, s in {**wanted, **made.guessed}.items() if s}
-    return made
+    return with_sizes(request, made)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from gradcli.commands import output
 from gradcli.commands.command_errors import usage
 from gradcli.commands.request import Request
 from gradcli.commands.shape_option import shapes_of
+from gradcli.language import parse
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.parser import parses
 from gradcli.language.program import Program
@@ -24,8 +26,10 @@ class Point:
 
     arrays: a value for each, made up where none was given. given: the names with values of their own.
     guessed: the shapes, but for scalars, of which nobody gave a size in numbers. letters: the user's, by
-    the sizes that stand for them.
+    the sizes that stand for them. sizes: the names that are sizes of others.
     """
+
+    sizes: Collection[str] = ()
 
     def __init__(
         self,
@@ -79,7 +83,39 @@ def point(
     for size in fixed_sizes(request.program, arrays, made.guessed, request.loaded):
         letters[size] = str(size)
     made.letters = letters
-    return made
+    return with_sizes(request, made)
+
+
+def with_sizes(request: Any, where: Point) -> Point:
+    """The point with the variables that are sizes of others, as m is in `\\frac1m \\sum_{i=1}^m x_i`."""
+    where.sizes = [name for name in request.sizes if name in where.arrays]
+    where.arrays = sized(request, where.arrays)
+    for name in where.sizes:
+        if len(name) == 1 and " " not in request.sizes[name]:
+            where.letters = {**where.letters, int(where.arrays[name]): name}
+    return where
+
+
+def sized(request: Any, arrays: dict[str, Any]) -> dict[str, Any]:
+    """The arrays with the variables that are sizes of others; as they are where these have no size."""
+    import numpy as np
+
+    from gradcli.engine.core.tensor import wrap
+    from gradcli.language import run
+    from gradcli.language.located_errors import OPERATION_ERRORS
+
+    # Some are sizes of what the program computes.
+    before = "; ".join(re.split(r"[;\n]", request.program.source)[:-1])
+    for name, size in request.sizes.items():
+        if name not in arrays:
+            continue
+        own = {*re.findall(r"(?<![\w.])[^\W\d]\w*", size)} - {"len"}
+        text = size if own <= arrays.keys() else f"{before}; {size}"
+        with np.errstate(all="ignore"), suppress(LanguageError, *OPERATION_ERRORS):
+            values = {n: wrap(a) for n, a in arrays.items()}
+            count = run(parse(text), {**request.loaded, **values}).value
+            arrays = {**arrays, name: np.asarray(float(count), arrays[name].dtype)[()]}
+    return arrays
 
 
 def made_up_point(
@@ -141,6 +177,7 @@ def wanted_names(request: Request, point: Point) -> list[str]:
         if name not in able:
             raise cannot_require_grad(request, name, point.tensors[name])
     every = request.wrt if request.wrt is not None else list(point.arrays)
+    every = [n for n in every if n not in point.sizes]
     wanted = [n for n in every if n not in request.no_grad]
     if found := [n for n in wanted if n in able]:
         return found
@@ -164,7 +201,7 @@ def note_guesses(point: Point) -> None:
     if not point.guessed:
         return
     letters = _letters(point)
-    made = {n: a for n, a in point.arrays.items() if n not in point.given}
+    made = {n: a for n, a in point.arrays.items() if n not in (*point.given, *point.sizes)}
     said = ", ".join(
         f"{n} ∈ {_space(a.shape, letters) if a.dtype.kind in 'fc' else 'Z'}"
         for n, a in made.items()
@@ -175,7 +212,8 @@ def note_guesses(point: Point) -> None:
 
 LETTERS = "nmkpqrstuv"  # for sizes, in this order
 _RAISED = str.maketrans(
-    "0123456789nmkpqrstuvabcdefghijlowxyz", "⁰¹²³⁴⁵⁶⁷⁸⁹ⁿᵐᵏᵖᑫʳˢᵗᵘᵛᵃᵇᶜᵈᵉᶠᵍʰⁱʲˡᵒʷˣʸᶻ"
+    "0123456789nmkpqrstuvabcdefghijlowxyzABDEGHIJKLMNOPRTUVW",
+    "⁰¹²³⁴⁵⁶⁷⁸⁹ⁿᵐᵏᵖᑫʳˢᵗᵘᵛᵃᵇᶜᵈᵉᶠᵍʰⁱʲˡᵒʷˣʸᶻᴬᴮᴰᴱᴳᴴᴵᴶᴷᴸᴹᴺᴼᴾᴿᵀᵁⱽᵂ",
 )
 
 

@@ -150,6 +150,7 @@ def hessian(question: Question) -> Answer:
         for name, block in filled.items():
             n, m = called[name]
             found[n].by[m] = block
+        _make_symmetric({n: row.by for n, row in found.items()})
     tell(remarks)
     _note_slow(name for row in found.values() for name in row.slow)
     blocks = {n: row.by for n, row in found.items()}  # the name of 0.1.0
@@ -157,6 +158,33 @@ def hessian(question: Question) -> Answer:
     each = [(name, blocks[n][m]) for name, (n, m) in called.items()]
     lines = _whole(blocks, run.tensors) if whole else each
     return run.answer(lines, wrt=_each("hessian", blocks), blocks=blocks)
+
+
+def _make_symmetric(blocks: dict[str, dict[str, Any]]) -> None:
+    """Give both blocks of a pair of variables the same digits, where they differ by rounding alone.
+
+    By x and then by y the same number is computed in another order than by y and then by x.
+    """
+    import numpy as np
+
+    for k, n in enumerate(blocks):
+        for m in list(blocks)[k:]:
+            one, two = np.asarray(blocks[n][m]), np.asarray(blocks[m][n])
+            own = np.ndim(blocks[n][n]) // 2
+            order = [*range(own, one.ndim), *range(own)]
+            turned = one.transpose(order)
+            if one.dtype.kind not in "fc" or turned.shape != two.shape:
+                continue
+            close = 64 * np.finfo(one.dtype).eps
+            largest = np.max(np.abs(one), initial=0.0, where=np.isfinite(one))
+            if not np.allclose(turned, two, close, close * float(largest), equal_nan=True):
+                continue
+            if n == m:
+                size = int(np.prod(one.shape[:own]))
+                upper = np.triu(np.ones((size, size), bool)).reshape(one.shape)
+                blocks[n][n] = np.where(upper, one, turned)
+            else:
+                blocks[m][n] = turned.copy()
 
 
 def _whole(blocks: Mapping[str, Found], tensors: Found) -> Lines:

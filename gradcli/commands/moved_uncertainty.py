@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,61 +11,29 @@ from gradcli.columns.optimize import evidence
 from gradcli.columns.optimize.moved_points import MovedPoint, Point
 from gradcli.columns.optimize.spaces import Compiled, Space
 from gradcli.columns.streaming.mapped_program import Rows
-from gradcli.columns.streaming.uncertainty_law import (
-    impossible,
-    squares,
-    too_strong,
-    total,
-    with_second_order,
-)
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
-from gradcli.commands.correlations import asked_alone, matrix_lines, of_covariance, to_json
+from gradcli.commands.input_uncertainties import OBJECTIVE, InputUncertainties, Uncertain
 from gradcli.commands.question import Answer
-from gradcli.commands.spread_of_programs import inputs_of, one_spread
-from gradcli.commands.uncertainty import (
-    Texts,
-    budget_lines,
-    budget_of,
-    budget_to_json,
-    spread_note,
-    to_plain,
-    with_uncertainty,
-)
 from gradcli.engine.registry.table import resolve
-from gradcli.engine.system import dtypes
 from gradcli.torch import func
 
 if TYPE_CHECKING:
-    from gradcli.commands.output import Style
     from gradcli.commands.request import Request
 
 Array = Any
 _TINY = 1e-24  # so that a root of squares has a slope where both are 0
-_OBJECTIVE = "value"  # beside the unknown numbers, that of a minimum
 _ROUNDING = 1e-12  # of what the inputs change the value by, a change that is none
 
 
-class Uncertain(NamedTuple):
-    """A number with its uncertainty, what each input adds to its square, and its slope by each input."""
-
-    value: float
-    error: float
-    parts: dict[str, float]
-    slope: Array
-
-
-class MovedUncertainties:
-    """The inputs of a command line that have an uncertainty, and what they do to points.
+class MovedUncertainties(InputUncertainties):
+    """The inputs that have an uncertainty, and what they do to points.
 
     Such inputs stay: they are no unknown numbers. Raises LanguageError for one that --wrt names.
     """
 
     def __init__(self, request: Request, options: Any) -> None:
-        self.request, self.budget = request, options.budget
-        self.draws: int | None = options.monte_carlo
-        self.texts = Texts(request, options)
-        self.asked = asked_alone(options)
+        super().__init__(request, options)
         for name in self.texts.errors:
             if name in (request.wrt or ()):
                 raise usage(
@@ -85,13 +52,7 @@ class MovedUncertainties:
 
     def joint(self, space: Space) -> Space:
         """The unknown numbers, then the inputs, as one space; reads the uncertainties."""
-        self.inputs = {n: space.fixed[n] for n in self.texts.errors}
-        for name, tensor in self.inputs.items():
-            if tensor.is_complex():
-                raise usage(f"{name} is complex: an uncertainty is one of a real number")
-        self.shapes = {n: tuple(t.shape) for n, t in self.inputs.items()}
-        self.errors, self.covariances = self.texts.read(self.inputs)
-        self.numbers = inputs_of(self.inputs, self.errors, self.covariances)
+        self.read({n: space.fixed[n] for n in self.texts.errors})
         fixed = {n: v for n, v in space.fixed.items() if n not in self.inputs}
         arrays = {n: t.detach().array for n, t in self.inputs.items()}
         return Space({**space.start, **arrays}, fixed)
@@ -100,7 +61,7 @@ class MovedUncertainties:
         """The uncertainties of a root, by the names of its numbers."""
         joint = self.joint(space)
         moved = MovedPoint(joint.differences(self.request.program), Point.free(x, self.numbers[0]))
-        return self._of_elements(space, moved, x)
+        return self.of_elements(labels(space), x, moved.slopes(), moved)
 
     def of_minimum(
         self, space: Space, x: Array, value: float, bounds: Any, subject: Any
@@ -150,7 +111,7 @@ class MovedUncertainties:
         y = np.concatenate([x, weights])
         point = Point(y, self.numbers[0], lower, upper)
         moved = MovedPoint(residuals, point, 0 if pieces else size)
-        found = self._of_elements(space, moved, x)
+        found = self.of_elements(labels(space), x, moved.slopes(), moved)
         slope = Compiled(lagrangian, len(y) + len(self.numbers[0])).value_and_gradient(
             np.concatenate([y, self.numbers[0]])
         )[1][len(y) :]
@@ -164,76 +125,7 @@ class MovedUncertainties:
             rounded = np.abs(made - value) <= _ROUNDING * np.abs(still - value)
             return np.where(rounded, value, made)
 
-        return {**found, _OBJECTIVE: self._one(_OBJECTIVE, value, slope, values)}
-
-    def _of_elements(self, space: Space, moved: MovedPoint, x: Array) -> dict[str, Uncertain]:
-        slopes = moved.slopes()
-        found = {}
-        for k, label in enumerate(labels(space)):
-
-            def at(points: Array, k: int = k) -> Array:
-                return moved(points)[:, k]
-
-            found[label] = self._one(label, float(x[k]), slopes[k], at)
-        return found
-
-    def _one(
-        self, label: str, value: float, slope: Array, at: Callable[[Array], Array]
-    ) -> Uncertain:
-        """The uncertainty of one number with this gradient by the inputs."""
-        gradients, start = {}, 0
-        for name, shape in self.shapes.items():
-            size = int(np.prod(shape))
-            gradients[name] = slope[start : start + size].reshape(1, *shape)
-            start += size
-        with np.errstate(invalid="ignore"):
-            parts = squares(gradients, self.errors, self.covariances)
-        if impossible(self.errors, self.covariances, parts).any():
-            raise too_strong()
-        error = float(total(parts)[0])
-        x, spread, _ = self.numbers
-        inside = spread > 0
-
-        def run(points: Array, index: Array) -> Array:
-            whole = np.broadcast_to(x, (points.shape[1], len(x))).copy()
-            whole[:, inside] = points.T
-            return at(whole)
-
-        with dtypes.as_default(dtypes.float64), np.errstate(all="ignore"):
-            found = one_spread(run, self.numbers, value, error, self.draws)
-        if found is not None:
-            output.note(spread_note(found, error, label))
-            parts, error = with_second_order(parts, self.shapes, found), float(found.errors[0])
-        return Uncertain(value, error, {n: float(s[0]) for n, s in parts.items()}, slope)
-
-    def lines(self, found: Mapping[str, Uncertain], style: Style) -> list[tuple[str | None, Any]]:
-        """The lines of a point: each number with its uncertainty, and the shares of inputs if asked."""
-        made: list[tuple[str | None, Any]] = []
-        exact = partial(with_uncertainty, precision=style.precision)
-        written = to_plain if style.form == "plain" else exact
-        for label, one in found.items():
-            made.append((label, written(one.value, one.error)))
-            if self.budget:
-                made += budget_lines(budget_of(one.parts, one.error), style, f"{label}.")
-        if self.asked:
-            names, matrices = self._matrices(found)
-            for kind in self.asked:
-                made += matrix_lines(kind, names, matrices[kind], style)
-        return made
-
-    def _matrices(self, found: Mapping[str, Uncertain]) -> tuple[list[str], dict[str, Array]]:
-        """The unknown numbers, and the matrices of their covariances and correlations.
-
-        The correlations are those to the first order; times the uncertainties they are the covariances.
-        """
-        names = [name for name in found if name != _OBJECTIVE]
-        _, spread, related = self.numbers
-        inputs = np.diag(spread**2) + (0.0 if related is None else related[0])
-        slopes = np.stack([found[n].slope[-len(spread) :] for n in names])
-        correlation = of_covariance(slopes @ inputs @ slopes.T)
-        errors = np.array([found[n].error for n in names])
-        covariance = correlation * np.outer(errors, errors)
-        return names, {"covariance": covariance, "correlation": correlation}
+        return {**found, OBJECTIVE: self.one(OBJECTIVE, value, slope, values)}
 
     def added(self, answer: Answer, found: Mapping[str, Uncertain], last: str) -> Answer:
         """An answer with the uncertainties in place of the lines up to one of this name."""
@@ -243,19 +135,6 @@ class MovedUncertainties:
         return Answer(
             answer.request, results, lambda precision: {**keys(precision), **self.to_json(found)}
         )
-
-    def to_json(self, found: Mapping[str, Uncertain]) -> dict[str, Any]:
-        """By label: the uncertainty, and the budget if it is asked for."""
-        made: dict[str, Any] = {
-            "uncertainties": {n: output.to_json(u.error) for n, u in found.items()}
-        }
-        names, matrices = self._matrices(found)
-        made |= {kind: to_json(names, matrix) for kind, matrix in matrices.items()}
-        if self.budget:
-            made["budgets"] = {
-                n: budget_to_json(budget_of(u.parts, u.error)) for n, u in found.items()
-            }
-        return made
 
 
 def labels(space: Space) -> list[str]:
@@ -267,4 +146,4 @@ def labels(space: Space) -> list[str]:
     return made
 
 
-__all__ = ["MovedUncertainties", "Uncertain", "labels"]
+__all__ = ["MovedUncertainties", "labels"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -40,12 +40,14 @@ from gradcli.language.located_errors import LanguageError
 
 if TYPE_CHECKING:
     from gradcli.commands.known_shapes import KnownShapes
+    from gradcli.language.mathematics import Mathematics
     from gradcli.language.program import Program
     from gradcli.language.rewritten_sources import FormulaReading
 
 Declared = Mapping[str, Option]
 _CONSTANTS = frozenset(("pi", "inf", "nan"))
 _LN = re.compile(r"(?<![A-Za-z])ln(?![A-Za-z])")
+_LOG = re.compile(r"(?<![A-Za-z])log(?![A-Za-z_\d])")
 _DASHED = re.compile(r"--[^\W\d][\w-]*(=.*)?", re.S)
 
 # Examples of options whose value alone is not enough.
@@ -141,7 +143,7 @@ ELSEWHERE = {
         ("--taylor", "--series"),
         "polynomials beside the function: gradcli taylor EXPR --order 1,3,5 --plot",
     ),
-    "--unit": "results are numbers without units; --units N is the line of a table that has those of columns",
+    "--unit": "gradcli eval and fit write a unit behind a result; --units N is the line of a table's units",
     "--degree": "gradcli taylor EXPR --order N is the polynomial of that degree",
     "--order": "higher derivatives: gradcli diff EXPR --order N, or gradcli hessian EXPR",
     "--value": "gradcli eval EXPR prints the value, gradcli grad EXPR --value both",
@@ -209,6 +211,19 @@ class ExpressionCommand(HelpfulCommand):
         if self.operand == "FILE":
             return True
         return self.declaration.open_variables and not is_only_called(program, name)
+
+    def _read_against(self, typed: str, read: str, found: Split) -> None:
+        """--against as mathematics, in the variables and functions of the program: typed, and as read."""
+        from gradcli.commands.left_sides import with_definitions
+
+        own = [*_names_of(read), *found.squares]
+        options = found.options
+        for place, option in enumerate(options):
+            if option.startswith("--against="):
+                formula = with_definitions(option.removeprefix("--against="), typed)
+                formula = _mathematics(formula, found, self.declaration, own, True)
+                options[place] = f"--against={formula}"
+        found.options = options  # what the formula says of shapes is not of the program
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """What it does, and how it comes by its options."""
@@ -294,19 +309,17 @@ class ExpressionCommand(HelpfulCommand):
         if text and found.given.get("decimal") == "," and not lenient:
             text = _with_decimal_points(text, found)
         if text and "against" in found.given and not lenient:
-            _take_left_side(text, found)
+            text = _take_left_side(text, found)
         if text and "math" in found.given and not lenient:
-            text = _mathematics(text, found, self.declaration)
-            _facts_as_read(text, found)
-            against = "--against="  # a formula of the user's as well, in the same variables
-            own = _names_of(text) if "against" in found.given else []
-            found.options = [
-                against + _mathematics(o.removeprefix(against), found, self.declaration, own, True)
-                if o.startswith(against)
-                else o
-                for o in found.options
-            ]
-        if text and "math" in found.given and self.name in ("diff", "check") and not lenient:
+            read = _mathematics(text, found, self.declaration)
+            _facts_as_read(read, found)
+            if "against" in found.given:
+                self._read_against(text, read, found)
+            text = read
+        if text and "=" in text and "wrt" in found.given and not lenient and ctx.obj is None:
+            text = _with_given_values(text, found)
+        hides = self.name == "check" or (self.name == "diff" and "math" in found.given)
+        if text and hides and not lenient:
             text = _from_hidden(text, found)
         if text and "=" in text and self.name in ("root", "fit") and not lenient:
             text = _as_equation(text, ends=self.name == "fit")
@@ -333,7 +346,7 @@ class ExpressionCommand(HelpfulCommand):
         except LanguageError as error:
             _refuse_headings(text or "", found, self.declaration)
             _also_mathematics(error, text or "", declared)
-            _also_columns(error, declared)
+            _also_columns(error, declared, found, self.declaration)
             raise
         if reading is not None:
             names = [name for name in names if name not in reading.functions]
@@ -396,8 +409,9 @@ class ExpressionCommand(HelpfulCommand):
         positionals = [*[""] * from_file, *found.positionals]
         out = super().read(ctx, [*found.options, "--", *positionals])
         ctx.params["request"] = _request(self, ctx, found, program, names, shown, of_relations)
-        ctx.params["request"].ln = "math" in found.given and _LN.search(typed or "") is not None
+        ctx.params["request"].ln = "math" in found.given and _has_ln(typed or "")
         ctx.params["request"].math, ctx.params["request"].named = "math" in found.given, named
+        ctx.params["request"].sizes = _sizes(found, ctx.params["request"])
         _note_options(found, ctx.params["request"].open_variables, declared)
         if reading is not None:
             _take_reading(ctx.params["request"], reading)
@@ -500,26 +514,28 @@ def _with_decimal_points(text: str, found: Split) -> str:
     return changed(text)
 
 
-def _take_left_side(text: str, found: Split) -> None:
-    """What a left side in --against says, `dy/dx = …`, as options."""
-    from gradcli.commands.left_sides import take_left_side
+def _take_left_side(text: str, found: Split) -> str:
+    """What a left side in --against says, `dy/dx = …`, as options; the program, which ends in y."""
+    from gradcli.commands.left_sides import given_names, take_left_side
     from gradcli.language.scope_checks import assigned_names
 
     against = next((o for o in found.options if o.startswith("--against=")), None)
     if against is None or "=" not in against.removeprefix("--against="):
-        return
+        return text
     if "math" in found.given:
-        defined = r"(?:^|[;\n])\s*([^\W\d]\w*)\s*(?:\([\w\s,]*\))?\s*=(?!=)"
-        assigned = re.findall(defined, text)
-        names = {*re.findall(r"[^\W\d_]", text)} - {*assigned}
+        typed = given_names(text)
+        names = {*re.findall(r"[^\W\d_]", text)} - {*typed}
     else:
         program = variables(text, lenient=True)[0]
         if program is None:
-            return  # which is told later, better
-        names, assigned = {*program.free_variables()}, assigned_names(program)
+            return text  # which is told later, better
+        names, typed = {*program.free_variables()}, {n: n for n in assigned_names(program)}
     place = found.options.index(against)
-    formula = take_left_side(against.removeprefix("--against="), found, text, names, assigned)
+    formula, of = take_left_side(against.removeprefix("--against="), found, text, names, [*typed])
     found.options[place] = f"--against={formula}"
+    if of:
+        note(f"the value is that of {of}, of which --against is the derivative")
+    return f"{text.rstrip().rstrip(';')}; {typed[of]}" if of else text
 
 
 def _as_equation(text: str, ends: bool = False) -> str:
@@ -559,6 +575,31 @@ def _with_value(text: str) -> str:
     return f"{text[:end]}{chr(10) if chr(10) in text else '; '}{name}"
 
 
+_LITERAL = re.compile(
+    r"(?:torch\.)?tensor\((?P<inner>[-+\d.eE,\s\[\]]+)\)|[-+\d.eE,\s\[\]]*\d[\s\].]*"
+)
+
+
+def _with_given_values(text: str, found: Split) -> str:
+    """The text without `W = [[1, 2], [3, 4]]` where --wrt names W, which then is a variable of that value."""
+    wrt = [o.removeprefix("--wrt=") for o in found.options if o.startswith("--wrt=")]
+    for name in (name for one in wrt for name in re.split(r"[,\s]+", one) if name):
+        given = re.findall(rf"(?:^|[;\n])[ \t]*{re.escape(name)}[ \t]*=(?!=)[ \t]*([^;\n]*)", text)
+        if len(given) != 1 or _LITERAL.fullmatch(given[0].strip()) is None:
+            continue
+        said = rf"((?:^|[;\n])[ \t]*){re.escape(name)}[ \t]*=(?!=)[^;\n]*;?"
+        rest = re.sub(said, r"\1", text).strip().rstrip(";")
+        if re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", rest) is None:
+            continue
+        text = rest
+        if name not in found.bound():
+            found.bindings.append((name, given[0].strip()))
+            note(f"{name} is a variable, of the value that the program gives it")
+        else:
+            note(f"{name} is a variable: {name} = {given[0].strip()} is left out")
+    return text
+
+
 def _from_hidden(text: str, found: Split) -> str:
     """The text without `z = W@x + b` where --wrt asks for the derivative by z, which then is a variable.
 
@@ -569,7 +610,8 @@ def _from_hidden(text: str, found: Split) -> str:
     wrt = [o.removeprefix("--wrt=") for o in found.options if o.startswith("--wrt=")]
     names = [name for one in wrt for name in re.split(r"[,\s]+", one) if name]
     program = variables(text, lenient=True)[0]
-    if program is None or "'" in text or '"' in text:
+    blocks = re.search(r"\n[ \t]|^\s*(?:def|for|while|with|if|import|from)\b|[\"'].*;", text, re.M)
+    if program is None or blocks is not None:
         return text
     free, given = set(program.free_variables()), set(assigned_names(program))
     hidden = [name for name in names if name in given - free]
@@ -585,10 +627,23 @@ def _from_hidden(text: str, found: Split) -> str:
             del kept[k]
     cut = "; ".join(piece for _, piece in kept)
     words = set(re.findall(r"[^\W\d]\w*", cut))
-    if found.bound() - words:
-        return text
     note(f"{', '.join(hidden)} is taken for a variable: {'; '.join(left_out)} is left out")
+    if unused := sorted(found.bound() - words):
+        note(f"{', '.join(unused)} is not used: what is left does not depend on it")
+    found.bindings = [binding for binding in found.bindings if binding[0] in words]
+    gone = {*program.free_variables()} - words
+    found.options = [option for one in found.options for option in _without_names(one, gone)]
     return cut
+
+
+def _without_names(option: str, names: Container[str]) -> Iterator[str]:
+    """An option without the shapes and values that it gives these names."""
+    head, _, rest = option.partition("=")
+    parts = re.split(r",(?=\s*\w+\s*=)", rest) if head == "--shape" else [rest]
+    if head not in ("--shape", "--let") or parts == [""]:
+        yield option
+        return
+    yield from (f"{head}={part}" for part in parts if part.partition("=")[0].strip() not in names)
 
 
 def _names_of(text: str) -> list[str]:
@@ -638,31 +693,40 @@ def _mathematics(
     by = (next(iter(wrt), "") if once else "") if derives else None
     moving = [found.given["euler_lagrange"]] if "euler_lagrange" in found.given else []
     # Where an equation can be asked for, `x^2 = 2` is one, and no formula that is called x^2.
-    labels = command.name not in ("root", "plot", "check", "fit", "simplify")
-    labels = labels or (command.name == "check" and re.search("[;\n]", text.strip()) is not None)
+    labels = command.name not in ("root", "plot", "fit", "simplify")
     gradient = _indices_of(next(iter(wrt)), found, known) if against and len(wrt) == 1 else ()
     wants_number = command.name in ("diff", "check", "grad", "minimize")
     one = "place" if command.name == "check" else "unit"
     if not wants_number or {"jacobian", "along"} & found.given.keys():
         one = ""
+    # What the program has no variable for is written as the size that it is.
+    sizes = {n: size for n, size in found.sizes.items() if n not in own} if against else {}
     read = read_mathematics(
-        text, parses, bound, equation, known, by, named, moving, labels, gradient, one, found.ones
-    )
-    inside = read is not None and not wrt <= {*read.differentiated}
+        text, parses, bound, equation, known, by, named, moving, labels, gradient, one, found.ones,
+        sizes, not against and _speaks_of_matrices(found),
+    )  # fmt: skip
+    by_squares = read.differentiated if read is not None else ()
+    by_squares = tuple(_as_variable(name, text, found) for name in by_squares)
+    inside = read is not None and not wrt <= {*by_squares}
     if read is not None and read.differentiated and (inside or "order" in found.given):
         read = read_mathematics(text, parses, bound, equation, known, named=named, labels=labels)
     if read is None:
         return text
+    if against:
+        read = _with_rows(read, found, {*own, *bound})
     remarks = [remark for remark in read.remarks if remark not in found.said]
     note("; ".join([f"read as {read.written}", *remarks]))
     found.said.update(read.remarks)
+    found.rows |= read.rows
     found.ones |= read.ones
+    found.sizes = {**read.sizes, **found.sizes}
     found.ranks = {**read.ranks, **found.ranks}  # for --against, in the same names
     found.letters = {**read.letters, **found.letters}
-    _by_whole_arrays(found)
     words = re.findall(r"(?<![\w.])[^\W\d]\w*", read.written)
+    _by_whole_arrays(found, words)
+    _by_header(tuple(_as_variable(n, text, found) for n in read.header), found, command, against)
     if read.differentiated:
-        found.options += [f"--wrt={read.differentiated[0]}"] * (not wrt)
+        found.options += [f"--wrt={by_squares[0]}"] * (not wrt)
         if (order := len(read.differentiated)) > 1:
             found.options.append(f"--order={order}")
     if read.operator:
@@ -682,7 +746,107 @@ def _mathematics(
         (name, value) for name, value in found.bindings
         if name in words or not re.search(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])", text)
     ]  # fmt: skip
-    return read.written
+    return _with_squares(read.written, text, found)
+
+
+def _with_rows(read: Mathematics, found: Split, own: Container[str]) -> Mathematics:
+    """A formula with x for the X of `X^T (X w - y)`, where the program has the vectors x_i: its rows."""
+    for rows in sorted(found.rows):
+        whole = rows[:1].upper() + rows[1:]
+        word = rf"(?<![\w.]){re.escape(whole)}(?!\w)"
+        if whole in own or not re.search(word, read.written):
+            continue
+        remark = f"{whole} is the matrix {rows} of the rows {rows}_i"
+        written = re.sub(word, rows, read.written)
+        read = read._replace(written=written, remarks=(*read.remarks, remark))
+    return read
+
+
+def _as_variable(name: str, text: str, found: Split) -> str:
+    """A name by which is differentiated: a letter for `sigma^2`, which stands for that from now on."""
+    from gradcli.language.squared_variables import letter_for
+
+    if not name.endswith("^2"):
+        return name
+    root = name.removesuffix("^2")
+    if root not in found.squares:
+        used = {*re.findall(r"(?<![A-Za-z\\])[A-Za-z]\d?(?![A-Za-z])", text), *found.bound()}
+        found.squares[root] = letter_for(used)
+    return found.squares[root]
+
+
+def _with_squares(written: str, typed: str, found: Split) -> str:
+    r"""The text with v for sigma**2, where the derivative is by that. Raises LanguageError where sigma stands
+    there in another way."""
+    from gradcli.language.squared_variables import NoSquare, remedy, with_letter
+
+    for root, letter in found.squares.items():
+        if not re.search(rf"(?<![\w.]){re.escape(root)}(?!\w)", written):
+            continue
+        try:
+            put = with_letter(written, root, letter)
+        except NoSquare as error:
+            message = f"a derivative by {root}^2 is not read: {error}"
+            raise LanguageError(message, source=typed, hint=remedy(root)) from None
+        said = f"{letter} is {root}**2, by which is differentiated"
+        said += f", and {root} is sqrt({letter}), which is positive" * put.rooted
+        note(f"{said}: {put.text}")
+        written = put.text
+        found.bindings = [_squared(root, letter, *binding) for binding in found.bindings]
+        found.options = [
+            re.sub(rf"^--shape={root}=", f"--shape={letter}=", o) for o in found.options
+        ]
+        found.sizes = {n: with_letter(size, root, letter).text for n, size in found.sizes.items()}
+        if root in found.ranks:
+            found.ranks[letter] = found.ranks[root]
+    return written
+
+
+def _squared(root: str, letter: str, name: str, value: str) -> tuple[str, str]:
+    """The value of v for that of sigma."""
+    if name != root:
+        return name, value
+    try:
+        return letter, repr(float(value) ** 2)
+    except ValueError:
+        raise usage(
+            f"--{root} is no number, and the derivative is by {root}^2",
+            hint=f"write v for {root}^2 everywhere, and give --v",
+        ) from None
+
+
+# What says that a formula is of matrices: a transpose, bold letters, W_{ij}.
+_OF_MATRICES = re.compile(
+    r"\^\s*\{?\s*(?:T|\\(?:top|intercal|mathsf\{T\}))(?![A-Za-z])|ᵀ|\\(?:mathbf|boldsymbol|bm|odot|lVert|Vert)\b"
+)
+
+
+def _speaks_of_matrices(found: Split) -> bool:
+    """Whether the formula in --against, or the variable of it, says that capitals are matrices."""
+    against = next((o for o in found.options if o.startswith("--against=")), "")
+    wrt = [o.removeprefix("--wrt=") for o in found.options if o.startswith("--wrt=")]
+    return _OF_MATRICES.search(against) is not None or any(
+        re.fullmatch(r"[A-Z]_[a-z]{2}", name) for name in wrt
+    )
+
+
+def _by_header(header: tuple[str, ...], found: Split, command: Command, against: bool) -> None:
+    r"""--wrt w where the text is of `J(w) = …`, and nothing else says by what it is differentiated."""
+    if against or command.name not in ("diff", "check") or (
+        command.name == "check" and "against" not in found.given
+    ):  # fmt: skip
+        return
+    said = {"of", "operator", "along", "euler_lagrange"} & found.given.keys()
+    if header and not said and not any(o.startswith("--wrt=") for o in found.options):
+        found.options.append(f"--wrt={','.join(header)}")
+        note(f"differentiated by {', '.join(header)}, which the text is a function of")
+
+
+def _sizes(found: Split, request: Request) -> dict[str, str]:
+    """The variables without a value that are the sizes of others; none by which is differentiated."""
+    wrt = request.wrt or ()
+    names = [name for name in request.open_variables if name not in wrt]
+    return {name: found.sizes[name] for name in names if name in found.sizes}
 
 
 def _facts_as_read(text: str, found: Split) -> None:
@@ -706,11 +870,17 @@ def _facts_as_read(text: str, found: Split) -> None:
             found.options[k] = f"{head}={read.written}"
 
 
-def _by_whole_arrays(found: Split) -> None:
-    """--wrt W of `--wrt W_ij` where the text has elements W_{ij}: all of them make one gradient."""
+def _by_whole_arrays(found: Split, names: Container[str]) -> None:
+    """--wrt W of `--wrt W_ij` where W has elements W_{ij}: all of them make one gradient.
+
+    names: those of the text.
+    """
     for k, option in enumerate(found.options):
-        stem, _, index = option.removeprefix("--wrt=").partition("_")
+        stem, _, index = option.removeprefix("--wrt=").rpartition("_")
         known = found.letters.get(stem)
+        if known is None and re.fullmatch("[a-z]{1,3}", index) and stem in names:
+            rank = found.ranks.get(stem, len(index))
+            known = ("",) * rank if f"{stem}_{index}" not in names else None
         if not option.startswith("--wrt=") or known is None or len(index) != len(known):
             continue
         found.options[k] = f"--wrt={stem}"
@@ -753,7 +923,9 @@ def _names_as_read(text: str, found: Split) -> None:
 
     lambda, a word of the language, is lam where the text has `\lambda`; `--sigma` is of a σ, too.
     """
+    from gradcli.commands.left_sides import with_braces
     from gradcli.language.mathematics import in_letters_of, name_as_read
+    from gradcli.language.squared_variables import SQUARED
 
     def renamed(name: str) -> str:
         read = in_letters_of(text, name_as_read(name) or name)
@@ -764,11 +936,19 @@ def _names_as_read(text: str, found: Split) -> None:
             return read
         return re.sub(r"^lambda(?=_|$)", "lam", read)
 
+    def varied(name: str) -> str:
+        square = SQUARED.fullmatch(name)
+        return (
+            renamed(name)
+            if square is None
+            else _as_variable(f"{renamed(square[1])}^2", text, found)
+        )
+
     def option(typed: str) -> str:
         head, _, rest = typed.partition("=")
         if head == "--wrt":
-            names = re.split(r"[,\s]+(?![^{]*\})", rest)
-            return f"{head}={','.join(map(renamed, names))}"
+            names = re.split(r"[,\s]+(?![^{]*\})", with_braces(rest))
+            return f"{head}={','.join(map(varied, names))}"
         if head in ("--let", "--shape"):
             name, equals, value = rest.partition("=")
             return f"{head}={renamed(name)}{equals}{value}"
@@ -836,14 +1016,21 @@ def _refuse_headings(text: str, found: Split, command: Command) -> None:
             raise error from None
 
 
-def _also_columns(error: LanguageError, declared: Mapping[str, Any]) -> None:
-    """Add to an error about a keyword of Python how a column of that name is read."""
+def _also_columns(
+    error: LanguageError, declared: Mapping[str, Any], found: Split, command: Command
+) -> None:
+    """Add to an error about a keyword of Python how a variable, or a column, of that name is called."""
     word = error.source[slice(*error.span)] if error.span is not None else ""
     if word not in _NO_NAMES:
         return
     short = word[:1] if word != "lambda" else "lam"
     take = f"--columns {short}={word}" if "--columns" in declared else f"--{short} @FILE:{word}"
     column = f"a column called {word} is read as another variable: write {short}, and {take}"
+    headings = _headings(found, command)
+    if headings and not any(word in names for _, names in headings):
+        column = f"call the variable otherwise: {short}"
+    elif word in found.bound():
+        column = f"call the variable otherwise, and give --{short} VALUE"
     begins = error.span is not None and not error.source[: error.span[0]].strip()
     error.hint = f"{error.hint}; {column}" if error.hint and begins else column
 
@@ -951,6 +1138,11 @@ def _options_for(names: list[str], declared: Declared) -> list[click.Option]:
 
 
 # -- what may be wrong ----------------------------------------------------------------------------
+def _has_ln(typed: str) -> bool:
+    """Whether a text of mathematics calls the natural logarithm ln: where it has no other word for it."""
+    return _LN.search(typed) is not None or _LOG.search(typed) is None
+
+
 def _note_options(found: Split, variables: Iterable[str], declared: Declared) -> None:
     """Say which options are given that are called like a variable without a value."""
     for name in variables:

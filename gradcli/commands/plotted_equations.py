@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
-from gradcli.commands.command_errors import usage
+from gradcli.commands.command_errors import quoted, usage
 from gradcli.language.located_errors import LanguageError
 
 if TYPE_CHECKING:
@@ -16,9 +17,22 @@ if TYPE_CHECKING:
 
     Interval = tuple[float, float]
 
+TANGENT = re.compile(
+    r"(tangent at .*), (\w+ = .*)"
+)  # its label; its equation stands in the legend alone
 _FINE, _COARSE = 241, 121  # lines of a grid, and of one on which a curve is sought
 _TURNS = 0.618034, 0.414214  # which make the lines across and up uneven in different ways
 _ALIKE = 2  # how much longer one axis may be than the other where both have one scale
+
+
+def line_text(name: str, slope: float, height: float) -> str:
+    """The right side of a line's equation, `9*x - 15`."""
+    if abs(height) < 1e-12 * abs(slope):
+        height = 0.0
+    if not slope:
+        return f"{height:.6g}"
+    head = {1.0: "", -1.0: "-"}.get(slope, f"{slope:.6g}*") + name
+    return head if not height else f"{head} {'-' if height < 0 else '+'} {abs(height):.6g}"
 
 
 class Equations:
@@ -28,6 +42,8 @@ class Equations:
         self.program, self.relations = program, relations
         spans = [program.span(row) for row in program.children(len(program) - 3)]
         self.sides = [program.source[slice(*span)] for span in spans]
+        before = program.source[: spans[0][0]]  # the definitions of what the equations call
+        self.before = before[: max(map(before.rfind, ";\n")) + 1] + " " * (";" in before)
         pairs = zip(spans[::2], spans[1::2], strict=True)
         self.labels = [program.source[one[0] : other[1]] for one, other in pairs]
 
@@ -50,12 +66,14 @@ class Equations:
 
         return [(text, lambda i=i, **t: difference(i, **t)) for i, text in enumerate(self.labels)]
 
-    def say_sides(self, runs: Mapping[str, Interval]) -> None:
-        """Say what the curves of an equation of one variable are."""
+    def say_sides(self, runs: Mapping[str, Interval], given: Mapping[str, str]) -> None:
+        """Say what the curves of an equation of one variable are. given: the values of others."""
         ((name, (low, high)),) = runs.items()
         root = ""
         if len(self.labels) == 1 and self.relations == ["eq"]:
-            root = f': gradcli root "{self.labels[0]}" --{name} {low:g}:{high:g} --all'
+            others = "".join(f" --{n} {quoted(text)}" for n, text in given.items())
+            line = quoted(f"{self.before}{self.labels[0]}")
+            root = f": gradcli root {line} --{name} {low:g}:{high:g}{others} --all"
         output.note(f"both sides are drawn; they are equal where the curves cross{root}")
 
 
@@ -202,7 +220,7 @@ class ImplicitCurves:
 
         lines = [Line(x, y, text) for text, x, y in self.curves if len(x)]
         if at is not None:
-            lines.append(self._tangent(at))
+            lines += self._tangent(at, len(lines))
         across, up = (
             self.view.axis(which, ends, name)
             for which, ends, name in zip("xy", self.ends, self.names, strict=True)
@@ -211,8 +229,8 @@ class ImplicitCurves:
         alike = not (across.log or up.log) and max(spans) <= _ALIKE * min(spans)
         return Curves(lines, across, up, title=self.view.title, alike=alike)
 
-    def _tangent(self, at: Sequence[float]) -> Line:
-        """The line through a point of the first curve, along it."""
+    def _tangent(self, at: Sequence[float], colour: int) -> list[Line]:
+        """The line through a point of the first curve, along it, and the point."""
         import numpy as np
 
         from gradcli.commands.plots.pictures import Line
@@ -238,12 +256,16 @@ class ImplicitCurves:
         if not np.isfinite(along).all() or not along.any():
             raise usage("--at: the curve has no tangent there")
         along = along / np.max(np.abs(along) / spans)
-        said = "vertical" if not along[0] else f"slope {along[1] / along[0]:.6g}"
+        steep = float(along[1] / along[0]) if along[0] else 0.0
+        across, up = self.names
+        said = f"slope {steep:.6g}, {up} = {line_text(across, steep, at[1] - steep * at[0])}"
+        if not along[0]:
+            said = f"vertical, {across} = {at[0]:.6g}"
         place = ", ".join(f"{n} = {p:g}" for n, p in zip(self.names, at, strict=True))
         t = np.array([-1.0, 1.0])
-        return Line(
-            at[0] + t * along[0], at[1] + t * along[1], f"tangent at {place}: {said}", (5, 2)
-        )
+        x, y = (p + t * a for p, a in zip(at, along, strict=True))
+        point = Line(np.array(at[:1]), np.array(at[1:]), "", points=True, colour=colour)
+        return [Line(x, y, f"tangent at {place}: {said}", (5, 2), colour=colour), point]
 
     def write(self, style: output.Style) -> None:
         """The points as numbers: pieces of curves."""

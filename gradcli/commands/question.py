@@ -100,7 +100,7 @@ class Answer:
     which has passed the gate. prose: sentences before the results, which may be broken. ok: whether the exit
     code is 0. plan: in which blocks it was computed. trace: of the backward pass. kinks: what there is to say
     of points without a derivative. others: what other systems have, beside `grads`. rows: writes what has
-    rows.
+    rows. units: behind results, by name.
     """
 
     lines: Sequence[str] = ()
@@ -112,6 +112,7 @@ class Answer:
     others: Others | None = None
     rows: Callable[[], None] | None = None
     grads: Mapping[str, Any] = {}
+    units: Mapping[str | None, str] = {}
 
     def __init__(
         self,
@@ -136,6 +137,13 @@ def displayed(request: Request, value: Any) -> Answer:
 
 
 # -- the writer -------------------------------------------------------------------------------------
+def with_ln(latex: str) -> str:
+    r"""LaTeX with `\ln` for the natural logarithm, as the text has it; `\log_{2}` stays."""
+    import re
+
+    return re.sub(r"(\\|\bderivative of )log(?![_A-Za-z])", r"\1ln", latex)
+
+
 def write(answer: Answer) -> None:
     """Print an answer as the command line says: text, plain lines, JSON, arrays, a picture."""
     style = answer.request.style
@@ -156,11 +164,15 @@ def write(answer: Answer) -> None:
     if answer.lines:
         text = "\n".join(answer.lines)
         if getattr(answer.request, "ln", False):
-            text = text.replace(r"\log", r"\ln")
+            text = with_ln(text)
         output.write(text, styled=True)
     if answer.prose:
         output.write_prose("\n".join(answer.prose))
     results = answer.results
+    if answer.units and style.form == "text":
+        from gradcli.commands.units import with_units
+
+        results = with_units(results, answer.units, style)
     if style.typeset is not None and results:
         from gradcli.commands.typeset_results import results as typeset
 
@@ -207,6 +219,8 @@ def _object(answer: Answer, precision: int | None) -> dict[str, Any]:
         found["trace"] = answer.trace.to_json()
     if answer.plan is not None:
         found["plan"] = answer.plan
+    if answer.units:
+        found["units"] = {name or "value": unit for name, unit in answer.units.items()}
     for more in (answer.kinks, answer.others):
         found |= more.to_json() if more else {}
     if "wrt" not in found and (wrt := _by_variable(found)):

@@ -51,8 +51,8 @@ class Request:
     files: what reads the files that the values name, once there is one. tables: how tables are read.
     options: how it was given, `--x` or `--let x=`. loaded: the names that --load brought.
     tensors: the variables that are tensors of a session, which stay as they are.
-    open_variables: those without a value. shapes: what --shape says of them. reading: of a command that
-    takes formulas, how it read this one.
+    open_variables: those without a value. shapes: what --shape says of them. sizes: of those that are the
+    size of another, which, as a text. reading: of a command that takes formulas, how it read this one.
     """
 
     options: dict[str, str]
@@ -62,10 +62,11 @@ class Request:
     native = False
     math = False  # whether --math was given
     named = ""  # what a formula to be drawn calls itself: V of `V(x) = x**2`
-    ln = False  # whether the text has `ln`, as LaTeX is to have it, too
+    ln = False  # whether the natural logarithm is `ln` in LaTeX, as it is in the text
     wrt: list[str] | None = None
     manual_seed: int | None = None
     shapes: Sequence[str] = ()
+    sizes: Mapping[str, str] = {}
     files: Reader | None = None
     reading: FormulaReading | None = None
     how_read: Mapping[str, Any] = {}  # the options of tables
@@ -191,13 +192,16 @@ def name_list(
     if every and "all" in given:
         return list(known)
     from gradcli.language.located_errors import did_you_mean, suggest
+    from gradcli.language.squared_variables import SQUARED
 
     names = list(dict.fromkeys(map(normal, given)))
     for name in names:
         if name not in known:
             names_known = ", ".join(known) if known else "none"
             hint = did_you_mean(suggest(name, known))
-            if name in assigned:
+            if (square := SQUARED.fullmatch(name)) is not None:
+                hint = f"write v for {square[1]}**2 everywhere, and {option} v"
+            elif name in assigned:
                 hint = f"the program makes it: --retain {name} prints its gradient"
             raise usage(
                 f"{option}: {name!r} is not {what} (there are: {names_known})",

@@ -91,7 +91,9 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     from gradcli.columns.optimize.roots import all_roots, root
     from gradcli.columns.optimize.spaces import Compiled
 
-    canvas = None if options.plot is None else Canvas(options.plot, request.style, "--plot")
+    canvas = None
+    if options.plot is not None:
+        canvas = Canvas(options.plot, request.style, "--plot", written=request)
     interval = _interval(request) if options.all else None
     inputs = inputs_of(request, options)
     space = space_of(ctx, request)
@@ -109,6 +111,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         except LanguageError as error:
             read = [n for n in request.program.free_variables() if n in space.start]
             if len(system.value(space.flat())) == 1 < space.size:
+                read.sort(key=lambda name: space.start[name].size)  # one equation, one number
                 _say_what_to_hold(request, read, error)
             raise
         roots, residual, converged = [found.x], found.residual, found.converged
@@ -217,6 +220,7 @@ def _interval(request: Request) -> tuple[float, float]:
             f"--{name} {request.texts[name]} is not an interval", hint=f"as in --{name} 0:10"
         )
     request.texts[name] = repr(low)
+    request.wrt = [name]  # all others are held
     return low, high
 
 

@@ -23,9 +23,11 @@ __tracebackhide__ = True
 class Fitted:
     """A fit: `values`, `errors`, `covariance` as arrays in the order of `names`; see also `parameters`.
 
-    converged is False where no minimum was found; undetermined names what the data do not tell. fitted and
-    residual are those of the rows that `where` takes. sets: what the data sets of `by` are called, in the
-    order of their numbers.
+    p_value is that of chi2 where the uncertainties are given, else nan; aic and bic compare models of the
+    same data. Of a likelihood chi2 is Cash's statistic, and cash_expected its mean and deviation if the model
+    is right. converged is False where no minimum was found; undetermined names what the data do not tell.
+    fitted and residual are those of the rows that `where` takes. sets: what the data sets of `by` are
+    called, in the order of their numbers.
     """
 
     def __init__(
@@ -38,6 +40,8 @@ class Fitted:
         )
         self.covariance, self.chi2, self.dof = found.covariance, found.chi2, found.dof
         self.residual_deviation, self.iterations = found.deviation, found.iterations
+        self.p_value, self.aic, self.bic = found.probability, found.aic, found.bic
+        self.likelihood, self.cash_expected = found.likelihood, found.expected
         self.undetermined = [self.names[k] for k in found.undetermined]
         self.converged = found.converged and not self.undetermined
         self.fitted, self.residual = written["fitted"], written["residual"]
@@ -48,7 +52,8 @@ class Fitted:
         lines = [
             f"{n} = {with_uncertainty(float(v), float(e))}" for n, (v, e) in self.parameters.items()
         ]
-        return "\n".join([*lines, f"dof = {self.dof}", f"chi2 = {self.chi2:.6g}"])
+        statistic = "cash" if self.likelihood else "chi2"
+        return "\n".join([*lines, f"dof = {self.dof}", f"{statistic} = {self.chi2:.6g}"])
 
 
 @verb
@@ -64,23 +69,31 @@ def fit(
     robust: str = "linear",
     where: Any = None,
     by: str | None = None,
+    relative_sigma: bool = False,
+    likelihood: str = "",
+    starts: int = 0,
     **start: Any,
 ) -> Fitted:
     """The least squares of an equation: `fit("y == a*x + b", {"x": x, "y": y}, a=1, b=0)`.
 
     The equation is that of one row; a side may be a list, an array or complex. table: columns by name, as a
     dict, a frame or a table of Arrow's, or a file's path (see `read_table`); names that are no columns are
-    parameters, which start where `values` and keywords say, or at 1. sigma: the standard uncertainty of the
-    response, the column that has it, or a dict of those of columns. fix: parameters that stay. bounds:
-    (low, high) by name. robust: "soft_l1", "huber" or "arctan". where: the rows that count, as a condition
-    of columns (`"T > 0"`, `"site == 'A'"`) or truth values. by: the column whose values are data sets;
-    `set` is the number of one, so that `a[set]` is a parameter for each. Raises LanguageError.
+    parameters, which start where `values` and keywords say, or at 1; one that is a text with an uncertainty
+    (`B="30±2"`) is known beforehand. sigma: the standard uncertainty of the response, the column that has
+    it, "3%", "poisson", a formula of columns, or a dict of those of columns; relative_sigma: only their
+    ratios count. likelihood: "poisson" for counts, without sigma. fix: parameters that stay. bounds: (low,
+    high) by name. starts: how many more are tried. robust: "soft_l1", "huber" or "arctan". where: the rows
+    that count, as a condition of columns (`"T > 0"`, `"site == 'A'"`) or truth values. by: the column whose
+    values are data sets; `set` is the number of one, so that `a[set]` is a parameter for each. Raises
+    LanguageError.
     """
     from gradcli.columns.optimize.data_sets import numbered, spread_over
     from gradcli.columns.optimize.equation_rows import EquationRows
     from gradcli.columns.optimize.fits import fit_rows
     from gradcli.columns.streaming.row_formulas import whole_numbers
     from gradcli.commands.data_rows import SET
+    from gradcli.commands.fit_values import known_beforehand, spreads
+    from gradcli.commands.measured_side import measured_column
     from gradcli.commands.table_reading import every_column
     from gradcli.language.index_names import index_names
 
@@ -114,7 +127,7 @@ def fit(
             f"no variable of {source!r} is a column (there are: {', '.join(map(str, columns))})",
             kind="name",
         )
-    given = by_name(source, values, start)
+    given, priors = known_beforehand(by_name(source, values, start))
     fixed = {n: np.asarray(as_tensor(v).detach().array) for n, v in (fix or {}).items()}
     for name in (*given, *fixed, *(bounds or {})):
         if name not in free or name in batch:
@@ -125,19 +138,28 @@ def fit(
     for name in picked:
         if name in batch and len(batch[name]):
             spread_over(begin, picked, name, batch[name])
-    if isinstance(sigma, str):
-        if sigma not in columns:
-            shown = ", ".join(map(str, columns))
-            raise LanguageError(f"sigma: {sigma!r} is no column (there are: {shown})", kind="name")
-        sigma = _column(table[sigma])
-    if not isinstance(sigma, Mapping):
-        sigma = {} if sigma is None else {"": np.asarray(sigma, np.float64)}
+    if likelihood not in ("", "poisson"):
+        raise LanguageError(f"likelihood: {likelihood!r}, and there is 'poisson'", kind="value")
+
+    def column(name: Any) -> Any:
+        found = _column(table[name])
+        return found if there is None else found[there]
+
+    with _double():
+        texts = spreads(
+            sigma, column, columns, measured_column(program, batch), len(next(iter(batch.values())))
+        )
     if there is not None:
-        sigma = {n: a[there] if np.ndim(a := np.asarray(s)) else s for n, s in sigma.items()}
+        of = sigma if isinstance(sigma, Mapping) else {"": sigma}
+        texts |= {n: a[there] for n, s in texts.items()
+                  if not isinstance(of[n], str) and np.ndim(a := np.asarray(s))}  # fmt: skip
     rows = EquationRows(source, {}, begin, fixed)
     with _double():
         guessed = [n for n in begin if n not in given]
-        found, _ = fit_rows(rows, batch, sigma, bounds=bounds, loss=robust, guessed=guessed)
+        found, _ = fit_rows(
+            rows, batch, texts, bounds=bounds, loss=robust, guessed=guessed, many=starts,
+            relative=relative_sigma, likelihood=likelihood, priors=priors,
+        )  # fmt: skip
         return Fitted(rows, found, rows.written(found.values, batch), sets)
 
 
@@ -289,6 +311,7 @@ def root(
     keep_columns: str | Iterable[str] = "none",
     head: int | None = None,
     time_origin: str | None = None,
+    as_: str | Iterable[str] | Mapping[str, str] = (),
     **variables: Any,
 ) -> Any:
     """Where equations hold, near where the variables are: `root("cos(x) == x", x=1).point["x"]`.
@@ -299,10 +322,11 @@ def root(
     values: of variables by name; or a frame, a table of Arrow's or a file's path, in each row of which one
     equation is solved for the number that is given (`root("a*x**2 == b", frame, x=1)`) or that wrt names,
     from there or in an interval, x=(0, 5). The result is a dict of arrays then, with nan where there is no
-    root; bad_rows, where, columns, keep_columns, head and time_origin are those of `map`.
+    root; bad_rows, where, columns, keep_columns, head, time_origin and as_ are those of `map`.
     """
     from gradcli.commands.row_verbs import is_table, solved
 
+    called = variables.pop("as", as_)
     if is_table(values):
         return solved(
             source,
@@ -315,6 +339,7 @@ def root(
             keep_columns=keep_columns,
             head=head,
             time_origin=time_origin,
+            called=called,
         )
     from gradcli.columns.optimize import roots
     from gradcli.columns.optimize.spaces import Compiled

@@ -183,6 +183,7 @@ class Uncertainties:
         self.request, self.budget = request, options.budget
         self.draws: int | None = options.monte_carlo
         self.texts = Texts(request, options)
+        self.asked = asked_alone(options)
         for option in altered:
             raise usage(
                 f"{option} and uncertainties cannot be used together", hint=f"leave out {option}"
@@ -196,6 +197,15 @@ class Uncertainties:
         self.squares: dict[str, float] = {}
         self.value = self.error = 0.0
         self.spread: Spreads | None = None
+
+    def refuse_relations_of_one(self) -> None:
+        """Raise LanguageError where the matrix of the results is asked for, and there is one."""
+        for kind in self.asked:
+            raise usage(
+                f"--{kind}: there is one result, which is related to no other",
+                hint="end the expression with several, as in a*b, a/b; of inputs it is "
+                f"--{kind} x,y=VALUE",
+            )
 
     def propagate(self, evaluation: Evaluation) -> None:
         """Work the uncertainty out, once the gradients are there."""

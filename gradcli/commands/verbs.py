@@ -20,6 +20,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import wraps
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -121,6 +122,7 @@ class VerbRequest:
     """
 
     __slots__ = ("loaded", "open", "program", "single", "tensors", "wanted")
+    sizes: Mapping[str, str] = MappingProxyType({})  # as --math finds them
 
     def __init__(
         self,

@@ -29,7 +29,7 @@ from gradcli.graphs.traversal import class_name
 
 DEAD = 0.9  # of the units of an activation, zero for the whole batch
 FEWEST_ROWS = 4
-WORTH_TELLING = 1 << 20  # bytes
+WORTH_TELLING = 1 << 26  # bytes: less is nothing to save
 
 NO_SCALAR = "implicitly created only for scalar"
 NO_GRAPH = "does not require grad and does not"
@@ -242,8 +242,10 @@ def _kept(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Findin
                 lines[place] = lines.get(place, 0) + graph.probe.nbytes(one)
     largest = sorted(lines.items(), key=lambda item: -item[1])
     if largest:
-        told = ", ".join(f"{p} {value_text.bytes_text(n)}" for p, n in largest[:MOST_NAMES])
-        text = f"{value_text.bytes_text(total)} are kept for the backward pass: {told}"
+        sizes = [value_text.bytes_text(n) for n in (largest[0][1], total)]
+        text = f"keeps {sizes[0]} of the {sizes[1]} that are kept for the backward pass"
+        rest = [f"{p} {value_text.bytes_text(n)}" for p, n in largest[1:MOST_NAMES]]
+        text += f"; then {', '.join(rest)}" if rest else ""
         advice = "torch.utils.checkpoint computes a part anew instead of keeping it"
         if graph.modules is not None:
             text, advice = text + _by_module(graph.modules), _checkpointing(graph.modules) or advice
@@ -260,17 +262,18 @@ def _by_module(modules: Any) -> str:
 
 
 def _checkpointing(modules: Any) -> str | None:
-    """What checkpointing would free of the largest run of equal modules: all but one's at a time."""
+    """What checkpointing would free of the largest run of equal modules: all but what comes to them."""
     runs = []
     for calls in modules.runs.values():
         parts = [modules.parts[modules.calls.path(call)] for call in calls]
-        kept = [modules.kept(part.nodes) for part in parts]
-        runs.append((sum(kept) - max(kept), parts))
+        freed = modules.kept(i for part in parts for i in part.nodes)
+        runs.append((freed - sum(map(modules.inputs, parts)), parts))
     freed, parts = max(runs, key=lambda run: run[0], default=(0, []))
     if freed < WORTH_TELLING:
         return None
-    size = value_text.bytes_text(freed)
-    return f"torch.utils.checkpoint around each of {parts[0].path} … {parts[-1].path} frees up to {size}"
+    size, one = map(value_text.bytes_text, (freed, max(modules.kept(p.nodes) for p in parts)))
+    told = f"torch.utils.checkpoint around each of {parts[0].path} … {parts[-1].path} keeps {size} less"
+    return f"{told} ({one} come back while one of them is computed anew)"
 
 
 Check = Callable[[Any, Facts | None, str | None], Iterator[Finding]]

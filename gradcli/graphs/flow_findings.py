@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradcli.graphs import value_text
-from gradcli.graphs.gradient_flow import SUFFERS, Chain, Flow, RepeatedPart
+from gradcli.graphs.gradient_flow import PRODUCTS, SUFFERS, Chain, Flow, RepeatedPart
 from gradcli.graphs.labels import plural
 from gradcli.graphs.remedies import IN_GENERAL, change_remedy
 from gradcli.graphs.slopes import FLAT, Slope, slope_of
@@ -19,7 +19,6 @@ NEAR = 1.25  # weights this near to what an initialiser gives are not to blame
 CERTAIN = 1e-3  # a loss below it: outputs between 0 and 1 are right already
 UNEXPLAINED = 1e3  # a loss so many times the gradients that it sends is not nearly 0
 GAINS = {"Relu": math.sqrt(2), "Tanh": 5 / 3, "LeakyRelu": math.sqrt(2), "Gelu": math.sqrt(2)}
-PRODUCTS = ("Mm", "Addmm", "Bmm", "Mv", "Convolution", "MkldnnConvolution", "Linear")
 STEEPEST = (
     "sigmoid divides by 4 or more in every layer, whatever the weights are: relu with kaiming_normal_ "
     "weights, or a residual connection"
@@ -130,7 +129,7 @@ def _rms(flow: Flow, i: int) -> tuple[float, int] | None:
         shape = tuple(map(int, variable.shape))
         if len(shape) < 2:
             continue
-        known = value_text.stats_of(variable)
+        known = value_text.stats_of(flow.values.get(leaf, variable))
         turned = any(
             edge is not None
             and edge[0] != leaf

@@ -26,6 +26,7 @@ FEWEST = 3  # layers of a chain
 LEAST = 1.05  # what each of them changes the gradient by
 MOST_OF_ONE = 0.6  # of the whole change
 TURNS = ("TBackward0", "TransposeBackward0", "PermuteBackward0", "ToCopyBackward0")
+PRODUCTS = ("Mm", "Addmm", "Bmm", "Mv", "Convolution", "MkldnnConvolution", "Linear")
 TOLD = 0.1  # the least share of a change that is told
 
 
@@ -240,12 +241,25 @@ class Flow:
             edges = list(zip(self.skeleton.edges[i], self.sent.get(i, ()), strict=False))
             on = [s for e, s in edges if e is not None and s and not self.is_weight(e[0])]
             known = on or [s for _, s in edges if s is not None]
+            if not on and self._is_of_data(i):
+                continue  # the gradient of a weight by data, which may be 0: no gradient flows on
             if not known or not came.norm:
                 continue
             sent = max(known, key=lambda one: one.norm)
             change = log_ratio(came, sent)
             if abs(change) > math.log10(JUMP):
                 yield i, came, sent
+
+    def _is_of_data(self, i: int) -> bool:
+        """Tell whether a node is a product of a weight and of what needs no gradient."""
+        stem = class_name(self.skeleton.nodes[i]).partition("Backward")[0]
+        return stem in PRODUCTS and None in self.skeleton.edges[i]
+
+    @cached_property
+    def values(self) -> dict[int, Any]:
+        """The values of nodes, as far as they are known; of leaves, as the pass found them."""
+        found: dict[int, Any] = self.graph.forward
+        return found
 
     def behind(self, i: int) -> list[int]:
         """The parameters whose largest gradient has come through a node."""

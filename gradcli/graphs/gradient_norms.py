@@ -10,6 +10,7 @@ from typing import Any
 from gradcli.engine.system.visible import columns, fitting
 from gradcli.graphs import flow_findings, missing_gradients, value_text
 from gradcli.graphs.gradient_flow import Flow
+from gradcli.graphs.of_torch.torch_notes import former_leaf
 from gradcli.graphs.styles import (
     ASCII,
     UNICODE,
@@ -25,6 +26,7 @@ from gradcli.graphs.traversal import Describer
 
 BAR = 20
 NARROWEST = 8  # what a mark's words are folded to, however narrow the terminal
+BEFORE = "|value| is that which the backward pass found: a step has changed it since"
 HEADINGS = ("name", "shape", "|grad|", "|value|", "ratio", "zeros", "")
 ROLES = ("variable", "shape", "grad", "value", "value", "note", "grad")
 
@@ -88,6 +90,12 @@ class Norms:
         self.rows = list(self._rows())
         self.rows += self._without()
         self.marks = list(self._marks(Flow(graph)))
+
+    @property
+    def is_former(self) -> bool:
+        """Tell whether leaves are told as the pass found them, and have been written since."""
+        leaves = (node for node in self.skeleton.nodes if hasattr(node, "variable"))
+        return any(former_leaf(node) is not None for node in leaves)
 
     def _rows(self) -> Iterable[NodeNorm]:
         seen: set[int] = set()
@@ -177,6 +185,9 @@ class Norms:
                 line += [*padded([(shown, role)], room, right=1 < k < 6), ("  ", "guide")]
             line = stripped(line)
             lines.append(line if width is None else crop(line, width, signs.ellipsis))
+        if self.is_former:
+            told = [(BEFORE, "note")]
+            lines += [[], *([told] if width is None else fold(told, max(width, NARROWEST)))]
         for mark in self.marks:
             text = mark.text() if signs.dot == "·" else mark.text().replace("→", signs.to)
             lines.append([])

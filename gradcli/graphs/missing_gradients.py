@@ -11,8 +11,10 @@ from gradcli.graphs import value_text
 from gradcli.graphs.findings import Finding, some
 from gradcli.graphs.gradient_flow import is_parameter
 from gradcli.graphs.labels import plural
+from gradcli.graphs.of_torch.cut_paths import cuts_of
 from gradcli.graphs.of_torch.torch_facts import Cut, Facts, Where
 from gradcli.graphs.of_torch.torch_tensors import is_torch_tensor, memory_of, node_of
+from gradcli.graphs.of_torch.training_facts import Optimizer
 from gradcli.graphs.probes import Place
 from gradcli.graphs.traversal import class_name
 
@@ -32,6 +34,7 @@ SIGNS = {
     "gt": ">", "ge": ">=", "lt": "<", "le": "<=", "eq": "==", "ne": "!=",
 }  # fmt: skip
 NOT_USED = "no operation that leads to the loss uses it"
+USE_THEM = "compute this loss from them; or step() before zero_grad(), if the other loss is meant"
 UNNAMED = "unnamed"  # an optimizer's, that neither a model nor a variable has
 NO_GRAPH = "does not require grad and does not"
 NO_TENSOR = "object has no attribute 'backward'"
@@ -90,11 +93,63 @@ def cut_off(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Find
     if error is not None and NO_TENSOR in error and (found := _number(facts)) is not None:
         yield found
         return
+    known = known_leaves(graph, facts)
+    told: set[int] = set()
+    for one in facts.training.optimizers:
+        found = _for_nothing(one, known, facts)
+        if found is not None and not told & one.parameters.keys():
+            told |= one.parameters.keys()
+            yield found
     if facts.partial and error is None:
         return  # what it does not reach, another loss may
-    known = known_leaves(graph, facts)
     for (kind, place), keys in _grouped(graph, facts, error, known).items():
-        yield _without(kind, place, keys, known, facts)
+        if not told.issuperset(keys):
+            yield _without(kind, place, [k for k in keys if k not in told], known, facts)
+
+
+def _for_nothing(one: Optimizer, known: Known, facts: Facts) -> Finding | None:
+    """An optimizer all of whose steps found no gradient: what ran backward for them reaches none."""
+    if not one.steps or one.unreached < one.steps:
+        return None
+    keys = [key for key, p in one.parameters.items() if p.requires_grad]
+    cuts = [cut for cut in _ordered(one.lost) if not cut.leaves.isdisjoint(keys)]
+    others = facts.trained.intersection(keys)
+    if not cuts and not others:
+        return None  # another model's, or nothing uses them: the parameters say it
+    every = "its one step" if one.steps == 1 else f"each of its {one.steps} steps"
+    names = some([known.names.get(key, UNNAMED) for key in keys])
+    text = f"{one.called} found no gradient in {every} "
+    text += f"({plural(len(keys), 'parameter')}: {names}): "
+    loss = Place.at(*one.lost_at)
+    how, advice = "the loss of these steps uses none of them", USE_THEM
+    if cuts:
+        how, advice = _ending(cuts[0].kind)
+        loss = max(
+            (cut for cut in cuts if cut.kind == cuts[0].kind), key=lambda cut: cut.order
+        ).place
+    text += how
+    if others:
+        text += "; what another loss gave them was zeroed before"
+    return Finding("no gradient", text, loss, advice)
+
+
+def _ordered(cuts: Iterable[Cut]) -> list[Cut]:
+    """The cuts in the order of the program; last no_grad, where nothing is meant to be recorded."""
+    return sorted(cuts, key=lambda cut: (cut.kind == "no_grad", cut.order))
+
+
+def _behind(key: int, graph: Any, facts: Facts) -> Cut | None:
+    """The cut that keeps a leaf from having a gradient: one that leads to this graph, if there is one.
+
+    Else one that leads to what its optimizer steps by, or any.
+    """
+    losses = [cuts_of(graph.skeleton.nodes)]
+    losses += [one.lost for one in facts.training.optimizers if key in one.parameters]
+    for cuts in (*losses, facts.cuts.values()):
+        found = next((cut for cut in _ordered(cuts) if key in cut.leaves), None)
+        if found is not None:
+            return found
+    return None
 
 
 def _grouped(
@@ -102,12 +157,11 @@ def _grouped(
 ) -> dict[tuple[str, Place | None], list[int]]:
     """What has no gradient, by the kind and the line that cuts it off ("": nothing uses it)."""
     leaves = {id(n.variable) for n in graph.skeleton.nodes if hasattr(n, "variable")}
-    cuts = sorted(facts.cuts.values(), key=lambda cut: cut.kind == "no_grad")
     grouped: dict[tuple[str, Place | None], list[int]] = {}
     for key in known.names:
         if key in leaves | facts.trained:
             continue
-        cut = next((one for one in cuts if key in one.leaves), None)
+        cut = _behind(key, graph, facts)
         if cut is None and key in known.meant and known.names[key] != UNNAMED:
             born = facts.born.get(key) or facts.training.made.get(key, ((None, 0), 0))[0]
             grouped.setdefault(("", Place.at(*born)), []).append(key)
@@ -121,13 +175,18 @@ def reasons(graph: Any) -> Iterator[tuple[str, Any, str]]:
     facts = graph.facts
     if facts is None:
         return
-    if not facts.partial:
-        known = known_leaves(graph, facts)
-        for (kind, place), keys in _grouped(graph, facts, graph.error, known).items():
-            how = _ending(kind)[0] if kind else "no operation uses it"
-            for key in keys:
-                yield known.names[key], known.tensors[key], f"{how}{_at(place)}"
     leaves = {id(n.variable) for n in graph.skeleton.nodes if hasattr(n, "variable")}
+    known = known_leaves(graph, facts)
+    grouped = {} if facts.partial else _grouped(graph, facts, graph.error, known)
+    told = {key for keys in grouped.values() for key in keys}
+    for cut in _ordered(cuts_of(graph.skeleton.nodes)):  # of this loss, whatever others reach
+        keys = [k for k in known.names if k in cut.leaves & known.meant and k not in leaves | told]
+        grouped.setdefault((cut.kind, cut.place), []).extend(keys)
+        told.update(keys)
+    for (kind, place), keys in grouped.items():
+        how = _ending(kind)[0] if kind else "no operation uses it"
+        for key in keys:
+            yield known.names[key], known.tensors[key], f"{how}{_at(place)}"
     for number, root in enumerate(_roots(graph)):
         before = f"{graph.calls.prefix(number)}." if graph.calls.prefix(number) else ""
         for name, p in root.named_parameters():

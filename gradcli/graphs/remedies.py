@@ -147,6 +147,8 @@ EXPLODING = {
                     f"add a small number first ({_SMALL}), or clamp it from below"),
     **dict.fromkeys(("Mm", "Addmm", "Bmm", "Mv", "Convolution", "Linear", "Conv2d"), "the weights "
                     "are that large: smaller initial ones, a normalisation, clip_grad_norm_"),
+    "MseLoss": "predictions and targets are that far apart: scale the targets, or see what makes the "
+    "predictions so large (--values)",
     "Exp": "the value is that large: subtract the maximum first, or work with logarithms",
     "Mul": "a factor is that large: scale it down, or look at its value (--values)",
 }  # fmt: skip

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core.node import FREED, Written
+from gradcli.engine.core.saved_tensors import Packed
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.system import dtypes
 from gradcli.graphs import value_text
+from gradcli.graphs.of_torch import packed_tensors
 from gradcli.graphs.of_torch.torch_tensors import dense_parts
 
 MOST_IN_JSON = 64  # elements of a tensor of PyTorch's that are written out
@@ -130,9 +132,19 @@ def kept(node: Any) -> tuple[list[Any], bool]:
     held = getattr(node, "_saved", None)
     if held is not None and _PLAIN.issuperset(map(type, held)):
         return [v.array if type(v) is Tensor else v for v in held], False
-    found = [value for _, value in fields(node)]
+    packed = [value for value in _flat(held) if type(value) is Packed]
+    if packed:
+        found = [value for value in _flat(held) if type(value) is not Packed]
+        found += [t for one in packed for t in packed_tensors.held(one.content, one.unpack_hook)]
+    else:
+        found = [value for _, value in fields(node)]
     arrays = [value_text.as_array(tensor) for tensor in _held(found)]
     return arrays, any(value is FREED for value in found)
+
+
+def _flat(values: Any) -> Iterator[Any]:
+    for value in values or ():
+        yield from _flat(value) if isinstance(value, tuple | list) else (value,)
 
 
 def to_json(saved: Entry) -> Any:

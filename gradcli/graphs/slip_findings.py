@@ -102,7 +102,7 @@ def lost_steps(graph: Any, facts: Facts | None, error: str | None) -> Iterator[F
         p = one.parameters.get(last.parameter)
         kind = str(getattr(p, "dtype", "")).rpartition(".")[2]
         rate = "" if one.rate is None else f" with lr={one.rate:g}"
-        text = f"step {last.step} of {one.kind}{rate} leaves {100 * last.lost:.0f}% of "
+        text = f"step {last.step} of {one.called}{rate} leaves {100 * last.lost:.0f}% of "
         text += f"{names.get(last.parameter, 'a weight')} as it is: beside the weights it is smaller than "
         text += f"{kind} can hold"
         advice = "a larger learning rate (a schedule may have made it so small)"

@@ -32,7 +32,7 @@ SUMS = frozenset(("Mean", "Sum", "MseLoss", "SmoothL1Loss", "HuberLoss", "Abs"))
 def steps(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
     """Steps without a gradient, and gradients that are stepped again."""
     for one in () if facts is None else facts.training.optimizers:
-        every = f"{one.empty} of {plural(one.steps, 'step')} of {one.kind} found no gradient"
+        every = f"{one.empty} of {plural(one.steps, 'step')} of {one.called} found no gradient"
         if one.empty and not one.early and one.empty_after[0] is not None:
             at = Place.at(*one.empty_after)
             text = f"{every}: zero_grad() runs between backward() and step()"
@@ -42,14 +42,14 @@ def steps(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Findin
             yield Finding("step", text, Place.at(*one.stepped), "loss.backward(), then step()")
         elif not one.steps and one.unused > 1:
             norm = value_text.number(one.norm, 3)
-            text = f"{one.kind} has made no step: the gradients of {one.unused} backward passes "
+            text = f"{one.called} has made no step: the gradients of {one.unused} backward passes "
             text += f"(|grad| up to {norm}) were zeroed unused"
             advice = "optimizer.step() after it; with its brackets"
             yield Finding("step", text, Place.at(*one.last_pass), advice)
         elif one.stale:
             before, after = (value_text.number(n, 3) for n in one.sums)
-            text = f"{one.stale} of {plural(one.steps, 'step')} of {one.kind} used gradients of earlier steps"
-            text += f" again: |grad| was {before} before a backward pass and {after} after it"
+            text = f"{one.stale} of {plural(one.steps, 'step')} of {one.called} used gradients of "
+            text += f"earlier steps again: |grad| was {before} before a backward pass and {after} after it"
             advice = "zero_grad() in every step, before backward()"
             yield Finding("step", text, Place.at(*one.stepped), advice)
 
@@ -77,7 +77,7 @@ def learning_rate(graph: Any, facts: Facts | None, error: str | None) -> Iterato
         )
         name = names.get(worst.parameter, "a weight")
         rate = "" if one.rate is None else f" with lr={one.rate:g}"
-        text = f"step {worst.step} of {one.kind}{rate} is {ratio} times as large as {name} itself"
+        text = f"step {worst.step} of {one.called}{rate} is {ratio} times as large as {name} itself"
         text += f", and the loss goes from {first} to {last}"
         yield Finding(
             "learning rate",
@@ -116,7 +116,9 @@ def _diverges(facts: Facts, first: int, rise: list[float]) -> Iterator[Finding]:
     for one in facts.training.optimizers:
         if not one.steps or not one.rate:
             continue
-        text = f"the steps of {one.kind} with lr={one.rate:g} overshoot: the loss grows in each of "
+        text = (
+            f"the steps of {one.called} with lr={one.rate:g} overshoot: the loss grows in each of "
+        )
         text += f"{len(rise) - 1} steps, at last {each}-fold, from {low} (step {first}) to {high}"
         advice = "a learning rate 10 times smaller, or inputs of mean 0 and deviation 1"
         if one.kind == "SGD" and not one.momentum:  # of a quadratic: (1 - lr*c)**2 is the factor

@@ -224,7 +224,13 @@ def _in_order(statements: list[list[Token]]) -> list[Token]:
     for statement in statements:
         one, defined = indexed(statement, 0), definition(statement, 0)
         is_given = one is not None and _given(statement)
-        given.append(defined.name if defined else one.name if one and is_given else "")
+        name = defined.name if defined else one.name if one and is_given else ""
+        # z of `z_i = …` is what another statement has as z_k.
+        stem = name.rpartition("_")[0] if re.search("_[a-z]$", name) else ""
+        other = (
+            any(stem in _used(s) and name not in _used(s) for s in statements) if stem else False
+        )
+        given.append(stem if other else name)
     uses = [_used(statement) for statement in statements]
     order: list[int] = []
 

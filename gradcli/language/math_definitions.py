@@ -14,11 +14,13 @@ _LOGARITHMS = frozenset(("ln", "log"))
 
 
 class Definition(NamedTuple):
-    """`f(x, y) =`: the name, its parameters, and where its `=` stands among the tokens."""
+    """`f(x, y) =`: the name, its parameters, and where its `=` stands among the tokens. by: those before the
+    bar of `L(w | x)`, as they stand there, "sigma^2" too."""
 
     name: str
     parameters: tuple[str, ...]
     sign: int
+    by: tuple[str, ...] = ()
 
 
 class Definitions(NamedTuple):
@@ -41,25 +43,42 @@ def definition(found: list[Token], at: int) -> Definition | None:
     name, at = one.name, one.end
     if texts[at : at + 1] != ["("]:
         return None
-    parameters = []
+    parameters: list[str] = []
+    names: list[str] = []  # the same, with the squares that they are
+    by = 0
     while True:
         if at + 1 == len(found) or not is_letter(found[at + 1]):
             return None
         parameters.append(letter_name(found[at + 1]))
         at += 2
+        raised = [t for t in texts[at : at + 4] if t not in ("{", "}")]
+        if raised[:2] == ["**", "2"]:  # \\ell(\\mu, \\sigma^2)
+            at += 4 if texts[at + 1] == "{" else 2
+        elif raised[:1] == ["²"]:
+            at += 1
+        else:
+            raised = []
+        names.append(parameters[-1] + "^2" * bool(raised))
         if texts[at : at + 1] == [")"]:
             break
         if texts[at : at + 1] not in [[sign] for sign in _BETWEEN]:
             return None
-    return Definition(name, tuple(parameters), at + 1) if texts[at + 1 : at + 2] == ["="] else None
+        if texts[at] != ",":
+            by = by or len(parameters)
+    before = tuple(names[: by or len(names)])
+    is_defined = texts[at + 1 : at + 2] == ["="]
+    return Definition(name, tuple(parameters), at + 1, before) if is_defined else None
 
 
 def with_equations(found: list[Token]) -> list[Token]:
     """The tokens with `==` in `f(x) = 0` and `f(x) = g(x)` behind `f(x) = x^3 - x`.
 
-    A text defines a function once. What it says of its value again is an equation.
+    A text defines a function once. What it says of its value again is an equation. `y = x^2, y = 2x - 1` are
+    equations both, for nobody asks of a y that is given twice.
     """
     tokens, defined = list(found), set[str]()
+    for sign in _signs_of_one_name(found):
+        tokens[sign] = tokens[sign]._replace(text="==")
     for at in (0, *(k + 1 for k, token in enumerate(found) if token.text in (*_ENDS, ","))):
         one = definition(tokens, at)
         if one is None:
@@ -69,6 +88,25 @@ def with_equations(found: list[Token]) -> list[Token]:
         elif _uses_parameter(tokens, one):
             defined.add(one.name)
     return tokens
+
+
+def _signs_of_one_name(found: list[Token]) -> list[int]:
+    """The `=` of a text that gives one name several values, and nothing else; none of another text."""
+    starts, depth = [0], 0
+    for k, token in enumerate(found):
+        depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
+        if depth == 0 and token.text in (",", *_ENDS) and k + 1 < len(found):
+            starts.append(k + 1)
+    names, signs = set[str](), list[int]()
+    for start, end in zip(starts, [*starts[1:], len(found)], strict=True):
+        one = indexed(found, start)
+        if one is None or [t.text for t in found[one.end : one.end + 1]] != ["="]:
+            return []
+        if one.name in {other.name for k in range(one.end, end) if (other := indexed(found, k))}:
+            return []  # y = y + 1 is a step
+        names.add(one.name)
+        signs.append(one.end)
+    return signs if len(names) == 1 and len(signs) > 1 else []
 
 
 def _uses_parameter(found: list[Token], one: Definition) -> bool:

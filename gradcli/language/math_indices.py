@@ -6,13 +6,14 @@ letter stands at several names (`A_{ij} x_j`). Else it is a name.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from gradcli.language import names
-from gradcli.language.math_symbols import ALONG, INDEX_WORDS
-from gradcli.language.math_tree import Node, nodes
+from gradcli.language.math_symbols import ALONG, INDEX_WORDS, NUMBERS
+from gradcli.language.math_tree import Binder, Node, nodes
 from gradcli.language.math_values import Known
 from gradcli.language.notation import is_greek
 
@@ -101,15 +102,22 @@ class Indices(NamedTuple):
 
 
 def indices(
-    roots: Iterable[Node], own: Container[str], known: Callable[[str], Known | None]
+    roots: Iterable[Node],
+    own: Container[str],
+    known: Callable[[str], Known | None],
+    gradient: Container[str] = (),
 ) -> Indices:
-    """The indices of a text. own: names that have a value, or are assigned."""
+    """The indices of a text. own: names that have a value, or are assigned. gradient: the letters of the
+    element by which is differentiated."""
     roots = list(roots)
     all_nodes = [node for root in roots for node in nodes(root)]
+    elements = [node for node in all_nodes if node.kind == "element"]  # of `(A x)_i`
     bound = {n for node in all_nodes if node.binder is not None for n in node.binder.names}
     named = [
-        n for n in all_nodes if n.kind == "name" and n.parts and not (n.text and n.text in own)
-    ]
+        n for n in all_nodes
+        if n.kind == "name" and n.parts
+        and not (n.text and (n.text in own or known(n.text) is not None))
+    ]  # fmt: skip
     # A letter that is a variable is no index, but where a sum is over it: of W_{xh} x no letter is one.
     inside = {id(part) for n in all_nodes if n.kind == "name" for part in n.parts}
     variables = {n.base or n.text for n in all_nodes if n.kind == "name" and id(n) not in inside}
@@ -117,7 +125,7 @@ def indices(
     places = [(node, subscripts(node)) for node in named]
     places = [(node, found) for node, found in places if found]
     places = [(n, found) for n, found in places if not variables & {i.letter for i in found}]
-    letters = set(bound)
+    letters = bound | {x for node in elements for x in node.text if x in gradient}
     tensors: dict[str, int] = {}
     for root in roots:  # p of `p_i = e^{z_i}`
         if root.kind == "assign" and root.only.kind == "labelled":
@@ -149,9 +157,13 @@ def indices(
             if node.base in tensors or here & letters:
                 letters |= here
                 tensors[node.base] = max(tensors.get(node.base, 0), len(found))
+        for node in elements:
+            letters |= {*node.text} if letters & {*node.text} else set()
         if before == (len(letters), len(tensors)):
             break
     lengths, offsets = _extents(places, tensors, letters, known)
+    for node in elements:
+        offsets |= {x: (0, 0) for x in node.text if x in letters and x not in offsets}
     first = _first(all_nodes, offsets)
     if any(i == Index("", 0) for node, found in places if node.base in tensors for i in found):
         first = 0
@@ -222,26 +234,17 @@ def _first(all_nodes: list[Node], offsets: dict[str, tuple[int, int]]) -> int:
     return first
 
 
-def counts(roots: Iterable[Node], found: Indices) -> dict[str, tuple[str, int]]:
-    r"""Of what letters a size is: N of `\sum_{i=1}^N x_i` is (x, 0), the size of its first dimension."""
-    made: dict[str, tuple[str, int]] = {}
-    for node in (node for tree in roots for node in nodes(tree)):
-        binder = node.binder
-        if binder is None or binder.high is None or len(binder.names) != 1:
-            continue
-        low, high = binder.low, binder.high
-        first = low.text if low is not None and low.kind == "number" else ""
-        if first == "0" and high.kind == "sum" and high.text[-1:] == "-" and len(high.parts) == 2:
-            high = high.parts[0] if high.parts[1].text == "1" else high
-        elif first != "1":
-            continue
-        if high.kind != "name" or high.parts:
-            continue
-        for name, letters in index_letters([node], found).items():
-            offset = found.offsets.get(binder.names[0], (0, 0))
-            if binder.names[0] in letters and offset == (0, 0):
-                made.setdefault(high.text, (name, letters.index(binder.names[0])))
-    return made
+def _is_of_arrays(node: Node) -> bool:
+    """Whether a node is of an array: `(X w - y)_i`, `softmax(z)`, `mean(x)`."""
+    return node.kind == "element" or (node.kind == "call" and node.text in ALONG.keys() | NUMBERS)
+
+
+def _end_of(binder: Binder) -> str:
+    r"""The letter that a sum from 1 ends at: n of `\\sum_{i=1}^n`; "" elsewhere."""
+    low, high = binder.low, binder.high
+    from_one = low is None or low.text == "1"
+    one = high is not None and high.kind == "name" and re.fullmatch("[A-Za-z]", high.text)
+    return high.text if high is not None and one and from_one and not binder.relation else ""
 
 
 def whole_arrays(found: Indices, formulas: Mapping[str, Node]) -> dict[str, str]:
@@ -282,11 +285,16 @@ def index_letters(roots: Iterable[Node], found: Indices) -> dict[str, tuple[str,
 
 
 def shapes_by_index(
-    roots: Iterable[Node], found: Indices, own: Container[str], assigned: Container[str] = ()
+    roots: Iterable[Node],
+    found: Indices,
+    own: Container[str],
+    assigned: Container[str] = (),
+    known: Callable[[str], Known | None] = lambda _: None,
 ) -> dict[str, tuple[str, ...]]:
     """A size for each dimension of the names with indices, a letter; () of those without, which are numbers.
 
     own: names that have a value. assigned: by the text, which have a shape by what they are assigned.
+    known: the shapes of values.
     {} where the sizes of one letter differ, as those of `x_{i+1}` and `y_i` do.
     """
     if (
@@ -296,8 +304,11 @@ def shapes_by_index(
     ):
         return {}
     shapes: dict[str, tuple[str, ...]] = {}
+    given: dict[str, tuple[int | str, ...]] = {}
     # Letters that stand at the same dimension of one name have the same size: of A_{ij} and A_{ji} i and
-    # j are one size, n. A union-find over letters; each class gets a letter of `nmkl…`, or its number.
+    # j are one size, n. So are those of sums that end at the same letter. The j of one statement is another
+    # one than that of the next. A union-find over letters; each class gets the letter that sums over it end
+    # at, or one of `nmkl…`, or its number.
     same: dict[str, str] = {}
 
     def root(letter: str) -> str:
@@ -305,13 +316,29 @@ def shapes_by_index(
             letter = same[letter]
         return letter
 
+    def join(one: str, two: str) -> None:
+        if root(one) != root(two):
+            same[max(root(one), root(two))] = min(root(one), root(two))
+
     plain: set[str] = set()
-    for node in (node for tree in roots for node in nodes(tree)):
+    every = [(str(k), node) for k, tree in enumerate(roots) for node in nodes(tree)]
+    # What stands in the bracket of `(X w - y)_i` may have that index.
+    whole = {id(n) for _, node in every if _is_of_arrays(node) for n in nodes(node)}
+    for statement, node in every:
+        if node.binder is not None and (end := _end_of(node.binder)):
+            for name in node.binder.names:
+                join(f"{name}{statement}", f"~{end}")
+        if node.kind == "assign" and node.only.kind == "labelled" and node.text in found.tensors:
+            letters = tuple(f"{x}{statement}" for x in node.only.text)
+            for one, two in zip(shapes.get(node.text, letters), letters, strict=False):
+                join(one, two)
+            shapes.setdefault(node.text, letters)
         if node.kind != "name" or not node.text or node.text in own:
             continue
         if node.base not in found.tensors:
             if (
-                node.text not in found.letters
+                id(node) not in whole
+                and node.text not in found.letters
                 and node.base != "called"
                 and node.text not in assigned
             ):
@@ -320,19 +347,28 @@ def shapes_by_index(
         letters = tuple(i.letter for i in subscripts(node))
         if not letters:  # the whole x, as in `x_i - mean(x)`
             continue
-        if not all(len(x) == 1 for x in letters) or node.base in own:
+        if not all(len(x) == 1 for x in letters):
             return {}
+        if node.base in own:
+            value = known(node.base)
+            if value is None or len(value.shape) < len(letters) or value.each:
+                return {}
+            given[node.base] = value.shape
+        letters = tuple(f"{x}{statement}" for x in letters)
         for one, two in zip(shapes.get(node.base, letters), letters, strict=False):
-            if root(one) != root(two):
-                same[max(root(one), root(two))] = min(root(one), root(two))
+            join(one, two)
         shapes[node.base] = letters
     roots_found = dict.fromkeys(root(x) for letters in shapes.values() for x in letters)
-    size = dict(zip(roots_found, "nmklpqrs", strict=False))
+    ends = {root(f"~{end}"): end for _, n in every if n.binder and (end := _end_of(n.binder))}
+    free_sizes = iter([x for x in "nmklpqrstuv" if x not in ends.values()])
+    size = {r: ends.get(r) or next(free_sizes, "n") for r in roots_found}
     for (name, k), number in found.exact.items():
         if k < len(shapes.get(name, ())):
             size[root(shapes[name][k])] = str(number)
+    for name, numbers in given.items():
+        size |= {root(x): str(k) for x, k in zip(shapes[name], numbers, strict=False)}
     named = {name: tuple(size[root(x)] for x in letters) for name, letters in shapes.items()}
-    named = {n: s for n, s in named.items() if n not in DELTAS | EPSILONS}
+    named = {n: s for n, s in named.items() if n not in DELTAS | EPSILONS and n not in given}
     # Single letters are variables, those too that are functions elsewhere, as torch.t; e is a number.
     free = (n for n in plain - {"e"} if len(n) == 1 or (n.isidentifier() and not names.is_known(n)))
     return named | dict.fromkeys(free, ())

@@ -11,7 +11,7 @@ from gradcli.language.located_errors import LanguageError
 from gradcli.language.math_indices import subscripts
 from gradcli.language.math_symbols import CASES, MATRICES, OTHERWISE, RELATIONS
 from gradcli.language.math_tree import Binder, Node, nodes
-from gradcli.language.notation import Token, is_differential, letter_name
+from gradcli.language.notation import Token, indexed, is_differential, letter_name
 
 if TYPE_CHECKING:
     from gradcli.language.math_parser import Parser
@@ -70,34 +70,46 @@ def restore(parser: Parser, first: Token) -> None:
 
 
 def below(parser: Parser, order: int) -> tuple[str, ...]:
-    r"""The variables of `{dx^2}`, `{\partial x \partial y}`; () where there are none."""
+    r"""The variables of `{dx^2}`, `{\partial x \partial y}`; () where there are none.
+
+    "sigma^2" of `\partial \sigma^2` where the order says that it is one variable, of `\partial(\sigma^2)`.
+    """
     parser.expect("{")
-    variables: list[str] = []
+    variables: list[tuple[str, int]] = []
     while parser.next.kind != "end" and not parser.accept("}"):
         token = parser.take()
-        if token.text in ("d", "partial", "∂") and parser.next.kind in ("name", "command"):
-            name = letter_name(parser.take())
+        if token.text in ("d", "partial", "∂") and (square := in_brackets(parser)):
+            name = square
+        elif token.text in ("d", "partial", "∂") and parser.next.kind in ("name", "command"):
+            name = differentiated_by(parser, letter_name(parser.take()))
         elif token.kind == "name" and re.fullmatch(r"d\w", token.text):
-            name = token.text[1:]
+            name = differentiated_by(parser, token.text[1:])
         else:
             return ()
-        name = differentiated_by(parser, name)
         count = 1
         if parser.accept("**"):
             power = parser.group() if parser.next.text == "{" else parser.primary()
             count = int(power.text) if power.kind == "number" else 0
         elif parser.next.kind == "power":
             count = int(parser.superscript().text)
-        variables += [name] * count
-        if count > 1 == order:
-            square_refused(parser, name, token)
-    return tuple(variables)
+        variables.append((name, count))
+    if len(variables) == order and all(count in (1, 2) for _, count in variables):
+        return tuple(name + "^2" * (count == 2) for name, count in variables)
+    return tuple(name for name, count in variables for _ in range(count))
 
 
-def square_refused(parser: Parser, name: str, token: Token) -> None:
-    r"""Refuse `\frac{\partial}{\partial \sigma^2}`, which is by a variable that is a square."""
-    hint = f"write v for {name}^2 everywhere, and differentiate by v: log(v) for log({name}^2)"
-    raise parser.error(f"a derivative by {name}^2 is not read", token, hint)
+def in_brackets(parser: Parser) -> str:
+    r"""sigma^2 of the `(\sigma^2)` that follows, which is read; "" of anything else."""
+    found = [parser.peek(k) for k in range(7)]
+    one = indexed(found, 1) if found[0].text == "(" else None
+    if one is None:
+        return ""
+    behind = [t.text for t in found[one.end : one.end + 5] if t.text not in ("{", "}")]
+    if behind[:3] != ["**", "2", ")"] and behind[:2] != ["²", ")"]:
+        return ""
+    while not parser.accept(")"):
+        parser.take()
+    return f"{one.name}^2"
 
 
 def differentiated_by(parser: Parser, name: str) -> str:
@@ -171,7 +183,8 @@ def _in_one_line(parser: Parser, order: int) -> list[str]:
             name = token.text[1:]
         else:
             return []
-        found += [name] * _order(parser)
+        count = _order(parser)
+        found += [f"{name}^2"] if count == 2 and order == 1 else [name] * count
     return found
 
 

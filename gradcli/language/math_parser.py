@@ -120,10 +120,12 @@ class Parser:
         labels: bool = True,
     ) -> None:
         self.functions, self.labels = functions, labels and loose and not equation
+        self.arrays: Container[str] = ()  # names that are known to be arrays of numbers
         self._chain: set[int] = set()  # the places of `=` behind the first formula of `L = a = b`
         self.source, self.tokens, self.bound, self.own = source, found, bound, own
         self.vectors, self.equation, self.loose = vectors, equation, loose
         self.remarks: list[str] = []
+        self.header: tuple[str, ...] = ()  # w of the `J(w) =` that the text ends with
         self._implied: set[str] = set()  # names that are factors without a sign, as y of 2y z
         # A bar opens and closes with the same sign. In `|x| + |y|` the second one closes since one is
         # open. Brackets begin anew: in `|f(|x|)|` the inner pair is seen by its own. So the open bars are
@@ -234,6 +236,7 @@ class Parser:
             if self.equation:  # y(t) = … of a table with a column y
                 return Node("relation", token, "==", (Node("name", token, found.name), body))
             if self.next.kind == "end":
+                self.header = found.by
                 return body  # what is asked for is the function's value
             self.own.add(found.name)
             return Node("define", token, found.name, (body,), ", ".join(found.parameters))
@@ -241,7 +244,7 @@ class Parser:
         if one is not None and self.tokens[one.end : one.end + 1]:
             behind = self.tokens[one.end].text
             if behind == "=" or (behind == "≈" and one.name not in self.own):
-                letters = one.name.partition("_")[2]
+                letters = one.name.rpartition("_")[2] if "_" in one.name else ""
                 several = re.fullmatch("[a-z]{1,3}", letters) and letters not in INDEX_WORDS
                 value = self.named_value(one.end, letters if several else "")
                 return Node("assign", token, self.elements_named(one.name, value), (value,))
@@ -251,7 +254,7 @@ class Parser:
             name = self.take().text
             self.take()
             value = self.values()
-            letters = name.partition("_")[2]
+            letters = name.rpartition("_")[2] if "_" in name else ""
             elements = Node("labelled", token, letters, (value,))
             if re.fullmatch("[a-z]{1,3}", letters) and letters not in INDEX_WORDS:
                 array = self.elements_named(name, elements)
@@ -264,10 +267,11 @@ class Parser:
 
     def elements_named(self, name: str, value: Node) -> str:
         """The array whose elements a statement gives: p of `p_i = e^{z_i}`; the name itself elsewhere."""
-        array, _, letters = name.partition("_")
+        array, _, letters = name.rpartition("_")
         if value.kind != "labelled" or array in self.own or self.next.kind == "end":
             return name
         found = {one.letter for n in nodes(value) if n.kind == "name" for one in subscripts(n)}
+        found |= {letter for n in nodes(value) if n.kind == "element" for letter in n.text}
         if not found.issuperset(letters):
             return name
         self.own.discard(name)
@@ -505,6 +509,7 @@ class Parser:
     def check_product(self, before: Token, after: Token) -> None:
         """Refuse neighbours that are no product: `2 3`, `2½`, `0x`; but for --math, `print x`."""
         numbers = before.kind == "number" and (after.kind == "number" or fraction(after.text))
+        numbers = numbers and not (before.font or after.font)  # 2 \\mathbf{1}
         # `0x` is the beginning of a hexadecimal number, and `0 x` a product that nobody would write.
         zero = before.kind == "number" and before.text[0] == "0" and "." not in before.text
         words = before.kind == after.kind == "name" and not is_function(after.text)
@@ -603,7 +608,13 @@ class Parser:
             base = base._replace(parts=(*base.parts, *self.subscript()))
         if base.kind == "call" and base.text == "amax" and not base.parts:
             raise self.error("the argument is missing")
-        return Node("power", token, how, (base, exponent))
+        power = Node("power", token, how, (base, exponent))
+        below = self.next
+        if (
+            base.kind in ("name", "group") and exponent.kind == "neg" and below.text == "_"
+        ):  # A^{-1}_{ij}
+            return Node("element", below, self.letters_below(below), (power,))
+        return power
 
     def check_degrees(self, value: Node, token: Token) -> None:
         """Ask what the circle of `E°` is, which chemists have at what is of the standard state."""
@@ -664,8 +675,8 @@ class Parser:
                 value = self.positive_part(value.only, token)
             elif (
                 token.text == "_"
-                and value.kind in ("group", "call")
-                and (self.peek(1).text == "{" or self.peek(1).kind == "name")
+                and value.kind in ("group", "call", "prime", "transpose")
+                and (self.peek(1).text == "{" or self.peek(1).kind in ("name", "number"))
             ):
                 value = Node("element", token, self.letters_below(token), (value,))
             else:
@@ -691,15 +702,23 @@ class Parser:
         return named and self.peek(1).kind != "number" and self.peek(1).text not in (":", "-")
 
     def letters_below(self, token: Token) -> str:
-        """The letters of the indices behind `_`, where something else than a name has them."""
+        """The letters of the indices behind `_`, where something else than a name has them; or a number."""
         self.take()
         if self.next.kind == "name":  # f(z)_k
             index = self.take()
+            if index.text[1:2] and "_" in index.text:  # (X w)_ix_i
+                rest = index._replace(text=index.text[1:], start=index.start + 1, blank=False)
+                self.tokens.insert(self.at, rest)
+                index = index._replace(text=index.text[0], end=index.start + 1)
             parts: tuple[Node, ...] = (Node("name", index, index.text),)
+        elif self.next.kind == "number":  # (A x)_1
+            parts = (self.primary(),)
         else:
             self.take()
             parts = self.indices()
         found = subscripts(Node("name", token, "", parts))
+        if len(found) == 1 and not found[0].letter:
+            return str(found[0].offset)
         if not found or any(len(one.letter) != 1 or one.offset for one in found):
             raise self.error("the index of an expression is not supported: give it a name", token)
         return "".join(one.letter for one in found)
@@ -758,7 +777,9 @@ class Parser:
         if (found := self.indicator(token)) is not None:
             return found
         if token.kind == "number" and token.font in ("mathbf", "boldsymbol", "bm"):
-            return Node("ones", self.take(), token.text)
+            ones = Node("ones", self.take(), token.text)
+            self.subscript()  # the size of \\mathbf{1}_n, which follows from what is beside it
+            return ones
         if token.kind == "number" and "{,}" in token.text:
             whole = token.text.replace("{,}", "")
             hint = f"write {whole}, or {token.text.replace('{,}', '.')} with a point"
@@ -854,10 +875,18 @@ class Parser:
         self.bars = bars
         if len(rows) == 1 == len(rows[0]) and self.loose and self.positive_part_follows():
             return self.positive_part(rows[0][0], token)
-        indexed = self.next.text == "_" and self.peek(1).text == "{"
-        if self.loose and indexed and len(rows) == 1 == len(rows[0]):  # the array of these elements
-            letters = self.letters_below(self.next)
-            return Node("elements", token, letters, (rows[0][0],), "", Binder((*letters,)))
+        indexed = self.next.text == "_" and (
+            self.peek(1).text == "{" or self.peek(1).kind in ("name", "number")
+        )
+        if self.loose and indexed and len(rows) == 1 == len(rows[0]):
+            inner, below = rows[0][0], self.next
+            letters = self.letters_below(below)
+            own = {one.letter for n in nodes(inner) if n.kind == "name" for one in subscripts(n)}
+            if own.isdisjoint(letters):  # the element of `[A x]_i`
+                group = Node("group", token, "", (inner,))
+                return Node("element", below, letters, (group,))
+            # the array of the elements of `[x_i A_ij]_ij`
+            return Node("elements", token, letters, (inner,), "", Binder((*letters,)))
         end = self.tokens[self.at - 1].end
         sized = (
             "\\left" in self.source[max(0, token.start - 6) : token.start]
@@ -1011,7 +1040,7 @@ class Parser:
         name = f"{inner.text}_bar"
         if name in self.own:
             return Node("name", token, name)
-        if self._has_index(inner.text) and self.next.text != "_":
+        if (self._has_index(inner.text) or inner.text in self.arrays) and self.next.text != "_":
             self.remarks.append(f"the bar of {inner.text} is its mean")
             return Node("call", token, "mean", (inner,), "bar")
         raise self.asks(
@@ -1046,6 +1075,10 @@ class Parser:
         if token.font in SCRIPTS and token.text.partition("_")[0] == "N" and self.next.text == "(":
             return self.normal(token)
         self.check_expectation(token)
+        if token.text == "grad" and "grad" not in self.own and self.next.text in self.functions:
+            from gradcli.language import math_notations
+
+            return math_notations.nabla(self, token)
         if token.text == "Σ" and self.vectors is None and not {"Σ", "Sigma"} & self.own:
             hint = "write ∑_i x_i for the sum of all x_i; Σ of a variable needs a value, --Σ VALUE"
             if self.loose and self.next.text != "_" and self.begins_operand():
@@ -1115,7 +1148,8 @@ class Parser:
             return Node("call", token, "where", tuple(self.arguments()))
         if name not in self.own and self.dotted(name):
             return self.function(name, token, ())
-        if name and name not in self.own and self.takes_argument(name):
+        small = name == "gamma" and self.source[token.start] == "\\"  # \\gamma is no Γ
+        if name and name not in self.own and not small and self.takes_argument(name):
             if name == "int" and self.loose:
                 hint = "write ∫ x^2 dx, or floor(x^2)"
                 raise self.asks("`int` is an integral, or the integer part?", token, hint)

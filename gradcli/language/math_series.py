@@ -8,8 +8,10 @@ as in NumPy's einsum.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from gradcli.language.foreign_names import bare
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.math_indices import DELTAS, EPSILONS, Axis, Index, subscripts
 from gradcli.language.math_symbols import NUMBERS
@@ -51,7 +53,9 @@ _SMOOTH = frozenset("sin cos exp tanh sigmoid atan erf cosh sinh".split())  # ev
 def element(writer: Writer, node: Node) -> Value | None:
     """The value of a name with indices; None where they are part of the name."""
     found = subscripts(node)
-    if not found or (node.text and node.text in writer.own):
+    if not found or (
+        node.text and (node.text in writer.own or writer.known(node.text) is not None)
+    ):
         return None
     letters = {i.letter for i in found if i.letter}
     tensors, known = writer.indices.tensors, writer.known(node.base)
@@ -165,7 +169,7 @@ def _at(writer: Writer, node: Node, found: tuple[Index, ...]) -> Value:
     # Three ways to take elements, the simplest that does: the whole array, a slice (`x[1:]` for x_{i+1}),
     # or, where the pairs of a sum say which elements, an array of places.
     if any(axis is not None and axis.taken for axis in axes):
-        value = _gathered(writer, node, found)
+        value = _taken_from(writer, node.base, found, node)
     else:
         parts = [_span(writer, node, i, k) for k, i in enumerate(found)]
         while parts and parts[-1] == ":":
@@ -187,38 +191,84 @@ def _own_rank(writer: Writer, node: Node) -> int:
 
 
 def _span(writer: Writer, node: Node, index: Index, dim: int) -> str:
-    """What stands between brackets for one index."""
+    """What stands between brackets for one index of a name."""
+    known = writer.known(node.base)
+    size = known.shape[dim] if known is not None else ""
+    exact = None if node.base in writer.own else writer.indices.exact.get((node.base, dim))
+    return _stretch(writer, node.token, index, node.base, size, exact)
+
+
+def _stretch(
+    writer: Writer,
+    token: Token,
+    index: Index,
+    what: str,
+    size: int | str = "",
+    exact: int | None = None,
+) -> str:
+    """What stands between brackets for one index. what: has the elements. size: of them, where it is known.
+    exact: the size that the limits of the sums say."""
     first = writer.indices.first
     if not index.letter:
         if index.offset < first:
-            raise writer.error(f"the first element of {node.base} has number {first}", node.token)
+            raise writer.error(f"the first element of {what} has number {first}", token)
         return str(index.offset - first)
     axis = writer.scope.get(index.letter)
     if axis is None:
         if index.offset:
-            raise writer.error(f"nothing binds {index.letter} here", node.token, "as \\sum_i does")
+            raise writer.error(f"nothing binds {index.letter} here", token, "as \\sum_i does")
         return ":"
     low = first if axis.low is None else axis.low
     start = low - first + index.offset
     if start < 0:
-        raise writer.error(f"the first element of {node.base} has number {first}", node.token)
+        raise writer.error(f"the first element of {what} has number {first}", token)
     begin = str(start) if start else ""
-    known = writer.known(node.base)
     if axis.high is not None:
         stop = axis.high - first + index.offset + 1
-        size = known.shape[dim] if known is not None else ""
         if isinstance(size, int) and stop > size:
             raise writer.error(
-                f"{node.base} has no element {axis.high + index.offset}", node.token, kind="shape"
+                f"{what} has no element {axis.high + index.offset}", token, kind="shape"
             )
-        if node.base not in writer.own and writer.indices.exact.get((node.base, dim)) == stop:
-            writer.say(f"{node.base} has {stop} elements")
+        if exact == stop:
+            writer.say(f"{what} has {stop} elements")
             size = stop
         end = "" if stop == size else str(stop)
     else:
         past = axis.offset + index.offset
         end = str(past) if past else ""
     return f"{begin}:{end}"
+
+
+def element_of(writer: Writer, node: Node, inner: Value) -> Value:
+    r"""`(X w - y)_i`: the elements of a value that is no name, which has a dimension for each letter."""
+    text, named = inner.at(ATOM), bare(inner.text)
+    if re.fullmatch(r"[\w.]+", named):
+        text, inner = named, inner.like(named, ATOM)
+    for k, letter in enumerate(node.text):  # how far \sum_{i=1}^n goes
+        along = writer.scope.get(letter)
+        if along is not None and along.symbol:
+            known = inner.sizes[k] if len(inner.sizes) == len(node.text) else ""
+            whole = f"{text}.shape[{k}]" if k else f"len({named})"
+            size = known if re.match(r"[^\W\d]\w*[.(]", known) else whole
+            writer.tie(along.symbol, f"{size}{_moved_by(along.offset)}")
+    axes = [writer.scope.get(letter) for letter in node.text]
+    letters = [*inner.axes, *node.text]
+    if any(axis is not None and axis.taken for axis in axes):
+        if inner.axes:
+            raise writer.error("this sum over a part of the elements is not supported", node.token)
+        return _taken_from(writer, text, [Index(letter) for letter in node.text], node)
+    sizes = inner.sizes if len(inner.sizes) == len(axes) else ("",) * len(axes)
+    parts = [":"] * len(inner.axes) + [
+        _stretch(writer, node.token, Index(letter), named, int(size) if size.isdigit() else "")
+        for letter, size in zip(node.text, sizes, strict=True)
+    ]
+    while parts and parts[-1] == ":":
+        parts.pop()
+    if parts:
+        return _permuted(Value(f"{text}[{', '.join(parts)}]"), letters)
+    if letters == sorted(set(letters)):
+        return inner._replace(rank=0, row=False, axes=tuple(letters), sizes=())
+    return _permuted(Value(text), letters)
 
 
 def _moved_by(past: int) -> str:
@@ -248,22 +298,22 @@ def _permuted(value: Value, letters: list[str], rank: int = 0) -> Value:
     return Value(transposed(text, whole), ATOM, rank, False, tuple(sorted(letters)))
 
 
-def _gathered(writer: Writer, node: Node, found: tuple[Index, ...]) -> Value:
-    """The elements at places that are arrays."""
+def _taken_from(writer: Writer, array: str, found: Sequence[Index], node: Node) -> Value:
+    """The elements of an array at places that are arrays."""
     places = []
     for k, index in enumerate(found):
         axis = writer.scope.get(index.letter)
         if not index.letter:
-            places.append(Value(_span(writer, node, index, k)))
+            places.append(Value(_stretch(writer, node.token, index, array)))
         elif axis is not None and axis.taken:
             shift = _moved_by(index.offset)
             level = SUM if shift else ATOM
             places.append(Value(f"{axis.taken}{shift}", level, 0, False, axis.axes))
         else:
-            size = f"{node.base}.shape[{k}]"
+            size = f"{array}.shape[{k}]"
             places.append(Value(f"arange({size})", ATOM, 0, False, (index.letter,)))
     spread, axes, _ = aligned(places)
-    text = f"{node.base}[{', '.join(place.text for place in spread)}]"
+    text = f"{array}[{', '.join(place.text for place in spread)}]"
     return Value(text, ATOM, 0, False, axes)
 
 
@@ -316,6 +366,7 @@ def product(writer: Writer, left: Value, sign: str, right: Value, token: Token) 
         (first, second), axes, _ = aligned([left, right])
         if not left.axes or not right.axes:
             matrix, vector = (left, right) if left.axes else (right, left)
+            writer.times_rows |= {vector.text} if matrix.text in writer.matrices else set()
             return Value(f"{matrix.at(3)}@{vector.at(3)}", PRODUCT, 0, False, axes)
         words = set(re.findall(r"[^\W\d]\w*", f"{first.text} {second.text}"))
         writer.beside_rows |= words & (writer.vectors or set()) - writer.matrices
@@ -395,13 +446,16 @@ def repeats(writer: Writer, node: Node) -> set[str]:
 
 def _letters_of(writer: Writer, node: Node) -> list[str]:
     """The letters of a factor: of one name each as often as it stands there."""
+    if node.kind == "element":
+        return [x for x in node.text if x in writer.indices.letters]
     if node.kind == "name":
         if node.base not in writer.indices.tensors or (node.text and node.text in writer.own):
             return []
         return [i.letter for i in subscripts(node) if i.letter in writer.indices.letters]
     inside = {
-        x for n in nodes(node) if n.kind == "name" and n.parts for x in _letters_of(writer, n)
-    }
+        x for n in nodes(node) if n.kind == "element" or (n.kind == "name" and n.parts)
+        for x in _letters_of(writer, n)
+    }  # fmt: skip
     return sorted(inside)
 
 
@@ -412,7 +466,7 @@ def einstein(writer: Writer, node: Node) -> Value:
     # Einstein sums over products of components. In sin(x_i)*x_i, or behind a line, the same letter may as
     # well mean each element, and so it is asked.
     for factor in (*above, *below):
-        plain = factor.kind in ("name", "group") or not _letters_of(writer, factor)
+        plain = factor.kind in ("name", "group", "element") or not _letters_of(writer, factor)
         if plain and factor.kind != "group":
             continue
         if factor in below and not set(_letters_of(writer, factor)) & summed:
@@ -454,7 +508,7 @@ def check_whole(writer: Writer, body: Node, letters: set[str]) -> None:
     waiting = [body]
     while waiting:
         node = waiting.pop()
-        if node.kind in ("norm", "inner", "transpose") or (
+        if node.kind in ("norm", "inner", "transpose", "element") or (
             node.kind == "call" and node.text in NUMBERS
         ):
             continue
@@ -546,6 +600,9 @@ def _free(node: Node) -> set[str]:
             bound |= set(one.binder.names)
         if one.kind == "name":
             found |= {one.text, *(i.letter for i in subscripts(one))} - bound
+        elif one.kind == "element":
+            found |= {*one.text} - bound
+            waiting.append((one.only, bound))
         else:
             waiting += [(part, bound) for part in one.parts]
     return found
@@ -575,8 +632,10 @@ def _merged(writer: Writer, node: Node) -> Node:
         return body._replace(token=node.token, binder=inner)
     relation = _related(writer, name, inner)
     if relation is not None and whole:
+        ends = [end for end in (inner.high, binder.high) if end is not None and end.kind == "name"]
+        high = ends[0] if ends else None
         return Node("series", node.token, node.text, body.parts, "",
-                    Binder((name, *inner.names), relation))  # fmt: skip
+                    Binder((name, *inner.names), relation, None, high))  # fmt: skip
     return node._replace(parts=(body,))
 
 
@@ -658,6 +717,7 @@ def _axis(writer: Writer, node: Node, binder: Binder) -> Axis:
     if lengths:
         extra = max(reach, 0) + (first == 0 and reach >= 0 and _is_symbol(binder.high))
         more = f" - {extra}" if extra else ""
+        writer.tie(symbol, f"{lengths[0]}{more}")
         if symbol not in writer.own:
             writer.say(f"{symbol} is {lengths[0]}{more}") if more or not _is_symbol(
                 binder.high
@@ -843,6 +903,8 @@ def _pairs(writer: Writer, node: Node) -> Value:
     if len(names) < 2:
         raise writer.error("the index of a sum is one letter", node.token)
     length = _length(writer, names, node)
+    if binder.high is not None and binder.high.kind == "name":
+        writer.tie(binder.high.text, length)
     if len(names) == 2:
         writer.say(f"the sum is over pairs of {names[0]} and {names[1]}")
     # A triangle multiplies what is left out by 0, and 0 times an infinite element is not a number.
@@ -931,7 +993,8 @@ def _may_be_infinite(writer: Writer, body: Node, names: tuple[str, ...]) -> bool
 
 
 def _depends(node: Node, names: tuple[str, ...]) -> bool:
-    found = {i.letter for n in nodes(node) if n.kind == "name" and n.parts for i in subscripts(n)}
-    return bool(found & set(names)) or any(
-        n.kind == "name" and n.text in names for n in nodes(node)
+    return any(
+        (n.kind == "name" and (n.text in names or any(i.letter in names for i in subscripts(n))))
+        or (n.kind == "element" and not set(n.text).isdisjoint(names))
+        for n in nodes(node)
     )

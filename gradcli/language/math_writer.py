@@ -25,7 +25,7 @@ from gradcli.language.math_symbols import (
     RENAMED,
     SWAPS,
 )
-from gradcli.language.math_tree import Node
+from gradcli.language.math_tree import Node, is_never_negative
 from gradcli.language.math_values import (
     ATOM,
     POWER,
@@ -39,6 +39,7 @@ from gradcli.language.math_values import (
     weak,
 )
 from gradcli.language.notation import Token, fraction, is_greek, is_matrix
+from gradcli.language.squared_variables import NoSquare, letter_for, remedy, with_letter
 
 if TYPE_CHECKING:
     from gradcli.language.math_indices import Indices
@@ -93,7 +94,8 @@ class Writer:
         self.singled: set[str] = set()  # the indices of such elements
         self.einstein = loose and found is not None and not found.bound
         self.limits: set[str] = set()  # the names that limit sums, which are numbers
-        self.counts: dict[str, tuple[str, int]] = {}  # of these, the dimension whose size they are
+        self.ties: dict[str, str] = {}  # of these, the size that they are, as a text
+        self.sizes: Mapping[str, str] = {}  # the same of names that are written so
         self.free: tuple[str, ...] = ()  # those that the left side of an equation has
         self.scope: dict[str, Axis] = {}
         self.by = ""  # the variable of a text that is only differentiated, once
@@ -109,8 +111,10 @@ class Writer:
         self.columns: set[str] = set()  # the names that are vectors, as they are added to one
         self.formulas: dict[str, Node] = {}  # of names that are given what may be a number
         self.given: set[str] = set()  # the names that statements give a value
+        self.valued: set[str] = set()  # the names that have one already
         self.clashes = 0  # the places where the ranks of parts do not agree
-        self.beside_rows: set[str] = set()  # the vectors that multiply such rows
+        self.beside_rows: set[str] = set()  # the vectors that multiply such rows, one each
+        self.times_rows: set[str] = set()  # those that multiply all of them
 
     def known(self, name: str) -> Known | None:
         """What is known of the value of a name."""
@@ -146,8 +150,7 @@ class Writer:
         text = self.line(node)
         # A vector of ones gets its size from what stands beside it; where nothing did, it has none.
         if "\0" in text:
-            raise self.error("the size of the vector of ones is not known", node.token,
-                             "write ones(3), or 1^T x for a sum")  # fmt: skip
+            raise self.unknown_size(node)
         return text
 
     def line(self, node: Node) -> str:
@@ -290,14 +293,21 @@ class Writer:
             return Value(name, ATOM, 2, False, (), (f"{name}.shape[0]", f"{name}.shape[1]"))
         return Value(name)
 
+    def tie(self, name: str, size: str) -> None:
+        r"""Note what size the N of `\sum_{i=1}^N x_i` is: `len(x)`."""
+        if name not in self.own:
+            self.ties.setdefault(name, size)
+
     def count(self, name: str) -> Value | None:
         r"""N of `\frac{1}{N} \sum_{i=1}^N x_i` as the size of x, where x has a value and N has none."""
-        array, dim = self.counts.get(name, ("", 0))
-        if name in self.own or array not in self.own or self.known(array) is None:
+        text = self.sizes.get(name)
+        if text is None or name in self.own:
             return None
-        text = f"{array}.shape[{dim}]" if dim else f"len({array})"
+        made = re.findall(r"(?<![\w.])[^\W\d]\w*", text)
+        if any(word in self.own - self.valued - self.given for word in made):
+            return None  # of what the text gives a value later
         self.say(f"{name} is {text}")
-        return Value(text)
+        return Value(text, ATOM if is_call(text) or " " not in text else SUM)
 
     def ones(self, node: Node) -> Value:
         r"""`\mathbf{1}`: what is summed, or a number for each element."""
@@ -317,6 +327,8 @@ class Writer:
 
     def group(self, node: Node) -> Value:
         inner = self.value(node.only)
+        if inner.text.endswith("\0"):
+            return inner
         return inner.like(f"({inner.text})", ATOM)
 
     # -- sums and signs ------------------------------------------------------------------------------
@@ -330,7 +342,7 @@ class Writer:
         # long as x, and in `x + 1`, with a bold 1, the vector of ones becomes the number 1, which is
         # added to each.
         terms = self.units(self.identities(terms))
-        if any(t.rank and not t.text.endswith("\0") for t in terms):  # ones beside a vector
+        if any(t.rank and t.text[-1:] not in ("\0", "I") for t in terms):  # ones beside a vector
             terms = [t.like(t.text[:-1], ATOM) if t.text.endswith("\0") else t for t in terms]
         return self.added(terms, node)
 
@@ -517,20 +529,51 @@ class Writer:
         return value.text == "I" and value.rank == 2 and "I" not in self.own
 
     def with_ones(self, left: Value, right: Value, node: Node) -> Value:
-        r"""A product with `\mathbf{1}`: `\mathbf{1}^T x` is a sum."""
-        if left.text.endswith("\0") and left.row and right.rank == 1 and not right.row:
-            return Value(f"sum({right.text})")
-        if left.text.endswith("\0") and left.row and right.rank == 2:
-            return Value(f"sum({right.text}, 0)", ATOM, 1, True)
-        if right.text.endswith("\0") and not right.row and left.rank == 2:
-            return Value(f"sum({left.text}, 1)", ATOM, 1)
-        if right.text.endswith("\0") and not right.row and left.row:
-            return Value(f"sum({left.text})")
-        raise self.error("the size of the vector of ones is not known", node.token,
-                         "write ones(3), or 1^T x for a sum")  # fmt: skip
+        r"""A product with `\mathbf{1}`: `\mathbf{1}^T x` is a sum, `b \mathbf{1}` is b for each element."""
+        ones, other = (left, right) if left.text.endswith("\0") else (right, left)
+        each, before = ones.like(ones.text[:-1], ones.level), ones is left
+        if other.text.endswith("\0"):
+            if left.rank != 1 or right.rank != 1 or left.row or not right.row:
+                raise self.unknown_size(node)
+            both = self.scaled(each, other.like(other.text[:-1], other.level))
+            return Value(f"{both.text}\0", both.level, 2, True)  # 1 1^T, of one number
+        if ones.rank == 2 and other.rank == 1 and ones.row and other.row != before:
+            sum_of = self.scaled(each, Value(f"sum({bare(other.text)})"))
+            return Value(f"{sum_of.text}\0", sum_of.level, 1, other.row)
+        if ones.rank == 2 and other.rank:
+            raise self.unknown_size(node)
+        if node.text == "⊙" and other.rank:
+            return self.scaled(each, other)
+        if not other.rank and not other.axes:
+            self.numbers |= {other.text} if self.is_open(other) else set()
+            number = self.scaled(*((each, other) if before else (other, each)))
+            return ones.like(f"{number.text}\0", number.level)
+        if other.rank == 1 and other.row != ones.row and ones.row is before:  # 1^T x, x^T 1
+            return self.scaled(each, Value(f"sum({bare(other.text)})"))
+        if other.rank == 2 and ones.row is before:  # 1^T A, A 1
+            dim = 0 if before else 1
+            return self.scaled(each, Value(f"sum({other.text}, {dim})", ATOM, 1, before))
+        if other.rank == 1 and other.row != ones.row:  # 1 b^T, b 1^T: b in each row, or column
+            text = other.text if before else f"{other.at(ATOM)}[:, None]"
+            rows = self.scaled(each, Value(text, other.level if before else ATOM))
+            return Value(f"{rows.text}\0", rows.level, 2)
+        raise self.unknown_size(node)
+
+    def scaled(self, number: Value, value: Value) -> Value:
+        """A number times a value, without a factor of 1."""
+        if "1" in (number.text, value.text):
+            return value if number.text == "1" else number
+        return value.like(f"{number.at(PRODUCT)}*{value.at(SIGN)}", PRODUCT)
+
+    def unknown_size(self, node: Node) -> LanguageError:
+        return self.error("the size of the vector of ones is not known", node.token,
+                          "write ones(3), or 1^T x for a sum")  # fmt: skip
 
     def quotient(self, node: Node, left: Value, right: Value) -> Value:
         below = right.at(POWER)
+        if left.text.endswith("\0") and not right.rank and not right.axes:
+            each = left.like(left.text[:-1], left.level)
+            return left.like(f"{each.at(PRODUCT)}/{below}\0", PRODUCT)
         if right.axes or left.axes:
             (left, right), axes, rank = aligned([left, right])
             return Value(f"{left.at(PRODUCT)}/{right.at(POWER)}", PRODUCT, rank, False, axes)
@@ -755,13 +798,17 @@ class Writer:
         degree = self.value(node.parts[1]) if len(node.parts) > 1 else None
         if degree is None or degree.text == "2":
             return inner.like(f"sqrt({bare(inner.text)})", ATOM)
-        # The cube root of -8 is -2 on paper; (-8)**(1/3) is NaN. So the sign is taken out.
         if degree.text.isdigit() and int(degree.text) % 2:  # real below 0, too
-            if re.fullmatch(r"[\d.]+", inner.text):
-                return inner.like(f"{inner.text}**(1/{degree.text})", POWER)
-            plain = bare(inner.text)
-            return inner.like(f"sign({plain})*abs({plain})**(1/{degree.text})", PRODUCT)
+            return self.odd_root(node.only, degree.text)
         return inner.like(f"{inner.at(ATOM)}**(1/{degree.at(POWER)})", POWER)
+
+    def odd_root(self, node: Node, degree: str) -> Value:
+        """The cube root of -8 is -2 on paper; (-8)**(1/3) is NaN. So a sign is taken out, if there is one."""
+        inner = self.value(node)
+        if is_never_negative(node) and "e" not in self.own:
+            return inner.like(f"{inner.at(ATOM)}**(1/{degree})", POWER)
+        plain = bare(inner.text)
+        return inner.like(f"sign({plain})*abs({plain})**(1/{degree})", PRODUCT)
 
     def of_each(self, node: Node, name: str, inner: Value) -> LanguageError:
         return self.asks(
@@ -924,6 +971,8 @@ class Writer:
         if node.base == "bar" and (row := self.mean_of_rows(node)) is not None:
             return row
         name = node.text.removesuffix(".")
+        if name == "cbrt" and len(node.parts) == 1 and is_never_negative(node.only):
+            return self.odd_root(node.only, "3")
         parts = node.parts
         values = [self.value(part) for part in parts]
         plain = [v for v, part in zip(values, parts, strict=True) if part.kind != "keyword"]
@@ -1193,7 +1242,9 @@ class Writer:
     def differentiated(self, body: Value, variables: list[str]) -> Value:
         text, shape = body.text, Value("")
         for name in reversed(variables):
-            found = self.sized(name)
+            found = self.sized(name.removesuffix("^2"))
+            if name.endswith("^2"):
+                return self.by_square(body, variables, name.removesuffix("^2"))
             if shape.rank and not body.rank:  # a gradient is differentiated again: a Hessian
                 text = f"func.jacrev(lambda {name}: {text})({name})"
                 shape = Value("", ATOM, shape.rank + found.rank)
@@ -1203,8 +1254,32 @@ class Writer:
             text = f"func.grad(lambda {name}: {text})({name})"
         return shape.like(text, ATOM) if variables else body
 
+    def by_square(self, body: Value, variables: list[str], name: str) -> Value:
+        r"""`\frac{\partial}{\partial\sigma^2}` in a text: at the value of sigma**2."""
+        words = {*re.findall(r"\w+", body.text)}
+        letter = letter_for(words | self.own)
+        try:
+            text = with_letter(body.text, name, letter).text
+        except NoSquare as error:
+            raise LanguageError(
+                f"a derivative by {name}^2 is not read: {error}",
+                source=self.source,
+                hint=remedy(name),
+            ) from None
+        if len(variables) > 1 or body.rank:
+            raise LanguageError(
+                f"a derivative by {name}^2 is one of a number, once", source=self.source,
+                hint=remedy(name),
+            )  # fmt: skip
+        return Value(f"func.grad(lambda {letter}: {text})({name}**2)")
+
     def nabla(self, node: Node) -> Value:
         body = node.only
+        function, *at = body.parts if body.kind == "apply" else (body,)
+        if function.kind == "name" and function.text in self.bodies and node.text == "grad":
+            parameters = self.bodies[function.text][0]
+            if len(at) in (0, len(parameters)) and not node.base:
+                return self.gradient(function.text, [self.plain(p).text for p in at] or parameters)
         shown = "x**2 + y**2"
         if not (body.kind == "name" and body.text not in self.own):
             shown = bare(self.value(body).text)
@@ -1214,6 +1289,18 @@ class Writer:
         if node.base:
             hint = f'gradcli diff "{shown}" --wrt {node.base}'
         raise self.error("∇ of a formula needs the command diff", node.token, hint)
+
+    def gradient(self, function: str, at: list[str]) -> Value:
+        """The gradient of a function that the text defines, at a point."""
+        # func.grad differentiates by tensors
+        at = [
+            f"tensor({text}).double()" if re.fullmatch(r"-?[\d.]+", text) else text for text in at
+        ]
+        if len(at) == 1:
+            return Value(f"func.grad({function})({at[0]})")
+        numbers = ", ".join(map(str, range(len(at))))
+        each = f"func.grad({function}, argnums=({numbers}))({', '.join(at)})"
+        return Value(f"stack({each})", rank=1)
 
     def integral(self, node: Node) -> Value:
         from gradcli.language import math_calculus
@@ -1247,20 +1334,43 @@ class Writer:
         """`(A x)_i`: an element of what has as many dimensions."""
         inner = self.value(node.only)
         letters = node.text
+        if letters.isdigit():
+            return self.numbered_element(node, inner)
         free = self.found is not None and set(letters) <= self.indices.letters
-        limited = any(self.scope.get(letter) not in (None, Axis()) for letter in letters)
         if len(letters) == 1 and not free and letters not in self.scope:
             found = self.one_element(node, inner)
             if found is not None:
                 return found
-        if inner.axes or inner.rank != len(letters) or not free or limited:
+        has_elements = inner.rank == len(letters) or (not inner.rank and self.may_be_array(inner))
+        if not free or not has_elements:
+            what = {0: "a number", 1: "a vector", 2: "a matrix"}[inner.rank]
             raise self.error(
-                "the index of an expression is not supported: give it a name", node.token
-            )
-        order = [letters.index(letter) for letter in sorted(letters)]
-        turned = order != sorted(order)
-        text = transposed(inner.at(ATOM), order) if turned else inner.text
-        return Value(text, ATOM if turned else inner.level, 0, False, tuple(sorted(letters)))
+                f"{bare(inner.text)} is {what}, and has no element {','.join(letters)}"
+                if free else "the index of an expression is not supported: give it a name",
+                node.token,
+            )  # fmt: skip
+        from gradcli.language import math_series
+
+        return math_series.element_of(self, node, inner)
+
+    def numbered_element(self, node: Node, inner: Value) -> Value:
+        """`(A x)_1`, `(A^T A)_{12}`: an element by its number."""
+        first = 1 if self.found is None else self.found.first
+        digits = [*node.text] if len(node.text) == inner.rank else [node.text]
+        places = [int(digit) - first for digit in digits]
+        if inner.axes or min(places) < 0 or len(places) != (inner.rank or 1) or (
+            not inner.rank and not self.may_be_array(inner)
+        ):  # fmt: skip
+            raise self.error(f"{bare(inner.text)} has no element {node.text} here", node.token)
+        text = f"{inner.at(ATOM)}[{', '.join(map(str, places))}]"
+        self.say(f"element {node.text} is counted from {first}")
+        return Value(text)
+
+    def may_be_array(self, value: Value) -> bool:
+        """Whether a value of which no shape is known may have elements: it is of names without values."""
+        words = re.findall(r"(?<![\w.])[^\W\d]\w*(?!\w*\()", value.text)
+        is_open = any(self.known(word) is None and word not in self.limits for word in words)
+        return is_open and not self.is_computed(value)
 
     def one_element(self, node: Node, inner: Value) -> Value | None:
         r"""The k-th element of an expression, where nothing binds k: `\mathrm{softmax}(z)_k`.

@@ -43,7 +43,9 @@ class Mathematics(NamedTuple):
     differentiated: the variables by which the text says that what is written is differentiated, operator:
     "grad", "div", "curl" or "laplacian" where ∇ stands before it. shapes: what the text says of those of its
     names, sizes as letters, or `*`. ranks: of its vectors and matrices, and of what it gives names.
-    letters: the indices of its names. ones: those that are of one element, as the c of z_c."""
+    letters: the indices of its names. ones: those that are of one element, as the c of z_c. sizes: of names
+    that limit sums and have no value, what they are: "len(x)". header: w of `J(w) = …`.
+    rows: the matrices whose rows x_i are vectors of the text."""
 
     written: str
     remarks: tuple[str, ...] = ()
@@ -53,6 +55,9 @@ class Mathematics(NamedTuple):
     ranks: Mapping[str, int] = MappingProxyType({})
     letters: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     ones: frozenset[str] = frozenset()
+    sizes: Mapping[str, str] = MappingProxyType({})
+    header: tuple[str, ...] = ()
+    rows: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
         return "; ".join((self.written, *self.remarks))
@@ -75,6 +80,8 @@ def read_mathematics(
     gradient: tuple[str, ...] = (),
     one: str = "",
     ones: Collection[str] = (),
+    sizes: Mapping[str, str] = MappingProxyType({}),
+    matrices: bool = False,
 ) -> Mathematics | None:
     """A text of mathematics in the language; None if it stands there as the language has it.
 
@@ -85,12 +92,14 @@ def read_mathematics(
     `R^2 = …` names a formula, and is no equation. gradient: of a text that is a gradient, the indices of what
     it is by, "" for each that is not known. one: where the value is to be a number, so that an index that
     nothing binds is of one element, how that is written: "unit", as a product with a vector, or "place".
-    ones: such indices of another text.
+    ones: such indices of another text. sizes: what limits of sums are, as another text says it.
+    matrices: whether another text speaks of matrices, so that a capital before a letter is one.
     Raises LanguageError with the place of what cannot be read.
     """
     try:
         found = _read(source, bound, known, by, named, equation=equation, coordinates=coordinates,
-                      labels=labels, gradient=gradient, one=one, ones=ones)  # fmt: skip
+                      labels=labels, gradient=gradient, one=one, ones=ones, sizes=sizes,
+                      matrices=matrices)  # fmt: skip
     except LanguageError as error:
         if error.kind == "syntax" and re.search(r"[^\W_]", source) and parses(source):
             return None  # a program, as a line of a session may be
@@ -180,6 +189,7 @@ class _Text(NamedTuple):
     letters: Letters | None
     functions: frozenset[str]
     declared: Clauses
+    matrices: bool
 
 
 class _Reading(NamedTuple):
@@ -205,6 +215,8 @@ def _read_with(
     gradient: tuple[str, ...] = (),
     one: str = "",
     ones: Collection[str] = (),
+    sizes: Mapping[str, str] = MappingProxyType({}),
+    matrices: bool = False,
 ) -> Mathematics:
     assigned = re.findall(r"(?:^|[;\n])\s*(\w+)\s*=(?!=)", source) * (not equation)
     own = {*bound, *assigned}
@@ -222,16 +234,16 @@ def _read_with(
     letters = Letters(typed, said, lambda n: _is_matrix(known(n))) if loose else None
     if not equation:
         own |= _assigned(typed)
-    text = _Text(source, typed, bound, own, known, letters, functions, beside)
+    text = _Text(source, typed, bound, own, known, letters, functions, beside, matrices)
 
     def read(ranks: Mapping[str, int]) -> _Reading:
         return _as_read(
             text, ranks, wrt, equation=equation, loose=loose, elementwise=elementwise,
-            labels=labels, gradient=gradient, one=one, ones=ones,
+            labels=labels, gradient=gradient, one=one, ones=ones, sizes=sizes,
         )  # fmt: skip
 
     def capitals() -> list[str]:
-        found = of_matrices(typed, own, letters)[0]
+        found = of_matrices(typed, own, letters, speaks=matrices)[0]
         return [n for n in math_ranks.open_capitals(found, own) if known(n) is None]
 
     return math_ranks.most_agreeing(read, capitals if loose else list).found
@@ -249,6 +261,7 @@ def _as_read(
     gradient: tuple[str, ...],
     one: str,
     ones: Collection[str],
+    sizes: Mapping[str, str],
 ) -> _Reading:
     """A text as it is read. said: the ranks of capitals that are no matrices."""
     source, bound, known, letters = text.source, text.bound, text.known, text.letters
@@ -256,11 +269,14 @@ def _as_read(
     numbers = {t.text for t in text.tokens if t.kind == "name" and _is_number(known(t.text))}
     ranks_said = {**dict.fromkeys(numbers, 0), **said}
     bound_letters = math_marks.bound_letters([t.text for t in text.tokens])
-    found, vectors, matrices = of_matrices(text.tokens, own, letters, ranks_said, bound_letters)
+    found, vectors, matrices = of_matrices(
+        text.tokens, own, letters, ranks_said, bound_letters, text.matrices
+    )
     parser = Parser(
         source, found, bound, own, vectors, equation=equation, loose=loose, functions=text.functions,
         labels=labels,
     )  # fmt: skip
+    parser.arrays = {t.text for t in found if t.kind == "name" and _is_vector(known(t.text))}
     parts = parser.program()
     roots = [part for part in parts if isinstance(part, Node)]
     by: tuple[str, ...] = ()
@@ -292,12 +308,14 @@ def _as_read(
     parts = with_formulas(parts)
     roots = [part for part in parts if isinstance(part, Node)]
     places = None
+    indexed_kinds = ("series", "element") if any(gradient) else ("series",)
     if any(
-        n.kind == "series" or (n.kind == "name" and n.parts) for root in roots for n in nodes(root)
-    ):
-        from gradcli.language.math_indices import counts, index_letters, indices
+        n.kind in indexed_kinds or (n.kind == "name" and n.parts)
+        for root in roots for n in nodes(root)
+    ):  # fmt: skip
+        from gradcli.language.math_indices import index_letters, indices
 
-        places = indices(roots, own, known)
+        places = indices(roots, own, known, {*gradient})
         if gradient and isinstance(parts[-1], Node):
             parts[-1] = roots[-1] = _of_gradient(roots[-1], places, gradient, ones)
     writer = Writer(source, own, vectors, known, places, loose=loose, elementwise=elementwise)
@@ -307,8 +325,7 @@ def _as_read(
     # n of `\sum_{i=1}^n` is a number, also in a text where single letters are vectors.
     writer.limits = {node.text for limit in ends for node in nodes(limit) if node.kind == "name"}
     writer.limits |= notation.numbers(found) | {n for n, rank in said.items() if not rank}
-    if places is not None:
-        writer.counts = counts(roots, places)
+    writer.valued, writer.sizes = {*bound}, sizes
     if wrt is not None and len(by) < 2 and len(roots) == 1:
         writer.by = by[0] if by else wrt
         if (limit := _limit_of(roots[0])) is not None:
@@ -317,12 +334,13 @@ def _as_read(
         else:
             writer.by = ""
     texts = [writer.statement(p) if isinstance(p, Node) else p.text for p in parts]
-    if (
-        more := writer.columns - (vectors or set()) - said.keys()
-    ):  # what is added to a vector is one as well
+    more = writer.columns - (vectors or set()) - said.keys()
+    counted = _counted(writer, sizes)
+    if more or counted:  # what is added to a vector is one as well
         return _as_read(
             text, {**said, **dict.fromkeys(more, 1)}, wrt, equation=equation, loose=loose,
             elementwise=elementwise, labels=labels, gradient=gradient, one=one, ones=ones,
+            sizes={**sizes, **counted},
         )  # fmt: skip
     texts = _without_unused(parts, texts, writer.inlined)
     line = "".join(f"{t} " if t == ";" else t for t in texts).strip()
@@ -330,12 +348,15 @@ def _as_read(
     if places is not None:
         from gradcli.language.math_indices import shapes_by_index, whole_arrays
 
-        found_shapes = shapes_by_index(roots, places, bound, own - {*bound})
+        found_shapes = shapes_by_index(roots, places, bound, own - {*bound}, known)
         shapes |= _besides_vectors(found_shapes, vectors)
         # Rows of one matrix are as long as the vectors that multiply them.
         used = {size for shape in shapes.values() for size in shape}
         used |= {token.text for token in found}  # m of 1/m is no size
         columns = next(letter for letter in "mkdpqrst" if letter not in used)
+        # θ of `\\theta^T x_i` has a size by its own index, as in `\\sum_j \\theta_j^2`.
+        lengths = [found_shapes.get(name, ()) for name in sorted(writer.times_rows)]
+        columns = next((sizes[0] for sizes in lengths if len(sizes) == 1), columns)
         shapes |= {n: (*shapes[n], columns) for n in writer.matrices if len(shapes.get(n, ())) == 1}
         shapes |= {n: (columns,) for n in writer.beside_rows if n not in shapes}
         for name, whole in whole_arrays(places, writer.formulas).items():
@@ -369,13 +390,26 @@ def _as_read(
     ranks |= {n: len(shape) for n, shape in shapes.items()} | dict.fromkeys(writer.limits, 0)
     ranks |= {name: 0 for name in writer.given if is_matrix(name)}
     ranks |= {name: value.rank for name, value in writer.assigned.items()}
+    ranks = {name: rank for name, rank in ranks.items() if name in words}  # W of W_1 is none
     indexed = {} if places is None else index_letters(roots, places)
     # The letters of one element say nothing of those of a gradient.
     indexed = {n: tuple("" if x in writer.singled else x for x in at) for n, at in indexed.items()}
+    header = tuple(n for n in parser.header if n.removesuffix("^2") in words - made)
     made_of = Mathematics(
-        line, remarks, by, operator, shapes, ranks, indexed, frozenset(writer.singled)
-    )
+        line, remarks, by, operator, shapes, ranks, indexed, frozenset(writer.singled), writer.ties,
+        header, frozenset(writer.matrices),
+    )  # fmt: skip
     return _Reading(made_of, writer.clashes)
+
+
+def _counted(writer: Writer, sizes: Mapping[str, str]) -> dict[str, str]:
+    """The limits of sums that are sizes of what has a value, and so need none of their own."""
+    found = {}
+    for name, size in writer.ties.items():
+        words = {*re.findall(r"(?<![\w.])[^\W\d]\w*", size)} - {"len"}
+        if name not in sizes and words <= writer.valued | writer.given:
+            found[name] = size
+    return found
 
 
 def _declared(known: Shapes, shapes: Mapping[str, tuple[str, ...]]) -> Shapes:
@@ -455,9 +489,11 @@ def _of_gradient(
     root: Node, places: Indices, gradient: tuple[str, ...], ones: Collection[str]
 ) -> Node:
     """A text with the indices that it has as a gradient: `(p_i - y_i) p_i` by z_i is one of each element."""
-    from gradcli.language.math_indices import index_letters
+    from gradcli.language.math_indices import subscripts
 
-    used = {x for letters in index_letters([root], places).values() for x in letters}
+    named = [n for n in nodes(root) if n.kind == "name" and n.base in places.tensors]
+    used = {one.letter for n in named for one in subscripts(n) if one.letter in places.letters}
+    used |= {x for n in nodes(root) if n.kind == "element" for x in n.text} & places.letters
     free = sorted(used - places.bound - {*ones})
     if all(gradient) and {*gradient} <= {*free}:
         free = list(gradient)
@@ -468,6 +504,10 @@ def _of_gradient(
 
 def _is_matrix(known: Known | None) -> bool:
     return known is not None and len(known.shape) == 2
+
+
+def _is_vector(known: Known | None) -> bool:
+    return known is not None and len(known.shape) == 1
 
 
 def _is_number(known: Known | None) -> bool:

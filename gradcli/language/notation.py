@@ -80,13 +80,14 @@ def of_matrices(
     letters: Letters | None = None,
     ranks: Mapping[str, int] = MappingProxyType({}),
     bound: Container[str] = (),
+    speaks: bool = False,
 ) -> tuple[list[Token], set[str] | None, set[str]]:
     """The tokens where capitals are matrices, `Ax` as A x; the names of vectors: small Latin letters that
     are transposed, alone or in brackets, or that follow a matrix; those of matrices with an index, as
     Σ_k. (The tokens, None, none) elsewhere.
 
     letters: which letters are variables beside those of `own`. ranks: of names where these are known.
-    bound: the indices of sums.
+    bound: the indices of sums. speaks: whether a capital before a letter is one, as another text says.
     """
     if letters is not None:
         found = [part for i in range(len(found)) for part in letters.apart(found, i, own)]
@@ -94,7 +95,9 @@ def of_matrices(
     # of the text does. A transpose, a determinant, a norm or bold letters mean that it is linear algebra;
     # then capitals are matrices and single letters their vectors.
     normal = _of_normal_densities(found)
-    if not (any(map(speaks_of_matrices, found)) or _is_norm_of_product(found) or normal[1]):
+    products = _is_norm_of_product(found) or _is_element_of_product(found)
+    products |= speaks and any(map(_is_capital_before, found, found[1:]))
+    if not (any(map(speaks_of_matrices, found)) or products or normal[1]):
         return [part for token in found for part in _letters(token, own, True)], None, set()
     written = [part for token in found for part in _letters(token, own)]
     counts = numbers(written) | {n for n, rank in ranks.items() if not rank}
@@ -405,6 +408,32 @@ def _is_norm_of_product(found: list[Token]) -> bool:
     return False
 
 
+def _is_element_of_product(found: list[Token]) -> bool:
+    """Whether a bracket with an index has a capital before a letter in it: `(A x - b)_i`."""
+    opened: list[int] = []
+    for i, token in enumerate(found):
+        if token.kind == "sign" and token.text in ("(", "["):
+            opened.append(i)
+        elif token.kind == "sign" and token.text in (")", "]") and opened:
+            inside = found[opened.pop() + 1 : i]
+            below = [t for t in found[i + 1 : i + 4] if t.text != "{"]
+            indexed = [t.text for t in below[:1]] == ["_"] and [t.kind for t in below[1:2]] == [
+                "name"
+            ]
+            if indexed and any(map(_is_capital_before, inside, [*inside[1:], token])):
+                return True
+    return False
+
+
+def _is_capital_before(token: Token, after: Token) -> bool:
+    """Whether a capital stands before a letter: A of `A x` and of `Ax`."""
+    if token.kind != "name":
+        return False
+    if re.fullmatch("[A-Z][a-z]", token.text) and not token.font:
+        return True
+    return is_matrix(token.text) and after.kind == "name" and after.text[:1].islower()
+
+
 def _base(parts: list[Token], i: int) -> int:
     """Where that stands whose exponent ends in a token: A of `A^2`, `A^{-1}`, `A⁻¹`; i if it ends none."""
     start = i
@@ -681,7 +710,7 @@ class Letters:
             t.text
             for i, t in enumerate(found)
             if t.kind == "name" and len(t.text) == 1 and i not in self.below
-            if texts[i + 1] not in ("(", "_")
+            if texts[i + 1] not in ("(", "_") or (i and texts[i - 1] == "**")
         }
         self.alone |= {t.text[1] for t in found if re.fullmatch("d[a-z]", t.text)}  # of dx
         self.alone |= {"I"}  # the identity, beside a number

@@ -56,6 +56,7 @@ SAID = [
     (["root", "x*y == [1, 2, 3]", "--x", "0.5*ones(3)", "--y", "1,2,3", "--wrt", "x"], 0, "x = [1, 1, 1]\n", ""),
     (["root", "1/x == 0", "--x", "-1:1", "--all"], 1, "", "no root was found in this interval"),
     (["root", "x == 1", "--x", "3", "--all"], 2, "", "--all wants an interval of one variable hint: as in --x -2:8 --all"),
+    (["root", "x**2 == a + 2", "--x", "0:5", "--a", "2", "--all"], 0, "x = 2\n", ""),
     (["root", "x == 1", "--all"], 2, "", "hint: add --x FROM:TO"),
     (["root", "x == y", "--all", "--x", "0:1"], 2, "", "hint: add --y VALUE"),
     (["root", "x*y - 1, x - y", "--all", "--x", "0:1", "--y", "0:1"], 2, "", "near a point, without --all: --x VALUE --y VALUE"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import gradcli
 from gradcli.engine.system import dtypes
 from gradcli.language import LanguageError
 from tests.columns.optimize.test_least_squares import NIST
+from tests.commands.running import outcome
 
 ROW = NIST["Misra1a"]
 MODEL = ROW["equation"]
@@ -71,6 +73,12 @@ def test_rows_that_count_and_data_sets(tmp_path: Path) -> None:
         ({"where": [True, False]}, "where has 2 rows, and y 5"),
         ({"by": "x"}, "'x' is no column"),
         ({"sigma": "dy"}, "sigma: 'dy' is no column"),
+        ({"sigma": "2*dy"}, "sigma: 'dy' is no column"),
+        ({"sigma": "sqrt("}, r"sigma: 'sqrt\(' is no column"),
+        ({"a": "about 3"}, "'about 3' is no number with an uncertainty"),
+        ({"a": "3±1"}, "the scale of the residuals is not known"),
+        ({"likelihood": "gauss"}, "and there is 'poisson'"),
+        ({"likelihood": "poisson", "sigma": 1}, "counts have their own uncertainty"),
         ({"sigma": [0.1, 0.1]}, "an uncertainty has 2 rows, and the equation 5"),
         ({"sigma": [0.1, np.nan, 0.1, 0.1, 0.1]}, "an uncertainty of the response is nan"),
         ({"sigma": -0.5}, "an uncertainty of the response is -0.5"),
@@ -79,6 +87,38 @@ def test_rows_that_count_and_data_sets(tmp_path: Path) -> None:
 def test_rows_that_cannot_be_chosen(wrong: Any, words: str) -> None:
     with pytest.raises(LanguageError, match=words):
         gradcli.fit("y == a + b*t", SITES, **wrong)
+
+
+LINE = {"x": [0, 1, 2, 3.0], "y": [1.1, 2.9, 5.2, 6.8], "s": [0.2] * 4}
+
+
+@pytest.mark.parametrize(
+    ("asked", "options"),
+    [
+        ({"sigma": "s"}, "--sigma s"),
+        ({"sigma": "s", "relative_sigma": True}, "--sigma s --relative-sigma"),
+        ({"sigma": "3%"}, "--sigma 3%"),
+        ({"sigma": "1%+0.02"}, "--sigma 1%+0.02"),
+        ({"sigma": "poisson", "where": "x > 0.5"}, "--sigma poisson --where x>0.5"),
+        ({"sigma": {"y": "0.1+0.02*y", "x": "0.05"}}, "--sigma y=0.1+0.02*y --sigma x=0.05"),
+        ({"sigma": "s", "b": "1.5±0.1"}, "--sigma s --b 1.5±0.1"),
+        ({"sigma": "s", "starts": 3}, "--sigma s --starts 3"),
+        ({"likelihood": "poisson", "a": "2"}, "--likelihood poisson --a 2"),
+    ],
+)  # fmt: skip
+def test_a_fit_is_told_in_the_words_of_the_command(
+    asked: dict[str, Any], options: str, tmp_path: Path
+) -> None:
+    rows = zip(*LINE.values(), strict=True)
+    (tmp_path / "line.csv").write_text("x,y,s\n" + "".join(f"{x},{y},{s}\n" for x, y, s in rows))
+    line = ("y == a*x + b", str(tmp_path / "line.csv"), *options.split(), "--json")
+    told = json.loads(outcome("fit", *line)[1])
+    found = gradcli.fit("y == a*x + b", LINE, **asked)
+    for name, one in told["parameters"].items():
+        assert found.parameters[name] == pytest.approx((one["value"], one["error"]), rel=1e-9)
+    assert found.aic == pytest.approx(told["aic"])
+    p = told["p_value"]
+    assert found.p_value == pytest.approx(p) if p is not None else np.isnan(found.p_value)
 
 
 def test_what_is_wrong_says_so() -> None:

@@ -215,6 +215,9 @@ REFUSED = [
     (["grad", *PENDULUM, "--covariance", "L,T=1,0;0,1"], "L has another uncertainty already"),
     (["eval", "x+y+z", "--x", "1±1", "--y", "2±1", "--z", "3±1", "--correlation", "x,y=0.9", "--correlation", "y,z=0.9",
       "--correlation", "x,z=-0.9"], "these correlations are not possible together"),
+    (["eval", "x*y", "--x", "1±1", "--y", "2±1", "--correlation"], "there is one result"),
+    (["eval", "x, 1j*x", "--x", "1±1"], "the uncertainty of a complex number is not a number"),
+    (["eval", "x, 'm'", "--x", "1±1"], "this is text"),
     (["eval", "x*y", "--x", "1", "--y", "2", "--correlation", "x,y=0.9"], "x has no uncertainty"),
     (["eval", "x*y", "--x", "1±1", "--y", "2±1", "--corr", "0.9"], "write --correlation x,y=VALUE"),
     (["eval", "x*y", "--x", "1±1", "--y", "2±1", "--cov", "0.9"], "write --covariance x,y=VALUE"),
@@ -310,3 +313,36 @@ def test_a_percentage_is_one_of_the_value() -> None:
 def test_a_percentage_and_a_number_are_no_remainder() -> None:
     """As data sheets of meters have it: 1 % of the value and 0.05."""
     assert run("eval", "2*x", "--x", "10", "--uncertainty", "x=1%+0.05")[1] == "20.00 ± 0.30\n"
+
+
+AB = ["--a", "3±0.1", "--b", "2±0.1"]
+P = "p = 6.00 ± 0.36"
+MATRIX = "correlation:\n           p        q\n  p        1  -0.3846\n  q  -0.3846        1"
+# (the program, options, the lines): u²(ab) = 0.13, u²(a/b) = 0.008125, and their covariance is -0.0125.
+SEVERAL = [
+    ("a*b, a/b", AB, "value[0] = 6.00 ± 0.36\nvalue[1] = 1.500 ± 0.090"),
+    ("p = a*b; q = a/b; p, q", AB, f"{P}\nq = 1.500 ± 0.090"),
+    ("p = a*b; q = a/b; [p, q]", [*AB, "--correlation"], f"{P}\nq = 1.500 ± 0.090\n{MATRIX}"),
+    ("v = stack([a*b, a/b]); v", AB, "v[0] = 6.00 ± 0.36\nv[1] = 1.500 ± 0.090"),
+    ("p = a*b; p, 2", AB, f"{P}\nvalue[1] = 2 ± 0"),
+    ("p = a*b; p, p", AB, "value[0] = 6.00 ± 0.36\nvalue[1] = 6.00 ± 0.36"),
+    ("p = a*b; q = a/b; p, q", [*AB, "--correlation", "a,b=1"], "p = 6.00 ± 0.50\nq = 1.500 ± 0.025"),
+    ("p = a*b; p, [a]", [*AB, "--plain"], "p\t6±0.36055512754639896\nvalue[1][0]\t3±0.1"),
+    ("p = a*b; p, a", [*AB, "--budget"],
+     f"{P}\np.a.contribution = 0.20 (30.8%)\np.b.contribution = 0.30 (69.2%)\n"
+     "a = 3.00 ± 0.10\na.a.contribution = 0.10 (100.0%)\na.b.contribution = 0 (0.0%)"),
+    ("2*x", ["--x", "1±0.1,2±0.2"], "value[0] = 2.00 ± 0.20\nvalue[1] = 4.00 ± 0.40"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "options", "lines"), SEVERAL)
+def test_several_results_are_related(source, options, lines):
+    assert run("eval", source, *options) == (0, f"{lines}\n", "")
+
+
+def test_several_results_are_drawn_once():
+    _, out, _ = run("eval", "r = rand(())*a; r, 2*r", "--a", "3±0.3", "--json")
+    found = json.loads(out)
+    first, second = (one["value"] for one in found["value"])
+    assert found["uncertainties"]["r"] == pytest.approx(0.1 * first) and second == 2 * first
+    assert found["correlation"]["r"]["value[1]"] == pytest.approx(1)

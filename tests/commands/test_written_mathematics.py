@@ -106,6 +106,7 @@ def test_the_derivative_of_an_implicit_function_is_checked(
 FILES = {
     "sheet": "# sheet 1\nx**2\nsin(x)\n\nx*y\n",
     "math": "x^2 + 1\nx^3 ln x\nf(t) = t^2\n",
+    "mixed": "f(x) = x^2\nx^2 + y^2 = 7\n",
     "program": "y = x**2\nz = sin(y)\nz*2\n",
     "steps": "h = 0.5\nx**2*h\n",
     "several": "y = (x +\n 1)\ny**2\n",
@@ -123,6 +124,8 @@ FILES = {
         ("diff -f sheet", 0, "# x**2|2*x|# sin(x)|cos(x)|# x*y|x.grad = y|y.grad = x"),
         ("diff -f sheet --bare", 0, "2*x|cos(x)|y|x"),
         ("diff -f sheet --wrt x --format latex", 0, r"\frac{\mathrm{d}f}{\mathrm{d}x} = 2 x|"),
+        ("diff -f mixed --math --of y --wrt x", 0, "# f(x) = x^2|2*x|# x^2 + y^2 = 7|-x/y"),
+        ("diff -f mixed --math", 2, "# f(x) = x^2|2*x|# x^2 + y^2 = 7"),
         ("diff -f math --math", 0, "# x^2 + 1|2*x|# x^3 ln x|x**2*(3*log(x) + 1)|# f(t) = t^2|2*t"),
         (
             "grad -f sheet --x 2 --y 3",
@@ -344,6 +347,16 @@ def test_derivatives_as_they_are_written(line: str, words: str) -> None:
         ("diff 2x", "here it is written 2*x; --math reads it as it is"),
         ("diff x**2 --format latex", r"\frac{\mathrm{d}f}{\mathrm{d}x} = 2 x"),
         ("diff x**2 --order 2 --format latex", r"\frac{\mathrm{d}^{2}f}{\mathrm{d}x^{2}} = 2"),
+        ("diff 'x^x' --math --format latex", r"\ln\left(x\right)"),
+        ("diff 'log x + x^x' --math --format latex", r"\log\left(x\right)"),
+        ("diff 'ln x' --math --format latex --show-steps", "derivative of ln"),
+        ("diff 'log_2 x' --math --format latex", r"\frac{1}{\ln\left(2\right) x}"),
+        ("simplify 'log_2 x' --math --format latex", r"\log_{2}\left(x\right)"),
+        ("diff 'ln(1+x)' --math --order n --format latex", r"\left(n - 1\right)!"),
+        (
+            "diff '1/x' --math --order n --format latex",
+            r"\mathrm{d}^{n}f}{\mathrm{d}x^{n}} = \left(-1\right)^{n} x^{-n - 1} n!",
+        ),
         ("diff 'x^3 ln x' --math --format latex", r"3 \ln\left(x\right) + 1"),
         ("diff 'x^3 log x' --math --format latex", r"3 \log\left(x\right) + 1"),
         ("simplify 'ln(x)^2' --math --format latex", r"\ln"),

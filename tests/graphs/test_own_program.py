@@ -120,6 +120,36 @@ with torch.no_grad():
 loss = net(torch.randn(6, 4)).pow(2).mean()
 loss.backward()
 """
+# Three inputs of (4, 8) are all that is kept; PyTorch's saved_tensors_hooks count them too.
+CHECKPOINTED = """\
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+net = nn.Sequential(*(nn.Sequential(nn.Linear(8, 8), nn.Tanh()) for _ in range(3)))
+h = torch.ones(4, 8, requires_grad=True)
+for block in net:
+    h = checkpoint(block, h, use_reentrant=False)
+loss = h.sum()
+loss.backward()
+"""
+STEPPED = """\
+import torch
+w = torch.full((4, 4), 3.0, requires_grad=True)
+opt = torch.optim.SGD([w], lr=1.0)
+loss = (w * 2).sum()
+loss.backward()
+opt.step()
+"""
+# The first state is 0, and so is what it sends to `w`: no weights are small.
+RECURRENT = """\
+import torch
+w = torch.eye(4).mul(2).requires_grad_()
+x, h = torch.ones(2, 4), torch.zeros(2, 4)
+for _ in range(3):
+    h = h @ w + x
+loss = h.sum()
+loss.backward()
+"""
 FAILS = "import torch\nx = torch.ones(3)\nx.view(7)\n"
 
 
@@ -168,8 +198,13 @@ def test_with_pytorch_it_is_the_same(tmp_path: Path) -> None:
         (CUT, [], r"! net\.py:8  2 parameters without a gradient \(unused\.weight, unused\.bias\)"),
         (UNDER_NO_GRAD, [], r"net\.py:11  2 parameters without a gradient \(a\.weight, a\.bias\): runs"),
         (DEAD, [], r"! net\.py:7  100% of the units of a relu are 0 for the whole batch"),
+        (CHECKPOINTED, ["--by", "module"], r" 384 B kept besides parameters"),
         (NET, ["--diagnose"], r"nothing wrong was found"),
         (NET, ["--norms"], r"enc\.0\.weight +\(8, 4\)"),
+        (STEPPED, ["--norms"], r"w +\(4, 4\) +8 +12 .*\n\n\|value\| is that which the backward pass found"),
+        (STEPPED, ["--norms", "--steps", "1"], r"w +\(4, 4\) +8 +12 "),
+        (STEPPED, ["--values", "--grads"], r"w +\(4, 4\) += \[3, 3, …, 3\]"),
+        (RECURRENT, ["--norms"], r"\Aname.*\nloss.*\nh  .*\nw  .*\n\Z"),
         (NET, ["--steps", "1"], r"12 nodes"),
         (NET, ["--at", "net.py:11"], r"AddmmBackward0 "),
         (NET, ["--values"], r"TanhBackward0 +\(5, 8\) +=.*\n"),
@@ -310,8 +345,8 @@ def test_pytorchs_place_is_left_as_it_was(without_torch) -> None:
     assert sys.modules["torch"] is None
 
 
-# SparseAdam, distributions
-LACKING = {"factors_of_ratings", "policy_gradient"}
+# SparseAdam; distributions; a whole module that is saved, which `load` would have to run code for
+LACKING = {"factors_of_ratings", "policy_gradient", "a_layer_only_saved"}
 PLANTED = sorted(p for p in PROGRAMS.glob("*y/*.py") if p.stem not in LACKING)
 
 

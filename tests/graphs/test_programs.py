@@ -298,7 +298,7 @@ FAULTS: dict[str, tuple[str, str, Callable[[Plain], tuple[float, ...]]]] = {
     "dropout_in_eval": ("mode", r"dropout drops in (\d) call", lambda run: (1 - run["net"].training,)),
     "kl_of_probabilities": ("loss", r"given numbers up to (\S+), and wants logarithms", _shares),
     "steps_lost_in_rounding": (
-        *("learning rate", r"step 4 of SGD with lr=1e-12 leaves (\d+)% .* than float32 can hold"),
+        *("learning rate", r"step 4 of opt \(SGD\) with lr=1e-12 leaves (\d+)% .* than float32 can hold"),
         lambda run: (100 * (run.losses[0] == run.losses[-1]),),
     ),
     "a_rate_that_diverges": (
@@ -340,6 +340,14 @@ FAULTS: dict[str, tuple[str, str, Callable[[Plain], tuple[float, ...]]]] = {
         *("not finite", r"in step (\d), first at row (\d)"),
         _nan_without_steps,
     ),
+    "a_generator_detached": (
+        *("no gradient", r"to_make \(Adam\) found no gradient in each of its (\d) steps \((\d) .*: detach"),
+        lambda run: (len(run.passes) / 2, sum(p.grad is None for p in run["make"].parameters())),
+    ),
+    "a_generator_of_the_other_loss": (
+        *("no gradient", r"each of its (\d) steps \((\d) .*; what another loss gave them was zeroed"),
+        lambda run: (len(run.passes) / 2, sum(p.grad is None for p in run["make"].parameters())),
+    ),
     "losses_kept": ("memory", r"(\d) graphs of earlier steps hang on `losses`", lambda run: (5,)),
 }  # fmt: skip
 # program -> (what is wrong, what stands there when the advice is taken): then nothing is found
@@ -380,6 +388,13 @@ TAKEN = {
     "a_row_of_padding": (
         "v / v.norm(dim=-1, keepdim=True)",
         "v / torch.where((d := v.norm(dim=-1, keepdim=True)) == 0, 1, d + 0 * v.sum())",
+    ),
+    "a_generator_detached": ("made.detach()), torch.ones", "made), torch.ones"),
+    "a_generator_of_the_other_loss": (
+        "tell(made), torch.zeros(16, 1))\n    told.backward()\n    to_tell.step()\n    to_make.zero_grad()\n"
+        "    loss = judge(tell(made.detach())",
+        "tell(made.detach()), torch.zeros(16, 1))\n    told.backward()\n    to_tell.step()\n"
+        "    to_make.zero_grad()\n    loss = judge(tell(made)",
     ),
     "losses_kept": ("losses.append(loss)", "losses.append(loss.item())"),
 }  # fmt: skip

@@ -128,7 +128,10 @@ def test_totals_count_what_is_held_in_whatever_form() -> None:
     assert (found.saved, found.nbytes) == (3, 24 + 24 + 8)
     with gradcli.autograd.graph.saved_tensors_hooks(lambda t: t.tolist(), gradcli.tensor):
         packed = (x * x).sum()
-    assert totals(walk([packed.grad_fn])).saved == 2  # unpacked for each field
+    assert totals(walk([packed.grad_fn])).saved == 0  # a list: nothing is unpacked to count it
+    with gradcli.autograd.graph.saved_tensors_hooks(lambda t: ("cpu", t), lambda kept: kept[1]):
+        packed = (x * x).sum()
+    assert totals(walk([packed.grad_fn])).nbytes == 24
     y.sum().backward()
     found = totals(walk([y.grad_fn]))
     assert (found.freed, found.saved) == (2, 0)

@@ -196,3 +196,24 @@ def test_a_program_stops_at_its_first_nan(tmp_path: Path, loss: str) -> None:
     done = gradcli(str(path), "--detect-anomaly")
     assert done.exit_code == 1 and " values in" in done.stderr
     assert done.stderr.count("step ") == (3 if "x" in loss else 1)
+
+
+def test_what_checkpointing_keeps_is_what_pytorch_keeps(tmp_path: Path) -> None:
+    import torch
+
+    from tests.graphs.test_own_program import CHECKPOINTED
+
+    path = tmp_path / "checkpointed.py"
+    path.write_text(CHECKPOINTED)
+    kept: dict[int, int] = {}
+
+    def pack(tensor: Any) -> Any:
+        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    names: dict[str, Any] = {}
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        exec(CHECKPOINTED.replace("loss.backward()", ""), names)
+    weights = {p.untyped_storage().data_ptr() for p in names["net"].parameters()}
+    nbytes = sum(size for place, size in kept.items() if place not in weights)
+    assert f" {nbytes} B kept besides parameters" in gradcli(str(path), "--by", "module").stdout

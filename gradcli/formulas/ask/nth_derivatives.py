@@ -7,6 +7,7 @@ https://en.wikipedia.org/wiki/General_Leibniz_rule. A formula is compared with t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from itertools import islice
@@ -47,9 +48,22 @@ class OfOrder(Derivatives):
 
     kind = "derivative"
 
-    __slots__ = ("left",)
+    __slots__ = ("left", "letter")
 
     left: dict[str, str]
+    letter: str
+
+    def with_factorials(self, latex: str) -> str:
+        r"""LaTeX with `n!` for `\Gamma(n + 1)`: the order is a whole number."""
+        gamma = rf"\\Gamma\\left\({re.escape(symbol(self.letter))}(?: ([+-] \d+))?\\right\)"
+
+        def factorial_of(match: re.Match[str]) -> str:
+            more = int((match[1] or "0").replace(" ", "")) - 1
+            letter = symbol(self.letter)
+            shown = f"{letter} {'+' if more > 0 else '-'} {abs(more)}"
+            return rf"\left({shown}\right)!" if more else f"{letter}!"
+
+        return re.sub(gamma, factorial_of, latex)
 
 
 def find(
@@ -73,8 +87,9 @@ def find(
         n = name(letter, (), len(places))
         by = {x: _Leibniz(arrays, x, places, n).of(first.value) for x in wanted}
     found = OfOrder(program, {**arrays, letter: np.float64(1)}, first.value, by, (), False)
-    power = f"^{{{symbol(letter)}}}"
-    found.left = {x: rf"\frac{{\partial{power} f}}{{\partial {symbol(x)}{power}}}" for x in by}
+    found.letter, power = letter, f"^{{{symbol(letter)}}}"
+    d, f = (r"\mathrm{d}", "f") if len(arrays) == 1 else (r"\partial ", " f")
+    found.left = {x: rf"\frac{{{d.strip()}{power}{f}}}{{{d}{symbol(x)}{power}}}" for x in by}
     for x, formula in by.items():
         if not _holds(formula, letter, program, arrays, x, names or {}):
             raise NoExpression(f"no formula in {letter} was found that holds for 1 to {HIGHEST}")

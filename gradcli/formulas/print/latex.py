@@ -33,6 +33,7 @@ GREEK = frozenset(
 )
 FUNCTIONS = {
     **{f: rf"\{f}" for f in "sin cos tan sinh cosh tanh exp log max min det arg".split()},
+    **{"log2": r"\log_{2}", "log10": r"\log_{10}"},
     **{"asin": r"\arcsin", "acos": r"\arccos", "atan": r"\arctan"},
     **{"sigmoid": r"\sigma", "sign": r"\operatorname{sign}", "linalg.det": r"\det"},
     **{"diag_embed": r"\operatorname{diag}"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from bisect import bisect
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -336,6 +337,19 @@ class Modules:
                 if not probe.is_parameter(one):
                     held[probe.identity(one)] = probe.nbytes(one)
         return sum(held.values())
+
+    def inputs(self, part: ModulePart) -> int:
+        """The bytes of the results of others that a module's nodes use."""
+        own = {*part.nodes, *part.leaves}
+        used = {edge for i in part.nodes for edge in self.skeleton.edges[i] if edge is not None}
+        found = 0
+        for i, port in used:
+            outputs = () if i in own else self.describer.probe.outputs(self.skeleton.nodes[i])
+            shape, dtype = outputs[port][:2] if port < len(outputs) else (None, None)
+            if shape is not None:
+                bits = re.search(r"\d+", dtype or "")
+                found += math.prod(shape) * (1 if bits is None else int(bits[0]) // 8)
+        return found
 
     @cached_property
     def _seconds(self) -> dict[str, list[float]]:

@@ -11,7 +11,7 @@ from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.system.array_memory import address
 from gradcli.graphs import saved_fields
 from gradcli.graphs.of_torch.module_calls import Calls
-from gradcli.graphs.of_torch.torch_notes import WatchedProbe, note_of
+from gradcli.graphs.of_torch.torch_notes import WatchedProbe, former_leaf, note_of
 from gradcli.graphs.traversal import Walk
 
 
@@ -49,11 +49,13 @@ class OwnProgramProbe(WatchedProbe):
     def known_values(
         self, skeleton: Walk, watched: Mapping[Any, Any] | None = None
     ) -> dict[int, Any]:
-        """Leaves, results as they were counted up when they were made, and what nodes saved."""
+        """Leaves as their pass found them, results counted up when they were made, and what nodes saved."""
         found = super().known_values(skeleton, watched)
         for i, node in enumerate(skeleton.nodes):
             if (note := note_of(node)) is not None and note.value is not None:
                 found[i] = note.value
+            elif hasattr(node, "variable") and (former := former_leaf(node)) is not None:
+                found[i] = former
         return found
 
     def constants(self, node: Any, watched: Mapping[Any, Any] | None = None) -> list[Any]:

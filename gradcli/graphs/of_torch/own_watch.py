@@ -23,7 +23,7 @@ from gradcli.graphs import nonfinite, value_text
 from gradcli.graphs.backward_steps import StepListener
 from gradcli.graphs.of_torch.slips import around
 from gradcli.graphs.of_torch.torch_anomaly import in_backward
-from gradcli.graphs.of_torch.torch_notes import KEY, note_of
+from gradcli.graphs.of_torch.torch_notes import KEY, keep_leaves, note_of
 from gradcli.graphs.of_torch.torch_tensors import has_bad, readable
 from gradcli.graphs.of_torch.torch_watch import MASKS, Watch
 from gradcli.graphs.of_torch.training_facts import PAIRS
@@ -316,6 +316,8 @@ class OwnWatch(Watch):
             yield
             return
         recorder = StepListener(check=True)
+        if self._key is not None and graph is not None:
+            keep_leaves(graph.nodes)
         with observing(recorder):
             yield
         if self._key is not None and len(roots) == 1:

@@ -12,6 +12,7 @@ from itertools import islice
 from types import FrameType
 from typing import Any
 
+from gradcli.graphs.of_torch.cut_paths import CutPaths, cuts_of
 from gradcli.graphs.of_torch.torch_notes import Note, note_of
 from gradcli.graphs.of_torch.torch_tensors import (
     is_dense,
@@ -20,7 +21,7 @@ from gradcli.graphs.of_torch.torch_tensors import (
     node_of,
     readable,
 )
-from gradcli.graphs.of_torch.training_facts import JUDGES, PAIRS, Training, looking
+from gradcli.graphs.of_torch.training_facts import JUDGES, PAIRS, Reach, Training, looking
 from gradcli.graphs.probes import Place
 from gradcli.graphs.traversal import Walk, walk
 
@@ -43,12 +44,13 @@ SECOND_TIME = (
 )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Cut:
     """A line whose results have no gradient though an operand had: `leaves` are behind it, by id."""
 
     kind: str
     place: Place
+    order: int  # among the cuts of the run
     leaves: set[int] = field(default_factory=set)
     walks: int = 0
 
@@ -78,6 +80,7 @@ class Facts:
         self._data, self._grad = self._torch.Tensor.data, self._torch.Tensor.grad
         self._requires = self._torch.Tensor.requires_grad
         self.cuts: dict[tuple[str | None, int, str], Cut] = {}
+        self._paths = CutPaths()
         self.writes: dict[int, dict[Where, int]] = {}  # storage -> line -> version that it made
         self.by_hand: set[int] = (
             set()
@@ -144,6 +147,9 @@ class Facts:
         if name in PAIRS:
             self.training.paired(name, given, frame)
         writes = name == "__setitem__" or (name[-1] == "_" and name[:2] != "__")
+        if self._paths:
+            made = tensors_among([next(iter(given), None) if out is None else out])
+            self._paths.follow(made, tensors_among(given))
         if writes or (name[:3] == "__i" and is_torch_tensor(out)):
             self._wrote(next(iter(given), None), frame)
         elif (is_torch_tensor(out) and not out.requires_grad) or name in PLAIN:
@@ -178,7 +184,9 @@ class Facts:
             place = Place.at(file, line)
             if place is None or _is_upkeep(frame, place.file):
                 return
-            cut = self.cuts[file, line, name] = Cut(name, place)
+            cut = self.cuts[file, line, name] = Cut(name, place, len(self.cuts))
+        if is_torch_tensor(out):
+            self._paths.begins(out, cut)
         for tensor in operands:
             node = node_of(tensor)
             if node is None:
@@ -204,7 +212,9 @@ class Facts:
                 if note is not None and note.spent and _saves(node):
                     raise RuntimeError(SECOND_TIME)
         notes = (note_of(node) for node in nodes)
-        self.training.begins(roots, {note.call for note in notes if note is not None}, frame)
+        calls = {note.call for note in notes if note is not None}
+        leaves = {id(node.variable) for node in nodes if hasattr(node, "variable")}
+        self.training.begins(roots, calls, Reach(leaves, cuts_of(nodes)), frame)
         self._count_alive(frame)
         self._alive += [weakref.ref(n) for n in map(note_of, starts) if n is not None]
         return found

@@ -10,10 +10,10 @@ from typing import Any
 
 from gradcli.engine.core.node import FREED
 from gradcli.graphs import value_text
-from gradcli.graphs.of_torch import torch_versions
+from gradcli.graphs.of_torch import packed_tensors, torch_versions
 from gradcli.graphs.of_torch.module_calls import Calls
 from gradcli.graphs.of_torch.operands import behind
-from gradcli.graphs.of_torch.torch_notes import Note, WatchedProbe, note_of
+from gradcli.graphs.of_torch.torch_notes import Note, WatchedProbe, former_leaf, note_of
 from gradcli.graphs.of_torch.torch_pass import TorchRecorder, once_more, recorded
 from gradcli.graphs.of_torch.torch_tensors import (
     dense_parts,
@@ -186,8 +186,9 @@ class TorchProbe(WatchedProbe):
             if value is FREED:
                 freed = True
             elif isinstance(value, Unread):
-                raws = raw if isinstance(raw, tuple | list) else (raw,)
-                found += [getattr(one, "data", None) for one in raws]
+                for one in raw if isinstance(raw, tuple | list) else (raw,):
+                    hook = getattr(one, "unpack_hook", None)
+                    found += packed_tensors.held(getattr(one, "data", None), hook)
             elif isinstance(value, tuple | list):
                 found += value
             else:
@@ -230,12 +231,14 @@ class TorchProbe(WatchedProbe):
         return str(value_text.dtype_name(self.torch.get_default_dtype()))
 
     def known_values(self, skeleton: Walk, watched: Any = None) -> dict[int, Any]:
-        """Leaves, and results as they were counted up when they were made."""
+        """Leaves as their pass found them, and results as they were counted up when they were made."""
         found: dict[int, Any] = {}
         for i, node in enumerate(skeleton.nodes):
             variable = getattr(node, "variable", None)
             if type(node) is Constant:
                 variable = node.tensor
+            elif variable is not None and (former := former_leaf(node)) is not None:
+                variable = former
             if variable is not None:
                 found[i] = variable
             elif (note := note_of(node)) is not None and note.value is not None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from gradcli.graphs import value_text
 from gradcli.graphs.of_torch.module_calls import Calls
+from gradcli.graphs.of_torch.torch_tensors import readable, version_of
 from gradcli.graphs.probes import Place, Probe
 
 KEY = "gradcli"  # in `node.metadata`
@@ -16,6 +19,7 @@ class Note:
     by_hand = False  # whether a program has packed a saved tensor of a node that is there already
     # Most notes are never told any of these: what is in the class alone takes no time.
     value: Any = None  # Stats of the result
+    leaf: Any = None  # Stats of a leaf in its last recorded pass, and its version then
     grads: Any = None  # Stats of the gradients that came, by output
     sent: Any = None  # and of those that went out, by input
     operands: Any = ()  # see `operands.py`
@@ -39,6 +43,30 @@ def note_of(node: Any) -> Note | None:
     """What was learnt of a node; None if nobody watched."""
     found = node.metadata.get(KEY)
     return found if isinstance(found, Note) else None
+
+
+def noted(node: Any) -> Note:
+    """The note of a node; a new one where nobody watched."""
+    note = note_of(node)
+    if note is None:
+        note = node.metadata[KEY] = Note(0, None, 0, -1, None)
+    return note
+
+
+def keep_leaves(nodes: Iterable[Any]) -> None:
+    """A pass that is recorded begins: remember what the leaves hold, into which a step will write."""
+    for node in nodes:
+        leaf = getattr(node, "variable", None)
+        if leaf is not None and readable(leaf):
+            noted(node).leaf = value_text.stats_of(leaf), version_of(leaf)
+
+
+def former_leaf(node: Any) -> Any:
+    """What a leaf held in its recorded pass (Stats), where it has been written since."""
+    note = note_of(node)
+    if note is None or note.leaf is None or version_of(node.variable) == note.leaf[1]:
+        return None
+    return note.leaf[0]
 
 
 class WatchedProbe(Probe):

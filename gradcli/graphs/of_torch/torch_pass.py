@@ -11,7 +11,7 @@ from typing import Any
 from gradcli.engine.system.garbage import uncollected
 from gradcli.graphs import nonfinite, value_text
 from gradcli.graphs.backward_steps import Pass, Step
-from gradcli.graphs.of_torch.torch_notes import KEY, Note, note_of
+from gradcli.graphs.of_torch.torch_notes import keep_leaves, note_of, noted
 from gradcli.graphs.of_torch.torch_tensors import node_of, readable
 from gradcli.graphs.traversal import Walk, walk
 
@@ -29,13 +29,15 @@ class TorchRecorder:
         skeleton: Walk | None = None,
         heard: Callable[[Step], None] | None = None,
         counted: Callable[[Any], Any] = value_text.stats_of,
+        leaves: bool = False,
         failed: Callable[[Exception], None] | None = None,
     ) -> None:
         """heard: is called with every step that has run. counted: what is kept of a gradient.
+        leaves: whether their values are kept, too.
 
         failed: hears of a failure to look, while the pass goes on.
         """
-        self._failed = failed
+        self._failed, self._keeps_leaves = failed, leaves
         self.heard, self._stats = heard, counted
         roots = [node for node in map(node_of, tensors) if node is not None]
         self.skeleton = walk(dict.fromkeys(roots)) if skeleton is None else skeleton
@@ -54,6 +56,8 @@ class TorchRecorder:
     def listening(self) -> Iterator[None]:
         """Hear of every node that runs inside."""
         with uncollected():  # hooks and steps, all of which live to the end of the pass
+            if self._keeps_leaves:
+                keep_leaves(self.skeleton.nodes)
             handles = []
             own = sys.modules["torch"]._C._FunctionBase  # may raise, and may run a pass of its own
             for node in self.skeleton.nodes:
@@ -88,7 +92,7 @@ class TorchRecorder:
         steps.append(step)
         self._open[node] = step
         self.reached[node] = next((grad for grad in grads if grad is not None), None)
-        note = _noted(node)
+        note = noted(node)
         TorchRecorder._turn += 1
         note.grads, note.turn = grads, TorchRecorder._turn
 
@@ -155,14 +159,6 @@ def recorded(skeleton: Walk) -> TorchRecorder:
         steps.append(Step(number, node, note.grads, note.sent or ()))
         recorder.reached[node] = next((g for g in note.grads if g is not None), None)
     return recorder
-
-
-def _noted(node: Any) -> Note:
-    """The note of a node; a new one where nobody watched."""
-    note = note_of(node)
-    if note is None:
-        note = node.metadata[KEY] = Note(0, None, 0, -1, None)
-    return note
 
 
 def once_more(

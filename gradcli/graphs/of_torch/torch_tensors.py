@@ -100,6 +100,11 @@ def memory_of(tensor: Any) -> int:
     return int(tensor.untyped_storage().data_ptr())
 
 
+def version_of(tensor: Any) -> int:
+    """How often a tensor's memory has been written in place."""
+    return int(tensor.version_number() if isinstance(tensor, Tensor) else tensor._version)
+
+
 def is_dense(tensor: Any) -> bool:
     """Tell whether a tensor has memory of its own, element by element."""
     return isinstance(tensor, Tensor) or str(tensor.layout) == "torch.strided"

@@ -654,6 +654,7 @@ class Watch:
                         skeleton=graph,
                         heard=self.heard,
                         counted=self._counted,
+                        leaves=not self.anomalies,
                         failed=self.failed,
                     )
                     stack.enter_context(recorder.listening())
@@ -687,7 +688,7 @@ class Watch:
 
         def recorder(tensors: Any) -> TorchRecorder:
             roots = list(self._tensors([tensors]))
-            return TorchRecorder(roots, counted=self._counted)
+            return TorchRecorder(roots, counted=self._counted, leaves=True)
 
         inner = [parameter for _, parameter in self.calls.parameters()]
         for last in self._last_passes.values():

@@ -42,6 +42,14 @@ class Update:
 
 
 @dataclass(slots=True)
+class Reach:
+    """What a backward pass reaches: leaves, by id, and the cuts behind which there is more."""
+
+    leaves: set[int]
+    cuts: set[Any]
+
+
+@dataclass(slots=True)
 class Optimizer:
     """What is known of one optimizer."""
 
@@ -60,6 +68,12 @@ class Optimizer:
     empty: int = 0  # steps that found no gradient
     empty_after: Where = (None, 0)  # the zero_grad that took it away; none: no pass has run
     early: bool = False  # no pass had run before its first step
+    name: str | None = None  # the program's
+    is_reached: bool = False  # by a pass since its gradients were zeroed
+    cuts: set[Any] = field(default_factory=set)  # of the passes that ran for its next step
+    unreached: int = 0  # steps that found no gradient, as no pass since zero_grad had reached one
+    lost: set[Any] = field(default_factory=set)  # the cuts of those steps' passes
+    lost_at: Where = (None, 0)  # the last of these passes
     remembers: tuple[str, ...] = ()  # the names of tensors that it keeps for a parameter
     unused: int = 0  # passes whose gradients it has zeroed before its first step
     last_pass: Where = (None, 0)  # the last of these
@@ -74,6 +88,13 @@ class Optimizer:
     modes: set[tuple[int, bool]] = field(
         default_factory=set
     )  # modules in the passes since the last step
+    among: list[Optimizer] = field(default_factory=list)  # all of the program's
+
+    @property
+    def called(self) -> str:
+        """Its class, with the program's name of it where there are several."""
+        alone = len(self.among) == 1 or self.name is None
+        return self.kind if alone else f"{self.name} ({self.kind})"
 
 
 @dataclass(slots=True)
@@ -125,6 +146,7 @@ class Training:
         self.unread: list[Unread] = []
         self.refused: tuple[str, list[tuple[str, str]]] | None = None
         self._order = 0
+        self._is_new = False  # an optimizer has stepped: the next pass is for another step
         self.stepping = False  # an optimizer steps: its own operations are nobody's lines
         self.pauses: Any = None  # `begin()` and `end()` around such operations
         self._pairs: list[tuple[Any, Any]] = []
@@ -185,6 +207,7 @@ class Training:
             )
         )
         self.optimizers.append(made)
+        made.among = self.optimizers
 
     @contextmanager
     def _pausing(self) -> Iterator[None]:
@@ -213,6 +236,8 @@ class Training:
                 self._is_unused(one)
             if one.ref() is owner or owned & one.parameters.keys():
                 one.zeroed = where
+                one.is_reached = False
+                one.cuts.clear()
 
     def _is_unused(self, one: Optimizer) -> None:
         """An optimizer that has made no step zeroes the gradients of a pass."""
@@ -231,6 +256,7 @@ class Training:
         groups = optimizer.param_groups
         known.parameters.update((id(p), p) for group in groups for p in group["params"])
         known.stepped = self._where(sys._getframe(2))
+        known.name = known.name or name_in(sys._getframe(2), optimizer, known.stepped[0])
         rate = groups[0].get("lr") if groups else None
         known.rate = None if rate is None else float(rate)
         known.momentum = groups[0].get("momentum") if groups else None
@@ -242,7 +268,10 @@ class Training:
             self.pauses.begin()
         if not any(_has_grad(p) for p in known.parameters.values()):
             if known.backward[0] is not None and known.zeroed[0] is None:
-                return  # the pass has found 0, or did not reach them: another finding
+                if not known.is_reached and any(p.requires_grad for p in known.parameters.values()):
+                    known.unreached, known.lost_at = known.unreached + 1, known.backward
+                    known.lost |= known.cuts
+                return  # or the pass has found 0: another finding
             known.empty += 1
             known.early = known.early or (known.steps == 0 and known.backward[0] is None)
             known.empty_after = known.zeroed if known.backward[0] is not None else (None, 0)
@@ -281,12 +310,24 @@ class Training:
                     mode.trained_in_eval += 1
         known.modes.clear()
         known.clean, known.backward, known.zeroed = False, (None, 0), (None, 0)
+        known.is_reached, self._is_new = False, True
+        known.cuts.clear()
 
     # -- backward passes ---------------------------------------------------------------------------
-    def begins(self, roots: list[Any], calls: Iterable[int], frame: FrameType | None) -> None:
+    def begins(
+        self, roots: list[Any], calls: Iterable[int], reach: Reach, frame: FrameType | None
+    ) -> None:
         """A backward pass begins, over a graph that these calls of modules have made."""
         with self._unwatched():
             self._begins(roots, calls, self._where(frame))
+            self._reaches(reach)
+
+    def _reaches(self, reach: Reach) -> None:
+        """Remember for whom a pass is: those before another's step were made for that step."""
+        for one in self.optimizers:
+            one.cuts = reach.cuts | (set() if self._is_new else one.cuts)
+            one.is_reached = one.is_reached or not reach.leaves.isdisjoint(one.parameters)
+        self._is_new = False
 
     def _begins(self, roots: list[Any], calls: Iterable[int], where: Where) -> None:
         self._goes_on()
@@ -426,13 +467,17 @@ class Training:
         self.refused = name, found
 
 
-def name_in(frame: FrameType | None, tensor: Any, file: str | None) -> str | None:
-    """What the innermost of the user's functions calls a tensor."""
+def name_in(frame: FrameType | None, wanted: Any, file: str | None) -> str | None:
+    """What the innermost of the user's functions calls a tensor, or an optimizer."""
     while frame is not None:
         if frame.f_code.co_filename == file:
             for name, value in frame.f_locals.items():
-                if value is tensor:
+                if value is wanted:
                     return name
+                held = getattr(value, "__dict__", None) if name == "self" else None
+                for part, one in held.items() if isinstance(held, dict) else ():
+                    if one is wanted:
+                        return f"{name}.{part}"
         frame = frame.f_back
     return None
 

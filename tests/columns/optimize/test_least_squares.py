@@ -215,7 +215,8 @@ def test_many_rows_are_fitted_in_blocks(equation, start, response, stated, monke
     [
         ("y == a*exp(-b*x) + c + d", ["c", "d"], {"a": 2.5, "b": 1.0}),
         ("y == a*b*exp(-c*x)", ["a", "b"], {"c": 1.0}),
-        pytest.param("y == a*sin(b*x + c) + d", ["a", "d"], {}, marks=pytest.mark.long),
+        # A parabola, for b -> 0: thousands of steps along that valley end where a and d are undetermined.
+        pytest.param("y == a*sin(b*x + c) + d", [], {}, marks=pytest.mark.long),
     ],
 )
 def test_what_many_rows_do_not_determine_takes_few_evaluations_of_them(
@@ -236,7 +237,7 @@ def test_what_many_rows_do_not_determine_takes_few_evaluations_of_them(
 
     monkeypatch.setattr(rows, "residuals", counted)
     found, _ = fit_rows(rows, data, {})
-    assert [names[k] for k in found.undetermined] == loose
+    assert [names[k] for k in found.undetermined] == loose and found.receding == (not loose)
     assert sum(of_all) < 2 * fits.FEW + 20
     for name, value in known.items():
         k = names.index(name)
