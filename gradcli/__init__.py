@@ -270,7 +270,6 @@ _ELSEWHERE = {
     "custom_vjp": "a class of gradcli.autograd.Function has a backward of its own",
     "custom_jvp": "a class of gradcli.autograd.Function has a jvp of its own",
     "custom_gradient": "a class of gradcli.autograd.Function has a backward of its own",
-    "stop_gradient": "x.detach() is a constant",
     "integrate": "gradcli.trapezoid(y, x) integrates samples",
 }
 
