@@ -346,7 +346,7 @@ class ExpressionCommand(HelpfulCommand):
         except LanguageError as error:
             _refuse_headings(text or "", found, self.declaration)
             _also_mathematics(error, text or "", declared)
-            _also_columns(error, declared)
+            _also_columns(error, declared, found, self.declaration)
             raise
         if reading is not None:
             names = [name for name in names if name not in reading.functions]
@@ -882,17 +882,17 @@ def _facts_as_read(text: str, found: Split) -> None:
             found.options[k] = f"{head}={read.written}"
 
 
-def _by_whole_arrays(found: Split, words: Container[str]) -> None:
+def _by_whole_arrays(found: Split, names: Container[str]) -> None:
     """--wrt W of `--wrt W_ij` where W has elements W_{ij}: all of them make one gradient.
 
-    words: the names of the text.
+    names: those of the text.
     """
     for k, option in enumerate(found.options):
         stem, _, index = option.removeprefix("--wrt=").rpartition("_")
         known = found.letters.get(stem)
-        if known is None and re.fullmatch("[a-z]{1,3}", index) and stem in words:
+        if known is None and re.fullmatch("[a-z]{1,3}", index) and stem in names:
             rank = found.ranks.get(stem, len(index))
-            known = ("",) * rank if f"{stem}_{index}" not in words else None
+            known = ("",) * rank if f"{stem}_{index}" not in names else None
         if not option.startswith("--wrt=") or known is None or len(index) != len(known):
             continue
         found.options[k] = f"--wrt={stem}"
@@ -1028,14 +1028,21 @@ def _refuse_headings(text: str, found: Split, command: Command) -> None:
             raise error from None
 
 
-def _also_columns(error: LanguageError, declared: Mapping[str, Any]) -> None:
-    """Add to an error about a keyword of Python how a column of that name is read."""
+def _also_columns(
+    error: LanguageError, declared: Mapping[str, Any], found: Split, command: Command
+) -> None:
+    """Add to an error about a keyword of Python how a variable, or a column, of that name is called."""
     word = error.source[slice(*error.span)] if error.span is not None else ""
     if word not in _NO_NAMES:
         return
     short = word[:1] if word != "lambda" else "lam"
     take = f"--columns {short}={word}" if "--columns" in declared else f"--{short} @FILE:{word}"
     column = f"a column called {word} is read as another variable: write {short}, and {take}"
+    headings = _headings(found, command)
+    if headings and not any(word in names for _, names in headings):
+        column = f"call the variable otherwise: {short}"
+    elif word in found.bound():
+        column = f"call the variable otherwise, and give --{short} VALUE"
     begins = error.span is not None and not error.source[: error.span[0]].strip()
     error.hint = f"{error.hint}; {column}" if error.hint and begins else column
 
