@@ -535,8 +535,11 @@ class Writer:
         if other.text.endswith("\0"):
             if left.rank != 1 or right.rank != 1 or left.row or not right.row:
                 raise self.unknown_size(node)
-            both = self.scaled(each, other.like(other.text[:-1], other.level))  # 1 1^T
-            return Value(f"{both.text}\0", both.level, 2)
+            both = self.scaled(each, other.like(other.text[:-1], other.level))
+            return Value(f"{both.text}\0", both.level, 2, True)  # 1 1^T, of one number
+        if ones.rank == 2 and other.rank == 1 and ones.row and other.row != before:
+            sum_of = self.scaled(each, Value(f"sum({bare(other.text)})"))
+            return Value(f"{sum_of.text}\0", sum_of.level, 1, other.row)
         if ones.rank == 2 and other.rank:
             raise self.unknown_size(node)
         if node.text == "⊙" and other.rank:
