@@ -125,7 +125,9 @@ class Parser:
         self.source, self.tokens, self.bound, self.own = source, found, bound, own
         self.vectors, self.equation, self.loose = vectors, equation, loose
         self.remarks: list[str] = []
-        self.header: tuple[str, ...] = ()  # w of the `J(w) =` that the text ends with
+        # w and J of the `J(w) =` that the text ends with
+        self.header: tuple[str, ...] = ()
+        self.called = ""
         self._implied: set[str] = set()  # names that are factors without a sign, as y of 2y z
         # A bar opens and closes with the same sign. In `|x| + |y|` the second one closes since one is
         # open. Brackets begin anew: in `|f(|x|)|` the inner pair is seen by its own. So the open bars are
@@ -236,7 +238,7 @@ class Parser:
             if self.equation:  # y(t) = … of a table with a column y
                 return Node("relation", token, "==", (Node("name", token, found.name), body))
             if self.next.kind == "end":
-                self.header = found.by
+                self.header, self.called = found.by, found.name
                 return body  # what is asked for is the function's value
             self.own.add(found.name)
             return Node("define", token, found.name, (body,), ", ".join(found.parameters))
