@@ -420,6 +420,14 @@ def _against_formula(question: Question) -> Answer:
                     f"it is right where sum({normed}) is 1, as of probabilities and of one class: "
                     f"add --assume 'sum({normed}) == 1'"
                 )
+        for square, array in arrays.items():
+            if array.ndim != 2 or array.shape[0] != array.shape[1] or square == name:
+                continue
+            point = arrays | {square: (array + array.T) / 2}
+            if compare_formula(request.program, text, point, name, request.loaded, **how).ok:
+                output.note(
+                    f"it is right where {square} is symmetric: add --assume '{square} symmetric'"
+                )
     known = found.ok or found.mistake is not None
     unlike = not known and agreed and all(_shapes(a) != _shapes(arrays) for a in agreed)
     if unlike and request.style.form != "json":

@@ -283,6 +283,13 @@ TYPESET = _output(
 )
 
 
+UNIT = Option(
+    "--unit [NAME=]UNIT",
+    r"Write a unit behind a result: m/s^2, or for siunitx \metre\per\second\squared.",
+    many=True,
+)
+
+
 def reworded(options: Sequence[Option], written: str, help: str) -> tuple[Option, ...]:
     """Options of which one is said in other words, since a command does something else with it."""
     return tuple(

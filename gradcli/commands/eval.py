@@ -14,6 +14,7 @@ from gradcli.commands.declarations import (
     LARGE,
     TYPESET,
     UNCERTAINTY_OF_SEVERAL,
+    UNIT,
     Options,
     declare,
 )
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 @declare(
     "eval",
-    *(*ARRAYS, TYPESET, ANOMALY, *UNCERTAINTY_OF_SEVERAL, DRAWS, *LARGE),
+    *(*ARRAYS, TYPESET, UNIT, ANOMALY, *UNCERTAINTY_OF_SEVERAL, DRAWS, *LARGE),
     examples=(
         'gradcli eval "(x+a).mean()" --x 3 --a 4,2',
         'gradcli eval "linalg.inv(m) @ v" --m "2,1;1,3" --v 1,0',
@@ -39,4 +40,9 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """Print the value of EXPR; with its uncertainty if variables have one."""
     if found := re.fullmatch(r"[^,()[\]]*?(\d+),(\d+)[^,()[\]]*", request.source):
         output.note(f"a comma makes two values; for {found[1]}.{found[2]} add --decimal ,")
-    write(answer_to(Question(VALUE, ctx, request, options)))
+    answer = answer_to(Question(VALUE, ctx, request, options))
+    if options.unit:
+        from gradcli.commands.units import units_of
+
+        answer.units = units_of(options.unit)
+    write(answer)

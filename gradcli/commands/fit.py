@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.answers import rows_wanted
-from gradcli.commands.command_errors import reading_table, usage
+from gradcli.commands.command_errors import quoted, reading_table, usage
 from gradcli.commands.data_rows import BY, MORE, WHERE, DataRows, several
 from gradcli.commands.declarations import (
     BY_ROWS,
@@ -20,6 +20,7 @@ from gradcli.commands.declarations import (
     NATIVE,
     RELATED,
     TYPESET,
+    UNIT,
     Argument,
     Option,
     Options,
@@ -46,6 +47,7 @@ from gradcli.commands.request_evaluation import (
     set_up,
 )
 from gradcli.commands.uncertainty import to_plain, with_uncertainty
+from gradcli.commands.units import behind, check, unit_for, units_of
 from gradcli.engine.system.visible import visible
 
 if TYPE_CHECKING:
@@ -96,7 +98,7 @@ if TYPE_CHECKING:
     Option("--budget", "Print how much each source adds to a parameter's variance."),
     Option("--aic", "Print AIC and BIC too: of models of the same data the least is best."),
     Option("--max-iterations N", "Stop after N iterations.", least=1, default=5000),
-    TYPESET,
+    *(TYPESET, UNIT),
     Option("-o FILE", "Write the table with two more columns: fitted, residual.", name="path"),
     Option(PLOT, f"Draw data, curve and residuals {PLOTTED}"),
     Option(
@@ -131,7 +133,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         view = View(options)
         canvas = Canvas(
             options.plot, request.style, "--plot",
-            theme=options.theme, wide=options.width, high=options.height,
+            theme=options.theme, wide=options.width, high=options.height, written=request,
         )  # fmt: skip
     if path in output.STANDARD_OUTPUT:
         raise usage(
@@ -219,7 +221,12 @@ class Asked:
         opened = request.open_variables
         bound = data.bound
         if wrong := next((n for n in bound if n not in free), None):
-            raise usage(f"--columns: {wrong!r} is not a variable of the equation", kind="name")
+            raise usage(
+                f"--columns: {wrong!r} is not a variable of the equation",
+                hint="--sigma and --where take columns by their own names, as in "
+                f"--sigma {quoted(data.names[bound[wrong].columns[0]])}",
+                kind="name",
+            )
         self.columns = {n: found.columns for n, found in bound.items()}
         self.vectors = {n for n, found in bound.items() if found.is_matrix}
         fixed = named(options.fix, "--fix", 1, [*request.names, *opened])
@@ -262,8 +269,10 @@ class Asked:
         sigmas = sigma_texts(options.sigma, start, request.texts, self.measured)
         self.guessed = [n for n in start if n not in values]
         self.priors = self._priors(start)
-        if self.guessed:
-            self._note_start(self.guessed)
+        self.bounds = read_bounds(options.bounds, start)
+        moved = self._move_inside(start)
+        if ones := [n for n in self.guessed if n not in moved]:
+            self._note_start(ones)
         if not start:
             name = next((n for n in ("a", "b", "c") if n not in free), "a")
             raise usage(
@@ -273,7 +282,6 @@ class Asked:
         self._note_readings(start)
         self.rows: EquationRows = EquationRows(request.source, request.loaded, start, constant)
         self.rows.native = request.native
-        self.bounds = read_bounds(options.bounds, start)
         self.sigma = self._sigma(sigmas)
         self.spreads: dict[str, Any] = {}
         self.uncertain_cells: set[int] = set()  # the columns whose cells have an uncertainty
@@ -313,6 +321,27 @@ class Asked:
             )
         return found
 
+    def _move_inside(self, start: dict[str, Any]) -> list[str]:
+        """Let parameters that nobody gave a start begin within their bounds, and say so; which these are."""
+        import numpy as np
+
+        moved = {}
+        for name in self.guessed:
+            low, high = self.bounds.get(name, (-np.inf, np.inf))
+            if low < high and not low <= 1 <= high:
+                begin = (low + high) / 2
+                if not np.isfinite(begin):  # one bound
+                    begin = low + max(1.0, low / 10) if low > 1 else high - max(1.0, -high / 10)
+                start[name] = np.full(np.shape(start[name]), begin)
+                moved[name] = begin
+        if moved:
+            said = ", ".join(f"{name} at {begin:.6g}" for name, begin in moved.items())
+            first = next(iter(moved))
+            output.note(
+                f"within its bounds starts {said}; to start elsewhere, add {start_option(first)}"
+            )
+        return [*moved]
+
     def _note_start(self, names: list[str]) -> None:
         """Say that parameters start at 1, which may be misspelt columns."""
         from gradcli.language.located_errors import suggest
@@ -348,7 +377,7 @@ class Asked:
         used = {self.names[k] for several in self.columns.values() for k in several}
         used.update(re.findall(r"[^\W\d]\w*", " ".join(options.sigma)))
         unused = [n for n in self.data.own if n not in used]
-        bounded = {item.partition("=")[0].strip() for item in options.bounds}
+        bounded = {*re.findall(r"[^\W\d]\w*", " ".join(options.bounds))}
         opened = [n for n in opened if n not in bounded]
         refuse_unread_side(program, self.columns, opened, self.table, self.names, unused)
 
@@ -503,7 +532,7 @@ class Asked:
     # -- in passes -----------------------------------------------------------------------------------
     def large(self, by_rows: bool | None) -> RowsTable | None:
         """The table that is to be read in passes, if it is one."""
-        from gradcli.tables.columns import quoted
+        from gradcli.tables.columns import quoted as heading
         from gradcli.tables.source import STANDARD_INPUT
 
         if not self.data.is_one_table:
@@ -512,7 +541,7 @@ class Asked:
             return None
         if by_rows is False or (self.table in STANDARD_INPUT and not by_rows):
             return None
-        wanted = {n: ",".join(quoted(self.names[i]) for i in c) for n, c in self.columns.items()}
+        wanted = {n: ",".join(heading(self.names[i]) for i in c) for n, c in self.columns.items()}
         counts = self.data.where is None
         return large(self.table, wanted, self.request, bool(by_rows), counts)
 
@@ -676,6 +705,9 @@ def report(
     from gradcli.language.located_errors import LanguageError
 
     labels, typeset = rows.labels, request.style.typeset
+    units = units_of(options.unit)
+    check(units, labels)
+    units = {n: unit for n in labels if (unit := unit_for(n, units, len(labels) > 1))}
     related = correlations.of_covariance(found.covariance)
     wanted = {
         kind: found.covariance if kind == "covariance" else related
@@ -686,7 +718,7 @@ def report(
         []
         if typeset
         else _lines(
-            request, labels, found, shares, wanted, _is_judged(found, options), options.aic
+            request, labels, found, shares, wanted, _is_judged(found, options), options.aic, units
         ),
         lambda _: {
             **to_json(rows, found, shares),
@@ -712,7 +744,7 @@ def report(
         for source, share in shares.items():
             percents = ", ".join(rf"{100 * one:.1f}\,\%" for one in share)
             rows_of.append(rf"\text{{share of {source}}} &: {percents}")
-        answer.lines = [visible(lines(named, rows_of, typeset, request.style.precision))]
+        answer.lines = [visible(lines(named, rows_of, typeset, request.style.precision, units))]
     write(answer)
     if found.bounded:
         names = ", ".join(labels[k] for k in found.bounded)
@@ -724,7 +756,8 @@ def report(
         output.note(f"{lost}; this one was found from {_start_options(rows, found.begun)}")
     if found.search is not None:
         tried, here, other = found.search
-        more = f"; the next minimum has chi2 = {other:.6g}" if other == other else ""
+        statistic = "cash" if found.likelihood else "chi2"
+        more = f"; the next minimum has {statistic} = {other:.6g}" if other == other else ""
         output.note(f"{here} of {tried} starts end at this minimum{more}")
     if (share := found.explained) is not None and share < _LITTLE and found.converged:
         output.note(
@@ -761,7 +794,9 @@ def report(
             message = (
                 f"at these values no residual depends on {names}: this is a plateau, not a fit"
             )
-            hint = f"start elsewhere, as in {start_option(next(iter(rows.start)))}"
+            hint = (
+                f"start elsewhere, as in {start_option(labels[found.still[0]].partition('[')[0])}"
+            )
     elif not found.converged:
         message = f"no minimum after {found.iterations} iterations: these are the last values"
         if found.receding:
@@ -816,6 +851,7 @@ def _lines(
     matrices: Mapping[str, Any],
     judged: bool,
     criteria: bool,
+    units: Mapping[str | None, str],
 ) -> list[tuple[str | None, Any]]:
     from gradcli.columns.optimize.fits import strong_correlations
     from gradcli.commands.correlations import matrix_lines
@@ -833,7 +869,9 @@ def _lines(
         value, error = float(found.values[k]), float(found.errors[k])
         if error > 0:
             text = to_plain(value, error) if plain else with_uncertainty(value, error, precision)
-            made.append((label, text))
+            made.append(
+                (label, text if plain or label not in units else behind(text, units[label]))
+            )
         elif k in found.bounded and not plain:
             made.append((label, f"{value:.10g} (at its bound)"))
         else:

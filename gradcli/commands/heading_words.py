@@ -7,7 +7,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from gradcli.commands.command_errors import usage
 from gradcli.commands.output import note
+from gradcli.commands.request import variables
 from gradcli.language.located_errors import LanguageError
+from gradcli.language.scope_checks import assigned_names
 from gradcli.tables.columns import quoted, unit_of
 
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -29,6 +31,10 @@ _OF_ROWS = (
     ),
     *("argmin", "quantile", "cumsum", "cumprod", "sort", "argsort", "diff", "gradient", "trapz"),
     *("trapezoid", "nansum", "nanmean", "nanmedian", "cummax", "cummin", "average"),
+)
+_NEW_ARRAY = re.compile(
+    r"\[|\b(?:arange|linspace|logspace|geomspace|range|tensor|array|ones|zeros|full|eye|stack|cat|concat\w*"
+    r"|hstack|vstack|outer|rand\w*)\s*\("
 )
 _CALL = re.compile(rf"(?<![\w.])(?:(?:torch|np|numpy)\.)?({'|'.join(_OF_ROWS)})\s*\(")
 
@@ -69,13 +75,16 @@ def of_one_row(
 ) -> str | None:
     """The note that a function of all rows is called with a row's number; None where none is.
 
-    columns: the variables that are numbers of a row, each with its heading. others: other variables.
+    columns: the variables that are numbers of a row, each with its heading. others: other variables. Nothing
+    is said of an argument that may be an array: with a name that the program makes, or of a new array.
     """
+    program = variables(source, lenient=True)[0]
+    made = set() if program is None else set(assigned_names(program))
     for call in _CALL.finditer(source):
         inside = _argument(source, call.end())
         first, *more = _items(inside)
         words = set(_WORD.findall(first))
-        if not words & columns.keys() or words & set(others):
+        if not words & columns.keys() or words & {*others, *made} or _NEW_ARRAY.search(first):
             continue
         # max(a, b) is of two numbers of a row.
         if call[1] in ("max", "min") and more and not _is_dimension(more[0]):

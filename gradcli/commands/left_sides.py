@@ -43,7 +43,8 @@ class LeftSide(NamedTuple):
 
 def with_braces(text: str) -> str:
     r"""A name with its font's letter in braces: `\\mathbf{w}` for `\\mathbf w`."""
-    return re.sub(r"(\\(?:math\w+|boldsymbol|bm|vec|hat|tilde|bar))\s+([A-Za-z])", r"\1{\2}", text)
+    font = r"\\(?:math(?:bf|rm|cal|sf|it|bb|scr)|boldsymbol|bm|vec|hat|tilde|bar)(?![A-Za-z])"
+    return re.sub(rf"({font})\s*(\\[A-Za-z]+|(?<=\s)[A-Za-z](?![A-Za-z]))", r"\1{\2}", text)
 
 
 def left_side(text: str) -> tuple[LeftSide, str] | None:

@@ -90,7 +90,9 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     if request.style.form == "csv" and not options.trace:
         raise usage("--csv is for --trace", hint="add --trace; --json writes the minimum")
     _check_descent(options)
-    canvas = None if options.plot is None else Canvas(options.plot, request.style, "--plot")
+    canvas = None
+    if options.plot is not None:
+        canvas = Canvas(options.plot, request.style, "--plot", written=request)
     question = Question(MINIMUM, ctx, request, options)
     inputs = inputs_of(request, options)
     space, objective = _objective(question, inputs is not None)

@@ -62,6 +62,7 @@ ABOUT_VARIABLES = (
 _WITHOUT_VALUE = ("root", "fit", "plot")
 # What other tools call options of ours, where the command has such an option.
 MEANT = {
+    "--show-steps": ("--trace", "write --trace for a row of each step"),
     "--name": ("--as", "write --as NAME=COLUMN, as in --as result=value"),
     "--keep": ("--keep-columns", "write --keep-columns NAMES, or --keep-columns none"),
     "--cross": ("--second", "write --second x,y for the second derivative by x and y"),
@@ -136,6 +137,8 @@ ELSEWHERE = {
     **dict.fromkeys(
         ("--digits", "--decimals"), "gradcli eval, grad and fit round by --precision N"
     ),
+    "--method": "Newton's steps to a root: gradcli root EQUATION --trace; gradcli minimize and plot "
+    "have --method",
     "--check": "the command `gradcli check EXPR` compares with numerical gradients",
     "--second": "a mixed derivative: gradcli diff EXPR --wrt x,y --order 2 as a formula, "
     "gradcli hessian EXPR --wrt x,y in numbers; in a table gradcli map EXPR FILE --second x,y",
@@ -143,7 +146,7 @@ ELSEWHERE = {
         ("--taylor", "--series"),
         "polynomials beside the function: gradcli taylor EXPR --order 1,3,5 --plot",
     ),
-    "--unit": "results are numbers without units; --units N is the line of a table that has those of columns",
+    "--unit": "gradcli eval and fit write a unit behind a result; --units N is the line of a table's units",
     "--degree": "gradcli taylor EXPR --order N is the polynomial of that degree",
     "--order": "higher derivatives: gradcli diff EXPR --order N, or gradcli hessian EXPR",
     "--value": "gradcli eval EXPR prints the value, gradcli grad EXPR --value both",
@@ -176,7 +179,8 @@ ELSEWHERE = {
     ),
     **dict.fromkeys(
         ("--explain", "--steps"),
-        "each step: gradcli grad EXPR --trace; pictures of each: gradcli graph EXPR --frames FOLDER",
+        "each step: gradcli grad EXPR --trace; of Newton's method: gradcli root EQUATION --trace; "
+        "pictures of each: gradcli graph EXPR --frames FOLDER",
     ),
     "--derivative": "gradcli plot EXPR draws the derivative as well; gradcli diff EXPR prints it",
 }
@@ -346,7 +350,7 @@ class ExpressionCommand(HelpfulCommand):
         except LanguageError as error:
             _refuse_headings(text or "", found, self.declaration)
             _also_mathematics(error, text or "", declared)
-            _also_columns(error, declared)
+            _also_columns(error, declared, found, self.declaration)
             raise
         if reading is not None:
             names = [name for name in names if name not in reading.functions]
@@ -410,7 +414,8 @@ class ExpressionCommand(HelpfulCommand):
         out = super().read(ctx, [*found.options, "--", *positionals])
         ctx.params["request"] = _request(self, ctx, found, program, names, shown, of_relations)
         ctx.params["request"].ln = "math" in found.given and _has_ln(typed or "")
-        ctx.params["request"].math, ctx.params["request"].named = "math" in found.given, named
+        ctx.params["request"].math = "math" in found.given
+        ctx.params["request"].named = named or found.called
         ctx.params["request"].sizes = _sizes(found, ctx.params["request"])
         _note_options(found, ctx.params["request"].open_variables, declared)
         if reading is not None:
@@ -703,7 +708,7 @@ def _mathematics(
     sizes = {n: size for n, size in found.sizes.items() if n not in own} if against else {}
     read = read_mathematics(
         text, parses, bound, equation, known, by, named, moving, labels, gradient, one, found.ones,
-        sizes,
+        sizes, not against and _speaks_of_matrices(found),
     )  # fmt: skip
     by_squares = read.differentiated if read is not None else ()
     by_squares = tuple(_as_variable(name, text, found) for name in by_squares)
@@ -718,13 +723,15 @@ def _mathematics(
     note("; ".join([f"read as {read.written}", *remarks]))
     found.said.update(read.remarks)
     found.rows |= read.rows
+    found.called = found.called or read.called
     found.ones |= read.ones
     found.sizes = {**read.sizes, **found.sizes}
     found.ranks = {**read.ranks, **found.ranks}  # for --against, in the same names
     found.letters = {**read.letters, **found.letters}
     words = re.findall(r"(?<![\w.])[^\W\d]\w*", read.written)
     _by_whole_arrays(found, words)
-    _by_header(tuple(_as_variable(n, text, found) for n in read.header), found, command, against)
+    header = tuple(_as_variable(name, text, found) for name in read.header)
+    _by_header(header, read.written, found, command, against)
     if read.differentiated:
         found.options += [f"--wrt={by_squares[0]}"] * (not wrt)
         if (order := len(read.differentiated)) > 1:
@@ -815,16 +822,40 @@ def _squared(root: str, letter: str, name: str, value: str) -> tuple[str, str]:
         ) from None
 
 
-def _by_header(header: tuple[str, ...], found: Split, command: Command, against: bool) -> None:
+# What says that a formula is of matrices: a transpose, bold letters, W_{ij}.
+_OF_MATRICES = re.compile(
+    r"\^\s*\{?\s*(?:T|\\(?:top|intercal|mathsf\{T\}))(?![A-Za-z])|ᵀ|\\(?:mathbf|boldsymbol|bm|odot|lVert|Vert)\b"
+)
+
+
+def _speaks_of_matrices(found: Split) -> bool:
+    """Whether the formula in --against, or the variable of it, says that capitals are matrices."""
+    against = next((o for o in found.options if o.startswith("--against=")), "")
+    wrt = [o.removeprefix("--wrt=") for o in found.options if o.startswith("--wrt=")]
+    return _OF_MATRICES.search(against) is not None or any(
+        re.fullmatch(r"[A-Z]_[a-z]{2}", name) for name in wrt
+    )
+
+
+# The commands whose variables a header `J(w) = …` says.
+_WITH_HEADERS = frozenset("diff check minimize grad hessian jacobian".split())
+
+
+def _by_header(
+    header: tuple[str, ...], written: str, found: Split, command: Command, against: bool
+) -> None:
     r"""--wrt w where the text is of `J(w) = …`, and nothing else says by what it is differentiated."""
-    if against or command.name not in ("diff", "check") or (
-        command.name == "check" and "against" not in found.given
-    ):  # fmt: skip
+    alone = command.name == "check" and "against" not in found.given  # of all gradients
+    if against or alone or command.name not in _WITH_HEADERS or not header:
         return
     said = {"of", "operator", "along", "euler_lagrange"} & found.given.keys()
-    if header and not said and not any(o.startswith("--wrt=") for o in found.options):
+    if not said and not any(o.startswith("--wrt=") for o in found.options):
         found.options.append(f"--wrt={','.join(header)}")
-        note(f"differentiated by {', '.join(header)}, which the text is a function of")
+        names = ", ".join(header)
+        verb = f"{names} {'is' if len(header) == 1 else 'are'} varied"
+        verb = verb if command.name == "minimize" else f"differentiated by {names}"
+        if {*_names_of(written)} - {*header, *found.squares, *found.sizes}:
+            note(f"{verb}, of which the text is a function")
 
 
 def _sizes(found: Split, request: Request) -> dict[str, str]:
@@ -855,17 +886,17 @@ def _facts_as_read(text: str, found: Split) -> None:
             found.options[k] = f"{head}={read.written}"
 
 
-def _by_whole_arrays(found: Split, words: Container[str]) -> None:
+def _by_whole_arrays(found: Split, names: Container[str]) -> None:
     """--wrt W of `--wrt W_ij` where W has elements W_{ij}: all of them make one gradient.
 
-    words: the names of the text.
+    names: those of the text.
     """
     for k, option in enumerate(found.options):
-        stem, _, index = option.removeprefix("--wrt=").partition("_")
+        stem, _, index = option.removeprefix("--wrt=").rpartition("_")
         known = found.letters.get(stem)
-        if known is None and re.fullmatch("[a-z]{1,3}", index) and stem in words:
+        if known is None and re.fullmatch("[a-z]{1,3}", index) and stem in names:
             rank = found.ranks.get(stem, len(index))
-            known = ("",) * rank if f"{stem}_{index}" not in words else None
+            known = ("",) * rank if f"{stem}_{index}" not in names else None
         if not option.startswith("--wrt=") or known is None or len(index) != len(known):
             continue
         found.options[k] = f"--wrt={stem}"
@@ -1001,14 +1032,21 @@ def _refuse_headings(text: str, found: Split, command: Command) -> None:
             raise error from None
 
 
-def _also_columns(error: LanguageError, declared: Mapping[str, Any]) -> None:
-    """Add to an error about a keyword of Python how a column of that name is read."""
+def _also_columns(
+    error: LanguageError, declared: Mapping[str, Any], found: Split, command: Command
+) -> None:
+    """Add to an error about a keyword of Python how a variable, or a column, of that name is called."""
     word = error.source[slice(*error.span)] if error.span is not None else ""
     if word not in _NO_NAMES:
         return
     short = word[:1] if word != "lambda" else "lam"
     take = f"--columns {short}={word}" if "--columns" in declared else f"--{short} @FILE:{word}"
     column = f"a column called {word} is read as another variable: write {short}, and {take}"
+    headings = _headings(found, command)
+    if headings and not any(word in names for _, names in headings):
+        column = f"call the variable otherwise: {short}"
+    elif word in found.bound():
+        column = f"call the variable otherwise, and give --{short} VALUE"
     begins = error.span is not None and not error.source[: error.span[0]].strip()
     error.hint = f"{error.hint}; {column}" if error.hint and begins else column
 

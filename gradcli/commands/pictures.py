@@ -11,11 +11,16 @@ from gradcli.commands.array_output import picture_form
 from gradcli.commands.command_errors import usage
 from gradcli.commands.declarations import Option, Options
 from gradcli.commands.plots import LATEX
+from gradcli.commands.question import with_ln
 from gradcli.commands.terminal import said_width, speaks_unicode, width
 
 if TYPE_CHECKING:
     from gradcli.commands.plots.axes import Axis, Dates
     from gradcli.commands.plots.pictures import Contours, Curves
+    from gradcli.commands.request import Request
+
+_FILE = 72, 45  # tenths of inches
+_PAGE = 47, 31  # the same of LaTeX's, whose text is 48 wide in an article
 
 PLOT = "--plot [FILE]"
 PLOTTED = "on the terminal, or into FILE.svg, .png, .pdf, .tex."
@@ -116,7 +121,8 @@ def _limits(which: str, text: str | None) -> tuple[float | None, float | None]:
 class Canvas:
     """A terminal or a file, `path`: checked before anything is computed.
 
-    wide, high: characters on a terminal, tenths of inches in a file.
+    wide, high: characters on a terminal, tenths of inches in a file. written: says whether labels are
+    mathematics, and how they call the natural logarithm.
     """
 
     def __init__(
@@ -128,6 +134,7 @@ class Canvas:
         theme: str = "light",
         wide: int | None = None,
         high: int | None = None,
+        written: Request | None = None,
     ) -> None:
         self.path = None if path in output.STANDARD_OUTPUT else path
         self.form: str | None = None
@@ -135,6 +142,8 @@ class Canvas:
             latex = os.path.splitext(self.path.lower())[1][1:] in LATEX
             self.form = "tex" if latex else picture_form(self.path, option)
         self.style, self.theme, self.wide, self.high = style, theme, wide, high
+        self.math = written is not None and written.math
+        self.ln = written is not None and written.ln
         if self.path is None and path is not None and style.form != "text":
             raise usage(
                 f"{option} draws among --{style.form}", hint=f"name a file: {option} FILE.svg"
@@ -152,6 +161,12 @@ class Canvas:
             return wide, max(round((wide - beside) * up / across / 2), 5)
         return wide, high
 
+    def _typeset(self, label: str) -> str:
+        from gradcli.commands.plots.labels import for_matplotlib
+
+        made = for_matplotlib(label)
+        return with_ln(made) if self.ln else made
+
     def draw(self, picture: Curves | Contours) -> None:
         """Draw it."""
         if self.path is not None and self.form is not None:
@@ -164,11 +179,19 @@ class Canvas:
                 from gradcli.commands.plots import figures
 
                 drawer = figures
-            inches = ((self.wide or 72) / 10, (self.high or 45) / 10)
+            wide, high = _PAGE if self.form == "tex" else _FILE
+            inches = ((self.wide or wide) / 10, (self.high or high) / 10)
+            if self.math and self.form != "tex":  # there all expressions are
+                picture = picture.relabelled(self._typeset)
             found = getattr(drawer, picture.kind)(picture, self.form, self.theme, inches)
+            if self.ln and self.form == "tex":
+                found = with_ln(found.decode()).encode()
             output.write_file(self.path, found)
             return
-        from gradcli.commands.plots import braille
+        from gradcli.commands.plots import braille, labels
+
+        if self.math:
+            picture = picture.relabelled(labels.with_primes)
 
         wide = self.wide or min(said_width() or width(sys.stdout), 120)
         size = wide, self.high or max(wide // 4, 12)

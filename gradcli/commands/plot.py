@@ -20,7 +20,13 @@ from gradcli.commands.declarations import (
 )
 from gradcli.commands.left_sides import definition
 from gradcli.commands.pictures import AXES, Canvas, View
-from gradcli.commands.plotted_equations import Equations, equations_of, right_side
+from gradcli.commands.plotted_equations import (
+    TANGENT,
+    Equations,
+    equations_of,
+    line_text,
+    right_side,
+)
 from gradcli.commands.step_table import Step, to_json, to_text
 from gradcli.language.located_errors import LanguageError
 
@@ -35,9 +41,9 @@ if TYPE_CHECKING:
 _EVEN = 3000  # points of a curve over a logarithmic axis
 _UNSAID_LOG = (0.1, 10.0)  # the same of a logarithmic axis
 _UNSAID = (-10.0, 10.0)  # where a variable runs that nobody said anything of
-_EQUATION = ", y = "  # begins the equation of a tangent, which stands in the legend alone
 # Those of `columns.optimize.descents` that need no Hessian.
 _METHODS = ("gradient-descent", "momentum", "nesterov", "adagrad", "rmsprop", "adam")
+_PRIMES = 3  # of a derivative at most
 _DASHES = ((1, 0), (3, 3), (1, 3), (5, 2))
 
 
@@ -103,17 +109,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
 
 def _column(line: Line) -> str:
     """What a line is called in a table, or in JSON."""
-    return line.label.partition(_EQUATION)[0]
-
-
-def _line(name: str, slope: float, height: float) -> str:
-    """The right side of a line's equation, `9*x - 15`."""
-    if abs(height) < 1e-12 * abs(slope):
-        height = 0.0
-    if not slope:
-        return f"{height:.6g}"
-    head = {1.0: "", -1.0: "-"}.get(slope, f"{slope:.6g}*") + name
-    return head if not height else f"{head} {'-' if height < 0 else '+'} {abs(height):.6g}"
+    tangent = TANGENT.fullmatch(line.label)
+    return tangent[1] if tangent else line.label
 
 
 def _upward(name: str) -> tuple[bool, bool, str]:
@@ -130,7 +127,7 @@ class Plot:
         self.request, self.options, self.view = request, options, View(options)
         self.canvas = Canvas(
             options.path, request.style, "-o",
-            theme=options.theme, wide=options.width, high=options.height,
+            theme=options.theme, wide=options.width, high=options.height, written=request,
         )  # fmt: skip
         self.named, self.source = definition(request.source)
         self.named = self.named or request.named
@@ -323,7 +320,7 @@ class Plot:
             else:
                 x, found = curves.sample(columns, low, high)
             for k, y in enumerate(found[: order + 1]):
-                said = _derivative(label, name, k, self.named)
+                said = _derivative(label, name, k, self.named, self.request.math)
                 lines.append(Line(x, y, said, _DASHES[min(k, 3)]))
             if self.options.descend is not None:
                 if len(functions) > 1 and self.request.style.form in ("json", "csv", "plain"):
@@ -402,7 +399,8 @@ class Plot:
         if not np.isfinite(value + slope):
             raise usage(f"--at: there is no slope at {name} = {at:g}")
         x = np.array(ends)
-        said = f"tangent at {at:g}: slope {slope:.6g}{_EQUATION}{_line(name, slope, value - slope * at)}"
+        equation = f"y = {line_text(name, slope, value - slope * at)}"
+        said = f"tangent at {at:g}: slope {slope:.6g}, {equation}"
         point = Line(np.array([at]), np.array([value]), "", points=True, colour=colour)
         return [Line(x, value + slope * (x - at), said, (5, 2), colour=colour), point]
 
@@ -586,16 +584,27 @@ class Plot:
         return [found[n] for n in names]
 
 
-def _derivative(label: str, name: str, order: int, named: str = "") -> str:
-    """What a derivative is called: dV/dx where the function has a name, else d/dx and its text."""
+def _derivative(label: str, name: str, order: int, named: str = "", math: bool = False) -> str:
+    """What a derivative is called: dV/dx where the function has a name, in mathematics V'(x); else d/dx and
+    its text."""
     if not order:
         return label
     power = "" if order == 1 else str(order).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    if named and math and order <= _PRIMES:
+        primes = "'" * order
+        return f"{named}{primes}({name})"
     if named:
         return f"d{power}{named}/d{name}{power}"
-    if re.search(r"[^\s(,][ ]*[-+]", re.sub(r"\([^()]*\)", "", label)):
+    if _is_long(label):
         label = f"({label})"
     return f"d{power}/d{name}{power} {label}" if len(label) < 30 else f"d{power}/d{name}{power}"
+
+
+def _is_long(label: str) -> bool:
+    """Whether a formula is a sum or a quotient, of which d/dx in front would seem to take the first part."""
+    while (outer := re.sub(r"\([^()]*\)", "o", label)) != label:
+        label = outer
+    return re.search(r"[^\s(,][ ]*[-+/]", label) is not None
 
 
 def _at_first(columns: Callable[[Any], list[Any]]) -> Callable[[Any], list[Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +17,22 @@ if TYPE_CHECKING:
 
     Interval = tuple[float, float]
 
+TANGENT = re.compile(
+    r"(tangent at .*), (\w+ = .*)"
+)  # its label; its equation stands in the legend alone
 _FINE, _COARSE = 241, 121  # lines of a grid, and of one on which a curve is sought
 _TURNS = 0.618034, 0.414214  # which make the lines across and up uneven in different ways
 _ALIKE = 2  # how much longer one axis may be than the other where both have one scale
+
+
+def line_text(name: str, slope: float, height: float) -> str:
+    """The right side of a line's equation, `9*x - 15`."""
+    if abs(height) < 1e-12 * abs(slope):
+        height = 0.0
+    if not slope:
+        return f"{height:.6g}"
+    head = {1.0: "", -1.0: "-"}.get(slope, f"{slope:.6g}*") + name
+    return head if not height else f"{head} {'-' if height < 0 else '+'} {abs(height):.6g}"
 
 
 class Equations:
@@ -206,7 +220,7 @@ class ImplicitCurves:
 
         lines = [Line(x, y, text) for text, x, y in self.curves if len(x)]
         if at is not None:
-            lines.append(self._tangent(at))
+            lines += self._tangent(at, len(lines))
         across, up = (
             self.view.axis(which, ends, name)
             for which, ends, name in zip("xy", self.ends, self.names, strict=True)
@@ -215,8 +229,8 @@ class ImplicitCurves:
         alike = not (across.log or up.log) and max(spans) <= _ALIKE * min(spans)
         return Curves(lines, across, up, title=self.view.title, alike=alike)
 
-    def _tangent(self, at: Sequence[float]) -> Line:
-        """The line through a point of the first curve, along it."""
+    def _tangent(self, at: Sequence[float], colour: int) -> list[Line]:
+        """The line through a point of the first curve, along it, and the point."""
         import numpy as np
 
         from gradcli.commands.plots.pictures import Line
@@ -242,12 +256,16 @@ class ImplicitCurves:
         if not np.isfinite(along).all() or not along.any():
             raise usage("--at: the curve has no tangent there")
         along = along / np.max(np.abs(along) / spans)
-        said = "vertical" if not along[0] else f"slope {along[1] / along[0]:.6g}"
+        steep = float(along[1] / along[0]) if along[0] else 0.0
+        across, up = self.names
+        said = f"slope {steep:.6g}, {up} = {line_text(across, steep, at[1] - steep * at[0])}"
+        if not along[0]:
+            said = f"vertical, {across} = {at[0]:.6g}"
         place = ", ".join(f"{n} = {p:g}" for n, p in zip(self.names, at, strict=True))
         t = np.array([-1.0, 1.0])
-        return Line(
-            at[0] + t * along[0], at[1] + t * along[1], f"tangent at {place}: {said}", (5, 2)
-        )
+        x, y = (p + t * a for p, a in zip(at, along, strict=True))
+        point = Line(np.array(at[:1]), np.array(at[1:]), "", points=True, colour=colour)
+        return [Line(x, y, f"tangent at {place}: {said}", (5, 2), colour=colour), point]
 
     def write(self, style: output.Style) -> None:
         """The points as numbers: pieces of curves."""

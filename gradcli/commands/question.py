@@ -100,7 +100,7 @@ class Answer:
     which has passed the gate. prose: sentences before the results, which may be broken. ok: whether the exit
     code is 0. plan: in which blocks it was computed. trace: of the backward pass. kinks: what there is to say
     of points without a derivative. others: what other systems have, beside `grads`. rows: writes what has
-    rows.
+    rows. units: behind results, by name.
     """
 
     lines: Sequence[str] = ()
@@ -112,6 +112,7 @@ class Answer:
     others: Others | None = None
     rows: Callable[[], None] | None = None
     grads: Mapping[str, Any] = {}
+    units: Mapping[str | None, str] = {}
 
     def __init__(
         self,
@@ -168,6 +169,10 @@ def write(answer: Answer) -> None:
     if answer.prose:
         output.write_prose("\n".join(answer.prose))
     results = answer.results
+    if answer.units and style.form == "text":
+        from gradcli.commands.units import with_units
+
+        results = with_units(results, answer.units, style)
     if style.typeset is not None and results:
         from gradcli.commands.typeset_results import results as typeset
 
@@ -198,10 +203,11 @@ def write(answer: Answer) -> None:
 
 
 def called(request: Request) -> str:
-    """What a program's value is called: `g` of `g = 4*pi**2*L/T**2; g`, else f."""
+    """What a program's value is called: `g` of `g = 4*pi**2*L/T**2; g`, J of `J(w) = …`, else f."""
     start, end = request.program.value_span or (0, None)
     last = request.program.source[start:end].strip()
-    return last if last.isidentifier() and last not in request.names else "f"
+    is_made = last.isidentifier() and last not in (*request.names, *request.open_variables)
+    return last if is_made else request.named or "f"
 
 
 def _object(answer: Answer, precision: int | None) -> dict[str, Any]:
@@ -214,6 +220,8 @@ def _object(answer: Answer, precision: int | None) -> dict[str, Any]:
         found["trace"] = answer.trace.to_json()
     if answer.plan is not None:
         found["plan"] = answer.plan
+    if answer.units:
+        found["units"] = {name or "value": unit for name, unit in answer.units.items()}
     for more in (answer.kinks, answer.others):
         found |= more.to_json() if more else {}
     if "wrt" not in found and (wrt := _by_variable(found)):

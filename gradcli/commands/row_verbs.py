@@ -151,9 +151,17 @@ def _options(verb: str, how: Mapping[str, Any]) -> Any:
         where=where if isinstance(where, str) else None,
         head=how.get("head"),
         bad_rows=how.get("bad_rows"),
+        called=_names_given(how.get("called") or ()),
         **{n: how[n] for n in ("order", "second") if n in how},
     )
     return options
+
+
+def _names_given(called: Any) -> list[str]:
+    """New names as --as has them: `delta=S.grad`."""
+    if isinstance(called, Mapping):
+        return [f"{name}={formula}" for name, formula in called.items()]
+    return [called] if isinstance(called, str) else list(called)
 
 
 def _run(stream: Stream | FrameStream, job: RowJob, how: Mapping[str, Any]) -> Answers:
@@ -235,6 +243,8 @@ _WORDS: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
     (r"--(\w+) NUMBER", r"\1=NUMBER"),
     (r"--keep-columns (\w+)", r"keep_columns='\1'"),
     (r"--wrt (\w+)", r"wrt='\1'"),
+    (r"--as (delta=.*)$", 'as_={"delta": "S.grad", "theta": "-T.grad/365"}'),
+    (r"--as\b", "as_"),
     (r"--(where|order|second|head|columns|wrt)\b", r"\1"),
 ]
 

@@ -311,6 +311,7 @@ def root(
     keep_columns: str | Iterable[str] = "none",
     head: int | None = None,
     time_origin: str | None = None,
+    as_: str | Iterable[str] | Mapping[str, str] = (),
     **variables: Any,
 ) -> Any:
     """Where equations hold, near where the variables are: `root("cos(x) == x", x=1).point["x"]`.
@@ -321,10 +322,11 @@ def root(
     values: of variables by name; or a frame, a table of Arrow's or a file's path, in each row of which one
     equation is solved for the number that is given (`root("a*x**2 == b", frame, x=1)`) or that wrt names,
     from there or in an interval, x=(0, 5). The result is a dict of arrays then, with nan where there is no
-    root; bad_rows, where, columns, keep_columns, head and time_origin are those of `map`.
+    root; bad_rows, where, columns, keep_columns, head, time_origin and as_ are those of `map`.
     """
     from gradcli.commands.row_verbs import is_table, solved
 
+    called = variables.pop("as", as_)
     if is_table(values):
         return solved(
             source,
@@ -337,6 +339,7 @@ def root(
             keep_columns=keep_columns,
             head=head,
             time_origin=time_origin,
+            called=called,
         )
     from gradcli.columns.optimize import roots
     from gradcli.columns.optimize.spaces import Compiled

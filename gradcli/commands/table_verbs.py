@@ -36,6 +36,7 @@ def map(
     keep_columns: str | Iterable[str] = "none",
     head: int | None = None,
     time_origin: str | None = None,
+    as_: str | Iterable[str] | Mapping[str, str] = (),
     **shared: Any,
 ) -> dict[str, Any]:
     """The value of an expression and its gradients for every row: `map("a*x**2", {"x": [1, 2]}, a=3)`.
@@ -49,13 +50,15 @@ def map(
     its number; "nan" gives nan there, "skip" leaves it out. order: adds "x.grad2" and so on; second: "x,y"
     adds "value.x.y". where: the rows that are computed, as a condition of columns ("T > 0") or truth values.
     columns: those that variables are, {"x": "x1"} a number, {"x": ["x1", "x2"]} a vector. keep_columns: those
-    of the table in the result, "all" or names. head: computes the first rows only. Dates are days since the
+    of the table in the result, "all" or names. head: computes the first rows only. as_: other names, and
+    columns that are made of others, {"delta": "S.grad", "theta": "-T.grad/365"}. Dates are days since the
     first row, or since time_origin. For tables larger than memory see `gradcli.compile(source).map`.
     """
     from gradcli.commands.row_verbs import mapped
 
     if bad_rows not in ("stop", "nan", "skip"):
         raise ValueError(f'bad_rows must be "stop", "nan" or "skip", not {bad_rows!r}')
+    called = shared.pop("as", as_)
     return mapped(
         source,
         table,
@@ -69,6 +72,7 @@ def map(
         keep_columns=keep_columns,
         head=head,
         time_origin=time_origin,
+        called=called,
         map=True,
     )
 

@@ -6,11 +6,14 @@ A number is `9.781 \\pm 0.053` in math mode, or `\\num{9.781(53)}` (siunitx, ver
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from gradcli.commands import output
 from gradcli.commands.uncertainty import with_uncertainty
+from gradcli.commands.units import Quantity
+from gradcli.commands.units import typeset as with_unit
 
 FORMATS = ("latex", "siunitx")
 _SCALED = re.compile(r"\((.*) ± (.*)\)e(-?\d+)")
@@ -84,6 +87,8 @@ def value_text(value: Any, form: str, precision: int | None = None) -> str:
     """A result: a number, what `with_uncertainty` wrote, or an array as a matrix."""
     from gradcli.formulas.print.latex import matrix_text
 
+    if isinstance(value, Quantity):
+        return with_unit(value_text(value.value, form, precision), value.unit, form)
     array = output.as_array(_of_numbers(value))
     if array is None:
         return _typeset(str(value), form)
@@ -167,13 +172,20 @@ def lines(
     more: Sequence[str],
     form: str,
     precision: int | None = None,
+    units: Mapping[str | None, str] = MappingProxyType({}),
 ) -> str:
-    """An `aligned` block: a line for each (name, value, uncertainty), then those that are written already."""
+    """An `aligned` block: a line for each (name, value, uncertainty), then those that are written already.
+
+    units: by name.
+    """
     from gradcli.formulas.print.latex import symbol
 
-    return _block(
-        [*(f"{symbol(n)} &= {number(v, e, form, precision)}" for n, v, e in named), *more]
-    )
+    rows = []
+    for name, value, error in named:
+        text = number(value, error, form, precision)
+        text = with_unit(text, units[name], form) if name in units else text
+        rows.append(f"{symbol(name)} &= {text}")
+    return _block([*rows, *more])
 
 
 def _block(rows: Sequence[str]) -> str:

@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 class Graph:
     """What backpropagation will run; made by `inspect`."""
 
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "a graph is of one process: pickle its source and values, or what it says, graph.to_json()"
+        )
+
     def __init__(
         self,
         tensors: tuple[Any, ...],

@@ -33,7 +33,7 @@ FUNCTIONS = {
     "loggamma": "lgamma({0})",
     "ceiling": "ceil({0})", "rint": "round({0})", "signum": "sign({0})",
     "logistic": "sigmoid({0})", "expit": "sigmoid({0})", "sigm": "sigmoid({0})", "swish": "silu({0})",
-    "radians": "deg2rad({0})", "degrees": "rad2deg({0})", "conjugate": "conj({0})",
+    "radians": "deg2rad({0})", "rad": "deg2rad({0})", "degrees": "rad2deg({0})", "conjugate": "conj({0})",
     "tr": "trace({0})", "Tr": "trace({0})", "array": "tensor({0})", "reduce_sum": "sum({*})",
     "reduce_mean": "mean({*})", "reduce_prod": "prod({*})", "average": "mean({*})",
     "avg": "mean({*})", "product": "prod({*})", "inv": "linalg.inv({0})",

@@ -73,9 +73,12 @@ def definition(found: list[Token], at: int) -> Definition | None:
 def with_equations(found: list[Token]) -> list[Token]:
     """The tokens with `==` in `f(x) = 0` and `f(x) = g(x)` behind `f(x) = x^3 - x`.
 
-    A text defines a function once. What it says of its value again is an equation.
+    A text defines a function once. What it says of its value again is an equation. `y = x^2, y = 2x - 1` are
+    equations both, for nobody asks of a y that is given twice.
     """
     tokens, defined = list(found), set[str]()
+    for sign in _signs_of_one_name(found):
+        tokens[sign] = tokens[sign]._replace(text="==")
     for at in (0, *(k + 1 for k, token in enumerate(found) if token.text in (*_ENDS, ","))):
         one = definition(tokens, at)
         if one is None:
@@ -85,6 +88,25 @@ def with_equations(found: list[Token]) -> list[Token]:
         elif _uses_parameter(tokens, one):
             defined.add(one.name)
     return tokens
+
+
+def _signs_of_one_name(found: list[Token]) -> list[int]:
+    """The `=` of a text that gives one name several values, and nothing else; none of another text."""
+    starts, depth = [0], 0
+    for k, token in enumerate(found):
+        depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
+        if depth == 0 and token.text in (",", *_ENDS) and k + 1 < len(found):
+            starts.append(k + 1)
+    names, signs = set[str](), list[int]()
+    for start, end in zip(starts, [*starts[1:], len(found)], strict=True):
+        one = indexed(found, start)
+        if one is None or [t.text for t in found[one.end : one.end + 1]] != ["="]:
+            return []
+        if one.name in {other.name for k in range(one.end, end) if (other := indexed(found, k))}:
+            return []  # y = y + 1 is a step
+        names.add(one.name)
+        signs.append(one.end)
+    return signs if len(names) == 1 and len(signs) > 1 else []
 
 
 def _uses_parameter(found: list[Token], one: Definition) -> bool:

@@ -120,11 +120,14 @@ class Parser:
         labels: bool = True,
     ) -> None:
         self.functions, self.labels = functions, labels and loose and not equation
+        self.arrays: Container[str] = ()  # names that are known to be arrays of numbers
         self._chain: set[int] = set()  # the places of `=` behind the first formula of `L = a = b`
         self.source, self.tokens, self.bound, self.own = source, found, bound, own
         self.vectors, self.equation, self.loose = vectors, equation, loose
         self.remarks: list[str] = []
-        self.header: tuple[str, ...] = ()  # w of the `J(w) =` that the text ends with
+        # w and J of the `J(w) =` that the text ends with
+        self.header: tuple[str, ...] = ()
+        self.called = ""
         self._implied: set[str] = set()  # names that are factors without a sign, as y of 2y z
         # A bar opens and closes with the same sign. In `|x| + |y|` the second one closes since one is
         # open. Brackets begin anew: in `|f(|x|)|` the inner pair is seen by its own. So the open bars are
@@ -235,7 +238,7 @@ class Parser:
             if self.equation:  # y(t) = … of a table with a column y
                 return Node("relation", token, "==", (Node("name", token, found.name), body))
             if self.next.kind == "end":
-                self.header = found.by
+                self.header, self.called = found.by, found.name
                 return body  # what is asked for is the function's value
             self.own.add(found.name)
             return Node("define", token, found.name, (body,), ", ".join(found.parameters))
@@ -243,7 +246,7 @@ class Parser:
         if one is not None and self.tokens[one.end : one.end + 1]:
             behind = self.tokens[one.end].text
             if behind == "=" or (behind == "≈" and one.name not in self.own):
-                letters = one.name.partition("_")[2]
+                letters = one.name.rpartition("_")[2] if "_" in one.name else ""
                 several = re.fullmatch("[a-z]{1,3}", letters) and letters not in INDEX_WORDS
                 value = self.named_value(one.end, letters if several else "")
                 return Node("assign", token, self.elements_named(one.name, value), (value,))
@@ -253,7 +256,7 @@ class Parser:
             name = self.take().text
             self.take()
             value = self.values()
-            letters = name.partition("_")[2]
+            letters = name.rpartition("_")[2] if "_" in name else ""
             elements = Node("labelled", token, letters, (value,))
             if re.fullmatch("[a-z]{1,3}", letters) and letters not in INDEX_WORDS:
                 array = self.elements_named(name, elements)
@@ -266,10 +269,11 @@ class Parser:
 
     def elements_named(self, name: str, value: Node) -> str:
         """The array whose elements a statement gives: p of `p_i = e^{z_i}`; the name itself elsewhere."""
-        array, _, letters = name.partition("_")
+        array, _, letters = name.rpartition("_")
         if value.kind != "labelled" or array in self.own or self.next.kind == "end":
             return name
         found = {one.letter for n in nodes(value) if n.kind == "name" for one in subscripts(n)}
+        found |= {letter for n in nodes(value) if n.kind == "element" for letter in n.text}
         if not found.issuperset(letters):
             return name
         self.own.discard(name)
@@ -606,7 +610,13 @@ class Parser:
             base = base._replace(parts=(*base.parts, *self.subscript()))
         if base.kind == "call" and base.text == "amax" and not base.parts:
             raise self.error("the argument is missing")
-        return Node("power", token, how, (base, exponent))
+        power = Node("power", token, how, (base, exponent))
+        below = self.next
+        if (
+            base.kind in ("name", "group") and exponent.kind == "neg" and below.text == "_"
+        ):  # A^{-1}_{ij}
+            return Node("element", below, self.letters_below(below), (power,))
+        return power
 
     def check_degrees(self, value: Node, token: Token) -> None:
         """Ask what the circle of `E°` is, which chemists have at what is of the standard state."""
@@ -868,7 +878,7 @@ class Parser:
         if len(rows) == 1 == len(rows[0]) and self.loose and self.positive_part_follows():
             return self.positive_part(rows[0][0], token)
         indexed = self.next.text == "_" and (
-            self.peek(1).text == "{" or self.peek(1).kind == "name"
+            self.peek(1).text == "{" or self.peek(1).kind in ("name", "number")
         )
         if self.loose and indexed and len(rows) == 1 == len(rows[0]):
             inner, below = rows[0][0], self.next
@@ -1032,7 +1042,7 @@ class Parser:
         name = f"{inner.text}_bar"
         if name in self.own:
             return Node("name", token, name)
-        if self._has_index(inner.text) and self.next.text != "_":
+        if (self._has_index(inner.text) or inner.text in self.arrays) and self.next.text != "_":
             self.remarks.append(f"the bar of {inner.text} is its mean")
             return Node("call", token, "mean", (inner,), "bar")
         raise self.asks(

@@ -108,3 +108,28 @@ def _spelled(node: Node, known: Mapping[str, Node], by: Collection[str]) -> Node
         depends = any(n.kind == "name" and n.text in by for n in nodes(made))
         return Node("group", node.token, "", (made,)) if depends else node
     return node._replace(parts=tuple(_spelled(part, known, by) for part in node.parts))
+
+
+_POSITIVE = frozenset(("exp", "cosh", "sqrt", "abs"))
+_OF_NUMBERS = ("", "*", "·", "×", "/", "frac")
+
+
+def is_never_negative(node: Node) -> bool:
+    """Whether a piece is of no negative number, as one sees: `x^2 + 4`, `e^x`, `3|x|`."""
+    first = node.parts[0] if node.parts else None
+    match node.kind:
+        case "number" | "abs":
+            return True
+        case "group" | "root":
+            return first is not None and is_never_negative(first)
+        case "sum":
+            return "-" not in node.text and all(map(is_never_negative, node.parts))
+        case "product":
+            return node.text in _OF_NUMBERS and all(map(is_never_negative, node.parts))
+        case "power":
+            exponent = node.parts[1].text
+            even = node.parts[1].kind == "number" and exponent.isdigit() and int(exponent) % 2 == 0
+            return even or (first is not None and first.kind == "name" and first.text == "e")
+        case "call":
+            return node.text in _POSITIVE
+    return False

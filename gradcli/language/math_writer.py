@@ -25,7 +25,7 @@ from gradcli.language.math_symbols import (
     RENAMED,
     SWAPS,
 )
-from gradcli.language.math_tree import Node
+from gradcli.language.math_tree import Node, is_never_negative
 from gradcli.language.math_values import (
     ATOM,
     POWER,
@@ -535,8 +535,11 @@ class Writer:
         if other.text.endswith("\0"):
             if left.rank != 1 or right.rank != 1 or left.row or not right.row:
                 raise self.unknown_size(node)
-            both = self.scaled(each, other.like(other.text[:-1], other.level))  # 1 1^T
-            return Value(f"{both.text}\0", both.level, 2)
+            both = self.scaled(each, other.like(other.text[:-1], other.level))
+            return Value(f"{both.text}\0", both.level, 2, True)  # 1 1^T, of one number
+        if ones.rank == 2 and other.rank == 1 and ones.row and other.row != before:
+            sum_of = self.scaled(each, Value(f"sum({bare(other.text)})"))
+            return Value(f"{sum_of.text}\0", sum_of.level, 1, other.row)
         if ones.rank == 2 and other.rank:
             raise self.unknown_size(node)
         if node.text == "⊙" and other.rank:
@@ -795,13 +798,17 @@ class Writer:
         degree = self.value(node.parts[1]) if len(node.parts) > 1 else None
         if degree is None or degree.text == "2":
             return inner.like(f"sqrt({bare(inner.text)})", ATOM)
-        # The cube root of -8 is -2 on paper; (-8)**(1/3) is NaN. So the sign is taken out.
         if degree.text.isdigit() and int(degree.text) % 2:  # real below 0, too
-            if re.fullmatch(r"[\d.]+", inner.text):
-                return inner.like(f"{inner.text}**(1/{degree.text})", POWER)
-            plain = bare(inner.text)
-            return inner.like(f"sign({plain})*abs({plain})**(1/{degree.text})", PRODUCT)
+            return self.odd_root(node.only, degree.text)
         return inner.like(f"{inner.at(ATOM)}**(1/{degree.at(POWER)})", POWER)
+
+    def odd_root(self, node: Node, degree: str) -> Value:
+        """The cube root of -8 is -2 on paper; (-8)**(1/3) is NaN. So a sign is taken out, if there is one."""
+        inner = self.value(node)
+        if is_never_negative(node) and "e" not in self.own:
+            return inner.like(f"{inner.at(ATOM)}**(1/{degree})", POWER)
+        plain = bare(inner.text)
+        return inner.like(f"sign({plain})*abs({plain})**(1/{degree})", PRODUCT)
 
     def of_each(self, node: Node, name: str, inner: Value) -> LanguageError:
         return self.asks(
@@ -964,6 +971,8 @@ class Writer:
         if node.base == "bar" and (row := self.mean_of_rows(node)) is not None:
             return row
         name = node.text.removesuffix(".")
+        if name == "cbrt" and len(node.parts) == 1 and is_never_negative(node.only):
+            return self.odd_root(node.only, "3")
         parts = node.parts
         values = [self.value(part) for part in parts]
         plain = [v for v, part in zip(values, parts, strict=True) if part.kind != "keyword"]

@@ -45,7 +45,7 @@ class Mathematics(NamedTuple):
     names, sizes as letters, or `*`. ranks: of its vectors and matrices, and of what it gives names.
     letters: the indices of its names. ones: those that are of one element, as the c of z_c. sizes: of names
     that limit sums and have no value, what they are: "len(x)". header: w of `J(w) = …`.
-    rows: the matrices whose rows x_i are vectors of the text."""
+    rows: the matrices whose rows x_i are vectors of the text. called: J of `J(w) = …`."""
 
     written: str
     remarks: tuple[str, ...] = ()
@@ -58,6 +58,7 @@ class Mathematics(NamedTuple):
     sizes: Mapping[str, str] = MappingProxyType({})
     header: tuple[str, ...] = ()
     rows: frozenset[str] = frozenset()
+    called: str = ""
 
     def __str__(self) -> str:
         return "; ".join((self.written, *self.remarks))
@@ -81,6 +82,7 @@ def read_mathematics(
     one: str = "",
     ones: Collection[str] = (),
     sizes: Mapping[str, str] = MappingProxyType({}),
+    matrices: bool = False,
 ) -> Mathematics | None:
     """A text of mathematics in the language; None if it stands there as the language has it.
 
@@ -92,11 +94,13 @@ def read_mathematics(
     it is by, "" for each that is not known. one: where the value is to be a number, so that an index that
     nothing binds is of one element, how that is written: "unit", as a product with a vector, or "place".
     ones: such indices of another text. sizes: what limits of sums are, as another text says it.
+    matrices: whether another text speaks of matrices, so that a capital before a letter is one.
     Raises LanguageError with the place of what cannot be read.
     """
     try:
         found = _read(source, bound, known, by, named, equation=equation, coordinates=coordinates,
-                      labels=labels, gradient=gradient, one=one, ones=ones, sizes=sizes)  # fmt: skip
+                      labels=labels, gradient=gradient, one=one, ones=ones, sizes=sizes,
+                      matrices=matrices)  # fmt: skip
     except LanguageError as error:
         if error.kind == "syntax" and re.search(r"[^\W_]", source) and parses(source):
             return None  # a program, as a line of a session may be
@@ -186,6 +190,7 @@ class _Text(NamedTuple):
     letters: Letters | None
     functions: frozenset[str]
     declared: Clauses
+    matrices: bool
 
 
 class _Reading(NamedTuple):
@@ -212,6 +217,7 @@ def _read_with(
     one: str = "",
     ones: Collection[str] = (),
     sizes: Mapping[str, str] = MappingProxyType({}),
+    matrices: bool = False,
 ) -> Mathematics:
     assigned = re.findall(r"(?:^|[;\n])\s*(\w+)\s*=(?!=)", source) * (not equation)
     own = {*bound, *assigned}
@@ -229,7 +235,7 @@ def _read_with(
     letters = Letters(typed, said, lambda n: _is_matrix(known(n))) if loose else None
     if not equation:
         own |= _assigned(typed)
-    text = _Text(source, typed, bound, own, known, letters, functions, beside)
+    text = _Text(source, typed, bound, own, known, letters, functions, beside, matrices)
 
     def read(ranks: Mapping[str, int]) -> _Reading:
         return _as_read(
@@ -238,7 +244,7 @@ def _read_with(
         )  # fmt: skip
 
     def capitals() -> list[str]:
-        found = of_matrices(typed, own, letters)[0]
+        found = of_matrices(typed, own, letters, speaks=matrices)[0]
         return [n for n in math_ranks.open_capitals(found, own) if known(n) is None]
 
     return math_ranks.most_agreeing(read, capitals if loose else list).found
@@ -264,11 +270,14 @@ def _as_read(
     numbers = {t.text for t in text.tokens if t.kind == "name" and _is_number(known(t.text))}
     ranks_said = {**dict.fromkeys(numbers, 0), **said}
     bound_letters = math_marks.bound_letters([t.text for t in text.tokens])
-    found, vectors, matrices = of_matrices(text.tokens, own, letters, ranks_said, bound_letters)
+    found, vectors, matrices = of_matrices(
+        text.tokens, own, letters, ranks_said, bound_letters, text.matrices
+    )
     parser = Parser(
         source, found, bound, own, vectors, equation=equation, loose=loose, functions=text.functions,
         labels=labels,
     )  # fmt: skip
+    parser.arrays = {t.text for t in found if t.kind == "name" and _is_vector(known(t.text))}
     parts = parser.program()
     roots = [part for part in parts if isinstance(part, Node)]
     by: tuple[str, ...] = ()
@@ -389,7 +398,7 @@ def _as_read(
     header = tuple(n for n in parser.header if n.removesuffix("^2") in words - made)
     made_of = Mathematics(
         line, remarks, by, operator, shapes, ranks, indexed, frozenset(writer.singled), writer.ties,
-        header, frozenset(writer.matrices),
+        header, frozenset(writer.matrices), parser.called,
     )  # fmt: skip
     return _Reading(made_of, writer.clashes)
 
@@ -481,9 +490,10 @@ def _of_gradient(
     root: Node, places: Indices, gradient: tuple[str, ...], ones: Collection[str]
 ) -> Node:
     """A text with the indices that it has as a gradient: `(p_i - y_i) p_i` by z_i is one of each element."""
-    from gradcli.language.math_indices import index_letters
+    from gradcli.language.math_indices import subscripts
 
-    used = {x for letters in index_letters([root], places).values() for x in letters}
+    named = [n for n in nodes(root) if n.kind == "name" and n.base in places.tensors]
+    used = {one.letter for n in named for one in subscripts(n) if one.letter in places.letters}
     used |= {x for n in nodes(root) if n.kind == "element" for x in n.text} & places.letters
     free = sorted(used - places.bound - {*ones})
     if all(gradient) and {*gradient} <= {*free}:
@@ -495,6 +505,10 @@ def _of_gradient(
 
 def _is_matrix(known: Known | None) -> bool:
     return known is not None and len(known.shape) == 2
+
+
+def _is_vector(known: Known | None) -> bool:
+    return known is not None and len(known.shape) == 1
 
 
 def _is_number(known: Known | None) -> bool:

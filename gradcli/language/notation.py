@@ -80,13 +80,14 @@ def of_matrices(
     letters: Letters | None = None,
     ranks: Mapping[str, int] = MappingProxyType({}),
     bound: Container[str] = (),
+    speaks: bool = False,
 ) -> tuple[list[Token], set[str] | None, set[str]]:
     """The tokens where capitals are matrices, `Ax` as A x; the names of vectors: small Latin letters that
     are transposed, alone or in brackets, or that follow a matrix; those of matrices with an index, as
     Σ_k. (The tokens, None, none) elsewhere.
 
     letters: which letters are variables beside those of `own`. ranks: of names where these are known.
-    bound: the indices of sums.
+    bound: the indices of sums. speaks: whether a capital before a letter is one, as another text says.
     """
     if letters is not None:
         found = [part for i in range(len(found)) for part in letters.apart(found, i, own)]
@@ -95,6 +96,7 @@ def of_matrices(
     # then capitals are matrices and single letters their vectors.
     normal = _of_normal_densities(found)
     products = _is_norm_of_product(found) or _is_element_of_product(found)
+    products |= speaks and any(map(_is_capital_before, found, found[1:]))
     if not (any(map(speaks_of_matrices, found)) or products or normal[1]):
         return [part for token in found for part in _letters(token, own, True)], None, set()
     written = [part for token in found for part in _letters(token, own)]

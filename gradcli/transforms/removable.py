@@ -104,7 +104,14 @@ class Watch:
         if modes.unusual and modes.current().rules:  # of forward mode: no call of the program
             return
         if primitive.critical is not None and not self.steep:
-            found = _fact(primitive.critical, primitive, operands, results)
+            moving = [
+                n
+                for n, i in primitive.position.items()
+                if i in primitive.differentiated
+                and given[i] is not None
+                and edge(given[i]) is not None
+            ]
+            found = _fact(primitive.critical, primitive, operands, results, moving)
             if np.any(found) and (not primitive.cancels or self._meet(primitive, given)):
                 self.critical = True
                 self.steep = bool(np.any(np.equal(found, 1)))
@@ -150,10 +157,19 @@ class Watch:
         watching.remove(self)
 
 
-def _fact(fact: Any, primitive: Any, operands: Sequence[Any], results: Sequence[Any]) -> Any:
-    """For which elements of a call's arrays a fact holds."""
-    given = []
+def _fact(
+    fact: Any,
+    primitive: Any,
+    operands: Sequence[Any],
+    results: Sequence[Any],
+    moving: Sequence[str] = (),
+) -> Any:
+    """For which elements of a call's arrays a fact holds. moving: the operands that depend on variables."""
+    given: list[Any] = []
     for name in parameters_of(fact):
+        if name == "moving":
+            given.append(moving)
+            continue
         array = results[0] if name == "result" else operands[primitive.position[name]]
         array = getattr(array, "value", array)
         if type(array) is not np.ndarray and not np.isscalar(array):

@@ -41,6 +41,11 @@ BOLD = (
     r"L = \frac12 \lVert \mathbf{z}_2 - \mathbf{y} \rVert^2"
 )
 BACK = r"(\mathbf{W}_2^\top (\mathbf{z}_2 - \mathbf{y}))"
+LAYERED = r"z = W x + b; a = \sigma(z); L = -\sum_i (y_i \log a_i + (1-y_i)\log(1-a_i))"
+LOGISTIC = (
+    r"-\frac{1}{m}\sum_{i=1}^m \left[ y^{(i)} \log h_\theta(x^{(i)}) "
+    r"+ (1-y^{(i)})\log(1-h_\theta(x^{(i)}))\right], \quad h_\theta(x) = \frac{1}{1+e^{-\theta^T x}}"
+)
 CROSS_ENTROPY = r"L = -\sum_{k=1}^K y_k \log p_k"
 PROBABILITY = r"p_k = \frac{e^{z_k}}{\sum_{j=1}^K e^{z_j}}"
 BY_LOGITS = r"\frac{\partial L}{\partial z_i} = p_i \sum_k y_k - y_i"
@@ -126,6 +131,23 @@ RIDGE = r"\frac{1}{2N}\|Xw-y\|^2 + \frac{\lambda}{2}\|w\|^2"
         (r"\mathbf{w}^T \mathbf{w}", r"\nabla_{\mathbf w} L = 2 \mathbf w", True),
         (r"p = \mathrm{softmax}(z); L = -\sum_k y_k \log p_k",
          r"\frac{\partial L}{\partial z_k} = p_k \sum_j y_j - y_k", True),
+        (rf"J(\theta) = {LOGISTIC}", r"\frac{\partial J}{\partial \theta_j} = "
+         r"\frac1m\sum_{i=1}^m (h_\theta(x^{(i)}) - y^{(i)}) x_j^{(i)}", True),
+        (r"L = \frac1n\sum_{i=1}^n (y_i - \hat y_i)^2; \hat y_i = a x_i + b",
+         r"\frac{\partial L}{\partial a} = -\frac2n\sum_i x_i(y_i - \hat y_i)", True),
+        (r"\frac1n\sum_{i=1}^n (y_i - \hat y_i)^2",
+         r"\frac{\partial L}{\partial\hat y_i} = -\frac2n(y_i - \hat y_i)", True),
+        (r"\sum_{i=1}^n w_i (y_i - \mathbf{x}_i^T\boldsymbol\beta)^2",
+         r"\nabla_{\boldsymbol\beta} L = "
+         r"-2\mathbf{X}^T\mathrm{diag}(\mathbf{w})(\mathbf{y} - \mathbf{X}\boldsymbol\beta)", True),
+        (r"S = \sum_{i=1}^n (y_i - a - b x_i)^2",
+         r"\frac{\partial S}{\partial a} = 2n a + 2n b\bar{x} - 2n\bar{y}", True),
+        (r"\frac1N\sum_{n=1}^N \sum_{k=1}^K (y_{nk} - \sum_d W_{kd} x_{nd})^2",
+         r"\frac{\partial L}{\partial W_{kd}} = -\frac2N\sum_n (y_{nk} - \sum_e W_{ke}x_{ne})x_{nd}", True),
+        # The formula says that W is a matrix.
+        (LAYERED, r"\frac{\partial L}{\partial W} = (a - y)x^T", True),
+        (LAYERED, r"\frac{\partial L}{\partial W_{ij}} = (a_i - y_i)x_j", True),
+        (LAYERED, r"\frac{\partial L}{\partial x} = W^T(a - y)", True),
         # The rows of X are the x_i.
         (r"\frac1n \sum_{i=1}^n (w^T x_i - y_i)^2", r"\nabla_w L = \frac2n X^T(Xw - y)", True),
     ],
@@ -184,6 +206,32 @@ def test_a_text_of_a_header_is_differentiated_by_it() -> None:
         "v.grad = (sum((x - mu)**2)/v - n)/(2*v)",
     ]
     assert "v is sigma**2" in by_both.stderr
+    alone = run("diff", "--math", "f(x) = x^2")
+    assert alone.stdout == "2*x\n" and "differentiated by" not in alone.stderr
+    slope = r"J(w) = \frac1m\sum_{i=1}^m (w x_i - y_i)^2"
+    data = ("--x", "1,2", "--y", "3,4", "--w", "1")
+    assert run("grad", "--math", slope, *data).stdout == "w.grad = -6\n"
+    assert run("minimize", "--math", slope, *data).stdout.startswith("w = 2.2\nvalue = ")
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        (
+            r"J(\mathbf{w}) = \mathbf{w}^T\mathbf{w}",
+            r"\frac{\partial J}{\partial \boldsymbol{w}} =",
+        ),
+        (r"\ell = \|\mathbf{w}\|^2", r"\frac{\partial \ell}{\partial \boldsymbol{w}} ="),
+        (r"\|\mathbf{w}\|^2", r"\frac{\partial f}{\partial \boldsymbol{w}} ="),
+    ],
+)
+def test_a_formula_is_called_as_in_the_text(text: str, left: str) -> None:
+    how = ("--format", "latex", "--latex-style", "bold")
+    assert run("diff", "--math", text, *how).stdout.startswith(left)
+    steps = run(
+        "diff", "--math", r"\|\mathbf{X w - y}\|", "--wrt", "w", *how, "--show-steps"
+    ).stdout
+    assert r"\left\| \boldsymbol{u} \right\|" in steps  # u is a vector
 
 
 @pytest.mark.parametrize(
@@ -252,6 +300,14 @@ def test_an_assumption_that_elements_sum_to_1() -> None:
     assert run("diff", loss, *how).stdout == "softmax(z, 0) - y\n"
     refused = run("diff", loss, *how, "--y", "0,1,3", "--z", "1,2,3")
     assert refused.exit_code == 2 and "the sum is 4" in refused.stderr
+
+
+def test_a_gradient_that_is_right_for_symmetric_matrices() -> None:
+    quadratic = (r"f(x) = \frac12 x^T Q x - c^T x", "--against", r"\nabla f(x) = Q x - c")
+    wrong = run("check", "--math", *quadratic)
+    assert wrong.exit_code == 1 and "add --assume 'Q symmetric'" in wrong.stderr
+    right = run("check", "--math", *quadratic, "--assume", "Q symmetric")
+    assert right.exit_code == 0, right.output
 
 
 def test_a_name_that_nobody_gives_is_told_before_shapes_are_looked_for() -> None:

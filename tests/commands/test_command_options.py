@@ -153,7 +153,7 @@ BAD = [
     (["2*x", "--x", "1", "extra"], "unexpected argument 'extra'"),
     (["sum(x)", "pyproject.toml"], "a column of a table is a variable's value: --x @pyproject.toml:COLUMN"),
     (["2*x", "--x", "1", "-ofile"], "write a space after a short option: -o file"),
-    (["2*x", "--x", "1", "--unit", "m"], "results are numbers without units; --units N is the line"),
+    (["2*x", "--x", "1", "--unit", "m"], "gradcli eval and fit write a unit behind a result; --units N"),
     (["2*x", "--x", "1", "--no-such", "1"], "no such option --no-such"),
     (["2*x", "--x", "1", "--norms"], "--norms is an option of gradcli graph"),
     (["2*x", "--x", "1", "--no-grd", "x"], "did you mean `--no-grad`"),

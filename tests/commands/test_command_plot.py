@@ -212,6 +212,10 @@ LABELLED = {
     "fit U==a*exp(-t/b) {table} --plot --band 0.95": ["95% band"],
     "fit U==a*exp(-t/b) {table} --plot --band 0": ["── fit\n"],
     "fit U==a[set]*exp(-t/b) {table} --plot --by kind": ["kind = A", "kind = B"],
+    "plot f(x)=x^3 --math --x 0:1 --order 2": ["── f(x)", "f'(x)", "f''(x)"],
+    "plot (x**2+1)/(x-2) --x 0:1": ["d/dx ((x**2+1)/(x-2))"],
+    "plot x**2+x*y+y**2==7 --at x=1,y=2": ["tangent at x = 1, y = 2: slope -0.8, y = -0.8*x + 2.8"],
+    "plot x**2+y**2==4 --at x=2,y=0": ["vertical, x = 2"],
 }
 
 
@@ -295,6 +299,39 @@ def test_pictures_have_labels_and_colours(tmp_path: Path, decay: str) -> None:
     residuals = text[text.index('id="axes_2"') :]
     assert "#0072b2" in residuals and "#d55e00" not in residuals
     assert "#d55e00" in text
+
+
+@pytest.mark.needs("matplotlib")
+@pytest.mark.parametrize(
+    ("argv", "labels"),
+    [
+        (["x^3 - 3x + 1", "--at", "1.5"], ["x^{3} - 3 x + 1", "y = 3.75 x - 5.75", "$x$"]),
+        (["f(x) = x ln x"], [r"$f\left(x\right)$", r"$f'\left(x\right)$"]),
+        (["x ln x"], [r"\ln\left(x\right)"]),
+        (
+            ["where(x > 0, x, 1)", "--order", "0"],  # matplotlib has no cases
+            ["where(x &gt; 0, x, 1)"],
+        ),
+    ],
+)
+def test_labels_of_mathematics(argv: list[str], labels: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "a.svg"
+    assert run("plot", *argv, "--math", "--x", "1:3", "-o", str(path)).exit_code == 0
+    words = " ".join(re.findall(r"<!-- (.*?) -->", path.read_text(encoding="utf-8")))
+    assert [label for label in labels if label not in words] == [], words
+
+
+@pytest.mark.needs("matplotlib")
+def test_a_legend_is_no_wider_than_its_axes(monkeypatch, tmp_path: Path) -> None:
+    from gradcli.commands.plots import figures
+
+    made = []
+    monkeypatch.setattr(figures, "saved", lambda found, form: made.append(found) or b"")
+    run("plot", "x**3 - 3*x + 1", "--x", "-3:3", "--at", "1.5", "-o", str(tmp_path / "a.png"))
+    (axes,) = made[0].axes
+    made[0].draw_without_rendering()
+    assert axes.get_window_extent().width > 0.9 * made[0].bbox.width
+    assert axes.get_legend().get_window_extent().width <= axes.get_window_extent().width
 
 
 @sweep("line", REFUSED, parts=1)

@@ -283,3 +283,51 @@ def test_rows_for_a_paper() -> None:
     assert out == "\\begin{aligned}\n  x &= \\num{1.521(42)}\n\\end{aligned}\n"
     _, out, _ = run("root", *line, "--format", "latex", "--budget")
     assert r"u_{a}(x) &= 0.026 \quad (36.7\,\%)" in out
+
+
+G = ("g = 4*pi**2*L/T**2; g", "--L", "1.000(1)", "--T", "2.007(5)", "--no-grad", "all")
+TWO = ("p = L*T; L, p", "--L", "1.000(1)", "--T", "2.007(5)")
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        (("eval", *G, "--unit", "m/s^2"), "(9.801 ± 0.050) m/s^2\n"),
+        (("eval", *G, "--unit", r"\m\per\s", "--format", "siunitx"), "g = \\qty{9.801(50)}{\\m\\per\\s}\n"),
+        (("eval", *G, "--unit", "m", "--format", "latex"), "g = (9.801 \\pm 0.050)\\,\\mathrm{m}\n"),
+        (("eval", *G, "--unit", "m", "--plain"), "9.80087819298063±0.0498"),
+        (("eval", *G, "--unit", "m", "--json"), '"units": {"value": "m"}'),
+        (("eval", "2*x", "--x", "3", "--unit", "m"), "6 m\n"),
+        (("eval", *TWO, "--unit", "L=m,p=m*s"), "L = (1.0000 ± 0.0010) m\np = (2.0070 ± 0.0054) m*s\n"),
+        (("eval", *TWO, "--unit", "m"), "of which result?\nhint: name it: --unit L=m"),
+        (("eval", *TWO, "--unit", "q=m"), "no result is called q\nhint: there are L, p"),
+        (("eval", *G, "--unit", "m{"), "--unit wants a unit, not 'm{'"),
+        (("fit", "y == a*x + b", "line.csv", "--unit", "a=m/s"), "a = (1.940 ± 0.091) m/s\nb = 1.09 ±"),
+        (("fit", "y == a*x", "line.csv", "--unit", "m", "--format", "siunitx"), "a &= \\qty{2.41(21)}{m}"),
+        (("fit", "y == a*x", "line.csv", "--unit", "b=m"), "no result is called b\nhint: there are a"),
+    ],
+)  # fmt: skip
+def test_units_stand_behind_results(line: tuple[str, ...], text: str) -> None:
+    _, out, err = run(*line)
+    assert text in (out or err)
+
+
+def test_shares_of_counts_are_those_of_least_squares_where_there_are_many() -> None:
+    rng = np.random.default_rng(1)
+    n = rng.poisson(1e5 * np.exp(-np.arange(30) / 9) + 900)
+    Path("many.csv").write_text("x,n\n" + "".join(f"{k},{c}\n" for k, c in enumerate(n)))
+    line = (
+        "n == A*exp(-x/tau) + B",
+        "many.csv",
+        "--B",
+        "900±10",
+        "--budget",
+        "--tau",
+        "9",
+        "--A",
+        "1e5",
+    )
+    cash, squares = (fit(*line, *how, "poisson")[0] for how in (("--likelihood",), ("--sigma",)))
+    for name in ("A", "tau", "B"):
+        shares = [f["budget"][name]["prior"] for f in (cash, squares)]
+        assert shares[0] == pytest.approx(shares[1], rel=0.05), name

@@ -55,6 +55,10 @@ A = ("--A", "1,2;3,4")
         (r"\sum_i (A^T A)_{ii}", A, "30"),
         (r"\sum_i A^\top_{ij} x_i", [*A, "--x", "1,2"], "[5, 11]"),
         (r"\sum_i \tanh(A x)_i", [*A, "--x", "0,0"], "0"),
+        (r"p_k = (A x)_k; \sum_k x_k p_k", [*A, "--x", "1,2"], "27"),
+        (r"\sum_i A^{-1}_{ii}", ["--A", "2,0;0,4"], "0.75"),
+        (r"\mathbf{w} - \frac12 \mathbf{1}\mathbf{1}^T\mathbf{w}", ["--w", "1,3"], "[-1, 1]"),
+        (r"\sum_i (x_i - \bar{y})", ["--x", "1,2", "--y", "1,3"], "-1"),
         (r"(A x)_2 - (A^T A)_{12}", [*A, "--x", "1,1"], "-7"),
         (r"r = A x; \frac1n \sum_{i=1}^n r_i", [*A, "--x", "1,1"], "5"),
         # derivatives inside of a text

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import gradcli
 from tests.commands.running import outcome
 
 # (arguments, the exit code, a piece of what is said)
@@ -75,11 +76,13 @@ SAID = [
     ("root relu(x)==0 --x 3", 0, "note: this root is not the only one: up to rounding the sides are equal all around it"),
     ("root x**2==0 --x 3", 0, "residual"),
     ("root exp(x)==1 --x 3", 0, "residual"),
-    ("root relu(u-x)==0 q.csv --u 9 --keep-columns x", 0, "the root is not the only one: up to rounding the sides are equal all around 1"),
+    ("root relu(u-x)==0 q.csv --u 9 --keep-columns x", 0, "up to rounding the sides are equal all around 1, where u moves neither"),
     ("root relu(u-x)==0 q.csv --u 9 --keep-columns x", 0, "x,u\n1,nan\n2,nan\n"),
     ("root exp(u)==x q.csv --u 9 --keep-columns none --where x<2", 0, "e-1"),
     # the variables of a minimum are those of its constraints, too
-    ("minimize x**2 --x 1 --a 3 --wrt x --subject x>=a", 0, "kind = minimum"),
+    ("minimize x**2 --x 1 --a 3 --wrt x --subject x>=a", 0, "x = 3\n"),
+    ("minimize x@A@x --A 2,1;1,3 --x 1,1 --wrt x --subject sum(x)==1", 0, "x = [0.66666666666666"),
+    ("minimize x@x --x 1,1 --subject x[0]>=0 --subject x[1]-x[0]==2", 0, "x = [0, 2]\n"),
     ("minimize x**2 --x 1 --a 3±0.1 --subject x==a", 0, "x = 3.00 ± 0.10\nvalue = 9.00 ± 0.60\n"),
     ("minimize b=2*x;x**2 --x 1 --subject b==4", 0, "x = 2\n"),
     ("minimize x**2 --x 1 --subject x>=a", 2, "error: no value for a\n    x>=a\n       ^\nhint: add --a VALUE"),
@@ -98,6 +101,9 @@ SAID = [
     ("eval sum(p) --p @t.csv:p", 2, "hint: text is compared row by row: gradcli map \"where(p == 'A', 1, 0)\" t.csv"),
     ("map where(p=='A',v,0) t.csv --no-grad all", 0, "p,v,value\nA,1,1\nB,2,0\n"),
     ("grad x*y --x 1 --y 2 --second x,y", 2, "gradcli hessian EXPR --wrt x,y in numbers"),
+    ("fit y==a*exp(-lambda*x) f.csv", 2, "hint: call the variable otherwise: lam\n"),
+    ("eval x*lambda --x 1 --lambda 2", 2, "hint: call the variable otherwise, and give --lam VALUE"),
+    ("map sum(v/(1+v)**arange(1,3)) t.csv --no-grad all --keep-columns none", 0, "value\n0.75\n0.888"),
     ("map v t.csv --group-by p", 2, "hint: a sum of rows: gradcli map EXPR FILE --no-grad all --where"),
     ("map v t.csv --group_by p", 2, "hint: a sum of rows"),
     ("eval sum(v) --v @t.csv:v --where p=='A'", 2, "hint: rows of a table: gradcli map EXPR FILE --no-grad all --where CONDITION"),
@@ -189,6 +195,20 @@ def test_a_sum_over_coupons_has_its_way() -> None:
     program = "k = arange(1, 9); sum(where(k <= x, k, 0))"
     found = outcome("map", program, "q.csv", "--no-grad", "all", "--keep-columns", "x")
     assert found[1] == "x,value\n1,1\n2,3\n"
+
+
+def test_new_names_in_python() -> None:
+    columns = {"S": [1.0, 2.0], "K": [3.0, 4.0]}
+    for called in ({"as_": {"price": "value"}}, {"as": "price=value"}, {"as_": ["price=value"]}):
+        assert list(gradcli.map("S*K", columns, wrt=(), **called)) == ["price"]
+    assert gradcli.map("S*K", columns, wrt="S", as_={"d": "S.grad/2"})["d"].tolist() == [1.5, 2.0]
+
+
+def test_no_note_of_sums_over_arrays() -> None:
+    program = "k = arange(1, 3); sum(v/(1+v)**k)"
+    for text in (program, "sum(v/(1+v)**arange(1, 3))", "sum(stack([v, v]))"):
+        assert outcome("map", text, "t.csv", "--no-grad", "all")[2] == ""
+    assert "of all rows: gradcli eval" in outcome("map", "sum(v*2)", "t.csv")[2]
 
 
 def test_a_date_with_blanks_is_arithmetic() -> None:

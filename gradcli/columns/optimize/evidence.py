@@ -34,6 +34,8 @@ _KINK_SCALES = (1.0, 1e-2, 1e-4)  # of `_NEAR`
 _SIMPLE = 6  # variables up to which a search without derivatives is a test of a minimum
 _LOOKS = 30  # products with the Hessian that look for a way down, of many variables
 _SEEN_BY_LOOKS = 1e-6  # of the largest eigenvalue, a negative one that is no rounding
+_LAST = 3  # steps of Newton's from a minimum
+_ROUNDED = 1e-15  # of the largest number of a point, what is rounding
 _SAMPLES = 8  # directions of a cone for each of its dimensions
 
 FALLS = "no minimum: it still falls in some direction"
@@ -92,10 +94,12 @@ class Stationary(NamedTuple):
 class _Active(NamedTuple):
     """What holds a point: normals that point inside, their multipliers, and which constraint each is of.
 
-    held: equations, and what has a multiplier. loose: normals of multiplier 0.
+    held: equations, and what has a multiplier; gaps: how far the point is from each. loose: normals of
+    multiplier 0.
     """
 
     held: Array
+    gaps: Array
     loose: Array
     weights: list[tuple[float, Compiled, Array]]  # sign, constraint, multipliers of its elements
 
@@ -159,11 +163,9 @@ def described(problem: Problem, x: Array, succeeded: bool) -> Stationary:
     if not converged:
         kink = _at_kink(problem, x, value, rest, eigenvalues)
         return kink if kink.converged else kink._replace(kind="no minimum")
-    if found == "minimum" and not active.held.size and not active.loose.size:
-        step = x + tangent @ look.newton  # a last one, where it leads lower
-        there, slope = objective.value_and_gradient(step)
-        if there < value:
-            x, value, rest = step, there, slope
+    if found == "minimum" and not active.loose.size:
+        x, rest = _polished(problem, x, active, rest, hessian)
+        value = objective.value_and_gradient(x)[0]
     return Stationary(
         x, value, rest, found, eigenvalues, found.startswith(("minimum", "flat")), lower
     )
@@ -176,6 +178,7 @@ def _active(problem: Problem, x: Array, gradient: Array) -> tuple[_Active, Array
     at_low, at_high = x - problem.bounds[0] <= scale, problem.bounds[1] - x <= scale
     places = np.flatnonzero(at_low | at_high)
     sides = np.where(at_low[places], 1.0, -1.0)
+    gaps = np.where(at_low, x - problem.bounds[0], problem.bounds[1] - x)[places]
     # The multiplier of a lower bound is the gradient's element there, if that is positive (going up would
     # raise the value, so the bound is what stops it); of an upper bound minus it. Nothing has to be
     # solved.
@@ -188,29 +191,33 @@ def _active(problem: Problem, x: Array, gradient: Array) -> tuple[_Active, Array
             np.eye(len(x))[places] * sides[:, None] if len(x) <= SMALL else np.zeros((0, len(x)))
         )
         keep = held[: len(bound)]
-        return _Active(bound[keep], bound[~keep], []), rest
+        return _Active(bound[keep], gaps[: len(bound)][keep], bound[~keep], []), rest
     normals, equal = [np.eye(len(x))[places] * sides[:, None]], [np.zeros(len(places), bool)]
+    apart = [gaps]
     owners: list[tuple[float, Compiled, Array]] = []
     for relation, c in problem.constraints:
         here = c.value(x) * sign(relation)
         on = np.full(len(here), True) if relation == "eq" else here <= _ACTIVE
         normals.append(sign(relation) * c.jacobian(x)[on])
         equal.append(np.full(int(on.sum()), relation == "eq"))
+        apart.append(here[on])
         owners.append((sign(relation), c, on))
     rows, always = np.concatenate(normals), np.concatenate(equal)
     lengths = np.linalg.norm(rows, axis=1)
-    units = rows / np.where(lengths > 0, lengths, 1.0)[:, None]
+    lengths[lengths == 0] = 1.0
+    units = rows / lengths[:, None]
     multipliers = _multipliers(units, always, gradient)
     rest = gradient - units.T @ multipliers
     held = always | (multipliers > _HELD * np.linalg.norm(gradient))
-    multipliers = multipliers / np.where(lengths > 0, lengths, 1.0)
+    multipliers = multipliers / lengths
+    gaps = np.concatenate(apart) / lengths
     weights, start = [], len(places)
     for side, c, on in owners:
         own = np.zeros(len(on))
         own[on] = multipliers[start : start + int(on.sum())]
         start += int(on.sum())
         weights.append((side, c, own))
-    return _Active(units[held], units[~held], weights), rest
+    return _Active(units[held], gaps[held], units[~held], weights), rest
 
 
 def multipliers(problem: Problem, x: Array) -> list[Array]:
@@ -229,6 +236,52 @@ def _multipliers(units: Array, always: Array, gradient: Array) -> Array:
     low = np.where(always, -np.inf, 0.0)
     found = scipy("optimize").lsq_linear(units.T, gradient, (low, np.inf), method="bvls", tol=1e-15)
     return np.asarray(found.x)
+
+
+def _polished(
+    problem: Problem, x: Array, active: _Active, rest: Array, hessian: Array
+) -> tuple[Array, Array]:
+    """(a minimum after steps of Newton's that leave less of its equations; what they leave).
+
+    The equations are those of Karush, Kuhn and Tucker: the point lies on what holds it, and the gradient is
+    that of the multipliers (Nocedal and Wright, 18.1). The methods end when the value no longer changes, at
+    half of the digits of the point.
+    """
+    slope = problem.objective.value_and_gradient
+    scale = max(float(np.linalg.norm(slope(x)[1])), 1e-300)
+
+    def left(x: Array, active: _Active, rest: Array) -> float:
+        far = float(np.linalg.norm(active.gaps)) / (1e-300 + float(np.abs(x).max()))
+        return float(np.linalg.norm(rest)) / scale + far
+
+    for _ in range(1 if problem.costly else _LAST):
+        tangent = _null(active.held, len(x))
+        onto = -np.linalg.pinv(active.held) @ active.gaps
+        free = tangent.T @ hessian @ tangent
+        try:
+            along = -np.linalg.solve(free, tangent.T @ (rest + hessian @ onto))
+        except np.linalg.LinAlgError:
+            break
+        ahead = _snapped(problem, x + onto + tangent @ along)
+        value, gradient = slope(ahead)
+        if not (np.isfinite(value) and np.isfinite(gradient).all()):
+            break
+        there, less = _active(problem, ahead, gradient)
+        if there.held.shape != active.held.shape or problem.value(ahead) == np.inf:
+            break
+        if not left(ahead, there, less) < left(x, active, rest):
+            break
+        x, active, rest = ahead, there, less
+    return x, rest
+
+
+def _snapped(problem: Problem, x: Array) -> Array:
+    """A point whose numbers are on their bounds, or 0, where they are up to rounding."""
+    most = _ROUNDED * np.abs(x).max(initial=0)
+    for end in (*problem.bounds, np.zeros(len(x))):
+        near = np.isfinite(end) & (np.abs(x - end) <= most)
+        x = np.where(near, end, x)
+    return x
 
 
 def _lagrangian(problem: Problem, active: _Active, x: Array) -> float:

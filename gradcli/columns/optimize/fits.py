@@ -360,6 +360,9 @@ def _by_some(
         return None
     few = {**options, "near": True, "limit": min(options["limit"], FEW)}
     found = least_squares.fit(counted(data.at), first.values, data.count, **few)
+    if first.receding and not found.converged:
+        # All rows would be looked at hundreds of times in vain.
+        return found._replace(receding=True)
     if not (found.converged or found.undetermined):
         return None
     return found._replace(begun=first.begun)
@@ -598,7 +601,9 @@ def _shares(
     if not also and data.priors is None:  # one source is all there is
         return {"response": np.where(np.diagonal(found.covariance) > 0, 1.0, 0.0)}
     _, jac, slopes = rows.residuals(found.values, data.batch, also)
-    whole = data.effective(slopes)
+    # Counts have the variance of Poisson's distribution, that of the model.
+    counted = np.sqrt(data.model(found.values)[0]) if isinstance(data, Counts) else None
+    whole = data.effective(slopes) if counted is None else counted
     # At a minimum the parameters answer to a small change dr of the residuals by -C @ J.T @ W @ dr, where
     # W has 1/deviation² (C is the covariance). A source s of row i changes that residual by slope*spread,
     # so the variance that it adds to parameter k is the sum over rows of (towards[k, i] * slope[i] *
@@ -606,7 +611,8 @@ def _shares(
     towards = found.covariance @ (jac / whole[:, None] ** 2).T
     sources = {n: slopes[n] * spreads[n] for n in also}
     if not own:
-        sources = {"response": np.broadcast_to(data.deviation, whole.shape), **sources}
+        spread = data.deviation if counted is None else counted
+        sources = {"response": np.broadcast_to(spread, whole.shape), **sources}
     squares = {n: np.square(towards * s).sum(1) for n, s in sources.items()}
     if (known := data.priors) is not None:
         squares["prior"] = np.square(found.covariance[:, known.places] / known.spreads).sum(1)

@@ -152,7 +152,7 @@ class RootRows:
             for row in flat.tolist():
                 words = (
                     "the root is not the only one: up to rounding the sides are equal all around "
-                    f"{x[row]:.6g}"
+                    f"{x[row]:.6g}, where {self.unknown} moves neither"
                 )
                 refused.setdefault(
                     row, LanguageError(words, kind="value", usage=False, hint=_hint(self.unknown))

@@ -22,6 +22,7 @@ from gradcli.tables.parts import ROWS
 from gradcli.tables.table_errors import listed, pyarrow
 
 _OPTION = re.compile(r"--([a-z-]+) (skip|nan|error|stop)")
+_OF_ROWS = ("order", "second", "where", "head", "time_origin", "keep_columns", "as_")
 
 
 class CompiledFunction(plan.CompiledFunction):
@@ -109,7 +110,8 @@ class CompiledFunction(plan.CompiledFunction):
                     variables.append(name)
         for name in (*shared, *columns):
             if name not in variables:
-                raise TypeError(f"{self.title} has no variable {name!r}")
+                other = f"; gradcli.map(source, table, {name}=…) has it" if name in _OF_ROWS else ""
+                raise TypeError(f"{self.title} has no variable {name!r}{other}")
         found = {n: [place(c) for c in _names(wanted)] for n, wanted in columns.items()}
         for name in variables:
             if name not in shared and name not in found:

@@ -74,11 +74,6 @@ def curves(picture: Curves, form: str, theme: str, size: tuple[float, float]) ->
         ]
         _scale(axes[0].yaxis, picture.y, max(int(size[1]), 3))
         _scale(axes[-1].xaxis, picture.x, max(int(size[0]), 3))
-        wide = size[0]
-        if picture.alike:  # the axes are narrower than the figure
-            spans = [axis.ends[1] - axis.ends[0] for axis in (picture.x, picture.y)]
-            wide = min(wide, size[1] * spans[0] / spans[1])
-        _legend(axes[0], handles, [line.label for line in picture.lines], picture.remark, wide)
         if any(line.blocks for line in picture.lines):
             axes[0].yaxis.get_major_locator().set_params(integer=True)
         if picture.alike:
@@ -96,6 +91,8 @@ def curves(picture: Curves, form: str, theme: str, size: tuple[float, float]) ->
         axes[-1].set_xlabel(picture.x.full_label(max(int(size[0]), 3)))
         if picture.title:
             found.suptitle(picture.title)
+        # The last, for it measures the axes.
+        _legend(axes[0], handles, [line.label for line in picture.lines], picture.remark)
         return saved(found, form)
 
 
@@ -134,28 +131,32 @@ def _scale(of: Any, axis: Axis, most: int) -> None:
         of.set_minor_formatter(NullFormatter())
 
 
-def _legend(
-    axes: Any, handles: Sequence[Any], labels: Sequence[str], remark: str, size: float
-) -> None:
-    """The legend above the axes, where it hides nothing. size: how wide they are, in inches."""
+def _legend(axes: Any, handles: Sequence[Any], labels: Sequence[str], remark: str) -> None:
+    """The legend above the axes, where it hides nothing, in as many columns as have room."""
     from matplotlib.lines import Line2D
 
     said = [(h, t) for h, t in zip(handles, labels, strict=True) if t]
     handles, labels = [h for h, _ in said], [t for _, t in said]
     if remark:
         handles, labels = [*handles, Line2D([], [], linestyle="none")], [*labels, remark]
-    room = 14 * size  # letters of the legend's size beside each other
-    labels = [text if len(text) + 6 <= room else f"{text[: int(room) - 7]}…" for text in labels]
-    axes.legend(
-        handles, labels, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2, fontsize=9,
-        ncols=next((n for n in range(len(labels), 1, -1) if _width(labels, n) <= room), 1),
-    )  # fmt: skip
+    axes.figure.draw_without_rendering()
+    room = axes.get_window_extent().width
+
+    def fits(labels: Sequence[str], columns: int) -> bool:
+        drawn = axes.legend(
+            handles, labels, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2,
+            fontsize=9, ncols=columns,
+        )  # fmt: skip
+        return bool(drawn.get_window_extent().width <= room)
+
+    if any(fits(labels, columns) for columns in range(len(labels), 0, -1)):
+        return
+    # Of mathematics nothing can be left out; what else is too long for a line of its own is cut.
+    letters = int(room / axes.figure.dpi * _LETTERS)
+    fits([t if len(t) <= letters or "$" in t else f"{t[: letters - 1]}…" for t in labels], 1)
 
 
-def _width(labels: Sequence[str], columns: int) -> int:
-    """How many letters wide a legend of so many columns is, which are filled one after the other."""
-    rows = -(-len(labels) // columns)
-    return sum(max(map(len, labels[at : at + rows])) + 6 for at in range(0, len(labels), rows))
+_LETTERS = 13  # of the legend's size in an inch
 
 
 def contours(picture: Contours, form: str, theme: str, size: tuple[float, float]) -> bytes:

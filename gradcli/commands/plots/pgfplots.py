@@ -5,12 +5,12 @@ It has the numbers of the curves, so that colours, fonts and line widths are the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from gradcli.commands.plots import labels
 from gradcli.commands.plots.axes import Axis
 from gradcli.commands.plots.figures import COLOURS, INK
 from gradcli.commands.plots.implicit import curve
@@ -23,8 +23,6 @@ _STRAIGHT = (
 )
 _ARROWS = 14  # along either axis
 _STYLES = {(1, 0): "solid", (3, 3): "dashed"}
-_DERIVATIVE = re.compile(r"d([⁰¹²³⁴⁵⁶⁷⁸⁹]*)/d(\w+)\1 (.*)", re.S)
-_SMALL_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 
 
 def curves(picture: Curves, form: str, theme: str, size: tuple[float, float]) -> bytes:
@@ -83,7 +81,7 @@ def _curves(picture: Curves, theme: str, size: tuple[float, float]) -> Iterator[
     many = bool(picture.residuals)
     high = size[1] * (0.72 if many else 1)
     across = picture.x._replace(label="") if many else picture.x
-    columns = _legend_columns(picture)
+    columns = _legend_columns(picture, size[0])
     legend = "draw=none, fill=none, font=\\footnotesize, at={(0,1.02)}, anchor=south west"
     options = [
         *_axis_options(across, picture.y, (size[0], high)),
@@ -121,10 +119,10 @@ def _curves(picture: Curves, theme: str, size: tuple[float, float]) -> Iterator[
     yield r"  \end{axis}"
 
 
-def _legend_columns(picture: Curves) -> int:
+def _legend_columns(picture: Curves, inches: float) -> int:
     """How many labels have room beside each other."""
     longest = max((len(line.label) for line in picture.lines), default=0)
-    return max(1, min(3, 70 // (longest + 8)))
+    return max(1, min(3, int(10 * inches) // (longest + 8)))
 
 
 def _begin(environment: str, options: Sequence[str]) -> Iterator[str]:
@@ -312,7 +310,7 @@ def _surface(picture: Contours, theme: str, size: tuple[float, float]) -> Iterat
     low, up = picture.ends()
     heights = np.clip(picture.values[::every, ::every], low, up)
     wide, high = (round(n * CENTIMETRES, 2) for n in size)
-    labels = ", ".join(
+    named = ", ".join(
         f"{which}label={{{typeset(text)}}}"
         for which, text in zip("xyz", (*picture.names, picture.label), strict=True)
     )
@@ -320,7 +318,7 @@ def _surface(picture: Contours, theme: str, size: tuple[float, float]) -> Iterat
     yield from _begin(
         "axis",
         [
-            f"width={wide}cm, height={high}cm", labels, title, "colormap/viridis",
+            f"width={wide}cm, height={high}cm", named, title, "colormap/viridis",
             "label style={font=\\footnotesize}, tick label style={font=\\footnotesize}",
         ],
     )  # fmt: skip
@@ -335,26 +333,7 @@ def _surface(picture: Contours, theme: str, size: tuple[float, float]) -> Iterat
 
 def typeset(label: str) -> str:
     """A label: an expression as mathematics, other words as they are."""
-    match = _DERIVATIVE.fullmatch(label)
-    if match is not None:
-        order = match[1].translate(_SMALL_DIGITS)
-        power = f"^{{{order}}}" if order else ""
-        inner = _mathematics(match[3])
-        if inner is not None:
-            below = rf"\mathrm{{d}}{escaped(match[2])}{power}"
-            return rf"$\frac{{\mathrm{{d}}{power}}}{{{below}}}\left({inner}\right)$"
-    words, equals, line = label.partition(", y = ")  # a tangent's
-    if equals and (made := _mathematics(line)) is not None:
-        return f"{escaped(words)}, $y = {made}$"
-    sides = [_mathematics(side) for side in label.split(" == ")]
-    return f"${' = '.join(map(str, sides))}$" if all(sides) else escaped(label)
-
-
-def _mathematics(text: str) -> str | None:
-    """An expression of numbers in LaTeX; None of what is none."""
-    from gradcli.formulas.ask.typeset_text import latex_of
-
-    return latex_of(text)
+    return labels.typeset(label, escaped)
 
 
 __all__ = ["contours", "curves", "surface", "typeset"]

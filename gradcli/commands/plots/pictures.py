@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,6 +58,15 @@ class Curves(NamedTuple):
         """How it is drawn."""
         return "curves"
 
+    def relabelled(self, how: Callable[[str], str]) -> Curves:
+        """The picture with other labels, but for its title and its remark."""
+        lines, below = (
+            [line._replace(label=how(line.label)) if line.label else line for line in part]
+            for part in (self.lines, self.residuals)
+        )
+        across, up = (axis._replace(label=how(axis.label)) for axis in (self.x, self.y))
+        return self._replace(lines=lines, residuals=below, x=across, y=up)
+
     def colours(self) -> list[int]:
         """The number of the colour of each line."""
         return [i if line.colour is None else line.colour for i, line in enumerate(self.lines)]
@@ -83,6 +92,11 @@ class Contours(NamedTuple):
     def kind(self) -> str:
         """How it is drawn."""
         return "surface" if self.surface else "contours"
+
+    def relabelled(self, how: Callable[[str], str]) -> Contours:
+        """The picture with other labels, but for its title."""
+        first, second = map(how, self.names)
+        return self._replace(names=(first, second), label=how(self.label))
 
     def ends(self) -> tuple[float, float]:
         """The lowest and the highest value that are shown; where poles tower over the rest, of the rest."""

@@ -126,8 +126,9 @@ class Facts:
     # parameters and results that it names; it gives None where it does not hold. Without one the product
     # follows from the VJP rules.
     tangent: Any = None
-    # A function of parameters, and of `result`: where its derivatives by rules lose digits or are masked, so
-    # that higher ones are to be taken by power series. Where it gives 2, the slope itself is right.
+    # A function of parameters, of `result`, and of `moving`, the names of those that depend on variables:
+    # where its derivatives by rules lose digits or are masked, so that higher ones are to be taken by power
+    # series. Where it gives 2, the slope itself is right.
     critical: Any = None
     # Where critical, digits are lost only if a variable moves several operands, whose slopes cancel: x/x**2.
     cancels = False

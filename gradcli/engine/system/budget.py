@@ -176,8 +176,10 @@ def out_of_memory(error: MemoryError) -> str:
         for n in shape:
             size *= int(n)
         words += f": an array of shape {tuple(shape)} takes {_amount(size)}"
-        if free is not None:
+        if free is not None and free < size:
             words += f" ({_amount(max(free, 0))} are free)"
+        elif (most := _most()) is not None:  # what is free now was given back by what failed
+            words += f" beside others, and this process may take {_amount(most)} in all"
     elif (most := _most()) is not None:  # what is free now was given back by what failed
         words += f": this process may take {_amount(most)}, what was free when it started"
     return words

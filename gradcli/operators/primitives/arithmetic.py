@@ -356,8 +356,10 @@ class pow_number:
         edge(lambda self: self < 0, "self=Q9[0] exponent=Q9[1]"),
     ),
     jet=lambda s, self, exponent: s.raised(self, exponent),
-    critical=lambda self, exponent: np.where(
-        self == 0, 1, 2 * ((abs(exponent - 1.5) < 2) & (exponent % 1 == 0))
+    critical=lambda self, exponent, moving: np.where(
+        self == 0,
+        1,
+        2 * ((abs(exponent - 1.5) < 2) & (exponent % 1 == 0) & ("exponent" in moving)),
     ),
 )
 class pow_tensors:

@@ -38,6 +38,9 @@ Array = Any
 DEPTH = 6  # of primitives taken apart within each other
 
 
+MOST_NUMBERS = 100_000_000  # coefficients of all series together: some seconds
+
+
 class NoSeries(Exception):
     """An operator has no series: what it says near the point is not known."""
 
@@ -57,7 +60,7 @@ class Pusher:
 
     def __init__(self, run: Run, known: dict[int, Any]) -> None:
         self.run, self.known = run, known
-        self.depth = 0
+        self.depth = self.count = 0
 
     def push(self, outputs: Sequence[Value]) -> list[Any]:
         """The series of values; arrays, directions first, of integers and truth values."""
@@ -69,6 +72,9 @@ class Pusher:
             results = found if isinstance(found, (tuple, list)) else (found,)
             for out, one in zip(call.outputs, results, strict=False):
                 self.known[id(out)] = self._shaped(one, out)
+                self.count += one.c.size if isinstance(one, Series) else 0
+            if self.count > MOST_NUMBERS:
+                raise NoSeries("arrays as large as these")
         return [self.read(o) for o in outputs]
 
     def read(self, value: Any) -> Any:

@@ -129,6 +129,7 @@ def test_what_cannot_be_fitted_says_why(equation: str, start: Any, given: Any, w
     assert words in str(error.value)
 
 
+@np.errstate(all="ignore")
 def test_a_valley_without_end_is_given_up() -> None:
     """The least of a*exp(b*x) through numbers of alternating signs is at b = ∞: 5,000 steps are not there."""
     from gradcli.columns.optimize.least_squares import fit
@@ -143,6 +144,9 @@ def test_a_valley_without_end_is_given_up() -> None:
     edges = np.full(2, np.inf)
     found = fit(at, np.array([1.0, 0.1]), 9, lower=-edges, upper=edges)
     assert found.receding and not found.converged and found.evaluations < 3000
+    y = (-1) ** x  # whose best b is -∞: from b = -40 on nothing depends on it
+    found = fit(at, np.array([1.0, 1.0]), 9, lower=-edges, upper=edges)
+    assert list(found.still) == found.undetermined == [1]
 
 
 def test_what_the_data_do_not_determine_is_named() -> None:
@@ -215,7 +219,8 @@ def test_many_rows_are_fitted_in_blocks(equation, start, response, stated, monke
     [
         ("y == a*exp(-b*x) + c + d", ["c", "d"], {"a": 2.5, "b": 1.0}),
         ("y == a*b*exp(-c*x)", ["a", "b"], {"c": 1.0}),
-        pytest.param("y == a*sin(b*x + c) + d", ["a", "d"], {}, marks=pytest.mark.long),
+        # A parabola, for b -> 0: thousands of steps along that valley end where a and d are undetermined.
+        pytest.param("y == a*sin(b*x + c) + d", [], {}, marks=pytest.mark.long),
     ],
 )
 def test_what_many_rows_do_not_determine_takes_few_evaluations_of_them(
@@ -236,7 +241,7 @@ def test_what_many_rows_do_not_determine_takes_few_evaluations_of_them(
 
     monkeypatch.setattr(rows, "residuals", counted)
     found, _ = fit_rows(rows, data, {})
-    assert [names[k] for k in found.undetermined] == loose
+    assert [names[k] for k in found.undetermined] == loose and found.receding == (not loose)
     assert sum(of_all) < 2 * fits.FEW + 20
     for name, value in known.items():
         k = names.index(name)
