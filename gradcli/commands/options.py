@@ -62,6 +62,7 @@ ABOUT_VARIABLES = (
 _WITHOUT_VALUE = ("root", "fit", "plot")
 # What other tools call options of ours, where the command has such an option.
 MEANT = {
+    "--show-steps": ("--trace", "write --trace for a row of each step"),
     "--name": ("--as", "write --as NAME=COLUMN, as in --as result=value"),
     "--keep": ("--keep-columns", "write --keep-columns NAMES, or --keep-columns none"),
     "--cross": ("--second", "write --second x,y for the second derivative by x and y"),
@@ -136,6 +137,8 @@ ELSEWHERE = {
     **dict.fromkeys(
         ("--digits", "--decimals"), "gradcli eval, grad and fit round by --precision N"
     ),
+    "--method": "Newton's steps to a root: gradcli root EQUATION --trace; gradcli minimize and plot "
+    "have --method",
     "--check": "the command `gradcli check EXPR` compares with numerical gradients",
     "--second": "a mixed derivative: gradcli diff EXPR --wrt x,y --order 2 as a formula, "
     "gradcli hessian EXPR --wrt x,y in numbers; in a table gradcli map EXPR FILE --second x,y",
@@ -176,7 +179,8 @@ ELSEWHERE = {
     ),
     **dict.fromkeys(
         ("--explain", "--steps"),
-        "each step: gradcli grad EXPR --trace; pictures of each: gradcli graph EXPR --frames FOLDER",
+        "each step: gradcli grad EXPR --trace; of Newton's method: gradcli root EQUATION --trace; "
+        "pictures of each: gradcli graph EXPR --frames FOLDER",
     ),
     "--derivative": "gradcli plot EXPR draws the derivative as well; gradcli diff EXPR prints it",
 }
