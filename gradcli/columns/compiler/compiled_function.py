@@ -239,6 +239,9 @@ class CompiledFunction:
 
     def _called(self, *args: Any, **arrays: Any) -> Any:
         if held.holds is not None and held.holds((args, arrays)):  # within a function of arrays
+            if self.parameters is not None:
+                with contextlib.suppress(Exception):  # one of tensors may refuse arrays in any way
+                    return self.parameters.function(*args, **arrays)
             return held.back(self._called(*held.into(args), **held.into(arrays)))
         if (nested := self._nested(args, arrays)) is not None:
             return nested[0].function(*nested[1])

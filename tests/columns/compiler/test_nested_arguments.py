@@ -231,7 +231,12 @@ def test_tensors_keep_their_meaning() -> None:
         assert f.value_and_grad(gradcli.tensor(x))[0] == 1
         assert f.hessian(x)[0, 0] == pytest.approx(4 / 9)
         assert f.hessian(gradcli.tensor(x))[0, 0] == pytest.approx(2 / 3)
-    assert gradcli.compile(lambda x: x.max(0).values)(x) == 3  # PyTorch's alone
+    torchs = gradcli.compile(lambda x: x.max(0).values)
+    assert torchs(x) == 3
+    assert gradcli.grad(lambda x: torchs(x) ** 2)(x).tolist() == [0, 0, 6]
+    within = gradcli.grad(lambda x: f(x) * 3)  # f within a function of arrays
+    np.testing.assert_allclose(within(x), [-2, 0, 2], atol=1e-15)
+    np.testing.assert_allclose(gradcli.compile(lambda x: f(x) * 3).grad(x), [-2, 0, 2], atol=1e-15)
 
 
 def test_random_numbers_are_no_constants() -> None:
