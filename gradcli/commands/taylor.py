@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
 from gradcli.commands.declarations import OPEN, Option, Options, declare
 from gradcli.commands.formula_question import CODE, FORMAT, format_of, located
-from gradcli.commands.free_points import point
+from gradcli.commands.free_points import Point, point
 from gradcli.commands.pictures import AXES, PLOT, PLOTTED, Canvas
 from gradcli.commands.question import Answer, write
 from gradcli.commands.request import Request
@@ -116,6 +117,7 @@ def at_zero(names: Iterable[str], hint: str) -> dict[str, str]:
         default="6",
     ),
     FORMAT,
+    Option("--remainder", "Print what is left of EXPR, too, in Lagrange's form."),
     Option(PLOT, f"Draw EXPR and the polynomials around the point {PLOTTED}"),
     *AXES,
     examples=(
@@ -160,6 +162,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     form = format_of(request, options)
     if len(orders) > 1 and form in CODE:
         raise usage(f"--format {form} is of one order", hint=f"write --order {orders[-1]}")
+    if options.remainder:
+        _check_remainder(texts, where.arrays, orders, form)
     made: dict[int, str] = {}
     numbers = False
     with located(request):
@@ -173,6 +177,11 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         keys["orders"] = {str(order): text for order, text in made.items()}
     answer = Answer(request, [], lambda _: keys)
     answer.lines = [visible(text) for text in _lines(made, form, request.style.form)]
+    if options.remainder:
+        with located(request):
+            left = _remainder(request, where, texts, orders[-1], form.replace("json", "text"))
+        keys["remainder"] = left
+        answer.lines.append(visible(left if form == "latex" else f"remainder = {left}"))
     write(answer)
     if canvas is not None:
         from gradcli.commands.taylor_picture import number_of, picture
@@ -197,6 +206,44 @@ def _say_what_to_hold(arrays: Mapping[str, Any], texts: Mapping[str, str]) -> No
             f"taylor expands in numbers: {shaped} is an array",
             hint=f"--wrt {','.join(numbers)} expands in {', '.join(numbers)}, and holds the others",
         )
+
+
+def _remainder(
+    request: Request, where: Point, texts: Mapping[str, str], degree: int, form: str
+) -> str:
+    """What the polynomial leaves, with a note where that holds on one side of a kink alone."""
+    import numpy as np
+
+    from gradcli.commands.formula_question import FormulaQuestion
+    from gradcli.formulas.ask.composed_derivatives import AskedDerivative
+    from gradcli.formulas.ask.taylor_remainders import antiderivative, has_kinks, written
+    from gradcli.language import parse
+
+    ((name, at),), program = texts.items(), request.program
+    if program.rows[-3] != 1 or not program.ends_in_expression:
+        hint = "write it as one expression"
+        raise usage("--remainder is of one expression, and this is a program", hint=hint)
+    source, letter = antiderivative(program.source, name, at, degree)
+    asker = copy(request)
+    asker.program = parse(source)
+    near = Point({letter: np.float64(0.6), name: np.float64(0.7)}, {}, {})
+    asked = AskedDerivative(degree + 1)
+    found = FormulaQuestion(asker, near, asked, [letter], format=form).answered().made.by[letter]
+    if has_kinks(program, request.loaded, where.arrays):
+        output.note(f"the remainder holds where no kink lies between {at} and {name}")
+    return written(found, letter, name, at, degree, form == "latex")
+
+
+def _check_remainder(
+    texts: Mapping[str, str], arrays: Mapping[str, Any], orders: list[int], form: str
+) -> None:
+    """Refuse --remainder where it has no one form."""
+    if len(texts) != 1 or len(arrays) != 1:
+        raise usage("--remainder is of functions of one variable", hint="leave it out")
+    if len(orders) > 1:
+        raise usage("--remainder is of one order", hint=f"write --order {orders[-1]}")
+    if form in CODE:
+        raise usage(f"--remainder is for text and LaTeX, not for {form}", hint="leave it out")
 
 
 def _lines(made: Mapping[int, str], form: str, style: str) -> Iterable[str]:

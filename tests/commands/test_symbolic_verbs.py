@@ -125,8 +125,8 @@ AREA = ["--let", "x=r*cos(t)", "--let", "y=r*sin(t)"]
         (["sqrt(x) + 2**x", "--order", "n"],
          ["(-1)**(n - 1)*x**(1/2 - n)*exp(lgamma(n - 1/2) - lgamma(-1/2)) + 2**x*log(2)**n"]),
         (["log(x)", "--order", "n", "--format", "latex"],
-         [r"\frac{\partial^{n} f}{\partial x^{n}} = "
-          r"\frac{\left(-1\right)^{n - 1} \Gamma\left(n\right)}{x^{n}}"]),
+         [r"\frac{\mathrm{d}^{n}f}{\mathrm{d}x^{n}} = "
+          r"\frac{\left(-1\right)^{n - 1} \left(n - 1\right)!}{x^{n}}"]),
         # expressions put in
         (["x*y", *AREA, "--wrt", "r"], ["r*sin(2*t)"]),
         (["x - y", "--x", "y", "--y", "x"], ["y.grad = 1", "x.grad = -1"]),  # at once
@@ -233,6 +233,38 @@ def test_taylor(argv: list[str], expected: list[str]) -> None:
 )  # fmt: skip
 def test_polynomials_of_several_orders(argv: list[str], expected: list[str]) -> None:
     assert lines("taylor", *argv) == expected
+
+
+@sweep(
+    ("argv", "left"),
+    [
+        (["log(1 + x)", "--x", "0", "--order", "4"],
+         "remainder = x**5/(5*(xi + 1)**5), with xi between 0 and x"),
+        (["sqrt(x)", "--x", "1", "--order", "2"],
+         "remainder = (x - 1)**3/(16*xi**(5/2)), with xi between 1 and x"),
+        (["exp(x)", "--x", "0", "--order", "2", "--format", "latex"],
+         r"R_{2} = \frac{e^{\xi} x^{3}}{6}, \quad \xi \text{ between } 0 \text{ and } x"),
+        (["x**2", "--x", "1", "--order", "2"], "remainder = 0"),
+        (["sin(xi)", "--xi", "0", "--order", "1"], "remainder = -sin(c)*xi**2/2, with c between 0 and xi"),
+    ],
+    parts=1,
+)  # fmt: skip
+def test_what_a_polynomial_leaves(argv: list[str], left: str) -> None:
+    assert lines("taylor", *argv, "--remainder")[1] == left
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["x*y", "--x", "1", "--y", "1"], "--remainder is of functions of one variable"),
+        (["sin(x)", "--x", "0", "--order", "1,3"], "hint: write --order 3"),
+        (["sin(x)", "--x", "0", "--format", "python"], "--remainder is for text and LaTeX"),
+        (["abs(x)", "--x", "1"], "holds where no kink lies between 1 and x"),
+        (["y = x**2; y + x", "--x", "1"], "--remainder is of one expression"),
+    ],
+)
+def test_what_is_said_of_a_remainder(argv: list[str], words: str) -> None:
+    assert words in run("taylor", *argv, "--remainder").stderr
 
 
 @pytest.mark.parametrize(("order", "words"), [("5:1", "is empty"), ("31", "numbers from 0 to 30")])

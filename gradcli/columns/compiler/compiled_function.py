@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,7 +27,7 @@ from gradcli.engine.system.given_arrays import array_of
 from gradcli.language.error_remedies import habit
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
 from gradcli.transforms import numpy_meaning
-from gradcli.transforms.array_arguments import with_numpys_meaning
+from gradcli.transforms.array_arguments import explain, with_numpys_meaning
 from gradcli.transforms.batched_passes import Sparse
 from gradcli.transforms.tracing.numpy_program import Operation, live
 from gradcli.transforms.tracing.numpy_tracer import NumpyTracer, Untraceable, trace_numpy
@@ -181,11 +184,13 @@ class CompiledFunction:
             raise ValueError(f"memory must be None or 'low', got {memory!r}")
         table.base()  # operators of tensors are primitives of the table
         self.function, self.names, self.title = function, tuple(names), title
+        self.made: tuple[Any, dict[str, Any]] = (function, {})  # what `compile` was given
         self.given = function  # which `function` is, or has NumPy's meaning of (`_meant`)
         self.program: Program | None = None  # what `title` is the text of
         self.parameters = parameters  # of a function of Python's
         self.is_python = parameters is not None
         self._twin: CompiledFunction | None = None  # for tensors, where this one is of arrays
+        self._settled: set[Any] = set()  # what a function of tensors answered (`_meant`)
         self._alike: set[Any] = set()  # signatures for which arrays and tensors were compared
         every = self.names if parameters is None else parameters.required
         self.chosen = list(every) if wrt is None else [wrt] if isinstance(wrt, str) else list(wrt)
@@ -235,6 +240,9 @@ class CompiledFunction:
 
     def _called(self, *args: Any, **arrays: Any) -> Any:
         if held.holds is not None and held.holds((args, arrays)):  # within a function of arrays
+            if self.parameters is not None:
+                with contextlib.suppress(Exception):  # one of tensors may refuse arrays in any way
+                    return self.parameters.function(*args, **arrays)
             return held.back(self._called(*held.into(args), **held.into(arrays)))
         if (nested := self._nested(args, arrays)) is not None:
             return nested[0].function(*nested[1])
@@ -250,7 +258,7 @@ class CompiledFunction:
                 self._compare(given, found)
             return found
 
-        return _result(value() if tensors else self._meant(given, value), tensors)
+        return _result(value() if tensors else self._meant("value", given, value), tensors)
 
     def value_and_grad(self, *args: Any, **arrays: Any) -> tuple[Any, dict[str, Any]]:
         """(the value, the gradients by name); the value must have one element.
@@ -302,7 +310,7 @@ class CompiledFunction:
         given, tensors = self._arrays(args, arrays)
         if not tensors:
             found: tuple[Any, dict[str, Any]]
-            found = self._meant(given, lambda: self._of_array_points(given, arrays))
+            found = self._meant("slope", given, lambda: self._of_array_points(given, arrays))
             return found
         if self.of_arrays:
             return self._of_tensors().value_and_grad(**arrays)
@@ -325,36 +333,40 @@ class CompiledFunction:
         """Whether the function is run with NumPy's meaning of all that it does."""
         return self.function is not self.given
 
-    def _meant(self, given: list[Any], run: Callable[[], Any]) -> Any:
-        """What a call at arrays gives.
+    def _meant(self, asked: str, given: list[Any], run: Callable[[], Any]) -> Any:
+        """What a call at arrays gives. asked: whatever it asks for, the value or a derivative.
 
         A function is one of tensors, which PyTorch's programs are, and much of NumPy's. Where it is
         refused, or gives something else of tensors than of arrays, it is one of arrays, as `gradcli.grad`
         has it.
         """
-        if self.of_arrays or not self.is_python:
+        key = asked, self._signature(given, False)
+        if self.of_arrays or not self.is_python or key in self._settled:
             return run()
         try:
-            return run()
+            found = run()
+            self._settled.add(key)
+            return found
         except (MemoryError, numpy_meaning.Unsteady):
             raise
         except Exception as error:  # a function may refuse tensors in any way
-            if self._signature(given, False) in self._alike:
-                raise
             refusal = error
         self._begin_anew(with_numpys_meaning(self.given))
         try:
             return run()
-        except Exception:  # as above
+        except Exception as error:  # as above
             self._begin_anew(self.given)
             if self._takes_arrays(given):
+                explain(error)
                 raise
         raise refusal
 
     def _begin_anew(self, function: Callable[..., Any]) -> None:
         """Forget what was compiled: another function is meant."""
         self.function = function
-        for known in (self.plans, self._quick, self._alike, self._derived, self.matrices):
+        self._alike.clear()
+        self._settled.clear()
+        for known in (self.plans, self._quick, self._derived, self.matrices):
             known.clear()
         self._direct = None
         for name in ("value_and_grad", "sparse_hessian", "sparse_jacobian"):
@@ -437,6 +449,53 @@ class CompiledFunction:
         """The second derivatives of a scalar, as an array; of several variables a dict of dicts."""
         return self._matrices("hessian", args, arrays)
 
+    def hvp(self, x: Any, v: Any, *args: Any, **arrays: Any) -> Any:
+        """The product of the second derivatives of a scalar and a direction v of x, without the matrix.
+
+        By the one variable in `wrt`, which is the first: `scipy.optimize.minimize(…, hessp=f.hvp)`.
+        """
+        if (nested := self._nested((x, *args), arrays)) is not None:
+            return nested[0].function.hvp(nested[1][0], v, *nested[1][1:])
+        given, tensors = self._arrays((x, *args), arrays)
+        first = self.names[0]
+        if self._differentiated(given) != [first]:
+            raise ValueError(f"hvp is by one variable, the first: compile(…, wrt={first!r})")
+        direction = np.asarray(v.array if isinstance(v, Tensor) else v, given[0].dtype)
+        if direction.shape != given[0].shape:
+            raise ValueError(
+                f"{first} has shape {given[0].shape}, the direction {direction.shape}: they are alike"
+            )
+        if tensors and self.of_arrays:
+            return self._of_tensors().hvp(arrays.pop(first), v, **arrays)
+
+        def product() -> Any:
+            if not tensors:
+                self._compare_before(given)
+            if "hvp" not in self._derived:
+                self._derived["hvp"] = self._product()
+            with self._watched(tensors):
+                return self._derived["hvp"](*given, direction[()])
+
+        return _result(product() if tensors else self._meant("product", given, product), tensors)
+
+    def _product(self) -> CompiledFunction:
+        from gradcli.transforms.grad import grad
+        from gradcli.transforms.jvp import jvp
+
+        first, last = self.names[0], "the direction"
+
+        def function(**variables: Any) -> Any:
+            along = variables.pop(last)
+
+            def of(point: Any) -> Any:
+                return self.function(**{**variables, first: point})
+
+            return jvp(grad(of), (variables[first],), (along,))[1]
+
+        names = [*self.names, last]
+        title = f"hvp of {self.title}"
+        return CompiledFunction(function, names, title, threads=self.threads, native=self.native)
+
     def _matrices(self, kind: str, args: tuple[Any, ...], arrays: dict[str, Any]) -> Any:
         if (nested := self._nested(args, arrays)) is not None:
             return nested[0].function._matrices(kind, tuple(nested[1]), {})
@@ -460,7 +519,7 @@ class CompiledFunction:
             with self._watched(tensors):
                 return self._derived[kind, wanted](*given)
 
-        found = matrices() if tensors else self._meant(given, matrices)
+        found = matrices() if tensors else self._meant(kind, given, matrices)
         return _result(_mapped(lambda v: v if np.ndim(v) else v[()], found), tensors)
 
     def _derivative(self, kind: str, wanted: tuple[str, ...]) -> CompiledFunction:
@@ -525,7 +584,7 @@ class CompiledFunction:
                     self._first(name, direct, direct_calls.MADE, more)
             return found(*given)
 
-        return matrix() if tensors else self._meant(given, matrix)
+        return matrix() if tensors else self._meant("sparse", given, matrix)
 
     def _matrix(self, given: list[Any], second: bool) -> Any:
         from gradcli.columns.compiler.sparse_matrices import SparseProgram
@@ -550,9 +609,19 @@ class CompiledFunction:
             return text
         given, tensors = self._arrays(args, arrays)
         if not tensors:
-            self._meant(given, lambda: self._compare_before(given))
+            self._meant("slope", given, lambda: self._compare_before(given))
         self._plan(given, gradients)
         return self._text(self._signature(given, gradients))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Its function, by name, and the options: it is compiled again where it arrives."""
+        function = self.made[0]
+        module, name = (getattr(function, n, None) for n in ("__module__", "__qualname__"))
+        if callable(function) and module in sys.modules and name and "<" not in name:
+            with contextlib.suppress(AttributeError):
+                if _named(module, name) is self:  # as a decorator leaves it
+                    return _named, (module, name)
+        return _made, self.made
 
     def __repr__(self) -> str:
         order = ", ".join(self.names)
@@ -800,12 +869,19 @@ class CompiledFunction:
     def _compare_before(self, given: list[Any]) -> None:
         """As `_compare`, of a function whose value nobody asked for."""
         if self.is_python and self._signature(given, False) not in self._alike:
-            with modes.no_grad():
-                self._compare(given, self._tape(given, False, False)[0])
+            names = self._differentiated(given)
+            points = {
+                n: wrap(np.array(a)[()], n in names) for n, a in zip(self.names, given, strict=True)
+            }
+            with self._watched(False):
+                value = self.function(**points)
+            self._compare(given, _mapped(lambda v: v.array if isinstance(v, Tensor) else v, value))
 
     def _tape(self, given: list[Any], gradients: bool, tensors: bool) -> tuple[Any, ...]:
         names = self._differentiated(given) if gradients else []
-        variables = {n: wrap(a, n in names) for n, a in zip(self.names, given, strict=True)}
+        # A function of Python's may write into what it is given.
+        copied = [np.array(a)[()] if self.is_python and a.shape else a for a in given]
+        variables = {n: wrap(a, n in names) for n, a in zip(self.names, copied, strict=True)}
         # A program in gradcli's language has no functions that make numbers but those it asks for.
         watched = gradients and self.is_python
         try:
@@ -968,12 +1044,17 @@ def compile(
     all sizes; what has no C form (`print(f)` says so), and everything where there is no compiler (a
     warning says so), runs as without. Raises ValueError for any other `memory`.
     """
+    wrt = wrt if wrt is None or isinstance(wrt, str) else list(wrt)
+    static = static if isinstance(static, str) else list(static)
     how: dict[str, Any] = {"wrt": wrt, "threads": threads, "memory": memory, "native": native}
+    made = program, {**how, "static": static, "kind": kind}
     if callable(program):
         title = getattr(program, "__name__", "function")
         own = Parameters(program, title, [static] if isinstance(static, str) else list(static))
         given = _by_position(program, own.names) if own.in_order else program
-        return kind(given, own.names, title, parameters=own, **how)
+        compiled = kind(given, own.names, title, parameters=own, **how)
+        compiled.made = made
+        return compiled
     from gradcli import language
     from gradcli.language.option_values import widest
 
@@ -991,8 +1072,18 @@ def compile(
 
     names = parsed.free_variables()
     found = kind(function, names, program, **how)
-    found.program = parsed
+    found.program, found.made = parsed, made
     return found
+
+
+def _made(program: Any, how: dict[str, Any]) -> Any:
+    """A compiled function, made anew in another process."""
+    return compile(program, **how)
+
+
+def _named(module: str, name: str) -> Any:
+    """What a module calls by a name."""
+    return attrgetter(name)(import_module(module))
 
 
 def _by_position(function: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
