@@ -355,6 +355,7 @@ class ExpressionCommand(HelpfulCommand):
             _refuse_headings(text or "", found, self.declaration)
             _also_mathematics(error, text or "", declared)
             _also_columns(error, declared, found, self.declaration)
+            _also_dates(error, declared)
             raise
         if reading is not None:
             names = [name for name in names if name not in reading.functions]
@@ -1055,6 +1056,14 @@ def _also_columns(
     error.hint = f"{error.hint}; {column}" if error.hint and begins else column
 
 
+def _also_dates(error: LanguageError, declared: Mapping[str, Any]) -> None:
+    """Say of `2025-06-30 - date`, whose 06 is no number, how days are counted from a date."""
+    start = error.span[0] if error.span is not None else -1
+    for date in re.finditer(r"(?<!\d)\d{4}-\d\d-\d\d(?!\d)", error.source):
+        if date.start() <= start < date.end() and "--time-origin" in declared:
+            error.hint = f"a date is no number: --time-origin {date[0]} counts columns of dates from that day"
+
+
 def _how_read(params: dict[str, Any]) -> dict[str, Any]:
     """The options of tables that are given."""
     found = {o.name: params.pop(o.name, None) for o in READING}
@@ -1662,8 +1671,8 @@ def unbound(
         from gradcli.language.names import LEFT_OUT, close
 
         distribution = foreign_names.distribution_hint(name, program.source)
-        hint = LEFT_OUT.get(name) or distribution or translated or did_you_mean(close(name))
-        hint = hint or "gradcli ops lists the functions"
+        hint = LEFT_OUT.get(name) or distribution or translated or _INSIDE.get(name)
+        hint = hint or did_you_mean(close(name)) or "gradcli ops lists the functions"
         return error(f"no function is called `{name}`", hint)
     if is_plain_function(name):
         return error(f"{name} is a function", translated or f"give --{name} VALUE")
@@ -1673,6 +1682,11 @@ def unbound(
     return error(f"no value for {name}", meant or translated or hint)
 
 
+# What is a command, and inside of an expression a function of functions.
+_INSIDE = dict.fromkeys(
+    ("grad", "gradient_of", "derivative"),
+    "a gradient inside of an expression is func.grad(lambda x: x**2)(x)",
+)
 # Constants of mathematics whose names are variables here, and how they are written.
 _WRITTEN_OTHERWISE = dict.fromkeys("ij", "the imaginary unit is 1j") | {
     "e": "Euler's number is torch.e",
