@@ -31,7 +31,7 @@ _SHAPES = re.compile(
 _PYTHON_SAYS: tuple[tuple[str, str], ...] = (
     (
         r"unsupported operand type\(s\) for [-+*/]+: ('str' and 'Tensor'|'Tensor' and 'str')",
-        "a text is compared, as in name == 'A'; a column of dates is days, since what --time-origin DATE says",
+        "a text is compared, as in name == 'A'; a column of dates is days since the DATE of --time-origin",
     ),
     (
         r"can only concatenate list|unsupported operand type\(s\) for .*'list'",
