@@ -69,6 +69,16 @@ _OF_NUMBERS = r"\bpi\b|(?<=\d)[eE](?=[-+\d])"  # letters that a number may have
 _IDENTITY = re.compile(r"(?<![\w.])I(?![\w.(])")
 
 
+_NABLA_FIRST = re.compile(r"\s*((?:\\nabla|∇)\s*(?:_\s*(?:\{[^{}]*\}|\\?\w+))?)(.*)", re.S)
+
+
+def _outside_brackets(text: str) -> str:
+    """A text without what stands in brackets: a sum there is no sum of the whole."""
+    while (less := re.sub(r"[(\[{][^()\[\]{}]*[)\]}]", "x", text)) != text:
+        text = less
+    return text
+
+
 def _columns(text: str) -> str:
     """The number of columns of a matrix, as a text: `X.shape[1]` for `2*X.T@D@X`."""
     last = re.search(r"(?:^|[@*])(\w+)(\.T)?$", text)
@@ -1292,6 +1302,13 @@ class Writer:
             parameters = self.bodies[function.text][0]
             if len(at) in (0, len(parameters)) and not node.base:
                 return self.gradient(function.text, [self.plain(p).text for p in at] or parameters)
+        first = _NABLA_FIRST.match(self.source)
+        if first and re.search(r"[^+\-]\s*[+\-]", _outside_brackets(first[2])):
+            # the command takes the ∇ before all of it, in brackets
+            raise self.error(
+                "∇ of the first term alone, or of all of it?", node.token,
+                f"of all of it: {first[1].strip()} [{first[2].strip()}]",
+            )  # fmt: skip
         shown = "x**2 + y**2"
         if not (body.kind == "name" and body.text not in self.own):
             shown = bare(self.value(body).text)
