@@ -33,19 +33,21 @@ if TYPE_CHECKING:
     from gradcli import utils as utils
     from gradcli._functions import *  # noqa: F403
     from gradcli.columns.streaming.table_functions import compile as compile
+    from gradcli.commands.function_verbs import hvp as hvp
+    from gradcli.commands.function_verbs import vjp as vjp
     from gradcli.commands.solver_verbs import fit as fit
     from gradcli.commands.solver_verbs import minimize as minimize
     from gradcli.commands.solver_verbs import root as root
     from gradcli.commands.table_reading import read_table as read_table
     from gradcli.commands.table_verbs import map as map
     from gradcli.commands.table_verbs import plot as plot
+    from gradcli.commands.typed_verbs import check as check
     from gradcli.commands.typed_verbs import diff as diff
     from gradcli.commands.typed_verbs import grad as grad
     from gradcli.commands.typed_verbs import hessian as hessian
     from gradcli.commands.typed_verbs import jacobian as jacobian
     from gradcli.commands.typed_verbs import jvp as jvp
     from gradcli.commands.typed_verbs import value_and_grad as value_and_grad
-    from gradcli.commands.verbs import check as check
     from gradcli.commands.verbs import graph as graph
     from gradcli.commands.verbs import simplify as simplify
     from gradcli.commands.verbs import taylor as taylor
@@ -158,6 +160,7 @@ _HOME = {
         ],
         "gradcli.commands.verbs",
     ),
+    **dict.fromkeys(["hvp", "vjp"], "gradcli.commands.function_verbs"),
     **dict.fromkeys(["fit", "minimize", "root"], "gradcli.commands.solver_verbs"),
     **dict.fromkeys(["jvp", "map", "plot"], "gradcli.commands.table_verbs"),
     "read_table": "gradcli.commands.table_reading",
@@ -264,6 +267,9 @@ _ELSEWHERE = {
     "derivative": "gradcli.diff(source) is the formula, gradcli.grad(source, x=1) its value",
     "maximize": 'gradcli.minimize("-(…)", x=1) finds where an expression is largest',
     "tree_map": "gradcli.func.grad and vmap take dicts and lists of tensors as they are",
+    "custom_vjp": "a class of gradcli.autograd.Function has a backward of its own",
+    "custom_jvp": "a class of gradcli.autograd.Function has a jvp of its own",
+    "custom_gradient": "a class of gradcli.autograd.Function has a backward of its own",
     "integrate": "gradcli.trapezoid(y, x) integrates samples",
 }
 

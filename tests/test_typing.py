@@ -58,6 +58,8 @@ gradcli.grda  # [attr-defined]
 gradcli.compile(str).valu_and_grad  # [attr-defined]
 b: str = gradcli.grad("x**2", x=3)  # [assignment]
 c: str = gradcli.hessian("x**2", x=3)  # [assignment]
+d: dict[str, gradcli.Tensor] = gradcli.grad("x*y", x=3, y=2, wrt="x")  # [assignment]
+gradcli.check("x**2", x=3).derivative  # [attr-defined]
 """
 TAKEN = """\
 import numpy as np
@@ -66,6 +68,14 @@ gradcli.jvp(lambda x: x, (np.ones(3),), (np.ones(3),))
 gradcli.diff("x*y")["x"].upper()
 gradcli.diff("x").upper()
 gradcli.grad("x*y", x=3, y=2)["x"].item()
+a: dict[str, gradcli.Tensor] = gradcli.grad("x*y", x=3, y=2)
+b: gradcli.Tensor = gradcli.grad("x*y", x=3, y=2)
+c: dict[str, gradcli.Tensor] = gradcli.grad("x*y", x=3, y=2, wrt=["x"])
+gradcli.hessian("x*y", x=3, y=2)["x"]["y"].item()
+gradcli.value_and_grad("x*y", x=3, y=2)[1]["x"].item()
+gradcli.check("x**2", expected="3*x", x=3).derivative
+gradcli.check("x**2", x=3).by["x"].ok
+gradcli.hessian(lambda x: x, sparse=True)(np.ones(3)).dense()
 gradcli.jacobian("x**2", x=[1, 2], sparse=True).to_scipy()
 gradcli.compile("x**2").hessian(x=3.0)
 gradcli.cuda.is_available()

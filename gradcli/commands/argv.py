@@ -64,7 +64,8 @@ class Split:
     behind: the flag before a positional. twice: the option of the file to write, given with two files.
     ranks, letters: what --math found of names, their dimensions and indices, for the formula of --against;
     ones: the indices of one element; sizes: what limits of sums are; squares: what stands for the square of a
-    name; rows: the matrices whose rows are vectors of the text; said: its remarks.
+    name; rows: the matrices whose rows are vectors of the text; called: J of `J(w) = …`; said:
+    its remarks.
     """
 
     def __init__(self) -> None:
@@ -83,6 +84,7 @@ class Split:
         self.sizes: dict[str, str] = {}
         self.squares: dict[str, str] = {}
         self.rows: set[str] = set()
+        self.called = ""
         self.said: set[str] = set()
         self.letters: dict[str, tuple[str, ...]] = {}
 

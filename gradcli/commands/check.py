@@ -326,9 +326,10 @@ def _variable_lines(
 
 def _blame_lines(request: Request, part: Any) -> Iterator[str]:
     where = "" if part.span is None else f" in `{request.source[slice(*part.span)]}`"
+    what = " (of a sum of its elements with random weights)" if part.weighted else ""
     yield (
-        f"  to blame: {part.name}{where}: its own gradient is {part.analytical:.6g}, "
-        f"by differences {part.numerical:.6g}"
+        f"  to blame: {part.name}{where}: its own gradient by {part.at} is {part.analytical:.6g}, "
+        f"by differences {part.numerical:.6g}{what}"
     )
 
 

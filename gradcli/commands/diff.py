@@ -20,7 +20,7 @@ from gradcli.commands.formula_question import (
     value_answer,
 )
 from gradcli.commands.free_points import Point, point, wanted_names
-from gradcli.commands.question import write
+from gradcli.commands.question import called, write
 from gradcli.commands.request import Request
 from gradcli.commands.terminal import is_terminal
 from gradcli.engine.system.visible import visible
@@ -157,15 +157,17 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         found.about = _by_variables(found)
         write(found)
         return
-    with located(request, hint), supposing(bold=frozenset(wide)):
+    with located(request, hint), supposing(bold=frozenset(wide), value=called(request)):
         answer = question.answered()
         taken = None
         if options.show_steps:
             from gradcli.commands.shown_steps import ShownSteps
 
             taken = ShownSteps(question, options.order)
+            wide += taken.arrays() if options.latex_style == "bold" else []
         answer.note()
-        _finish(request, answer, options, taken, bool(unknown))
+        with supposing(bold=frozenset(wide)):
+            _finish(request, answer, options, taken, bool(unknown))
     write(answer)
 
 
@@ -403,7 +405,8 @@ def _as_one_matrix(request: Request, question: FormulaQuestion, options: Options
     by = ", ".join(map(symbol, wanted))
     by = by if len(wanted) == 1 else f"({by})"
     matrix = r" \\ ".join(lines)
-    return rf"\frac{{\partial f}}{{\partial {by}}} = \begin{{pmatrix}}{matrix}\end{{pmatrix}}"
+    value = symbol(called(request))
+    return rf"\frac{{\partial {value}}}{{\partial {by}}} = \begin{{pmatrix}}{matrix}\end{{pmatrix}}"
 
 
 def _left(label: str, found: Derivatives, alone: bool) -> str:

@@ -794,7 +794,9 @@ def report(
             message = (
                 f"at these values no residual depends on {names}: this is a plateau, not a fit"
             )
-            hint = f"start elsewhere, as in {start_option(next(iter(rows.start)))}"
+            hint = (
+                f"start elsewhere, as in {start_option(labels[found.still[0]].partition('[')[0])}"
+            )
     elif not found.converged:
         message = f"no minimum after {found.iterations} iterations: these are the last values"
         if found.receding:

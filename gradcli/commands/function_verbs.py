@@ -33,6 +33,9 @@ def derived(
         return func.jvp(function, *args, **named)
     signature = inspect.signature(function)
     own = signature.parameters
+    matrix = name in ("jacobian", "hessian") and "sparse" not in own
+    if matrix and named.pop("sparse", False):
+        return _sparse(name, function, list(own), args, named)
     options = {n: named[n] for n in _OPTIONS if n in named and n not in own}
     values = {n: v for n, v in named.items() if n not in options}
     first = args[0] if args else None
@@ -55,6 +58,55 @@ def derived(
         places = tuple(_place(n, list(own)) for n in names)
         options["argnums"] = places[0] if isinstance(wrt, str) else places
     return transform(function, **options)
+
+
+def _sparse(
+    name: str, function: Callable[..., Any], own: list[str], args: Any, named: dict[str, Any]
+) -> Any:
+    """The matrix without its zeros: as a function, or at values by name. It is compiled."""
+    from gradcli.columns.compiler.compiled_function import compile
+
+    values = {n: v for n, v in named.items() if n not in ("argnums", "wrt", "mode")}
+    wrt = named.get("wrt", None if values else own[named.get("argnums", 0)])
+    if args:
+        first = args[0]
+        if isinstance(first, int):
+            wrt = own[first]
+        elif isinstance(first, Mapping):
+            values = {**first, **values}
+        else:
+            raise TypeError(
+                f"gradcli.{name}(f, sparse=True) is a function: {name}(f, sparse=True)(x)"
+            )
+    compiled = compile(function, wrt=wrt)
+    matrix = compiled.sparse_hessian if name == "hessian" else compiled.sparse_jacobian
+    return matrix(**values) if values else matrix
+
+
+def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """(the value, a function from a cotangent to a tuple of gradients), as of `gradcli.func.vjp`."""
+    if isinstance(function, str):
+        raise TypeError(
+            "vjp takes a function; of an expression whose value is no number gradcli.grad(source, "
+            "seed=…, x=…) is the gradient that starts from seed"
+        )
+    found: tuple[Any, ...] = func.vjp(function, *primals, has_aux=has_aux)
+    return found
+
+
+def hvp(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The product of a function's second derivatives with a direction, as a function.
+
+    `hvp(f)(x, v)` is `hessian(f)(x) @ v` without the matrix; further arguments of f follow behind v.
+    """
+    if isinstance(function, str):
+        raise TypeError("hvp takes a function; of an expression gradcli.compile(source).hvp(x, v)")
+    slope = func.grad(function)
+
+    def product(x: Any, v: Any, *args: Any) -> Any:
+        return func.jvp(lambda point: slope(point, *args), (x,), (v,))[1]
+
+    return product
 
 
 def _transform(name: str, mode: str | None) -> Callable[..., Any]:
@@ -123,4 +175,4 @@ def _named(found: tuple[Any, ...], names: list[str], wanted: Any) -> Any:
     return found[0] if isinstance(wanted, str) else ByName(zip(names, found, strict=True))
 
 
-__all__ = ["derived"]
+__all__ = ["derived", "hvp", "vjp"]

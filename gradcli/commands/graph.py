@@ -227,6 +227,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             "timed": options.time,
             "lines": options.places or "own",
             "end": _end(options.steps, options.at),
+            "finite": norms or options.diagnose,
             "few": FEW_NODES if chosen == "html" else 0,
         }
         graph = _torch_graph(ctx, options, seed, watched)
@@ -335,12 +336,20 @@ def _torch_graph(
         **watched,
     )
     if ran.error is not None:
-        output.note(ran.error, "warning")
+        at, _, rest = ran.error.partition(": ")
+        kind, _, said = rest.partition(": ")  # what it said is in its traceback, above
+        ended = f"{at}: {kind} ended the program: this is its run until then"
+        output.note(ended if said else ran.error, "warning")
     ctx.meta["gradcli.code"] = ran.code
     if watched["anomalies"] and (found := ran.anomaly()) is not None:
         raise found
     graph = ran.graph(wanted)
     graph.program = ran.title(wanted)
+    if (step := graph.finite_step) is not None:
+        output.note(
+            f"the run ends in NaN or infinity: gradients are looked at in step {step} of "
+            f"{ran.watch.steps}, the last that is finite"
+        )
     if watched["gradients"] or watched["norms"]:
         _measure(graph, ran, watched["norms"])
     if ran.watch.is_unseeded and (options.norms or options.diagnose):
@@ -363,7 +372,7 @@ def _measure(graph: Graph, ran: Ran, norms: bool) -> None:
     try:
         ran.watch.measure()
     except RuntimeError as error:  # of a pass that has run: what it needs has changed since
-        refused = _not_again(error, ran.watch.facts.step)
+        refused = _not_again(error, graph.finite_step or ran.watch.facts.step)
         if not norms:
             raise refused from error
         output.note(f"sizes of gradients are not judged: {refused.hint}")

@@ -62,6 +62,7 @@ ABOUT_VARIABLES = (
 _WITHOUT_VALUE = ("root", "fit", "plot")
 # What other tools call options of ours, where the command has such an option.
 MEANT = {
+    "--show-steps": ("--trace", "write --trace for a row of each step"),
     "--name": ("--as", "write --as NAME=COLUMN, as in --as result=value"),
     "--keep": ("--keep-columns", "write --keep-columns NAMES, or --keep-columns none"),
     "--cross": ("--second", "write --second x,y for the second derivative by x and y"),
@@ -136,6 +137,8 @@ ELSEWHERE = {
     **dict.fromkeys(
         ("--digits", "--decimals"), "gradcli eval, grad and fit round by --precision N"
     ),
+    "--method": "Newton's steps to a root: gradcli root EQUATION --trace; gradcli minimize and plot "
+    "have --method",
     "--check": "the command `gradcli check EXPR` compares with numerical gradients",
     "--second": "a mixed derivative: gradcli diff EXPR --wrt x,y --order 2 as a formula, "
     "gradcli hessian EXPR --wrt x,y in numbers; in a table gradcli map EXPR FILE --second x,y",
@@ -176,7 +179,8 @@ ELSEWHERE = {
     ),
     **dict.fromkeys(
         ("--explain", "--steps"),
-        "each step: gradcli grad EXPR --trace; pictures of each: gradcli graph EXPR --frames FOLDER",
+        "each step: gradcli grad EXPR --trace; of Newton's method: gradcli root EQUATION --trace; "
+        "pictures of each: gradcli graph EXPR --frames FOLDER",
     ),
     "--derivative": "gradcli plot EXPR draws the derivative as well; gradcli diff EXPR prints it",
 }
@@ -410,7 +414,8 @@ class ExpressionCommand(HelpfulCommand):
         out = super().read(ctx, [*found.options, "--", *positionals])
         ctx.params["request"] = _request(self, ctx, found, program, names, shown, of_relations)
         ctx.params["request"].ln = "math" in found.given and _has_ln(typed or "")
-        ctx.params["request"].math, ctx.params["request"].named = "math" in found.given, named
+        ctx.params["request"].math = "math" in found.given
+        ctx.params["request"].named = named or found.called
         ctx.params["request"].sizes = _sizes(found, ctx.params["request"])
         _note_options(found, ctx.params["request"].open_variables, declared)
         if reading is not None:
@@ -718,13 +723,15 @@ def _mathematics(
     note("; ".join([f"read as {read.written}", *remarks]))
     found.said.update(read.remarks)
     found.rows |= read.rows
+    found.called = found.called or read.called
     found.ones |= read.ones
     found.sizes = {**read.sizes, **found.sizes}
     found.ranks = {**read.ranks, **found.ranks}  # for --against, in the same names
     found.letters = {**read.letters, **found.letters}
     words = re.findall(r"(?<![\w.])[^\W\d]\w*", read.written)
     _by_whole_arrays(found, words)
-    _by_header(tuple(_as_variable(n, text, found) for n in read.header), found, command, against)
+    header = tuple(_as_variable(name, text, found) for name in read.header)
+    _by_header(header, read.written, found, command, against)
     if read.differentiated:
         found.options += [f"--wrt={by_squares[0]}"] * (not wrt)
         if (order := len(read.differentiated)) > 1:
@@ -830,16 +837,25 @@ def _speaks_of_matrices(found: Split) -> bool:
     )
 
 
-def _by_header(header: tuple[str, ...], found: Split, command: Command, against: bool) -> None:
+# The commands whose variables a header `J(w) = …` says.
+_WITH_HEADERS = frozenset("diff check minimize grad hessian jacobian".split())
+
+
+def _by_header(
+    header: tuple[str, ...], written: str, found: Split, command: Command, against: bool
+) -> None:
     r"""--wrt w where the text is of `J(w) = …`, and nothing else says by what it is differentiated."""
-    if against or command.name not in ("diff", "check") or (
-        command.name == "check" and "against" not in found.given
-    ):  # fmt: skip
+    alone = command.name == "check" and "against" not in found.given  # of all gradients
+    if against or alone or command.name not in _WITH_HEADERS or not header:
         return
     said = {"of", "operator", "along", "euler_lagrange"} & found.given.keys()
-    if header and not said and not any(o.startswith("--wrt=") for o in found.options):
+    if not said and not any(o.startswith("--wrt=") for o in found.options):
         found.options.append(f"--wrt={','.join(header)}")
-        note(f"differentiated by {', '.join(header)}, which the text is a function of")
+        names = ", ".join(header)
+        verb = f"{names} {'is' if len(header) == 1 else 'are'} varied"
+        verb = verb if command.name == "minimize" else f"differentiated by {names}"
+        if {*_names_of(written)} - {*header, *found.squares, *found.sizes}:
+            note(f"{verb}, of which the text is a function")
 
 
 def _sizes(found: Split, request: Request) -> dict[str, str]:

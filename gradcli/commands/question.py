@@ -203,10 +203,11 @@ def write(answer: Answer) -> None:
 
 
 def called(request: Request) -> str:
-    """What a program's value is called: `g` of `g = 4*pi**2*L/T**2; g`, else f."""
+    """What a program's value is called: `g` of `g = 4*pi**2*L/T**2; g`, J of `J(w) = …`, else f."""
     start, end = request.program.value_span or (0, None)
     last = request.program.source[start:end].strip()
-    return last if last.isidentifier() and last not in request.names else "f"
+    is_made = last.isidentifier() and last not in (*request.names, *request.open_variables)
+    return last if is_made else request.named or "f"
 
 
 def _object(answer: Answer, precision: int | None) -> dict[str, Any]:

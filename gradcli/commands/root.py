@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, cast
 
 from gradcli.commands import output
@@ -33,6 +34,8 @@ from gradcli.commands.request import Request
 from gradcli.language.located_errors import LanguageError
 
 if TYPE_CHECKING:
+    from gradcli.columns.optimize.newton_steps import NewtonStep
+    from gradcli.columns.optimize.spaces import Compiled, Space
     from gradcli.commands.plots.pictures import Curves
     from gradcli.engine.system.process import AnyContext
 
@@ -45,6 +48,7 @@ _SHOWN = 4  # variables whose last values are said
     *reworded(EXPRESSION, "--wrt NAMES", "Solve for these variables only; the others are held."),
     Argument("[TABLE]", name="table", complete="files"),
     Option("--all", "Find all roots in an interval, as in --x 0:10."),
+    Option("--trace", "Print the steps of Newton's method: the point, the value, the slope."),
     COLUMNS,
     KEEP_COLUMNS,
     AS,
@@ -88,8 +92,10 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     if options.format in ("latex", "siunitx") and request.style.form == "text":
         request.style.typeset, options.format = options.format, None
     _refuse_options_of_tables(ctx, request, options)
+    import numpy as np
+
+    from gradcli.columns.optimize import spaces
     from gradcli.columns.optimize.roots import all_roots, root
-    from gradcli.columns.optimize.spaces import Compiled
 
     canvas = None
     if options.plot is not None:
@@ -97,9 +103,10 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     interval = _interval(request) if options.all else None
     inputs = inputs_of(request, options)
     space = space_of(ctx, request)
-    system = Compiled(space.differences(request.program), space.size)
+    system = spaces.Compiled(space.differences(request.program), space.size)
     if canvas is not None and space.size > 1:
         raise usage("--plot draws equations of one number", hint="leave it out")
+    traced = _newton(request, space, system, interval) if options.trace else None
     roots: list[Any]
     plateaus: list[tuple[float, float]] = []
     if interval is None:
@@ -119,8 +126,6 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         if not found.alone:
             output.note(NOT_ALONE)
     else:
-        import numpy as np
-
         every = all_roots(system, *interval)
         roots = [np.array([number]) for number in every.roots]
         plateaus = every.plateaus
@@ -139,6 +144,15 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         "evaluations": system.evaluations,
         "converged": converged and alone,
     }
+    if traced is not None:
+        steps, ends = traced
+        keys["trace"] = [step._asdict() for step in steps]
+        if converged and not np.isclose(steps[-1].x, roots[0][0]):
+            output.note("Newton's method does not end at this root: it was found by another way")
+        elif converged and not ends:
+            output.note(
+                f"Newton's method is slow here: it has not ended after {steps[-1].number} steps"
+            )
     if plateaus:
         keys["plateaus"] = [list(ends) for ends in plateaus]
     if inputs is not None and plateaus:
@@ -222,6 +236,35 @@ def _interval(request: Request) -> tuple[float, float]:
     request.texts[name] = repr(low)
     request.wrt = [name]  # all others are held
     return low, high
+
+
+def _newton(
+    request: Request, space: Space, system: Compiled, interval: tuple[float, float] | None
+) -> tuple[list[NewtonStep], bool]:
+    """Newton's steps from the start, printed as a table; whether they end at a root."""
+    import numpy as np
+
+    from gradcli.columns.optimize.newton_steps import newton_steps
+    from gradcli.language.equations import all_sides
+
+    if interval is not None:
+        raise usage("--trace begins at a point, and --all searches an interval",
+                    hint="give a number, without --all")  # fmt: skip
+    if space.size != 1 or len(system.value(space.flat())) != 1:
+        raise usage("--trace is of one equation for one number", hint="leave it out")
+    steps, ends = newton_steps(system, space.flat())
+    if request.style.form == "text":
+        (name,) = space.start
+        if any(all_sides(request.program)[1]) and not re.search(r"== 0\s*$", request.source):
+            output.note("f is the left side minus the right one")
+        rows = [["n", name, f"f({name})", f"f'({name})"]]
+        for step in steps:
+            numbers = np.array([step.x, step.value, step.slope])
+            rows.append([str(step.number), *output.numerals(numbers, request.style.precision)])
+        wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ("  ".join(f"{t:<{w}}" for t, w in zip(row, wide, strict=True)) for row in rows)
+        output.write("\n".join(line.rstrip() for line in lines))
+    return steps, ends
 
 
 def _how_to_search(request: Request) -> str:

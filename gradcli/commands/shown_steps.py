@@ -63,6 +63,10 @@ class ShownSteps:
         except NotOnABoard:
             self.steps = steps(*asked, **how)
 
+    def arrays(self) -> list[str]:
+        """The names of steps that are vectors or matrices."""
+        return [step.name for step in self.steps if step.name and step.expression.shape]
+
     def lines(self, form: str) -> list[str]:
         """The lines of the steps, in text or LaTeX."""
         from gradcli.commands import board_text
@@ -94,6 +98,7 @@ class ShownSteps:
         Nothing of numbers, which the other steps have, and of what has no gradient.
         """
         from gradcli.formulas.algebra import algebra as alg
+        from gradcli.formulas.algebra.assuming import current
         from gradcli.formulas.print.latex import derivative_of, symbol
         from gradcli.formulas.print.latex_elements import over_indices
 
@@ -103,7 +108,11 @@ class ShownSteps:
         rows = []
         for step in self.steps:
             at, text = over_indices(step.expression)
-            left = f"{{{symbol(step.name)}}}_{{{at}}}" if at else symbol(step.name or "f")
+            left = (
+                f"{{{symbol(step.name)}}}_{{{at}}}"
+                if at
+                else symbol(step.name or current.get().value)
+            )
             rows.append(f"{left} &= {text}")
         for name, expression in found.by.items():
             whole = alg.full(expression, tuple(answer.where.arrays[name].shape))

@@ -51,13 +51,17 @@ class Ran:
         # a function's `loss` beside the program's own
         names |= {n: t for n, t in roots.items() if any(t is one for one in found)}
         names = names if self.returned is None else self.inputs
+        last, end = self.watch.last, self.watch.end
+        partial = last is not None and not any(t is last for t in found)
+        if (former := self.watch.last_finite(found)) is not None:
+            found, names = [former.root], names | dict.fromkeys(former.names, former.root)
         graph = torch_graph(tuple(found), names=names, calls=self.watch.calls)
         if isinstance(graph.probe, OwnProgramProbe):
             graph.probe.recorded = self.watch.recorded
         graph.facts, graph.error = self.watch.facts, self.error
-        last, end = self.watch.last, self.watch.end
+        graph.finite_step = None if former is None else former.step
         alone = self.returned is not None or (end is not None and end.at is not None)
-        graph.facts.partial = alone or (last is not None and not any(t is last for t in found))
+        graph.facts.partial = alone or partial
         graph.facts.nonfinite = self._not_finite()
         if not found and not graph.diagnosis().findings:
             if self.error is not None:
@@ -98,7 +102,7 @@ class Ran:
             found.message,
             kind="anomaly",
             source=code,
-            span=(0, len(code)) if code else None,
+            span=_span(code, found.piece),
             hint=found.remedy,
             notes=tuple(notes),
             usage=False,
@@ -160,6 +164,13 @@ class Ran:
                 usage=False,
             )
         return value
+
+
+def _span(code: str, piece: str) -> tuple[int, int] | None:
+    """What of a line is marked: the call, where it is known and stands there once."""
+    if piece and code.count(piece) == 1:
+        return code.index(piece), code.index(piece) + len(piece)
+    return (0, len(code)) if code else None
 
 
 def _requires_grad(value: Any) -> bool:

@@ -7,6 +7,7 @@ yields findings. A new kind is a new function in `CHECKS`.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -109,6 +110,24 @@ def diagnose(graph: Any, facts: Facts | None = None, error: str | None = None) -
 
 # -- what the program died of ---------------------------------------------------------------------
 def _ended(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
+    """The error, where it is no consequence of a NaN."""
+    if not _is_of_nan(facts, error):
+        yield from _error(graph, facts, error)
+
+
+def _ended_by_nan(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
+    """The error, after the NaN that it most likely comes of."""
+    if _is_of_nan(facts, error):
+        yield from _error(graph, facts, error)
+
+
+def _is_of_nan(facts: Facts | None, error: str | None) -> bool:
+    """Tell whether the program has refused a NaN that it has computed: its own words name one."""
+    of_nan = facts is not None and facts.nonfinite is not None
+    return of_nan and bool(re.search(r"\b(nan|inf(inite|inity)?)\b", error or "", re.I))
+
+
+def _error(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
     if error is None or next(_written(graph, facts, error), None) is not None:
         return
     known = _known_error(error)
@@ -127,7 +146,7 @@ def _ended(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Findi
     if not line.isdecimal():
         said, file = error, ""
     place = Place.at(os.path.abspath(file), int(line)) if file else None
-    text, fault = said.partition(". ")[0], True
+    text, fault = said.partition("\n")[0].partition(". ")[0].rstrip(": "), True
     if NO_SCALAR in error and len(graph.skeleton):
         at_root = graph.skeleton.roots[0]
         label = graph.describer.label(at_root) or class_name(graph.skeleton.nodes[at_root])
@@ -173,15 +192,36 @@ def _not_finite(graph: Any, facts: Facts | None, error: str | None) -> Iterator[
         piece = graph.describer.piece(own.span)
         yield Finding("not finite", f"{piece or own.name}: {own.message}", None, own.remedy)
     if found is not None:
-        text = f"{found.message.rstrip('.')}{found.when}"
-        yield Finding("not finite", text, found.place, found.remedy)
+        yield from _flow_of(graph) if graph.finite_step is not None else ()  # which comes before it
+        piece = f"{found.piece}: " if found.piece else ""
+        text = f"{piece}{found.message.rstrip('.')}{found.when}"
+        yield Finding("not finite", text, found.place, _with_operands(found))
+
+
+def _with_operands(found: Any) -> str:
+    """The remedy; where it says to look at operands, with what they were."""
+    told = "; ".join(f"{name} = {text}" for name, text in found.inputs.items())
+    advice: str = found.remedy
+    for where in ("look at the operands above", "look at the input above"):
+        advice = advice.replace(where, f"here {told}" if told else where.removesuffix(" above"))
+    return advice
 
 
 # -- gradients that vanish or explode -------------------------------------------------------------
 def _flow(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
     """A chain of layers in each direction, or else the first node, with how many more there are."""
-    if graph.recorder is None or (facts is not None and facts.nonfinite is not None):
+    if facts is None or facts.nonfinite is None:
+        yield from _flow_of(graph)
+
+
+def _flow_of(graph: Any) -> Iterator[Finding]:
+    if graph.recorder is None:
         return
+    when = (
+        ""
+        if graph.finite_step is None
+        else f"; this is step {graph.finite_step}, the last finite one"
+    )
     flow = Flow(graph)
     chains = list(flow_findings.chains(flow))
     single = list(flow_findings.single_nodes(flow, proved=True))
@@ -193,7 +233,7 @@ def _flow(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Findin
         more = f"; {plural(len(alike) - 1, 'place')} more" if len(alike) > 1 else ""
         place = graph.probe.place(graph.skeleton.nodes[first.id])
         where = "" if place else graph.describer.piece(graph.describer.span(first.id)) or ""
-        text = f"{first.name}{where and '  '}{where}: {first.words}{more}"
+        text = f"{first.name}{where and '  '}{where}: {first.words}{more}{when}"
         yield Finding("vanishing" if vanishes else "exploding", text, place, first.remedy)
 
 
@@ -279,7 +319,14 @@ def _checkpointing(modules: Any) -> str | None:
 Check = Callable[[Any, Facts | None, str | None], Iterator[Finding]]
 # In order of weight.
 CHECKS: tuple[Check, ...] = (
-    *(_ended, _written, missing_gradients.cut_off, missing_gradients.no_leaf, _not_finite),
+    *(
+        _ended,
+        _written,
+        missing_gradients.cut_off,
+        missing_gradients.no_leaf,
+        _not_finite,
+        _ended_by_nan,
+    ),
     *(training_findings.steps, training_findings.modes, training_findings.losses),
     *slip_findings.CHECKS,
     *(_flow, _dead, training_findings.learning_rate, missing_gradients.not_optimized),

@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 class Graph:
     """What backpropagation will run; made by `inspect`."""
 
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "a graph is of one process: pickle its source and values, or what it says, graph.to_json()"
+        )
+
     def __init__(
         self,
         tensors: tuple[Any, ...],
@@ -60,6 +65,8 @@ class Graph:
             None  # gradcli.graphs.of_torch.torch_facts.Facts of the program that made it
         )
         self.error: str | None = None  # what ended that program
+        # The step of its pass, where the program has gone on to others that are not finite.
+        self.finite_step: int | None = None
         self.program: str | None = None  # the name of its file, with the tensor or module asked for
         self.recorder: Any = None
         # What the reader of the last picture will not show of it, and what to do.

@@ -25,6 +25,7 @@ REMEDIES = {
     "Pow": "a power below 1 has an infinite slope at 0, a fractional one is NaN below 0, and by the exponent "
     "a negative base has no slope (--no-grad of a whole exponent): "
     f"clamp(x, min={_SMALL})**p",
+    "PowOf": "powers of large numbers overflow: scale them down, or see what makes them so large (--norms)",
     "Asin": "the slope is infinite at -1 and 1: clamp the input a little inside",
     "Acosh": "the slope is infinite at 1: clamp the input a little above",
     "Atanh": "it is infinite at -1 and 1: clamp the input a little inside",
@@ -80,7 +81,7 @@ RANGES = {
     "float32": ("3.4e38", "88", "1e-12"),
     "float64": ("1.8e308", "709", "1e-12"),
 }
-_OVERFLOWING = frozenset(("Mul", "Sum", "Sinh", "Expm1", "Exp", "Exp2"))
+_OVERFLOWING = frozenset(("Mul", "Sum", "Sinh", "Expm1", "Exp", "Exp2", "PowOf"))
 
 
 def remedy(name: str, dtype: str | None = None) -> str:

@@ -21,7 +21,7 @@ FEWEST = 3  # optimizers made at one line for the same parameters
 LAYERS = ("Linear", "Conv1d", "Conv2d", "Conv3d")
 MOVES = frozenset(
     "View UnsafeView Reshape Squeeze Unsqueeze Permute Transpose Slice Select Index Gather Alias "
-    "Clone Expand Add Clamp".split()
+    "Clone Expand Add".split()
 )
 
 
@@ -156,19 +156,35 @@ def rounded_logarithms(graph: Any, facts: Facts | None, error: str | None) -> It
     for i, node in enumerate(graph.skeleton.nodes):
         if class_name(node) != "LogBackward0" or not graph.probe.of_program:
             continue
+        under = next((edge[0] for edge in graph.skeleton.edges[i] if edge is not None), None)
+        rest = under is not None and class_name(graph.skeleton.nodes[under]).startswith(
+            "Rsub"
+        )  # 1 - p
         for kind, better in (("Softmax", "log_softmax"), ("Sigmoid", "logsigmoid")):
-            j = _source(graph, i, kind)
+            j = _source(graph, under if rest and under is not None else i, kind)
             if j is None:
                 continue
             result: Any = dict(graph.probe.fields(graph.skeleton.nodes[j])).get("result")
-            low = value_text.stats_of(result).low if value_text.is_tensor(result) else None
-            least = "" if low is None else f" (here the least is {value_text.number(low, 2)})"
-            text = (
-                f"log of {kind.lower()} rounds small probabilities to 0{least}, whose log is -inf"
-            )
+            told = _rounded(result, kind.lower(), rest)
             loss = "cross_entropy" if kind == "Softmax" else "binary_cross_entropy_with_logits"
-            advice = f"{better} in one, or {loss} of the scores"
-            yield Finding("loss", text, graph.probe.place(node), advice, fault=False)
+            other = "logsigmoid(-x)" if kind == "Sigmoid" and rest else better
+            advice = f"{other} in one, or {loss} of the scores"
+            yield Finding("loss", told, graph.probe.place(node), advice, fault=False)
+
+
+def _rounded(result: Any, kind: str, rest: bool) -> str:
+    """How many probabilities are rounded to 0 (rest: to 1), or that they might be."""
+    name, end = (f"1 - {kind}", "1") if rest else (kind, "0")
+    if not value_text.is_tensor(result):
+        return f"log of {name} is -inf where a probability is rounded to {end}"
+    known = value_text.stats_of(result)
+    count = int((value_text.as_array(result) == 1).sum()) if rest else known.zeros
+    if count:
+        share = value_text.share(count, known.size)
+        return f"log of {name} is -inf where a probability is rounded to {end}: {share} of them are"
+    last, value = ("largest", known.high) if rest else ("least", known.low)
+    here = f"the {last} here is {value_text.number(value, 2)}"
+    return f"log of {name} would be -inf where a probability is rounded to {end} ({here})"
 
 
 def _source(graph: Any, i: int, wanted: str) -> int | None:

@@ -24,6 +24,7 @@ MOVES = frozenset(
 BETWEEN = MOVES | frozenset("Pow Abs Mul Neg Sqrt Div Add SmoothL1Loss HuberLoss MseLoss".split())
 WORSE = 0.2  # of the first loss, that a later one is larger: less may be another batch
 FAR = 10  # so many times a weight, a step may have led anywhere
+ABSURD = 1000  # times: it is the gradient that is too large, and not the learning rate
 RISES, MUCH = 5, 100  # steps in which a loss grows, and so many times
 ROUNDED = 1e-3  # a logarithm of a probability so far above 0 is rounded
 SUMS = frozenset(("Mean", "Sum", "MseLoss", "SmoothL1Loss", "HuberLoss", "Abs"))
@@ -66,7 +67,7 @@ def learning_rate(graph: Any, facts: Facts | None, error: str | None) -> Iterato
         return
     names = {id(p): name for name, p in (() if graph.calls is None else graph.calls.parameters())}
     for one in facts.training.optimizers:
-        large = [update for update in one.updates if update.change > update.size]
+        large = [update for update in one.updates if update.size < update.change < math.inf]
         if not math.isfinite(losses[-1]):
             large = [update for update in large if _may_ruin(update, facts)]
         if not large:
@@ -79,12 +80,12 @@ def learning_rate(graph: Any, facts: Facts | None, error: str | None) -> Iterato
         rate = "" if one.rate is None else f" with lr={one.rate:g}"
         text = f"step {worst.step} of {one.called}{rate} is {ratio} times as large as {name} itself"
         text += f", and the loss goes from {first} to {last}"
-        yield Finding(
-            "learning rate",
-            text,
-            Place.at(*one.made),
-            f"a learning rate {ratio} times smaller or less",
-        )
+        advice = f"a learning rate {ratio} times smaller or less"
+        if worst.change > ABSURD * worst.size:
+            advice = (
+                "clip_grad_norm_ before step(); and see what makes the gradient so large: --norms"
+            )
+        yield Finding("learning rate", text, Place.at(*one.made), advice)
 
 
 def _may_ruin(update: Update, facts: Facts) -> bool:

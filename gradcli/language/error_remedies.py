@@ -132,6 +132,12 @@ def _outside(function: str) -> str:
     """What to write in place of a function of NumPy's."""
     from gradcli.engine.registry import table
 
+    if function.startswith("scipy."):
+        name = function.rpartition(".")[2]
+        other = _OF_SCIPY.get(name)
+        return f"{function} leaves the graph: " + (
+            f"write {other}" if other else "it has no slope here"
+        )
     other = _COUNTERPARTS.get(function)
     if other is None:
         table.load()
@@ -152,6 +158,8 @@ _IN_NUMPY |= {
 }
 _IN_NUMPY |= {"atan2": "arctan2", "acosh": "arccosh", "asinh": "arcsinh", "atanh": "arctanh"}
 _WRITTEN = re.compile(r"(?:^|[:;])\s*(\w+)\[[^=]*\]\s*[-+*/]?=[^=]")
+# Without `np.` in front: `scipy.linalg.expm(`, `expm(`.
+_OF_SCIPY_CALL = re.compile(r"(?<!np\.linalg\.)(?<!np\.fft\.)(?<!np\.)\b([a-zA-Z]\w+)\(")
 _OF_LIST = re.compile(r"\b(np\.\w+)\(\[")
 _OF_DTYPE = re.compile(r"\b(np\.as\w*array|np\.array)\(")
 
@@ -163,6 +171,8 @@ def _in_place_of(line: str) -> str:
         other = _IN_NUMPY.get(name, name)
         there = f"np.{other}" if other else f"torch.special.{_SPECIAL.get(name, name)}"
         return f"math.{name} makes a number without a gradient: write {there}"
+    if (found := _OF_SCIPY_CALL.search(line)) and found[1] in _OF_SCIPY:
+        return f"{found[1]} of SciPy takes numbers alone: write {_OF_SCIPY[found[1]]}"
     if found := _WRITTEN.search(line):
         return (
             f"an array of NumPy's takes the number alone: make {found[1]} by np.zeros_like(x), or put the "
@@ -175,6 +185,59 @@ def _in_place_of(line: str) -> str:
     if "float(" in line or "int(" in line:
         return "leave out float(), or write float(x.detach()) where a constant is meant"
     return ""
+
+
+# SciPy's functions, which take numbers alone, and what takes what is differentiated.
+_OF_SCIPY = {
+    **{n: f"np.linalg.{n}(…)" for n in "solve inv det cholesky eigh svd qr pinv lstsq".split()},
+    **dict.fromkeys(
+        ["solve_triangular", "cho_factor", "cho_solve", "lu_factor", "lu_solve"],
+        "np.linalg.solve(A, b)",
+    ),
+    "expm": "gradcli.linalg.matrix_exp(A)",
+    "logsumexp": "gradcli.logsumexp(x, 0)",
+    "softmax": "gradcli.softmax(x, 0)",
+    "log_softmax": "gradcli.log_softmax(x, 0)",
+    "polygamma": "gradcli.special.polygamma(n, x)",
+    "pdf": "the formula of the density; np.exp(-x**2/2)/np.sqrt(2*np.pi) is the normal one's",
+    "logpdf": "the formula of the density; -x**2/2 - np.log(2*np.pi)/2 is the normal one's",
+    "logpmf": "the formula; k*np.log(x) - x - scipy.special.gammaln(k + 1) is that of Poisson",
+    "cdf": "the formula; scipy.special.ndtr(x) is the normal one's",
+    **{n: f"np.fft.{n}(x)" for n in "fft ifft rfft irfft fft2 fftn".split()},
+    "fftconvolve": "np.convolve(a, b)",
+    "cdist": "gradcli.cdist(a, b)",
+    "interp1d": "np.interp(x, xp, fp)",
+    "CubicSpline": "np.interp(x, xp, fp), which joins points by lines",
+    "quad": "a sum over t, w = np.polynomial.legendre.leggauss(50), whose interval is from -1 to 1",
+    **dict.fromkeys(["solve_ivp", "odeint"], "steps of the differential equation as a loop"),
+    **dict.fromkeys(
+        ["brentq", "fsolve", "root", "root_scalar", "newton"],
+        "steps of Newton's as a loop",
+    ),
+}
+
+
+def of_library(error: BaseException) -> str | None:
+    """What to write in place of a call of SciPy's, or of an array of objects, that an error came from."""
+    within: list[str] = []
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame
+        if code.f_globals.get("__name__", "").startswith("scipy."):
+            within.append(code.f_code.co_name)
+        elif within and not code.f_globals.get("__name__", "").startswith("numpy."):
+            within.clear()  # a function of the user's that SciPy calls
+        trace = trace.tb_next
+    if "__matmul__" in within or "__rmatmul__" in within:
+        return "a sparse matrix of SciPy takes numbers alone: write A.toarray() @ x"
+    if known := next((n for n in within if n in _OF_SCIPY), None):
+        return f"{known} of SciPy takes numbers alone: write {_OF_SCIPY[known]}"
+    if within:
+        name = "this" if within[0].startswith("_") else within[0]
+        return f"{name} of SciPy takes numbers alone, and what is differentiated is none"
+    if isinstance(error, TypeError) and "loop of ufunc does not support" in f"{error}":
+        return "np.array([…]) of these holds objects: write np.stack([…])"  # NumPy's words
+    return None
 
 
 # What is an attribute of NumPy's arrays, and not of tensors.

@@ -45,7 +45,7 @@ class Mathematics(NamedTuple):
     names, sizes as letters, or `*`. ranks: of its vectors and matrices, and of what it gives names.
     letters: the indices of its names. ones: those that are of one element, as the c of z_c. sizes: of names
     that limit sums and have no value, what they are: "len(x)". header: w of `J(w) = …`.
-    rows: the matrices whose rows x_i are vectors of the text."""
+    rows: the matrices whose rows x_i are vectors of the text. called: J of `J(w) = …`."""
 
     written: str
     remarks: tuple[str, ...] = ()
@@ -58,6 +58,7 @@ class Mathematics(NamedTuple):
     sizes: Mapping[str, str] = MappingProxyType({})
     header: tuple[str, ...] = ()
     rows: frozenset[str] = frozenset()
+    called: str = ""
 
     def __str__(self) -> str:
         return "; ".join((self.written, *self.remarks))
@@ -397,7 +398,7 @@ def _as_read(
     header = tuple(n for n in parser.header if n.removesuffix("^2") in words - made)
     made_of = Mathematics(
         line, remarks, by, operator, shapes, ranks, indexed, frozenset(writer.singled), writer.ties,
-        header, frozenset(writer.matrices),
+        header, frozenset(writer.matrices), parser.called,
     )  # fmt: skip
     return _Reading(made_of, writer.clashes)
 

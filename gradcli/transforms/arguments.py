@@ -9,6 +9,7 @@ from gradcli.engine.core import levels, pytrees
 from gradcli.engine.core.errors import ReturnedTypeError
 from gradcli.engine.core.tensor import Tensor
 
+_CONSTANTS = (str, bool, type(None))
 Argnums = int | tuple[int, ...]
 
 
@@ -65,16 +66,22 @@ def _chosen(
     argnums: Argnums,
     make: Callable[[Any], Any],
     other: Callable[[Any], Any] = lambda value: value,
+    constants: bool = False,
 ) -> tuple[list[Any], Any]:
     """(arguments with the chosen ones made variables or points, the chosen: one or a tuple).
 
-    other: what is made of the leaves of the others.
+    other: what is made of the leaves of the others. constants: in what is nested, a text or a switch beside
+    the variables is no variable.
     """
     given = []
     wanted = _wanted(argnums, len(args))
     for i, arg in enumerate(args):
         leaves, spec = pytrees.flatten(arg)
-        made = [make(_checked(v)) if i in wanted else other(v) for v in leaves]
+        fixed = _CONSTANTS if constants and spec.kind is not None else ()
+        made = [
+            v if isinstance(v, fixed) else make(_checked(v)) if i in wanted else other(v)
+            for v in leaves
+        ]
         given.append(pytrees.unflatten(made, spec))
     chosen = tuple(given[i] for i in wanted)
     return given, chosen if isinstance(argnums, tuple) else chosen[0]

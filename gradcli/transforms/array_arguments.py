@@ -17,9 +17,11 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core import modes, pytrees
+from gradcli.engine.core.errors import EngineError
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.system.array_memory import ARRAYS
 from gradcli.engine.system.given_arrays import array_of
+from gradcli.language.error_remedies import of_library
 from gradcli.operators.composites.followed_arrays import (
     arguments,
     followed,
@@ -34,6 +36,13 @@ class _Call(threading.local):
 
 
 _call = _Call()
+
+
+def at_arrays() -> bool:
+    """Whether the transform that is called was given arrays."""
+    return _call.of_arrays
+
+
 _NUMBERS = (np.generic, float, int, Decimal, Fraction)
 
 
@@ -186,9 +195,20 @@ def _at_arrays(function: Any, args: Any, kwargs: Any, points: Sequence[int]) -> 
     try:
         with modes.no_number_may_leave():
             found = function(*given, **named)
+    except Exception as error:  # of whatever library the function calls
+        explain(error)
+        raise
     finally:
         _call.of_arrays = before
     return _back(found)
+
+
+def explain(error: Exception) -> None:
+    """Add what to write in place of a function that takes no followed arrays, if nothing is said yet."""
+    if isinstance(error, EngineError) or getattr(error, "__notes__", None):
+        return
+    if said := of_library(error):
+        error.add_note(f"hint: {said}")
 
 
 def _back(value: Any) -> Any:
@@ -209,4 +229,13 @@ def _array(value: Any) -> Any:
     return value
 
 
-__all__ = ["chosen", "every", "none", "takes_arrays", "users", "with_numpys_meaning"]
+__all__ = [
+    "at_arrays",
+    "chosen",
+    "every",
+    "explain",
+    "none",
+    "takes_arrays",
+    "users",
+    "with_numpys_meaning",
+]

@@ -23,6 +23,9 @@ class GradientMismatch(GradcliError, AssertionError):
         super().__init__(message)
         self.name, self.given, self.right = name, given, right
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.name, self.given, self.right)
+
 
 def assert_gradients(
     source_or_function: str | Callable[..., Any],

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from gradcli.engine.core import modes
+from gradcli.engine.core.custom_function import Function
 from gradcli.engine.core.node import Node, Port
 from gradcli.engine.core.tensor import Tensor, wrap
-from gradcli.transforms.finite_differences import Function, check_point
+from gradcli.transforms.finite_differences import Checked, check_point, outputs_of
+from gradcli.transforms.finite_differences import Function as Program
 
 
 class CheckedPart:
-    """An operation of the program: its name, where it stands, and whether its gradient is right."""
+    """An operation of the program whose gradient is wrong: its name, where it stands, and by which element.
 
-    __slots__ = ("analytical", "error", "name", "numerical", "span")
+    at: the operand and the element, `x[1]`. weighted: whether its value is no number, so that what was
+    differentiated is a sum of its elements with weights drawn at random.
+    """
+
+    __slots__ = ("analytical", "at", "error", "name", "numerical", "span", "weighted")
 
     def __init__(
-        self, name: str, span: tuple[int, int] | None, error: float, analytical: Any, numerical: Any
-    ) -> None:
-        self.name, self.span, self.error = name, span, error
-        self.analytical, self.numerical = analytical, numerical
+        self, name: str, span: tuple[int, int] | None, at: str, weighted: bool, worst: Checked
+    ):
+        self.name, self.span, self.at, self.weighted = name, span, at, weighted
+        self.error, k = worst.error, worst.index
+        self.analytical, self.numerical = worst.analytical[k], worst.numerical[k]
 
 
 def blame(
-    function: Function, arrays: Mapping[str, Any], wrt: Sequence[str], analytic: bool = False
+    function: Program, arrays: Mapping[str, Any], wrt: Sequence[str], analytic: bool = False
 ) -> CheckedPart | None:
     """The first operation of the program whose own gradient is wrong; None if none is.
 
@@ -82,11 +90,28 @@ def _checked_part(primitive: Any, values: Any, node: Node, analytic: bool) -> Ch
         found = check_point(local, arrays, list(arrays), analytic=analytic)
     except Exception:  # a user's own operation may refuse in any way
         return None
-    wrong = [c for c in found.values() if not c.ok]
+    wrong = {n: c for n, c in found.items() if not c.ok}
     if not wrong:
         return None
-    worst = max(wrong, key=lambda c: c.error)
+    operand, worst = max(wrong.items(), key=lambda item: item[1].error)
     name = custom.__name__ if custom is not None else primitive.public_name.removesuffix("_p")
-    return CheckedPart(
-        name, node.span, worst.error, worst.analytical[worst.index], worst.numerical[worst.index]
-    )
+    called = _operands(primitive, custom)
+    place = int(operand[1:])
+    at = called[place] if place < len(called) else f"operand {place + 1}"
+    at += f"[{', '.join(map(str, worst.index))}]" if worst.index else ""
+    is_number = all(np.size(one.array) == 1 for one in outputs_of(local(**_wrapped(arrays))))
+    return CheckedPart(name, node.span, at, not is_number, worst)
+
+
+def _wrapped(arrays: Mapping[str, Any]) -> dict[str, Tensor]:
+    return {name: wrap(array) for name, array in arrays.items()}
+
+
+def _operands(primitive: Any, custom: Any) -> list[str]:
+    """The names of what an operation takes; of a custom one without its context."""
+    try:
+        names = list(inspect.signature(primitive if custom is None else custom.forward).parameters)
+    except (TypeError, ValueError):
+        return []
+    takes_context = custom is not None and custom.setup_context is Function.setup_context
+    return names[1:] if takes_context else names

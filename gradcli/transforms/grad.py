@@ -19,14 +19,15 @@ from gradcli.transforms.arguments import (
     _split_aux,
     _tensors,
 )
-from gradcli.transforms.array_arguments import chosen, takes_arrays, users
+from gradcli.transforms.array_arguments import at_arrays, chosen, takes_arrays, users
 
 
 def _gradients(
     outputs: Sequence[Tensor], chosen: Any, cotangents: Any, keep: bool, retain: Any
 ) -> Any:
     """The gradients of outputs, in the structure of what they were chosen by; zeros where none come."""
-    leaves, spec = pytrees.flatten(chosen)
+    parts, spec = pytrees.flatten(chosen)
+    leaves = [v for v in parts if isinstance(v, Tensor)]
     pairs = [(o, s) for o, s in zip(outputs, cotangents, strict=True) if _is_recorded(o)]
     found: Sequence[Any] = [None] * len(leaves)
     if pairs:
@@ -38,10 +39,13 @@ def _gradients(
             create_graph=keep,
             allow_unused=True,
         )
-    made = [
-        wrap(np.zeros_like(v.array)) if g is None else g for g, v in zip(found, leaves, strict=True)
-    ]
-    return pytrees.unflatten(made, spec)
+    made = iter(
+        [
+            wrap(np.zeros_like(v.array)) if g is None else g
+            for g, v in zip(found, leaves, strict=True)
+        ]
+    )
+    return pytrees.unflatten([next(made) if isinstance(v, Tensor) else v for v in parts], spec)
 
 
 def _is_recorded(output: Tensor) -> bool:
@@ -61,7 +65,7 @@ def grad_and_value(
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         call = "grad_and_value(f)(*args)"
         with levels.Reverse() as level:
-            given, chosen = _chosen(args, argnums, level.variable, level.passed)
+            given, chosen = _chosen(args, argnums, level.variable, level.passed, at_arrays())
             result, aux = _split_aux(
                 function(*given, **_mapped(level.passed, kwargs)), has_aux, call
             )

@@ -32,8 +32,8 @@ __tracebackhide__ = True
 class Row:
     """A gradient by one variable beside what it should be.
 
-    what: "gradient", "JAX's gradient", "second derivative". given: the gradient in question, the caller's or
-    the function's own. right: the exact or the numerical one (`analytical` and `numerical` are their older
+    what: "gradient", "in JAX: gradient", "second derivative". given: the gradient in question, the
+    caller's or the function's own. right: the exact or the numerical one (`analytical` and `numerical` are their older
     names). labels: what the two are called. index, error: the element that is worst, and how far apart it
     is, relatively. kinks: where the function has one. part: the operation to blame, if one is known. unseen:
     the elements that are lost in the noise of the differences. coarse: to what part of itself an element
@@ -60,6 +60,7 @@ class Row:
         self.coarse: Any = np.asarray(getattr(found, "coarse", np.zeros(0)))
         self.tolerances = tolerances
         self.part: str | None = None
+        self.is_of_sum = False  # of the value's elements, with weights drawn at random
 
 
 def checked_gradients(
@@ -93,7 +94,7 @@ def _against_differences(
 ) -> Iterator[Row]:
     from gradcli.transforms.fault_search import blame
 
-    whose = "" if library is GRADCLI else f"{library.name}'s "
+    whose = "" if library is GRADCLI else f"in {library.name}: "
     function, names = subject.tensors(library), subject.names
     if subject.source is None:
         subject.steady()
@@ -106,6 +107,7 @@ def _against_differences(
             if not row.ok and what == "gradient" and library is GRADCLI:
                 part = blame(function, subject.arrays, names)
                 row.part = None if part is None else part.name
+            row.is_of_sum = not row.ok and _value_shape(subject) not in ((), None)
             yield row
 
 
@@ -163,7 +165,7 @@ def _against_expected(
 def _against_own(
     subject: Subject, library: Library, wanted: Mapping[str, Any], rtol: float, atol: float | None
 ) -> Iterator[Row]:
-    whose = "" if library is GRADCLI else f"{library.name}'s "
+    whose = "" if library is GRADCLI else f"in {library.name}: "
     own = _own_gradients(subject, library, subject.arrays)
     for name, array in wanted.items():
         compared = Comparison(array, own[name], rtol, atol, OF_LARGEST)
@@ -308,6 +310,8 @@ def words_of(row: Row) -> str:
         )
     if row.part is not None:
         lines.append(f"  {'to blame':<{width}}: {row.part}")
+    if row.is_of_sum:
+        lines.append("  of a sum of the value's elements with weights drawn at random")
     return "\n".join(lines)
 
 

@@ -48,7 +48,8 @@ def test_wrong_names_the_culprit(wrong: str) -> None:
     assert "wrong gradient: x[0]: analytical 2, numerical 4.0" in result.stdout or (
         "relative error 5.0e-01" in result.stdout
     )
-    assert "to blame: WrongSquare in `square(x)`" in result.stdout
+    assert "to blame: WrongSquare in `square(x)`: its own gradient by x[" in result.stdout
+    assert "(of a sum of its elements with random weights)" in result.stdout
     found = json.loads(run("check", "square(x)", "--load", wrong, "--x", "3", "--json").stdout)
     assert found["ok"] is False
     assert found["inputs"]["x"]["analytical"] == 3

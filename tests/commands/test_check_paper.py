@@ -206,6 +206,32 @@ def test_a_text_of_a_header_is_differentiated_by_it() -> None:
         "v.grad = (sum((x - mu)**2)/v - n)/(2*v)",
     ]
     assert "v is sigma**2" in by_both.stderr
+    alone = run("diff", "--math", "f(x) = x^2")
+    assert alone.stdout == "2*x\n" and "differentiated by" not in alone.stderr
+    slope = r"J(w) = \frac1m\sum_{i=1}^m (w x_i - y_i)^2"
+    data = ("--x", "1,2", "--y", "3,4", "--w", "1")
+    assert run("grad", "--math", slope, *data).stdout == "w.grad = -6\n"
+    assert run("minimize", "--math", slope, *data).stdout.startswith("w = 2.2\nvalue = ")
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        (
+            r"J(\mathbf{w}) = \mathbf{w}^T\mathbf{w}",
+            r"\frac{\partial J}{\partial \boldsymbol{w}} =",
+        ),
+        (r"\ell = \|\mathbf{w}\|^2", r"\frac{\partial \ell}{\partial \boldsymbol{w}} ="),
+        (r"\|\mathbf{w}\|^2", r"\frac{\partial f}{\partial \boldsymbol{w}} ="),
+    ],
+)
+def test_a_formula_is_called_as_in_the_text(text: str, left: str) -> None:
+    how = ("--format", "latex", "--latex-style", "bold")
+    assert run("diff", "--math", text, *how).stdout.startswith(left)
+    steps = run(
+        "diff", "--math", r"\|\mathbf{X w - y}\|", "--wrt", "w", *how, "--show-steps"
+    ).stdout
+    assert r"\left\| \boldsymbol{u} \right\|" in steps  # u is a vector
 
 
 @pytest.mark.parametrize(

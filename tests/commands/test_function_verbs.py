@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -221,3 +223,90 @@ def test_arrays_of_others_are_taken_as_they_are(x: Any) -> None:
         assert doubles(compiled.grad(x)) == exact
         assert doubles(compiled.grad(np.array([1.0, 2.0]))) == exact
     assert gradcli.grad("sum(x**3)", x=x).tolist() == exact
+
+
+def banana(x: Any) -> Any:
+    return np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+
+def test_products_with_derivatives_of_second_order() -> None:
+    x, v = np.array([0.5, -1.0, 2.0]), np.array([1.0, 2.0, -1.0])
+    right = gradcli.hessian(banana)(x) @ v
+    np.testing.assert_allclose(gradcli.hvp(banana)(x, v), right)
+    np.testing.assert_allclose(gradcli.hvp(banana)(gradcli.tensor(x), gradcli.tensor(v)), right)
+    scaled = gradcli.hvp(lambda x, a: a * banana(x))(x, v, 2.0)
+    np.testing.assert_allclose(scaled, 2 * right)
+    for f in (gradcli.compile(banana), gradcli.compile(lambda x: banana(x[::-1][::-1]))):
+        np.testing.assert_allclose(f.hvp(x, v), right)
+    of_tensors = gradcli.compile(banana).hvp(gradcli.tensor(x), gradcli.tensor(v))
+    np.testing.assert_allclose(of_tensors, right)
+    f = gradcli.compile(lambda x, a: banana(x) * a["a"], wrt="x")
+    np.testing.assert_allclose(f.hvp(x, v, {"a": 2.0}), 2 * right)
+    np.testing.assert_allclose(gradcli.compile("sum(x**3)").hvp(x, v), 6 * x * v)
+    with pytest.raises(ValueError, match=r"x has shape \(3,\), the direction \(2,\)"):
+        f.hvp(x, v[:2], {"a": 2.0})
+    value, back = gradcli.vjp(lambda x: x**2, x)
+    assert (value.tolist(), back(v)[0].tolist()) == ((x**2).tolist(), (2 * x * v).tolist())
+
+
+def test_matrices_of_functions_without_their_zeros() -> None:
+    x = np.array([0.5, -1.0, 2.0])
+    whole = gradcli.hessian(banana)(x)
+    for found in (
+        gradcli.hessian(banana, sparse=True)(x),
+        gradcli.hessian(banana, sparse=True, x=x),
+    ):
+        np.testing.assert_allclose(found.dense(), whole)
+    found = gradcli.jacobian(lambda a, x: a * x[1:] * x[:-1], sparse=True, wrt="x")(2.0, x)
+    assert found.dense().tolist() == [[-2, 1, 0], [0, 4, -2]]
+    assert gradcli.hessian(banana, sparse=False)(x).tolist() == whole.tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("custom_vjp", "a class of gradcli.autograd.Function has a backward of its own"),
+        ("custom_jvp", "a class of gradcli.autograd.Function has a jvp of its own"),
+    ],
+)
+def test_names_of_other_libraries(name: str, said: str) -> None:
+    with pytest.raises(AttributeError, match=re.escape(said)):
+        getattr(gradcli, name)
+
+
+@dataclasses.dataclass
+class Model:
+    w: Any
+    kind: str = "sum"
+    bias: bool = False
+
+
+def test_a_text_beside_the_variables_is_a_constant() -> None:
+    def loss(model: Model, x: Any) -> Any:
+        return np.sum(model.w * x) if model.kind == "sum" else np.mean(model.w * x)
+
+    x = np.array([1.0, 2.0])
+    found = gradcli.grad(loss)(Model(np.ones(2)), x)
+    assert (found.w.tolist(), found.kind, found.bias) == ([1, 2], "sum", False)
+    by_name = gradcli.grad(lambda p: np.sum(p["w"] ** 2) if p["n"] is None else 0.0)
+    assert by_name({"w": x, "n": None})["w"].tolist() == [2, 4]
+    with pytest.raises(ValueError, match="must be Tensor"):
+        gradcli.func.grad(loss)(Model(gradcli.ones(2)), gradcli.ones(2))  # PyTorch's words
+
+
+class Square(gradcli.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return np.square(x.numpy())
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return 2 * x * g
+
+
+def test_an_operator_of_arrays_has_a_slope_of_its_own() -> None:
+    x = np.array([1.0, 2.0])
+    for slope in (gradcli.grad, lambda f: gradcli.compile(f).grad):
+        assert slope(lambda x: np.sum(Square.apply(x) * 3))(x).tolist() == [6, 12]

@@ -150,6 +150,32 @@ for _ in range(3):
 loss = h.sum()
 loss.backward()
 """
+EXPLODES = """\
+import torch
+w = torch.full((4, 4), 30.0, requires_grad=True)
+opt = torch.optim.SGD([w], lr=1.0)
+for _ in range(4):
+    h, x = torch.ones(2, 4), torch.ones(2, 4)
+    for _ in range(6):
+        h = 1 + (h @ w) * x
+    loss = h.pow(2).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+OVERFLOWS = """\
+import torch
+w, x = torch.full((4, 4), 1e30, requires_grad=True), torch.full((2, 4), 1e20)
+loss = (x @ w).sum()
+loss.backward()
+"""
+ROUNDED = """\
+import torch
+w = torch.tensor([1.0, 90.0], requires_grad=True)
+p = torch.sigmoid(w)
+loss = -(torch.log(p) + 0 * torch.log(1 - p)).sum()
+loss.backward()
+"""
 FAILS = "import torch\nx = torch.ones(3)\nx.view(7)\n"
 
 
@@ -205,6 +231,13 @@ def test_with_pytorch_it_is_the_same(tmp_path: Path) -> None:
         (STEPPED, ["--norms", "--steps", "1"], r"w +\(4, 4\) +8 +12 "),
         (STEPPED, ["--values", "--grads"], r"w +\(4, 4\) += \[3, 3, …, 3\]"),
         (RECURRENT, ["--norms"], r"\Aname.*\nloss.*\nh  .*\nw  .*\n\Z"),
+        (EXPLODES, ["--norms"], r"w +\(4, 4\) +\S+ +120 "),  # of the first step: the others are NaN
+        (EXPLODES, ["--diagnose"], r"\A! net\.py:7  w, used 5 times: .*; this is step 1, the last finite"),
+        (EXPLODES, ["--diagnose"], r"'PowBackward0' returned inf .*\n.*\n  powers of large numbers overflow"),
+        (EXPLODES, ["--diagnose"], r"step 1 of SGD with lr=1 is 6e.22 times .*\n.*\n  clip_grad_norm_"),
+        (OVERFLOWS, ["--diagnose"], r"large overflows: here x = \(2, 4\) float32.*; w = \(4, 4\)"),
+        (ROUNDED, ["--diagnose"], r"! net.py:4  torch.log\(1 - p\): Function 'LogBackward0' computed inf"),
+        (ROUNDED, ["--diagnose"], r"log of 1 - sigmoid is -inf where a prob.* rounded to 1: 50% of them are"),
         (NET, ["--steps", "1"], r"12 nodes"),
         (NET, ["--at", "net.py:11"], r"AddmmBackward0 "),
         (NET, ["--values"], r"TanhBackward0 +\(5, 8\) +=.*\n"),
@@ -221,6 +254,8 @@ def test_what_is_shown(without_torch, program: str, argv: list[str], words: str)
     ("program", "name", "argv", "code", "words"),
     [
         (NAN, "", ["--detect-anomaly"], 1, "Function 'DivBackward0' computed nan values"),
+        (ROUNDED, "", ["--detect-anomaly"], 1, f"torch.log(1 - p)).sum()\n{'^' * 16:>48}\n"),
+        (EXPLODES, "", ["--norms"], 0, "gradients are looked at in step 1 of 4, the last that is finite"),
         (NET, "", ["--time"], 2, "--time measures PyTorch's operations; it is not installed"),
         (NET, ":los", [], 2, "net.py has no 'los'\nhint: did you mean `loss`?"),
         (NET, ":Net", ["--shape", "x=3,4"], 0, "Net is called once on random numbers (x (3, 4))"),

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,7 +27,7 @@ from gradcli.engine.system.given_arrays import array_of
 from gradcli.language.error_remedies import habit
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
 from gradcli.transforms import numpy_meaning
-from gradcli.transforms.array_arguments import with_numpys_meaning
+from gradcli.transforms.array_arguments import explain, with_numpys_meaning
 from gradcli.transforms.batched_passes import Sparse
 from gradcli.transforms.tracing.numpy_program import Operation, live
 from gradcli.transforms.tracing.numpy_tracer import NumpyTracer, Untraceable, trace_numpy
@@ -181,6 +184,7 @@ class CompiledFunction:
             raise ValueError(f"memory must be None or 'low', got {memory!r}")
         table.base()  # operators of tensors are primitives of the table
         self.function, self.names, self.title = function, tuple(names), title
+        self.made: tuple[Any, dict[str, Any]] = (function, {})  # what `compile` was given
         self.given = function  # which `function` is, or has NumPy's meaning of (`_meant`)
         self.program: Program | None = None  # what `title` is the text of
         self.parameters = parameters  # of a function of Python's
@@ -345,9 +349,10 @@ class CompiledFunction:
         self._begin_anew(with_numpys_meaning(self.given))
         try:
             return run()
-        except Exception:  # as above
+        except Exception as error:  # as above
             self._begin_anew(self.given)
             if self._takes_arrays(given):
+                explain(error)
                 raise
         raise refusal
 
@@ -436,6 +441,53 @@ class CompiledFunction:
     def hessian(self, *args: Any, **arrays: Any) -> Any:
         """The second derivatives of a scalar, as an array; of several variables a dict of dicts."""
         return self._matrices("hessian", args, arrays)
+
+    def hvp(self, x: Any, v: Any, *args: Any, **arrays: Any) -> Any:
+        """The product of the second derivatives of a scalar and a direction v of x, without the matrix.
+
+        By the one variable in `wrt`, which is the first: `scipy.optimize.minimize(…, hessp=f.hvp)`.
+        """
+        if (nested := self._nested((x, *args), arrays)) is not None:
+            return nested[0].function.hvp(nested[1][0], v, *nested[1][1:])
+        given, tensors = self._arrays((x, *args), arrays)
+        first = self.names[0]
+        if self._differentiated(given) != [first]:
+            raise ValueError(f"hvp is by one variable, the first: compile(…, wrt={first!r})")
+        direction = np.asarray(v.array if isinstance(v, Tensor) else v, given[0].dtype)
+        if direction.shape != given[0].shape:
+            raise ValueError(
+                f"{first} has shape {given[0].shape}, the direction {direction.shape}: they are alike"
+            )
+        if tensors and self.of_arrays:
+            return self._of_tensors().hvp(arrays.pop(first), v, **arrays)
+
+        def product() -> Any:
+            if not tensors:
+                self._compare_before(given)
+            if "hvp" not in self._derived:
+                self._derived["hvp"] = self._product()
+            with self._watched(tensors):
+                return self._derived["hvp"](*given, direction[()])
+
+        return _result(product() if tensors else self._meant(given, product), tensors)
+
+    def _product(self) -> CompiledFunction:
+        from gradcli.transforms.grad import grad
+        from gradcli.transforms.jvp import jvp
+
+        first, last = self.names[0], "the direction"
+
+        def function(**variables: Any) -> Any:
+            along = variables.pop(last)
+
+            def of(point: Any) -> Any:
+                return self.function(**{**variables, first: point})
+
+            return jvp(grad(of), (variables[first],), (along,))[1]
+
+        names = [*self.names, last]
+        title = f"hvp of {self.title}"
+        return CompiledFunction(function, names, title, threads=self.threads, native=self.native)
 
     def _matrices(self, kind: str, args: tuple[Any, ...], arrays: dict[str, Any]) -> Any:
         if (nested := self._nested(args, arrays)) is not None:
@@ -553,6 +605,16 @@ class CompiledFunction:
             self._meant(given, lambda: self._compare_before(given))
         self._plan(given, gradients)
         return self._text(self._signature(given, gradients))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Its function, by name, and the options: it is compiled again where it arrives."""
+        function = self.made[0]
+        module, name = (getattr(function, n, None) for n in ("__module__", "__qualname__"))
+        if callable(function) and module in sys.modules and name and "<" not in name:
+            with contextlib.suppress(AttributeError):
+                if _named(module, name) is self:  # as a decorator leaves it
+                    return _named, (module, name)
+        return _made, self.made
 
     def __repr__(self) -> str:
         order = ", ".join(self.names)
@@ -805,7 +867,9 @@ class CompiledFunction:
 
     def _tape(self, given: list[Any], gradients: bool, tensors: bool) -> tuple[Any, ...]:
         names = self._differentiated(given) if gradients else []
-        variables = {n: wrap(a, n in names) for n, a in zip(self.names, given, strict=True)}
+        # A function of Python's may write into what it is given.
+        copied = [np.array(a)[()] if self.is_python and a.shape else a for a in given]
+        variables = {n: wrap(a, n in names) for n, a in zip(self.names, copied, strict=True)}
         # A program in gradcli's language has no functions that make numbers but those it asks for.
         watched = gradients and self.is_python
         try:
@@ -968,12 +1032,17 @@ def compile(
     all sizes; what has no C form (`print(f)` says so), and everything where there is no compiler (a
     warning says so), runs as without. Raises ValueError for any other `memory`.
     """
+    wrt = wrt if wrt is None or isinstance(wrt, str) else list(wrt)
+    static = static if isinstance(static, str) else list(static)
     how: dict[str, Any] = {"wrt": wrt, "threads": threads, "memory": memory, "native": native}
+    made = program, {**how, "static": static, "kind": kind}
     if callable(program):
         title = getattr(program, "__name__", "function")
         own = Parameters(program, title, [static] if isinstance(static, str) else list(static))
         given = _by_position(program, own.names) if own.in_order else program
-        return kind(given, own.names, title, parameters=own, **how)
+        compiled = kind(given, own.names, title, parameters=own, **how)
+        compiled.made = made
+        return compiled
     from gradcli import language
     from gradcli.language.option_values import widest
 
@@ -991,8 +1060,18 @@ def compile(
 
     names = parsed.free_variables()
     found = kind(function, names, program, **how)
-    found.program = parsed
+    found.program, found.made = parsed, made
     return found
+
+
+def _made(program: Any, how: dict[str, Any]) -> Any:
+    """A compiled function, made anew in another process."""
+    return compile(program, **how)
+
+
+def _named(module: str, name: str) -> Any:
+    """What a module calls by a name."""
+    return attrgetter(name)(import_module(module))
 
 
 def _by_position(function: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:

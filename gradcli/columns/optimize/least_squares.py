@@ -28,6 +28,9 @@ _PASSES = 1e-10  # the same of sums over many rows: what is left is nothing besi
 _EQUAL = 1e-9  # relative, of sums of squares that are one
 _WEAK = 1e-4  # of the largest singular value, one whose parameters the data hardly tell apart
 _STEP = 1e-3  # of a standard error: a step of Gauss and Newton that is smaller is none
+_FAINT = (
+    1e8  # of what a parameter's own size changes the residuals by, a deviation that is beyond it
+)
 _EXACT = 1e-10  # of the data: residuals that are smaller are rounding
 _HUGE = 1e100  # in place of a residual that is not finite, so that no method steps there
 _EPS = np.finfo(float).eps
@@ -469,6 +472,15 @@ def _described(
         still = np.abs(step) <= _STEP * errors
         still |= np.abs(step) <= 1e-9 * np.abs(best.x[inside])
         converged = bool(still[~loose].all() or np.sqrt(chi2) <= _EXACT * size())
+        if not converged:
+            # A search that ended on a plateau: what a parameter's own size changes is next to nothing, as of
+            # b in exp(b*x) at -40.
+            far = np.abs(best.x[inside])
+            spread_of_data = 1.0 if absolute else np.sqrt(chi2 / max(dof, 1))
+            faint = (far > 0) & (spread_of_data > _FAINT * far * lengths)
+            loose = loose | faint
+            undetermined, still_of = inside[loose].tolist(), inside[faint].tolist() or still_of
+            converged = bool(still[~loose].all())
         spread[loose], spread[:, loose] = np.nan, np.nan
         covariance[np.ix_(inside, inside)] = spread
     count = best.njev or best.nfev

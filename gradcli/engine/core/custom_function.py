@@ -377,9 +377,16 @@ class Function(FunctionCtx):
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Run the operation and record it."""
-        if arrays.holds is not None and arrays.holds((args, kwargs)):  # within a function of arrays
-            return arrays.back(cls.apply(*arrays.into(args), **arrays.into(kwargs)))
+        """Run the operation and record it.
+
+        Within a function of NumPy's arrays `forward` may return arrays, and need no `setup_context`.
+        """
+        if arrays.holds is not None and arrays.holds((args, kwargs)):
+            return arrays.back(cls._apply(arrays.into(args), arrays.into(kwargs), True))
+        return cls._apply(args, kwargs, False)
+
+    @classmethod
+    def _apply(cls, args: tuple[Any, ...], kwargs: dict[str, Any], of_arrays: bool) -> Any:
         ctx = new(_context_class(cls))
         ctx._function = cls
         ctx._saved, ctx._seq = (), 0
@@ -388,7 +395,7 @@ class Function(FunctionCtx):
             args, kwargs = _with_defaults(cls.forward, args, kwargs), {}
         forward: Callable[..., Any] = cls.forward
         if modes.transforms.get():
-            if not separate:
+            if not separate and not of_arrays:
                 raise RuntimeError(vmap_rules.NO_CONTEXT)
             if modes.current().levels:
                 level = vmap_rules.mapped_by_itself(cls, Function.vmap, args)
@@ -411,6 +418,9 @@ class Function(FunctionCtx):
                 cls.setup_context(ctx, args, output)
             else:
                 output = cls.forward(ctx, *args, **kwargs)
+        if of_arrays:
+            several = isinstance(output, tuple)
+            output = tuple(map(_as_tensor, output)) if several else _as_tensor(output)
         state = modes.local.state
         outputs = output if isinstance(output, tuple) else (output,)
         try:
@@ -421,6 +431,11 @@ class Function(FunctionCtx):
             for field in ("to_save", "dirty_tensors", "non_differentiable"):
                 ctx.__dict__.pop(field, None)
         return outputs if isinstance(output, tuple) else outputs[0]
+
+
+def _as_tensor(value: Any) -> Any:
+    """What a function of arrays gave, as a tensor."""
+    return wrap(np.asarray(value)[()]) if isinstance(value, (np.ndarray, np.generic)) else value
 
 
 def _context_class(cls: type[Function]) -> type[BackwardCFunction]:

@@ -285,9 +285,16 @@ def note_left(method: str, depth: int) -> None:
     """
     if local.left is not None and is_grad_enabled():
         frame = sys._getframe(depth + 1)
+        while frame.f_back is not None and _is_of_library(frame):
+            frame = frame.f_back
         code = frame.f_code
         module = frame.f_globals.get("__name__", "")
         local.left.append((method, module, code.co_filename, frame.f_lineno))
+
+
+def _is_of_library(frame: FrameType) -> bool:
+    """Whether a line is NumPy's or SciPy's own, which somebody's line called."""
+    return frame.f_globals.get("__name__", "").partition(".")[0] in ("numpy", "scipy")
 
 
 @contextmanager

@@ -40,7 +40,8 @@ class Assuming(NamedTuple):
     is 3/2. integers: calls whose traced result is integers where their name does not tell, such as the
     indices of sort(x). whole: the call that is being lifted has an integer result, so that its operands may
     be integers.
-    Of the user: signs: those of variables, 1 and -1. bold: names that LaTeX writes in bold.
+    Of the user: signs: those of variables, 1 and -1. bold: names that LaTeX writes in bold. value: what it
+    calls what is differentiated.
     Of the search: searching: whether shortest forms are searched; formulas that are found in several sizes
     are compared without.
     """
@@ -54,6 +55,7 @@ class Assuming(NamedTuple):
     whole: bool = False
     signs: frozenset[tuple[str, int]] = frozenset()
     bold: frozenset[str] = frozenset()
+    value: str = "f"
     searching: bool = True
 
 

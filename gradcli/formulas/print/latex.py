@@ -90,7 +90,7 @@ def _plain(word: str) -> str:
     if match is None:
         return rf"\mathrm{{{word}}}".replace("_", r"\_")
     head, tail = match.groups()
-    letter = head in GREEK or head == "lam" or len(head) == 1
+    letter = head in GREEK or head in ("lam", "ell") or len(head) == 1
     shown = _letters(head) if letter else rf"\mathrm{{{_letters(head)}}}"
     below = _letters(tail).replace("_", r"\_")
     if len(tail) > 2 and not tail.isdigit() and tail not in GREEK:
@@ -104,6 +104,8 @@ def _letters(word: str) -> str:
         return rf"\{word}"
     if word == "lam":  # lambda is a word of the language
         return r"\lambda"
+    if word == "ell":
+        return r"\ell"
     if word.isascii():
         return word
     found = re.sub(
@@ -600,11 +602,12 @@ _SHAPES: Mapping[str, Callable[[LatexPrinter, list[Piece], Expression], Piece]] 
 }
 
 
-def derivative_of(words: Sequence[str], of: str = "f", alone: bool = False) -> str:
+def derivative_of(words: Sequence[str], of: str = "", alone: bool = False) -> str:
     r"""The left side of an equation for a derivative: `\frac{\partial f}{\partial x}`.
 
-    alone: whether it is a function of one number, and has an upright d.
+    of: what is differentiated, as LaTeX. alone: whether it is a function of one number, and has an upright d.
     """
+    of = of or symbol(current.get().value)
     d = r"\mathrm{d}" if alone else r"\partial "
     order = f"^{{{len(words)}}}" if len(words) > 1 else ""
     powers = [(w, f"^{{{words.count(w)}}}" * (words.count(w) > 1)) for w in dict.fromkeys(words)]

@@ -25,6 +25,10 @@ class LastPass:
         self._nodes: list[Any] = []
         self._copies: dict[int, tuple[Any, Any]] = {}  # by id of a leaf: the leaf, and its copy
         self._versions: dict[int, int] = {}
+        self.root: Any = None  # what it began at, and the program's names of that
+        self.names: tuple[str, ...] = ()
+        self.step = 0  # the number of the pass, if it is finite and only such are wanted
+        self.is_former = False  # whether a later pass was not finite
 
     def begins(self) -> None:
         """Another pass begins: the graph of the former one is let go."""

@@ -21,6 +21,7 @@ from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry import torch_namespaces
 from gradcli.graphs import nonfinite, value_text
 from gradcli.graphs.backward_steps import StepListener
+from gradcli.graphs.of_torch.last_pass import LastPass
 from gradcli.graphs.of_torch.slips import around
 from gradcli.graphs.of_torch.torch_anomaly import in_backward
 from gradcli.graphs.of_torch.torch_notes import KEY, keep_leaves, note_of
@@ -54,6 +55,9 @@ class OwnWatch(Watch):
         # `recorded` has the passes by the name of their root, or "".
         self._is_looking = False
         self._key: str | None = None
+        self._newest: tuple[Any, Any] | None = (
+            None  # the root and the steps of the pass that has run
+        )
 
     # -- what the library is, and what it tells ----------------------------------------------------
     def _library(self) -> Any:
@@ -292,12 +296,14 @@ class OwnWatch(Watch):
         except Exception as error:  # of ours: the program goes on
             self.failed(error)
 
-    def _glance(self, tensor: Any, node: Any, operands: tuple[Any, ...]) -> None:
+    def _glance(
+        self, tensor: Any, node: Any, operands: tuple[Any, ...], frame: FrameType | None
+    ) -> None:
         if self.first is not None or tensor.base is not None or not has_bad(tensor):
             return
         if class_name(node).startswith(MASKS) and not np.isnan(tensor.array).any():
             return
-        self._odd(node, value_text.stats_of(tensor), operands)
+        self._odd(node, value_text.stats_of(tensor), operands, frame)
 
     # -- backward passes ---------------------------------------------------------------------------
     @property
@@ -316,26 +322,29 @@ class OwnWatch(Watch):
             yield
             return
         recorder = StepListener(check=True)
-        if self._key is not None and graph is not None:
-            keep_leaves(graph.nodes)
         with observing(recorder):
             yield
-        if self._key is not None and len(roots) == 1:
-            self.recorded[self._key] = roots[0], recorder
+        self._newest = (roots[0], recorder) if len(roots) == 1 else None
         self._blame(recorder)
 
-    def _keep(self, *given: Any) -> None:
-        pass  # the pass was recorded as it ran
+    def _keep(
+        self, last: LastPass, tensors: Any, place: int, args: Any, kwargs: Any, nodes: list[Any]
+    ) -> None:
+        """Remember a pass, which was recorded as it ran."""
+        if self._accepts(last, nodes) and self._key is not None and self._newest is not None:
+            self.recorded[self._key] = self._newest
+            keep_leaves(nodes)
 
     def measure(self) -> None:
         """Nothing: passes were recorded as they ran."""
 
     def _look_at_leaves(self, roots: list[Any], nodes: list[Any], seeds: tuple[Any, ...]) -> None:
         """Find the step that made a NaN, should a gradient have one: the pass once more, heard."""
-        if self.first is not None or self._key is not None:
+        if self.first is not None and not self._finite:
             return
         leaves = [node.variable for node in nodes if hasattr(node, "variable")]
-        if not any(leaf._grad is not None and has_bad(leaf._grad) for leaf in leaves):
+        self._is_bad = any(leaf._grad is not None and has_bad(leaf._grad) for leaf in leaves)
+        if self.first is not None or self._key is not None or not self._is_bad:
             return
         recorder = StepListener(check=True)
         try:

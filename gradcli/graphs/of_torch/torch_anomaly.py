@@ -5,8 +5,12 @@ PyTorch's anomaly mode only tells where the forward operation was; this tells th
 
 from __future__ import annotations
 
+import linecache
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
+from types import FrameType
 from typing import Any
 
 from gradcli.graphs import nonfinite, value_text
@@ -14,6 +18,10 @@ from gradcli.graphs.of_torch.torch_tensors import is_workspace, node_of
 from gradcli.graphs.probes import Place
 from gradcli.graphs.remedies import input_remedy, overflows, remedy
 from gradcli.graphs.traversal import walk
+
+_ALONE = re.compile(
+    r"\s*(return\b)?[\w\s,.\[\]]*=?\s*"
+)  # what may stand before all that a line computes
 
 
 @dataclass(slots=True)
@@ -28,11 +36,17 @@ class Found:
     computed: bool = False  # of finite operands
     when: str = ""  # which step, which rows
     leaves: frozenset[int] = frozenset()  # what it depends on, by id
+    piece: str = ""  # of the line: the call itself, where the line has more than that
     overflowed: bool = False  # numbers have become too large, as too large steps make them
 
 
 def in_forward(
-    name: str, result: Any, operands: list[tuple[str, Any]], place: Place | None, call: int
+    name: str,
+    result: Any,
+    operands: list[tuple[str, Any]],
+    place: Place | None,
+    call: int,
+    node: Any = None,
 ) -> Found:
     """An operation made NaN or infinity; operands: what it was called with, by name."""
     wrong = nonfinite.wrong(result) or "nan"
@@ -50,10 +64,11 @@ def in_forward(
             return found
     message = f"Function '{name}' computed {wrong} values in the forward pass."
     finite = not any(value_text.stats_of(tensor).bad for _, tensor in operands)
-    found = Found(message, place, call, told, remedy(name, result.dtype), finite)
+    kind = kind_of(node, name)
+    found = Found(message, place, call, told, remedy(kind, result.dtype), finite)
     nodes = filter(None, (node_of(tensor) for _, tensor in operands))
     found.leaves = _leaves(nodes) | {id(t) for _, t in operands if node_of(t) is None}
-    found.overflowed = overflows(name)
+    found.overflowed = overflows(kind)
     return found
 
 
@@ -63,9 +78,32 @@ def in_backward(node: Any, name: str, sent: Any, place: Place | None, call: int)
     wrong = nonfinite.wrong(sent[output]) or "nan"
     message = f"Function '{name}' returned {wrong} values in its {output}th output."
     told = {field: _range(value_text.stats_of(data)) for field, data in _saved(node)}
-    found = Found(message, place, call, told, remedy(name, sent[output].dtype))
-    found.leaves, found.overflowed = _leaves([node]), overflows(name)
+    kind = kind_of(node, name)
+    found = Found(message, place, call, told, remedy(kind, sent[output].dtype))
+    found.leaves, found.overflowed = _leaves([node]), overflows(kind)
     return found
+
+
+def kind_of(node: Any, name: str) -> str:
+    """The name that has the remedy: a whole power from 1 on fails where numbers are too large alone."""
+    exponent = getattr(node, "_saved_exponent", None) if name.startswith("PowBackward") else None
+    is_whole = isinstance(exponent, int | float) and exponent >= 1 and exponent == int(exponent)
+    return "PowOfBackward0" if is_whole else name
+
+
+def piece_of(frame: FrameType | None) -> str:
+    """The call that a frame is in, as its line writes it; nothing where it is all that the line computes."""
+    if frame is None:
+        return ""
+    at = frame.f_lasti // 2
+    line, last, start, end = next(islice(frame.f_code.co_positions(), at, at + 1), (None,) * 4)
+    if line is None or line != last or start is None:
+        return ""
+    whole = linecache.getline(frame.f_code.co_filename, line).encode()  # columns are of bytes
+    before, piece, after = (
+        part.decode(errors="replace") for part in (whole[:start], whole[start:end], whole[end:])
+    )
+    return "" if _ALONE.fullmatch(before) and not after.strip() else piece
 
 
 def _leaves(nodes: Iterable[Any]) -> frozenset[int]:

@@ -151,7 +151,7 @@ class TorchProbe(WatchedProbe):
         try:
             found = getattr(node, f"_saved_{name}")
             if not is_torch_tensor(found):
-                return found
+                return _signed(found)
             if not readable(found):
                 return Unread("inside vmap or grad, or without data")
             return (
@@ -280,6 +280,11 @@ class TorchProbe(WatchedProbe):
             if grads is not None:
                 recorder.arrived(leaves, grads)
         return recorder
+
+
+def _signed(value: Any) -> Any:
+    """A saved number; PyTorch gives a negative one, as ignore_index is, out as an unsigned word."""
+    return value - 2**64 if type(value) is int and value >= 2**63 else value
 
 
 class Unread(str):

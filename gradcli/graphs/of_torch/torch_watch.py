@@ -26,7 +26,7 @@ from gradcli.graphs.of_torch.early_end import End, Stopped
 from gradcli.graphs.of_torch.last_pass import LastPass
 from gradcli.graphs.of_torch.module_calls import Calls
 from gradcli.graphs.of_torch.operands import Operands
-from gradcli.graphs.of_torch.torch_anomaly import Found, in_backward, in_forward
+from gradcli.graphs.of_torch.torch_anomaly import Found, in_backward, in_forward, piece_of
 from gradcli.graphs.of_torch.torch_facts import SECOND_TIME, Facts
 from gradcli.graphs.of_torch.torch_nodes import address_of
 from gradcli.graphs.of_torch.torch_notes import KEY, Note, note_of
@@ -75,8 +75,9 @@ class Watch:
     operation, see `value_text`; None for nothing.
     program: backward passes that run meanwhile keep their graphs, and where they began is remembered.
     gradients: what reaches the nodes in the last of them is counted up, once `measure` is called; norms: no
-    more than the norm; few: in passes over so many nodes or fewer, unasked. wanted: names of roots; the
-    last pass of each counts, not the last of all.
+    more than the norm; few: in passes over so many nodes or fewer, unasked. finite: the last is that
+    whose loss and gradients are finite, if there is one. wanted: names of roots; the last pass of each
+    counts, not the last of all.
     operands: those that need no gradient are kept with the nodes.
     anomalies: the first NaN is found, and kept as `first` (`first_inf` for an infinity, which may be
     meant). timed: the seconds of every operation are added up by module. lines: "own" are those of
@@ -91,6 +92,7 @@ class Watch:
         gradients: bool = False,
         norms: bool = False,
         few: int = 0,
+        finite: bool = False,
         wanted: Iterable[str] = (),
         operands: bool = False,
         anomalies: bool = False,
@@ -106,6 +108,9 @@ class Watch:
         self._counted = value_text.norm_of if norms and not gradients else value_text.stats_of
         self.anomalies, self.timed, self.end, self.few = anomalies, timed, end, few
         self._wanted = frozenset(wanted)
+        self._finite = finite and end is None
+        self._is_bad = False  # whether gradients of the pass that has run are not finite
+        self._names: tuple[str, ...] = ()  # of the root of the pass that runs
         self._last_passes: dict[str, LastPass] = {}  # by the name that is wanted, or ""
         self._strided = self.torch.strided
         self._torch_path = os.path.realpath(self.torch.__path__[0]) + os.sep
@@ -383,11 +388,11 @@ class Watch:
         if not readable(tensor):
             return
         if self.values is None:
-            self._glance(tensor, node, operands)
+            self._glance(tensor, node, operands, frame)
         elif tensor.output_nr == 0 and notes[KEY].value is None:
             notes[KEY].value = found = self.values(tensor)
             if self.program and found.bad and self.first is None:
-                self._odd(node, found, operands)
+                self._odd(node, found, operands, frame)
 
     def _note_new(self, node: Any, where: tuple[str | None, int], begun: int) -> None:
         """Make notes of what a call has made: composite functions make several nodes."""
@@ -416,7 +421,9 @@ class Watch:
         top = self.torch._C._autograd._top_saved_tensors_default_hooks
         return top(False) is not None
 
-    def _glance(self, tensor: Any, node: Any, operands: tuple[Any, ...]) -> None:
+    def _glance(
+        self, tensor: Any, node: Any, operands: tuple[Any, ...], frame: FrameType | None
+    ) -> None:
         """Look whether a result is finite, by its sum, and count it up if it is not."""
         if self.first is not None or tensor._is_view() or not tensor.is_floating_point():
             return
@@ -427,9 +434,11 @@ class Watch:
         if math.isinf(total) and class_name(node).startswith(MASKS):
             return
         if not math.isfinite(total) and (found := value_text.stats_of(tensor)).bad:
-            self._odd(node, found, operands)
+            self._odd(node, found, operands, frame)
 
-    def _odd(self, node: Any, result: Any, operands: tuple[Any, ...]) -> None:
+    def _odd(
+        self, node: Any, result: Any, operands: tuple[Any, ...], frame: FrameType | None
+    ) -> None:
         """Keep the first result that is not finite."""
         nan = nonfinite.wrong(result) == "nan"
         if not nan and self.first_inf is not None:
@@ -440,8 +449,9 @@ class Watch:
         given = [(f"operand {k + 1}", t) for k, t in enumerate(self._tensors(operands))]
         named = [(self._called(t) or label, t) for label, t in given]
         former = self.first_inf
-        found = in_forward(name, result, named, note.place, note.call)
+        found = in_forward(name, result, named, note.place, note.call, node)
         found.when = self._when(result)
+        found.piece = piece_of(self._users(frame))
         if nan and not found.computed and former is not None and former.computed:
             former.when += (
                 f"; {note.place} makes NaN of it"  # 0 * log(0): the product is not to blame
@@ -632,11 +642,12 @@ class Watch:
     @_quietly
     def _look_at_leaves(self, roots: list[Any], nodes: list[Any], seeds: tuple[Any, ...]) -> None:
         """Find the step that made a NaN, should a gradient have one: the pass once more, heard."""
-        if self.first is not None or self._is_heard:
+        if self._is_heard or (self.first is not None and not self._finite):
             return
         leaves = [node.variable for node in nodes if hasattr(node, "variable")]
         grads = [leaf.grad for leaf in leaves if leaf.grad is not None]
-        if not any(has_bad(grad) for grad in grads):
+        self._is_bad = any(has_bad(grad) for grad in grads)
+        if self.first is not None or not self._is_bad:
             return
         with TorchRecorder(roots, heard=self.heard, failed=self.failed).listening():
             inner = [parameter for _, parameter in self.calls.parameters()]
@@ -676,9 +687,29 @@ class Watch:
         seeds = args[place - 1] if len(args) >= place else None
         if seeds is None:
             seeds = kwargs.get("grad_tensors" if place == 1 else "grad_outputs")
+        if not self._accepts(last, nodes):
+            return
         inputs = args[0] if place == 2 and args else kwargs.get("inputs")
         with self.torch._C.DisableTorchFunction():
             last.ended(tensors, seeds, inputs, nodes)
+
+    def _accepts(self, last: LastPass, nodes: list[Any]) -> bool:
+        """Tell whether the pass that has run is to be looked at in the end; its root and step are kept."""
+        is_finite = not (self._is_bad or (self.last is not None and has_bad(self.last)))
+        if self._finite and last.step and not is_finite:
+            last.is_former = True
+            return False
+        last.root, last.names = self.last, self._names
+        last.step, last.is_former = self.facts.step if is_finite else 0, False
+        return True
+
+    def last_finite(self, roots: list[Any]) -> LastPass | None:
+        """The last finite pass, where these roots are those of a later one that is not finite."""
+        later = [self.last, *self.roots.values()]
+        for last in self._last_passes.values() if self._finite and len(roots) == 1 else ():
+            if last.is_former and any(roots[0] is one for one in later):
+                return last
+        return None
 
     def measure(self) -> None:
         """Count up what reaches the nodes in the last pass, which is run once more for it.
@@ -741,7 +772,14 @@ class Watch:
             self._last_passes.pop(key or "", None)
             return None
         last = self._last_passes.setdefault(key or "", LastPass())
-        last.begins()
+        self._is_bad, self._names = False, tuple(found)
+        if not (
+            self._finite and last.step
+        ):  # or the former one is wanted, should this not be finite
+            last.begins()
+        elif any(readable(root) and has_bad(root) for root in roots):
+            last.is_former = True
+            return None
         return last
 
 

@@ -288,14 +288,11 @@ class Training:
         if known is None:
             return
         for p, before in self._pairs:
-            size = float(before.norm())
+            size = _size(before)
             if size:
                 change = p.detach() - before
-                known.updates.append(
-                    Update(
-                        known.steps + 1, id(p), float(change.norm()), size, _lost(p.grad, change)
-                    )
-                )
+                lost = _lost(p.grad, change)
+                known.updates.append(Update(known.steps + 1, id(p), _size(change), size, lost))
         self._pairs = []
         known.steps += 1
         self.slips.stepped(known.parameters.values())
@@ -498,6 +495,11 @@ def _remembered(optimizer: Any) -> tuple[str, ...]:
         if found and parameter.ndim:
             return tuple(found)
     return ()
+
+
+def _size(tensor: Any) -> float:
+    """The norm, whose squares would overflow in float32 before a large step does."""
+    return float(tensor.abs().double().norm())
 
 
 def _lost(grad: Any, change: Any) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -190,7 +191,6 @@ def test_a_function_means_the_same_of_tensors_as_of_arrays(native: bool, method:
 POINT = np.array([0.5, -1.0, 2.0, 0.3])
 
 
-@pytest.mark.parametrize("native", [False, True])
 @pytest.mark.parametrize(
     ("function", "slope"),
     [
@@ -207,12 +207,19 @@ POINT = np.array([0.5, -1.0, 2.0, 0.3])
         (lambda x: np.dot(x.copy(), x.flatten()), 2 * POINT),
     ],
 )
-def test_what_arrays_can_do_is_compiled(function: Any, slope: Any, native: bool) -> None:
-    f = gradcli.compile(function, native=native)
+def test_what_arrays_can_do_is_compiled(function: Any, slope: Any) -> None:
+    f = gradcli.compile(function)
     for _ in range(2):
         assert f.value_and_grad(POINT)[0] == pytest.approx(function(POINT), rel=1e-14)
         np.testing.assert_allclose(f.grad(POINT), slope, rtol=1e-14)
     np.testing.assert_allclose(f.grad(POINT), gradcli.grad(function)(POINT), rtol=1e-14)
+
+
+def test_what_arrays_can_do_is_compiled_to_c() -> None:
+    f = gradcli.compile(lambda x: (x[::-1] * np.arange(4)).sum() + x.var(), native=True)
+    for _ in range(2):
+        np.testing.assert_allclose(f.grad(POINT), [3, 2, 1, 0] + (POINT - POINT.mean()) / 2)
+    assert "one C function" in repr(f)
 
 
 def test_tensors_keep_their_meaning() -> None:
@@ -287,3 +294,38 @@ def test_a_method_is_refused_and_a_compiled_attribute_is_none() -> None:
     assert Model().square(3.0) == 9
     with pytest.raises(TypeError, match=r"loss is a method.*gradcli.compile\(self.loss\)"):
         Model().loss(1.0)
+
+
+def squares(x: Any) -> Any:
+    return np.sum(x**2)
+
+
+@gradcli.compile
+def decorated(x: Any) -> Any:
+    return np.sum(x**2)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        gradcli.compile(squares, wrt="x", native=True),
+        gradcli.compile("sum(x**2)", threads=2),
+        decorated,
+    ],
+)
+def test_compiled_functions_are_pickled_by_name(f: Any) -> None:
+    there = pickle.loads(pickle.dumps(f))
+    assert there.grad(np.ones(2)).tolist() == [2, 2]
+    assert (there.native, there.threads, there.wrt) == (f.native, f.threads, f.wrt)
+
+
+def test_a_caller_s_array_is_not_written_into() -> None:
+    def writes(x: Any) -> Any:
+        with gradcli.no_grad():
+            if x[1] > 0:
+                x[0] = 0.0
+        return np.sum(x**2)
+
+    x = np.array([1.0, 2.0])
+    f = gradcli.compile(writes)
+    assert (f(x), f.grad(x).tolist(), x.tolist()) == (4.0, [0.0, 4.0], [1.0, 2.0])

@@ -129,6 +129,7 @@ def test_what_cannot_be_fitted_says_why(equation: str, start: Any, given: Any, w
     assert words in str(error.value)
 
 
+@np.errstate(all="ignore")
 def test_a_valley_without_end_is_given_up() -> None:
     """The least of a*exp(b*x) through numbers of alternating signs is at b = ∞: 5,000 steps are not there."""
     from gradcli.columns.optimize.least_squares import fit
@@ -143,6 +144,9 @@ def test_a_valley_without_end_is_given_up() -> None:
     edges = np.full(2, np.inf)
     found = fit(at, np.array([1.0, 0.1]), 9, lower=-edges, upper=edges)
     assert found.receding and not found.converged and found.evaluations < 3000
+    y = (-1) ** x  # whose best b is -∞: from b = -40 on nothing depends on it
+    found = fit(at, np.array([1.0, 1.0]), 9, lower=-edges, upper=edges)
+    assert list(found.still) == found.undetermined == [1]
 
 
 def test_what_the_data_do_not_determine_is_named() -> None:
