@@ -33,11 +33,11 @@ class Row:
     """A gradient by one variable beside what it should be.
 
     what: "gradient", "in JAX: gradient", "second derivative". given: the gradient in question, the
-    caller's or the function's own. right: the exact or the numerical one (`analytical` and `numerical` are their older
-    names). labels: what the two are called. index, error: the element that is worst, and how far apart it
-    is, relatively. kinks: where the function has one. part: the operation to blame, if one is known. unseen:
-    the elements that are lost in the noise of the differences. coarse: to what part of itself an element
-    was compared, where rounding allows no more.
+    caller's or the function's own. right: the exact or the numerical one (`analytical` and `numerical` are
+    their older names). labels: what the two are called. index, error: the element that is worst, and how
+    far apart it is, relatively. kinks: where the function has one. part: the operation to blame, if one is
+    known. unseen: the elements that are lost in the noise of the differences. coarse: to what part of
+    itself an element was compared, where rounding allows no more.
     """
 
     def __init__(
