@@ -98,6 +98,10 @@ MEANT = {
         ("--sigma", "write --sigma COLUMN; of weights w it is --sigma '1/sqrt(w)'"),
     ),
     **dict.fromkeys(
+        ("--standard-errors", "--std-errors", "--stderr", "--se", "--hesse"),
+        ("--errors", "write --errors"),
+    ),
+    **dict.fromkeys(
         ("--prior", "--priors", "--penalty", "--constrain"),
         ("--likelihood", "write --NAME VALUE±ERROR for what is known of a parameter"),
     ),

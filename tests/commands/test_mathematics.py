@@ -117,6 +117,8 @@ def test_derivatives(text: str, options: list[str], printed: str) -> None:
          "write W x; for the name say its value, --Wx VALUE"),
         (r"\nabla f", [], "∇ of a formula needs the command diff",
          'gradcli diff "x**2 + y**2" --operator grad'),
+        (r"\nabla_w a^2 + b w", [], "∇ of the first term alone, or of all of it?",
+         r"of all of it: \nabla_w [a^2 + b w]"),
     ],
 )  # fmt: skip
 def test_two_readings_are_asked(text: str, options: list[str], message: str, hint: str) -> None:
