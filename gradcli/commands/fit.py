@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from gradcli.columns.optimize.equation_rows import Batch, EquationRows
     from gradcli.columns.optimize.least_squares import Fit
     from gradcli.columns.optimize.stated_uncertainties import Stated
+    from gradcli.commands.compared_models import Compared
     from gradcli.commands.correlations import Relation
     from gradcli.commands.plots.pictures import Curves
     from gradcli.engine.system.process import AnyContext
@@ -97,6 +98,7 @@ if TYPE_CHECKING:
     Option("--starts N", "Fit from N starts, and take the best minimum.", least=1, most=100_000),
     Option("--budget", "Print how much each source adds to a parameter's variance."),
     Option("--aic", "Print AIC and BIC too: of models of the same data the least is best."),
+    Option("--compare EQUATION", "Fit a second model to the same rows, and say which is better."),
     Option("--max-iterations N", "Stop after N iterations.", least=1, default=5000),
     *(TYPESET, UNIT),
     Option("-o FILE", "Write the table with two more columns: fitted, residual.", name="path"),
@@ -142,8 +144,10 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     set_up(ctx, request)
     tables = several(table, options.more)
     with reading_table(table):
-        asked = Asked(request, _rows(request, tables, options), options)
+        data = _rows(request, tables, options)
+        asked = Asked(request, data, options)
         shares: Mapping[str, Any] = {}
+        other: Compared | None = None
         if (large := asked.large(rows_wanted(options))) is not None:
             for option, why in _WHOLE_ONLY.items():
                 if getattr(options, option):
@@ -152,15 +156,25 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
                 found = asked.by_passes(large, runs, options.max_iterations)
         else:
             asked.read()
-            found, shares = asked.fitted(
-                options.robust or "linear", options.max_iterations, options.starts or 0,
-                options.relative_sigma, options.likelihood or "",
-            )  # fmt: skip
+            found, shares = asked.fitted(options)
+            if options.compare is not None:
+                other = _compared(request, data, options, found)
         if path is not None:
             asked.write(found, options)
         if canvas is not None and view is not None:
             canvas.draw(_picture(asked, found, view, options.band))
-    report(request, asked, found, shares if options.budget else {}, options)
+    report(request, asked, found, shares if options.budget else {}, options, other)
+
+
+def _compared(request: Request, data: DataRows, options: Options, found: Fit) -> Compared:
+    """The fit of --compare, beside that of the equation."""
+    from gradcli.commands.compared_models import compared, options_of, request_of
+
+    request = request_of(request, options.compare)
+    options = options_of(options, request)
+    asked = Asked(request, data, options)
+    asked.read()
+    return compared(request.source, found, asked.fitted(options)[0])
 
 
 _SUMS = "by rows only sums over the rows are kept, and"
@@ -170,6 +184,7 @@ _WHOLE_ONLY = {
     "budget": f"{_SUMS} it tells what each source shares in every row",
     "plot": f"{_SUMS} it draws the rows",
     "starts": "each start would read the whole table many times",
+    "compare": "the second model reads the same rows",
 }
 
 
@@ -515,18 +530,17 @@ class Asked:
         """How many rows there are."""
         return len(next(iter(self.batch.values())))
 
-    def fitted(
-        self, loss: str, limit: int, many: int, relative: bool, likelihood: str
-    ) -> tuple[Fit, Mapping[str, Any]]:
+    def fitted(self, options: Options) -> tuple[Fit, Mapping[str, Any]]:
         """The fit, and what every source of uncertainty shares in it."""
         from gradcli.columns.optimize.fits import fit_rows
 
         with Bar(None, "evaluations") as bar:
             return fit_rows(
                 self.rows, self.batch, self.spreads,
-                bounds=self.bounds, loss=loss, limit=limit, many=many, told=bar.advance,
-                correlations=self.correlations, guessed=self.guessed,
-                relative=relative, likelihood=likelihood, priors=self.priors,
+                bounds=self.bounds, loss=options.robust or "linear", limit=options.max_iterations,
+                many=options.starts or 0, told=bar.advance, correlations=self.correlations,
+                guessed=self.guessed, relative=options.relative_sigma,
+                likelihood=options.likelihood or "", priors=self.priors,
             )  # fmt: skip
 
     # -- in passes -----------------------------------------------------------------------------------
@@ -697,11 +711,12 @@ def report(
     found: Fit,
     shares: Mapping[str, Any],
     options: Options,
+    other: Compared | None = None,
 ) -> None:
     """Print the fit. Raises LanguageError where it is none."""
     rows = asked.rows
     from gradcli.columns.optimize.fits import to_json
-    from gradcli.commands import correlations
+    from gradcli.commands import compared_models, correlations
     from gradcli.language.located_errors import LanguageError
 
     labels, typeset = rows.labels, request.style.typeset
@@ -718,13 +733,23 @@ def report(
         []
         if typeset
         else _lines(
-            request, labels, found, shares, wanted, _is_judged(found, options), options.aic, units
+            request,
+            labels,
+            found,
+            shares,
+            wanted,
+            _is_judged(found, options),
+            options.aic or other is not None,
+            units,
         ),
         lambda _: {
             **to_json(rows, found, shares),
             "correlation": correlations.to_json(labels, related),
+            **({} if other is None else {"compared": compared_models.to_json(other)}),
         },
     )
+    if other is not None and typeset is None:
+        answer.results += compared_models.lines(other, found, request.style.form == "plain")
     if typeset is not None:
         from gradcli.commands.typeset_results import lines, number, value_text
 
@@ -755,9 +780,13 @@ def report(
             lost = "no minimum was found from the given start"
         output.note(f"{lost}; this one was found from {_start_options(rows, found.begun)}")
     if found.search is not None:
-        tried, here, other = found.search
+        tried, here, following = found.search
         statistic = "cash" if found.likelihood else "chi2"
-        more = f"; the next minimum has {statistic} = {other:.6g}" if other == other else ""
+        more = (
+            f"; the next minimum has {statistic} = {following:.6g}"
+            if following == following
+            else ""
+        )
         output.note(f"{here} of {tried} starts end at this minimum{more}")
     if (share := found.explained) is not None and share < _LITTLE and found.converged:
         output.note(

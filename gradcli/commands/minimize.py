@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from gradcli.commands import output
+from gradcli.commands import curvature_errors, output
 from gradcli.commands.answers import large_table, rows_wanted
 from gradcli.commands.command_errors import usage
 from gradcli.commands.declarations import (
@@ -58,6 +58,10 @@ _DESCENTS = "gradient-descent momentum nesterov adagrad rmsprop adam newton"
     Option("--rate R", "The learning rate of --method gradient-descent and its like.", type=float),
     Option("--steps N", "How many steps of such a method to take (100).", least=1, most=1_000_000),
     Option("--momentum B", "The momentum of --method momentum or nesterov (0.9).", type=float),
+    Option(
+        "--errors",
+        "EXPR is a negative log-likelihood: print standard errors, by the Hessian's inverse.",
+    ),
     Option("--max-iterations N", "Stop after N iterations.", least=1),
     Option("--trace", "Print point, value and norm of the gradient at each iteration."),
     Option("--csv", "With --trace: print the iterations as a table.", section=OUTPUTS),
@@ -94,7 +98,9 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     if options.plot is not None:
         canvas = Canvas(options.plot, request.style, "--plot", written=request)
     question = Question(MINIMUM, ctx, request, options)
-    inputs = inputs_of(request, options)
+    if options.errors:
+        curvature_errors.check(request, options)
+    inputs = None if options.errors else inputs_of(request, options)
     space, objective = _objective(question, inputs is not None)
     if canvas is not None and (space.size > 2 or len(space.start) != space.size):
         raise usage("--plot draws one or two variables that are numbers", hint="leave it out")
@@ -136,6 +142,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     if inputs is not None and found.converged:
         spreads = inputs.of_minimum(space, found.x, found.value, bounds, options.subject)
         answer = inputs.added(answer, spreads, "value")
+    if options.errors and found.converged:
+        answer = curvature_errors.added(answer, space, found, options)
     if request.style.form == "csv":
         begin = Step(0, start, value, float(np.linalg.norm(gradient)))
         steps = [begin, *_taken(_steps(found), start)]

@@ -98,6 +98,10 @@ MEANT = {
         ("--sigma", "write --sigma COLUMN; of weights w it is --sigma '1/sqrt(w)'"),
     ),
     **dict.fromkeys(
+        ("--standard-errors", "--std-errors", "--stderr", "--se", "--hesse"),
+        ("--errors", "write --errors"),
+    ),
+    **dict.fromkeys(
         ("--prior", "--priors", "--penalty", "--constrain"),
         ("--likelihood", "write --NAME VALUE±ERROR for what is known of a parameter"),
     ),
@@ -326,7 +330,7 @@ class ExpressionCommand(HelpfulCommand):
         if text and hides and not lenient:
             text = _from_hidden(text, found)
         if text and "=" in text and self.name in ("root", "fit") and not lenient:
-            text = _as_equation(text, ends=self.name == "fit")
+            text = as_equation(text, ends=self.name == "fit")
         named = ""
         if typed and "=" in typed and self.name == "plot":
             from gradcli.commands.left_sides import definition
@@ -543,7 +547,7 @@ def _take_left_side(text: str, found: Split) -> str:
     return f"{text.rstrip().rstrip(';')}; {typed[of]}" if of else text
 
 
-def _as_equation(text: str, ends: bool = False) -> str:
+def as_equation(text: str, ends: bool = False) -> str:
     """A text of equations, with `==` where a single `=` stands between two expressions, which is said.
 
     ends: the last statement is an equation, so that `U = a*t` is one there.

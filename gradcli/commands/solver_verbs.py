@@ -255,7 +255,8 @@ def minimize(
     """A minimum near where the variables are: `minimize("(1-x)**2 + 100*(y-x**2)**2", x=-1, y=2).point["x"]`.
 
     subject: constraints, "x + y == 1" or "x >= 0". bounds: (low, high) by name. The result has point,
-    value, kind ("minimum", "saddle point", …), eigenvalues (of the Hessian along what is free), method,
+    value, kind ("minimum", "saddle point", …), eigenvalues (of the Hessian along what is free), covariance
+    (the inverse of that Hessian at a minimum: of a negative log-likelihood the errors squared), method,
     iterations, evaluations, converged. Raises LanguageError.
 
     method: of SciPy, or "gradient-descent", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "newton",
@@ -295,7 +296,7 @@ def minimize(
         )
 
 
-_FACTS = ("value", "kind", "eigenvalues", "method", "iterations", "evaluations")
+_FACTS = ("value", "kind", "eigenvalues", "covariance", "method", "iterations", "evaluations")
 
 
 @verb

@@ -131,7 +131,8 @@ class Texts:
             what = what if options.monte_carlo is None else "--monte-carlo"
             raise usage(
                 f"{what}: no variable has an uncertainty",
-                hint="write one after a value, as in --x 0.994±0.002",
+                hint="write one after a value, as in --x 0.994±0.002"
+                + "; of a negative log-likelihood: --errors" * hasattr(options, "errors"),
             )
 
     def _take(self, one: Relation) -> None:

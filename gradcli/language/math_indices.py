@@ -33,7 +33,8 @@ class Axis(NamedTuple):
     """What a bound letter runs over: from low, or from the first element; to a number, to the length and
     `offset` elements more, or to the last element.
 
-    taken: instead, the text of the places of the elements, an array over `axes`.
+    taken: instead, the text of the places of the elements, an array over `axes`. extra: how many more
+    elements there are than the letter `symbol` says.
     """
 
     low: int | None = None
@@ -42,6 +43,7 @@ class Axis(NamedTuple):
     offset: int = 0
     taken: str = ""
     axes: tuple[str, ...] = ()
+    extra: int = 0
 
 
 def subscripts(node: Node) -> tuple[Index, ...]:

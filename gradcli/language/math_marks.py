@@ -133,6 +133,7 @@ def with_accents(found: list[Token]) -> list[Token]:
     The index stays one: `\hat{y}_i`, `\hat y_i` and `\hat{y_i}` are the i-th of y_hat. A `\bar{x}` may be a
     mean, which the parser asks; with an index it is part of a name.
     """
+    means = _given_bars(found)
     parts: list[Token] = []
     i = 0
     while i < len(found):
@@ -158,7 +159,7 @@ def with_accents(found: list[Token]) -> list[Token]:
         indexed = (
             "_" in letter.text or below > k + 1 or [t.text for t in found[end : end + 1]] == ["_"]
         )
-        if token.text == "bar" and not indexed:
+        if token.text == "bar" and not indexed and letter.text not in means:
             continue
         stem, line, index = letter_name(letter).partition("_")
         name = f"{stem}_{ACCENTS.get(token.text, 'bar')}{line}{index}"
@@ -168,6 +169,15 @@ def with_accents(found: list[Token]) -> list[Token]:
         parts += found[k + 1 : below]
         i = end
     return parts
+
+
+def _given_bars(found: list[Token]) -> set[str]:
+    r"""The letters whose bar has a formula of its own that is used: x of `\bar{x} = …; … \bar{x}`."""
+    places = [k for k, token in enumerate(found) if token.kind == "command" and token.text == "bar"]
+    behind = [[t for t in found[k + 1 : k + 5] if t.text not in ("{", "}")] for k in places]
+    barred = [after[0].text for after in behind if after]
+    given = {after[0].text for after in behind if [t.text for t in after[1:2]] == ["="]}
+    return {letter for letter in given if barred.count(letter) > 1}
 
 
 def with_differentials(found: list[Token]) -> list[Token]:

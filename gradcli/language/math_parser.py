@@ -73,6 +73,15 @@ _NOT_READ = {
 }
 
 
+def _element(value: Node, letters: str, token: Token) -> Node:
+    """An element of a value; of `[S]_0` and `(x)_i` that of the name, which may be a name itself."""
+    inner = value.only if value.kind == "group" else value
+    if inner.kind == "name" and inner.text and not inner.parts and inner.base != "called":
+        index = Node("number" if letters.isdigit() else "name", token, letters)
+        return Node("name", inner.token, f"{inner.text}_{letters}", (index,), inner.text)
+    return Node("element", token, letters, (value,))
+
+
 def _is_constant(node: Node) -> bool:
     """Whether a node is of numbers and π alone."""
     return all(
@@ -615,7 +624,7 @@ class Parser:
         if (
             base.kind in ("name", "group") and exponent.kind == "neg" and below.text == "_"
         ):  # A^{-1}_{ij}
-            return Node("element", below, self.letters_below(below), (power,))
+            return self.element(power, below)
         return power
 
     def check_degrees(self, value: Node, token: Token) -> None:
@@ -680,7 +689,7 @@ class Parser:
                 and value.kind in ("group", "call", "prime", "transpose")
                 and (self.peek(1).text == "{" or self.peek(1).kind in ("name", "number"))
             ):
-                value = Node("element", token, self.letters_below(token), (value,))
+                value = self.element(value, token)
             else:
                 return value
 
@@ -702,6 +711,10 @@ class Parser:
             return True
         named = self.source[self.tokens[self.at - 1].start] == "\\"
         return named and self.peek(1).kind != "number" and self.peek(1).text not in (":", "-")
+
+    def element(self, value: Node, token: Token) -> Node:
+        """`(A x)_i`, behind whose value the sign of an index stands."""
+        return _element(value, self.letters_below(token), token)
 
     def letters_below(self, token: Token) -> str:
         """The letters of the indices behind `_`, where something else than a name has them; or a number."""
@@ -885,8 +898,7 @@ class Parser:
             letters = self.letters_below(below)
             own = {one.letter for n in nodes(inner) if n.kind == "name" for one in subscripts(n)}
             if own.isdisjoint(letters):  # the element of `[A x]_i`
-                group = Node("group", token, "", (inner,))
-                return Node("element", below, letters, (group,))
+                return _element(Node("group", token, "", (inner,)), letters, below)
             # the array of the elements of `[x_i A_ij]_ij`
             return Node("elements", token, letters, (inner,), "", Binder((*letters,)))
         end = self.tokens[self.at - 1].end

@@ -250,7 +250,7 @@ def element_of(writer: Writer, node: Node, inner: Value) -> Value:
             known = inner.sizes[k] if len(inner.sizes) == len(node.text) else ""
             whole = f"{text}.shape[{k}]" if k else f"len({named})"
             size = known if re.match(r"[^\W\d]\w*[.(]", known) else whole
-            writer.tie(along.symbol, f"{size}{_moved_by(along.offset)}")
+            writer.tie(along.symbol, f"{size}{_moved_by(-along.extra)}")
     axes = [writer.scope.get(letter) for letter in node.text]
     letters = [*inner.axes, *node.text]
     if any(axis is not None and axis.taken for axis in axes):
@@ -714,15 +714,15 @@ def _axis(writer: Writer, node: Node, binder: Binder) -> Axis:
         offset, reach = offset + 1, reach + 1
     offset -= max(reach, 0)
     lengths = [writer.indices.lengths[n] for n in binder.names if n in writer.indices.lengths]
+    extra = max(reach, 0) + (first == 0 and reach >= 0 and _is_symbol(binder.high))
     if lengths:
-        extra = max(reach, 0) + (first == 0 and reach >= 0 and _is_symbol(binder.high))
         more = f" - {extra}" if extra else ""
         writer.tie(symbol, f"{lengths[0]}{more}")
         if symbol not in writer.own:
             writer.say(f"{symbol} is {lengths[0]}{more}") if more or not _is_symbol(
                 binder.high
             ) else None
-    return Axis(low, None, symbol, offset)
+    return Axis(low, None, symbol, offset, extra=extra)
 
 
 def _is_symbol(node: Node | None) -> bool:

@@ -342,6 +342,8 @@ def arrow_batches(
     """
     arrow = pyarrow(file.name)
     start = 0
+    if file.path is not None and file.kind != "arrows" and not file.reading.origins:
+        settle_times(file)  # all dates count from one day, whichever are read
     try:
         for batch, share in _batches(file, arrow, rows, columns):
             yield ArrowTable(file.name, batch, start, file.reading), share

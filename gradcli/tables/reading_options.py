@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.tables.table_errors import TableError
+
+if TYPE_CHECKING:
+    from gradcli.tables.times import Clock
 
 Tell = Callable[[str], object]
 LOOKED_AT = 4096  # bytes that tell what a file is
@@ -74,6 +77,7 @@ class Reading:
     def __init__(self, how: How | None = None, tell: Tell | None = None) -> None:
         self.how, self.tell = how or How(), tell
         self.found: dict[str, dict[str, Any]] = {}
+        # By column, and by the unit of dates, what times count from.
         self.origins: dict[str, tuple[int, str]] = {}
         self.units: dict[str, str] = {}  # by column, of its times as numbers
         self.clocks: dict[str, Any] = {}  # by column, how its times are numbers
@@ -93,27 +97,38 @@ class Reading:
         """The unit of the times of a column, by its first rows. dates: these have no times of a day."""
         return self.units.setdefault(column, self.how.time_unit or ("d" if dates else "s"))
 
-    def origin(self, column: str, first: str, order: str) -> tuple[int, str]:
-        """What the times of a column count from, and how it is shown: the first one of the first file."""
+    def origin(self, clock: Clock, first: str, order: str) -> tuple[int, str]:
+        """What the times of a column count from, and how it is shown: the first one of the first file.
+
+        Columns of dates count from the same day, so that `expiry - date` is right, and those of instants from
+        the same instant: from the first time of the first of them.
+        """
+        column = clock.column
+        if column not in self.origins:
+            shared = f"\0{clock.unit}" if clock.is_date else column
+            if shared not in self.origins and not self._begin(shared, first, order):
+                return 0, "midnight"
+            self.origins[column] = self.origins[shared]
+        return self.origins[column]
+
+    def _begin(self, shared: str, first: str, order: str) -> bool:
+        """Keep what times of a name count from; False where the first is none."""
         from gradcli.tables.times import nanoseconds
 
-        if column not in self.origins:
-            shown = first
-            if self.how.time_origin not in (None, "first", "none"):
-                shown = (
-                    "1970-01-01" if self.how.time_origin == "epoch" else str(self.how.time_origin)
-                )
-                order = "ymd"
-            try:
-                self.origins[column] = nanoseconds(shown, order), shown
-            except ValueError:
-                if shown == first:
-                    return 0, "midnight"
-                raise TableError(
-                    f"--time-origin: {shown!r} is not a time",
-                    hint="as in --time-origin 2026-01-31T12:00",
-                ) from None
-        return self.origins[column]
+        shown = first
+        if self.how.time_origin not in (None, "first", "none"):
+            shown = "1970-01-01" if self.how.time_origin == "epoch" else str(self.how.time_origin)
+            order = "ymd"
+        try:
+            self.origins[shared] = nanoseconds(shown, order), shown
+        except ValueError:
+            if shown == first:
+                return False
+            raise TableError(
+                f"--time-origin: {shown!r} is not a time",
+                hint="as in --time-origin 2026-01-31T12:00",
+            ) from None
+        return True
 
     def __eq__(self, other: object) -> bool:
         """Whether both read alike."""

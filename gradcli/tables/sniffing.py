@@ -265,7 +265,7 @@ def _clock(title: str, cells: Sequence[str], name: str, reading: Reading) -> Any
         made.tell = lambda words: reading.note(name, words)
         made.unit = reading.unit(title, made.unit == "d")
         if made.order:
-            made.origin, made.shown = reading.origin(title, cells[0], made.order)
+            made.origin, made.shown = reading.origin(made, cells[0], made.order)
             made.first = made.unit == "d" and reading.how.time_origin is None
     return made
 

@@ -209,7 +209,7 @@ class Instants(NamedTuple):
             first = re.split("[ T]", first)[0]
         clock = Clock(column, reading.unit(column, dates), "ymd", self.kind != "time")
         clock.tell = lambda words: reading.note(file, words)
-        clock.origin, clock.shown = reading.origin(column, first, "ymd")
+        clock.origin, clock.shown = reading.origin(clock, first, "ymd")
         clock.first = clock.unit == "d" and reading.how.time_origin is None
         clock.number(first)  # which says what it counts from
         reading.clocks[column] = clock

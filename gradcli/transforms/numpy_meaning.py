@@ -27,11 +27,12 @@ _seen: WeakKeyDictionary[Any, set[Any]] = WeakKeyDictionary()  # by function, wh
 def is_new(function: Any, leaves: list[Any]) -> bool:
     """Whether a function has not been compared for arguments of these kinds; from now on it has been.
 
-    A function that is defined anew in a loop counts as the same.
+    A function that is defined anew in a loop counts as the same, if it calls the same functions.
     """
     if sum([v.array.size for v in leaves if isinstance(v, Tensor)]) > MOST:
         return False
-    key = tuple([_kind(v) for v in leaves])
+    within = [c for c in map(_content, getattr(function, "__closure__", None) or ()) if callable(c)]
+    key = tuple([_kind(v) for v in leaves] + [getattr(c, "__code__", c) for c in within])
     try:
         code = getattr(function, "__code__", function)
         known = _seen.get(code)
@@ -43,6 +44,13 @@ def is_new(function: Any, leaves: list[Any]) -> bool:
     except TypeError:  # what cannot be a key is compared each time
         return True
     return True
+
+
+def _content(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # the name is not bound yet
+        return None
 
 
 def forget(function: Any) -> None:
@@ -151,9 +159,5 @@ def _generators(function: Any) -> list[Any]:
         return []
     names = function.__code__.co_names
     found = [function.__globals__[n] for n in names if n in function.__globals__]
-    for cell in function.__closure__ or ():
-        try:
-            found.append(cell.cell_contents)
-        except ValueError:  # the name is not bound yet
-            continue
+    found += map(_content, function.__closure__ or ())
     return [v for v in found if isinstance(v, np.random.Generator)]

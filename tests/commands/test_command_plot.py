@@ -306,8 +306,8 @@ def test_pictures_have_labels_and_colours(tmp_path: Path, decay: str) -> None:
     ("argv", "labels"),
     [
         (["x^3 - 3x + 1", "--at", "1.5"], ["x^{3} - 3 x + 1", "y = 3.75 x - 5.75", "$x$"]),
-        (["f(x) = x ln x"], [r"$f\left(x\right)$", r"$f'\left(x\right)$"]),
-        (["x ln x"], [r"\ln\left(x\right)"]),
+        (["f(x) = x ln x"], ["$f(x)$", "$f'(x)$"]),
+        (["x ln x"], [r"$x\,\ln(x)$", r"\dfrac{\mathrm{d}}{\mathrm{d}x}(x\,\ln(x))"]),
         (
             ["where(x > 0, x, 1)", "--order", "0"],  # matplotlib has no cases
             ["where(x &gt; 0, x, 1)"],

@@ -331,3 +331,73 @@ def test_shares_of_counts_are_those_of_least_squares_where_there_are_many() -> N
     for name in ("A", "tau", "B"):
         shares = [f["budget"][name]["prior"] for f in (cash, squares)]
         assert shares[0] == pytest.approx(shares[1], rel=0.05), name
+
+
+CURVE = "x,y,s\n" + "".join(
+    f"{x},{1 + 2 * x + 0.1 * x * x + 0.2 * (-1) ** x},0.2\n" for x in range(9)
+)
+LINE, SQUARE = "y == a + b*x", "y == a + b*x + c*x**2"
+
+
+@pytest.mark.parametrize(
+    ("first", "options", "texts"),
+    [
+        (SQUARE, ["--compare", LINE], ["compared = y == a + b*x", "compared.dof = 7", "compared.F = 65.6",
+         "(the first model, which has more parameters, is better if it contains the other)"]),
+        (LINE, ["--compare", SQUARE, "--sigma", "s"], ["delta_chi2 = 90.9", "the second model, which"]),
+        (LINE, ["--compare", "y = a + b*x"], ["better = the first model has the lower AIC"]),
+        (f"{SQUARE} + d*x**3", ["--compare", SQUARE, "--fix", "a=1", "--bounds", "d=0:9"],
+         ["the parameters that one model has more are not needed"]),
+        (LINE, ["--compare", "y"], ["this is not an equation"]),
+        (LINE, ["--compare", LINE, "--by-rows"], ["--compare cannot be used with --by-rows"]),
+        (LINE, ["--compare", LINE, "--format", "latex"], ["--compare prints text, and --format LaTeX"]),
+    ],
+)  # fmt: skip
+def test_two_models_of_the_same_rows(first: str, options: list[str], texts: list[str]) -> None:
+    Path("curve.csv").write_text(CURVE)
+    _, out, err = run("fit", first, "curve.csv", *options)
+    for text in texts:
+        assert text in out + err
+
+
+def test_two_models_as_json() -> None:
+    from scipy.stats import f
+
+    Path("curve.csv").write_text(CURVE)
+    found, _ = fit(SQUARE, "curve.csv", "--compare", LINE)
+    other, _ = fit(LINE, "curve.csv")
+    told = found["compared"]
+    assert (told["chi2"], told["dof"]) == (pytest.approx(other["chi2"]), 7)
+    assert told["F"] == pytest.approx((other["chi2"] / found["chi2"] - 1) * 6)
+    assert told["p_value"] == pytest.approx(f.sf(told["F"], 1, 6))
+
+
+@pytest.mark.parametrize(
+    ("sigma", "bars"),
+    [
+        ("s", (None, 0.2)),
+        ("y=s", (None, 0.2)),
+        ("x=0.1", (0.1, None)),
+        ("x=s,y=0.3", (0.2, 0.3)),
+        ("q=s", "q is not drawn"),
+        ("s,y=0.1", "--sigma is given twice for y"),
+        ("[s, s]", "--sigma: one number a row"),
+    ],
+)
+def test_bars_of_a_plot_are_those_of_both_axes(
+    sigma: str, bars: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gradcli.commands import plotted_rows
+
+    drawn: list[Any] = []
+    line = plotted_rows.Line
+    monkeypatch.setattr(
+        plotted_rows, "Line", lambda *a, **k: drawn.append(k["bars"]) or line(*a, **k)
+    )
+    _, _, err = run("plot", "y", "line.csv", "--over", "x", "--sigma", sigma)
+    if isinstance(bars, str):
+        assert bars in err
+    else:
+        assert tuple(None if b is None else b.tolist() for b in drawn[0]) == tuple(
+            None if b is None else [b] * 4 for b in bars
+        )

@@ -87,6 +87,15 @@ SAID = [
     ("minimize b=2*x;x**2 --x 1 --subject b==4", 0, "x = 2\n"),
     ("minimize x**2 --x 1 --subject x>=a", 2, "error: no value for a\n    x>=a\n       ^\nhint: add --a VALUE"),
     ("minimize x**2 --x 1 --subject f(x)>=1", 2, "no function is called `f`"),
+    # standard errors of a likelihood's minimum
+    ("minimize 2*(x-1)**2 --x 3 --errors", 0, "x = 1.00 ± 0.50\nvalue = 0\n"),
+    ("minimize (x-1)**2/2+y --x 3 --y 4 --bounds y=0: --errors", 0, "note: y is held by a bound or a constraint, and has no error"),
+    ("minimize (x-y)**2/2+y**2 --x 3 --y 4 --errors --covariance --plain", 0, "covariance\t1.5,0.5;0.5,0.5\n"),
+    ("minimize 2*(x-1)**2 --x 3 --errors --json", 0, '"errors": {"x": 0.5}, "covariance": {"x": {"x": 0.25}}'),
+    ("minimize 2*(x-a)**2 --x 3 --a 1±1 --errors", 2, "--errors cannot be used with uncertainties of values"),
+    ("minimize (x-y)**2 --x 3 --y 4 --errors", 0, "note: there are no errors: flat: the Hessian is singular"),
+    ("minimize 2*(x-1)**2 --x 3 --covariance", 2, "as in --x 0.994±0.002; of a negative log-likelihood: --errors"),
+    ("minimize 2*(x-1)**2 --x 3 --standard-errors", 2, "hint: write --errors"),
     # a Taylor polynomial in some variables
     ("taylor a*sin(x) --a 2 --x 0 --wrt x --order 3", 0, "2*x - x**3/3\n"),
     ("taylor a*sin(x) --a pi/4 --x 0 --wrt x --order 1 --json", 0, '"at": {"x": "0"}, "order": 1, "taylor": "pi*x/4"'),
@@ -104,6 +113,9 @@ SAID = [
     ("fit y==a*exp(-lambda*x) f.csv", 2, "hint: call the variable otherwise: lam\n"),
     ("eval x*lambda --x 1 --lambda 2", 2, "hint: call the variable otherwise, and give --lam VALUE"),
     ("map sum(v/(1+v)**arange(1,3)) t.csv --no-grad all --keep-columns none", 0, "value\n0.75\n0.888"),
+    ("map end-begin d.csv --no-grad all --keep-columns none", 0, "value\n179\n362\n"),
+    ("map end-begin d.csv --no-grad all", 0, "note: d.csv: end is days since 2025-01-02;"),
+    ("eval end-begin --end @d.csv:end --begin @d.csv:begin", 0, "[179, 362]\n"),
     ("map v t.csv --group-by p", 2, "hint: a sum of rows: gradcli map EXPR FILE --no-grad all --where"),
     ("map v t.csv --group_by p", 2, "hint: a sum of rows"),
     ("eval sum(v) --v @t.csv:v --where p=='A'", 2, "hint: rows of a table: gradcli map EXPR FILE --no-grad all --where CONDITION"),
@@ -172,6 +184,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "q.txt").write_text("x**2")
     (tmp_path / "m.csv").write_text("a,b\n1,2\n3,4\n")
     (tmp_path / "named.csv").write_text(",a,b\na,1,2\nb,3,4\n")
+    (tmp_path / "d.csv").write_text("begin,end\n2025-01-02,2025-06-30\n2025-01-03,2025-12-31\n")
     (tmp_path / "t.csv").write_text("p,v\nA,1\nB,2\n")
     (tmp_path / "f.csv").write_text("x,y\n1,2\n2,4\n3,7\n")
 

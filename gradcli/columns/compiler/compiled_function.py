@@ -190,6 +190,7 @@ class CompiledFunction:
         self.parameters = parameters  # of a function of Python's
         self.is_python = parameters is not None
         self._twin: CompiledFunction | None = None  # for tensors, where this one is of arrays
+        self._settled: set[Any] = set()  # what a function of tensors answered (`_meant`)
         self._alike: set[Any] = set()  # signatures for which arrays and tensors were compared
         every = self.names if parameters is None else parameters.required
         self.chosen = list(every) if wrt is None else [wrt] if isinstance(wrt, str) else list(wrt)
@@ -239,6 +240,9 @@ class CompiledFunction:
 
     def _called(self, *args: Any, **arrays: Any) -> Any:
         if held.holds is not None and held.holds((args, arrays)):  # within a function of arrays
+            if self.parameters is not None:
+                with contextlib.suppress(Exception):  # one of tensors may refuse arrays in any way
+                    return self.parameters.function(*args, **arrays)
             return held.back(self._called(*held.into(args), **held.into(arrays)))
         if (nested := self._nested(args, arrays)) is not None:
             return nested[0].function(*nested[1])
@@ -254,7 +258,7 @@ class CompiledFunction:
                 self._compare(given, found)
             return found
 
-        return _result(value() if tensors else self._meant(given, value), tensors)
+        return _result(value() if tensors else self._meant("value", given, value), tensors)
 
     def value_and_grad(self, *args: Any, **arrays: Any) -> tuple[Any, dict[str, Any]]:
         """(the value, the gradients by name); the value must have one element.
@@ -306,7 +310,7 @@ class CompiledFunction:
         given, tensors = self._arrays(args, arrays)
         if not tensors:
             found: tuple[Any, dict[str, Any]]
-            found = self._meant(given, lambda: self._of_array_points(given, arrays))
+            found = self._meant("slope", given, lambda: self._of_array_points(given, arrays))
             return found
         if self.of_arrays:
             return self._of_tensors().value_and_grad(**arrays)
@@ -329,22 +333,23 @@ class CompiledFunction:
         """Whether the function is run with NumPy's meaning of all that it does."""
         return self.function is not self.given
 
-    def _meant(self, given: list[Any], run: Callable[[], Any]) -> Any:
-        """What a call at arrays gives.
+    def _meant(self, asked: str, given: list[Any], run: Callable[[], Any]) -> Any:
+        """What a call at arrays gives. asked: whatever it asks for, the value or a derivative.
 
         A function is one of tensors, which PyTorch's programs are, and much of NumPy's. Where it is
         refused, or gives something else of tensors than of arrays, it is one of arrays, as `gradcli.grad`
         has it.
         """
-        if self.of_arrays or not self.is_python:
+        key = asked, self._signature(given, False)
+        if self.of_arrays or not self.is_python or key in self._settled:
             return run()
         try:
-            return run()
+            found = run()
+            self._settled.add(key)
+            return found
         except (MemoryError, numpy_meaning.Unsteady):
             raise
         except Exception as error:  # a function may refuse tensors in any way
-            if self._signature(given, False) in self._alike:
-                raise
             refusal = error
         self._begin_anew(with_numpys_meaning(self.given))
         try:
@@ -359,7 +364,9 @@ class CompiledFunction:
     def _begin_anew(self, function: Callable[..., Any]) -> None:
         """Forget what was compiled: another function is meant."""
         self.function = function
-        for known in (self.plans, self._quick, self._alike, self._derived, self.matrices):
+        self._alike.clear()
+        self._settled.clear()
+        for known in (self.plans, self._quick, self._derived, self.matrices):
             known.clear()
         self._direct = None
         for name in ("value_and_grad", "sparse_hessian", "sparse_jacobian"):
@@ -469,7 +476,7 @@ class CompiledFunction:
             with self._watched(tensors):
                 return self._derived["hvp"](*given, direction[()])
 
-        return _result(product() if tensors else self._meant(given, product), tensors)
+        return _result(product() if tensors else self._meant("product", given, product), tensors)
 
     def _product(self) -> CompiledFunction:
         from gradcli.transforms.grad import grad
@@ -512,7 +519,7 @@ class CompiledFunction:
             with self._watched(tensors):
                 return self._derived[kind, wanted](*given)
 
-        found = matrices() if tensors else self._meant(given, matrices)
+        found = matrices() if tensors else self._meant(kind, given, matrices)
         return _result(_mapped(lambda v: v if np.ndim(v) else v[()], found), tensors)
 
     def _derivative(self, kind: str, wanted: tuple[str, ...]) -> CompiledFunction:
@@ -577,7 +584,7 @@ class CompiledFunction:
                     self._first(name, direct, direct_calls.MADE, more)
             return found(*given)
 
-        return matrix() if tensors else self._meant(given, matrix)
+        return matrix() if tensors else self._meant("sparse", given, matrix)
 
     def _matrix(self, given: list[Any], second: bool) -> Any:
         from gradcli.columns.compiler.sparse_matrices import SparseProgram
@@ -602,7 +609,7 @@ class CompiledFunction:
             return text
         given, tensors = self._arrays(args, arrays)
         if not tensors:
-            self._meant(given, lambda: self._compare_before(given))
+            self._meant("slope", given, lambda: self._compare_before(given))
         self._plan(given, gradients)
         return self._text(self._signature(given, gradients))
 
@@ -862,8 +869,13 @@ class CompiledFunction:
     def _compare_before(self, given: list[Any]) -> None:
         """As `_compare`, of a function whose value nobody asked for."""
         if self.is_python and self._signature(given, False) not in self._alike:
-            with modes.no_grad():
-                self._compare(given, self._tape(given, False, False)[0])
+            names = self._differentiated(given)
+            points = {
+                n: wrap(np.array(a)[()], n in names) for n, a in zip(self.names, given, strict=True)
+            }
+            with self._watched(False):
+                value = self.function(**points)
+            self._compare(given, _mapped(lambda v: v.array if isinstance(v, Tensor) else v, value))
 
     def _tape(self, given: list[Any], gradients: bool, tensors: bool) -> tuple[Any, ...]:
         names = self._differentiated(given) if gradients else []

@@ -79,7 +79,8 @@ def sign(relation: str) -> float:
 class Stationary(NamedTuple):
     """What a point is. gradient: without what constraints and bounds hold; converged: whether it is claimed.
 
-    lower: a point around it with a lower value, if one was seen.
+    lower: a point around it with a lower value, if one was seen. covariance: the inverse of the Hessian along
+    what is free, at a minimum.
     """
 
     x: Array
@@ -89,6 +90,7 @@ class Stationary(NamedTuple):
     eigenvalues: Array | None
     converged: bool
     lower: Array | None = None
+    covariance: Array | None = None
 
 
 class _Active(NamedTuple):
@@ -166,9 +168,9 @@ def described(problem: Problem, x: Array, succeeded: bool) -> Stationary:
     if found == "minimum" and not active.loose.size:
         x, rest = _polished(problem, x, active, rest, hessian)
         value = objective.value_and_gradient(x)[0]
-    return Stationary(
-        x, value, rest, found, eigenvalues, found.startswith(("minimum", "flat")), lower
-    )
+    covariance = _inverse(free, tangent) if found == "minimum" and not len(cone) else None
+    converged = found.startswith(("minimum", "flat"))
+    return Stationary(x, value, rest, found, eigenvalues, converged, lower, covariance)
 
 
 # -- what holds a point ---------------------------------------------------------------------------
@@ -273,6 +275,17 @@ def _polished(
             break
         x, active, rest = ahead, there, less
     return x, rest
+
+
+def _inverse(free: Array, tangent: Array) -> Array | None:
+    """The inverse of a Hessian along what is free, of all variables; None where it is singular."""
+    # With a diagonal of ones it is as accurate where variables have other units: 1e-5 beside 0.9.
+    scale = np.sqrt(np.abs(np.diagonal(free)))
+    try:
+        made = np.linalg.inv(free / np.outer(scale, scale)) / np.outer(scale, scale)
+    except np.linalg.LinAlgError:
+        return None
+    return np.asarray(tangent @ (made + made.T) @ tangent.T / 2)
 
 
 def _snapped(problem: Problem, x: Array) -> Array:

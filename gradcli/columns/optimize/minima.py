@@ -63,7 +63,10 @@ Path = list[tuple[Array, float, float]]
 
 
 class Minimum(NamedTuple):
-    """What was found. gradient: without what holds constraints and active bounds; kind: in words."""
+    """What was found. gradient: without what holds constraints and active bounds; kind: in words.
+
+    covariance: the inverse of the Hessian along what is free, at a minimum.
+    """
 
     x: Array
     value: float
@@ -75,6 +78,7 @@ class Minimum(NamedTuple):
     evaluations: int
     converged: bool
     path: Path
+    covariance: Array | None = None
 
 
 def minimize(
@@ -385,7 +389,7 @@ def _judged(
     found: Stationary = described(problem, x, succeeded)
     return Minimum(
         found.x, found.value, found.gradient, found.kind, found.eigenvalues, method, iterations,
-        evaluations, found.converged, path,
+        evaluations, found.converged, path, found.covariance,
     )  # fmt: skip
 
 

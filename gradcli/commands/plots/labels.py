@@ -14,6 +14,9 @@ _FUNCTION = re.compile(r"([^\W\d_](?:_?\d+)?)('*)(?:\((\w+(?:, \w+)*)\))?")
 _TANGENT = re.compile(r"(tangent at .*), (\w+) = (.*)")
 _NAMED = re.compile(r"([^\W\d_]\w*'*(?:\([\w, ]+\))?) = (.*)", re.S)
 _WORDS = re.compile(r"([^\W\d_]{3,})(?: - ([^\W\d_]{3,}))?")
+_LOW = re.compile(
+    r"\\left\(((?:(?!\\left|\\right|\\frac).)*)\\right\)"
+)  # brackets that need not grow
 _CALLED = re.compile(r"((?:func\.grad\()+)(\w+)(\)+)(?=\()")
 
 
@@ -80,6 +83,11 @@ def for_matplotlib(label: str) -> str:
     made = typeset(label, lambda text: text.replace("$", r"\$"))
     if "$" not in made:
         return label
+    # It sets no space before the name of a function, too much behind it, and fractions very small.
+    made = re.sub(r"(?<=[\w)}]) (?=\\(?:a?(?:rc)?(?:sin|cos|tan)h?|log|ln|exp)\b)", r"\\,", made)
+    while (plain := _LOW.sub(r"(\1)", made)) != made:
+        made = plain
+    made = made.replace(r"\frac", r"\dfrac")
     try:
         MathTextParser("path").parse(made)
     except ValueError:

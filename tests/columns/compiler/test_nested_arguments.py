@@ -222,6 +222,19 @@ def test_what_arrays_can_do_is_compiled_to_c() -> None:
     assert "one C function" in repr(f)
 
 
+def test_what_tensors_refuse_in_a_derivative_alone() -> None:
+    def square(x: Any) -> Any:
+        return np.tensordot(x, x, axes=1)
+
+    f = gradcli.compile(square)
+    assert f(POINT) == POINT @ POINT  # of numbers NumPy's own answers
+    assert f.grad(POINT).tolist() == (2 * POINT).tolist()
+    for ask in ("hvp", "hessian", "sparse_hessian"):
+        found = getattr(gradcli.compile(square), ask)(POINT, *[POINT] * (ask == "hvp"))
+        dense = found.dense() if ask == "sparse_hessian" else found
+        assert dense.tolist() == (2 * POINT if ask == "hvp" else 2 * np.eye(4)).tolist()
+
+
 def test_tensors_keep_their_meaning() -> None:
     f = gradcli.compile(lambda x: x.std() ** 2)
     x = np.array([1.0, 2, 3])
@@ -231,7 +244,12 @@ def test_tensors_keep_their_meaning() -> None:
         assert f.value_and_grad(gradcli.tensor(x))[0] == 1
         assert f.hessian(x)[0, 0] == pytest.approx(4 / 9)
         assert f.hessian(gradcli.tensor(x))[0, 0] == pytest.approx(2 / 3)
-    assert gradcli.compile(lambda x: x.max(0).values)(x) == 3  # PyTorch's alone
+    torchs = gradcli.compile(lambda x: x.max(0).values)
+    assert torchs(x) == 3
+    assert gradcli.grad(lambda x: torchs(x) ** 2)(x).tolist() == [0, 0, 6]
+    within = gradcli.grad(lambda x: f(x) * 3)  # f within a function of arrays
+    np.testing.assert_allclose(within(x), [-2, 0, 2], atol=1e-15)
+    np.testing.assert_allclose(gradcli.compile(lambda x: f(x) * 3).grad(x), [-2, 0, 2], atol=1e-15)
 
 
 def test_random_numbers_are_no_constants() -> None:

@@ -76,7 +76,7 @@ SAID: list[tuple[str, int, str]] = [
     ('x**2+y**2==1,x --x -2:2 --y -2:2', 2, "an equation stands beside a value"),
     ('x**2+y**2==1 --x -2:2 --y -2:2 --surface', 2, "write left - right"),
     ('x**2+y**2==1 --x -2:2 --y -2:2 --at x=1,y=1', 2, "near it: --at x=0."),
-    ('x**2==4 --x -3:3 --csv', 0, 'gradcli root "x**2==4" --x -3:3 --all'),
+    ('x**2==4 --x -3:3 --csv', 0, "gradcli root 'x**2==4' --x -3:3 --all"),
 ]  # fmt: skip
 
 
