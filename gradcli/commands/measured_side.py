@@ -66,6 +66,13 @@ def refuse_unread_side(
     )
 
 
+def named_or_not(item: str) -> tuple[str | None, str]:
+    """(the name, the text) of `x=dx`; None for the name of `dx` alone."""
+    left, equals, text = item.partition("=")
+    is_named = bool(equals) and left.strip().isidentifier() and text[:1] != "="
+    return (left.strip(), text.strip()) if is_named else (None, item.strip())
+
+
 def start_option(name: str, value: str = "VALUE") -> str:
     """The option that gives a parameter its start, which --let is where the command has one of that name."""
     taken = f"--{name}" in declaration("fit").declared()
@@ -83,11 +90,7 @@ def sigma_texts(
     parameters: what is fitted; given: the variables that --let gives a start. measured: the column that
     is the measured side.
     """
-    found: list[tuple[str | None, str]] = []
-    for item in single(items):
-        left, equals, text = item.partition("=")
-        is_named = bool(equals) and left.strip().isidentifier() and text[:1] != "="
-        found.append((left.strip(), text.strip()) if is_named else (None, item.strip()))
+    found = [named_or_not(item) for item in single(items)]
     alone = [text for name, text in found if name is None]
     before = f"{measured}=" if measured else ""
     if "sigma" in parameters and "sigma" not in given and alone:
@@ -121,4 +124,11 @@ def sigma_texts(
     return found
 
 
-__all__ = ["measured_column", "refuse_unread_side", "side_texts", "sigma_texts", "start_option"]
+__all__ = [
+    "measured_column",
+    "named_or_not",
+    "refuse_unread_side",
+    "side_texts",
+    "sigma_texts",
+    "start_option",
+]

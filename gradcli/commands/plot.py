@@ -72,7 +72,11 @@ _DASHES = ((1, 0), (3, 3), (1, 3), (5, 2))
     Option("--columns 'x=COLUMN'", "Rename columns of a table, as in fit.", many=True),
     WHERE,
     BY,
-    Option("--sigma EXPR", "Error bars of a table's points: a column, 0.1, 3%, sqrt(y), poisson."),
+    Option(
+        "--sigma [x=]EXPR",
+        "Error bars of a table's points, or of x: a column, 0.1, 3%, sqrt(y), poisson.",
+        many=True,
+    ),
     Option("--hist", "Draw how often values of a table's columns occur."),
     Option("--bins N", "Blocks of --hist.", least=1, most=10_000),
     Option("--csv", "Print the points, or the steps of --descend, as a table.", section=OUTPUTS),

@@ -10,11 +10,14 @@ import numpy as np
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
 from gradcli.commands.data_rows import SET, DataRows
+from gradcli.commands.item_lists import single
 from gradcli.commands.map import refuse_headings
+from gradcli.commands.measured_side import named_or_not
 from gradcli.commands.plots.curves import limits
 from gradcli.commands.plots.pictures import Curves, Line
 
 if TYPE_CHECKING:
+    from gradcli.columns.optimize.stated_uncertainties import Stated
     from gradcli.commands.declarations import Options
     from gradcli.commands.pictures import View
     from gradcli.commands.plots.axes import Dates
@@ -44,6 +47,7 @@ class Points:
         self.places: dict[str, list[int]] = {}
         self.read: list[str] = []
         self.bars: Any = None
+        self.x_bars: Any = None
 
     def take_equation(self, left: str, right: str) -> str:
         """The points of `left` for a curve; the variable of the curve that is a column."""
@@ -162,8 +166,8 @@ class Points:
         places = [i for one in formulas for i in one.columns.values()]
         first = texts[0].strip() if texts else ""
         of = first if formulas and first in formulas[0].columns else None
-        stated = None if self.options.sigma is None else data.stated(self.options.sigma, of=of)
-        places += [] if stated is None else stated.places
+        stated = self._stated(of, over)
+        places += [place for one in stated.values() for place in one.places]
         cells = data.read([*places, *self._also(over)])
         read = data.numbers(cells)
         count = len(next(iter(read.values())))
@@ -180,9 +184,33 @@ class Points:
                 self.columns.append((label + suffix, column.astype(float)))
             if own is not None and (spread := cells[own].spread) is not None:
                 self.bars = spread
-        if stated is not None:
-            self.bars = stated.of(read, count, lambda: self.columns[0][1])
+        if over is not None:
+            self.x_bars = cells[self._place(over)].spread
+        for is_x, one in stated.items():
+            if is_x:
+                self.x_bars = one.of(read, count, lambda: read[self._place(over or "")])
+            else:
+                self.bars = one.of(read, count, lambda: self.columns[0][1])
         self._finish(read, over)
+
+    def _stated(self, of: str | None, over: str | None) -> dict[bool, Stated]:
+        """--sigma by whether it is that of the axis. of: the column that is drawn; over: the axis'."""
+        found: dict[bool, Stated] = {}
+        for item in single(self.options.sigma):
+            name, text = named_or_not(item)
+            place = None if name is None else self.data.column(name)
+            is_x = place is not None and over is not None and place == self._place(over)
+            if name is not None and not is_x and name != of:
+                known = [one for one in (of, over) if one is not None]
+                raise usage(
+                    f"--sigma: {name} is not drawn",
+                    hint=f"drawn are {', '.join(known)}",
+                    kind="name",
+                )
+            if is_x in found:
+                raise usage(f"--sigma is given twice for {name or of or 'the points'}")
+            found[is_x] = self.data.stated(text, of=over if is_x else of)
+        return found
 
     def _finish(self, read: Mapping[int, Any], over: str | None) -> None:
         count = len(next(iter(read.values())))
@@ -192,7 +220,7 @@ class Points:
             self.places[over] = [self._place(over)]
         if self.data.sets:
             self.set = read[self._place(SET)]
-        if self.bars is not None and np.ndim(self.bars) > 1:
+        if any(bars is not None and np.ndim(bars) > 1 for bars in (self.bars, self.x_bars)):
             raise usage("--sigma: one number a row", hint="as in --sigma 0.1")
 
     # -- what is drawn ---------------------------------------------------------------------------
@@ -219,12 +247,19 @@ class Points:
                     else np.flatnonzero(self.set == number)
                 )
                 at = at[np.argsort(self.x[at], kind="stable")]
-                bars = (None, None if self.bars is None else self.bars[at])
+                x_bars, bars = (None if b is None else b[at] for b in (self.x_bars, self.bars))
                 said = ", ".join(
                     t for t in (label * (len(self.columns) > 1 or not name), name) if t
                 )
                 made.append(
-                    Line(self.x[at], column[at], said, points=True, bars=bars, colour=len(made))
+                    Line(
+                        self.x[at],
+                        column[at],
+                        said,
+                        points=True,
+                        bars=(x_bars, bars),
+                        colour=len(made),
+                    )
                 )
         return made
 

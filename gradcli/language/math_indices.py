@@ -33,7 +33,7 @@ class Axis(NamedTuple):
     """What a bound letter runs over: from low, or from the first element; to a number, to the length and
     `offset` elements more, or to the last element.
 
-    taken: instead, the text of the places of the elements, an array over `axes`. extra: how much more
+    taken: instead, the text of the places of the elements, an array over `axes`. extra: how many more
     elements there are than the letter `symbol` says.
     """
 

@@ -84,7 +84,7 @@ def with_formulas(parts: list[Node | Token]) -> list[Node | Token]:
     for part in parts:
         if isinstance(part, Node):
             part = _with_formulas(part, known)
-            if part.kind == "assign":
+            if part.kind in ("assign", "define"):  # f of df/dx is f(x)
                 known[part.text] = part.only
         made.append(part)
     return made
@@ -107,7 +107,9 @@ def _spelled(node: Node, known: Mapping[str, Node], by: Collection[str]) -> Node
         made = _spelled(formula, known, by)
         depends = any(n.kind == "name" and n.text in by for n in nodes(made))
         return Node("group", node.token, "", (made,)) if depends else node
-    return node._replace(parts=tuple(_spelled(part, known, by) for part in node.parts))
+    called = node.parts[:1] if node.kind == "apply" else ()  # f of f(x) stays
+    rest = (_spelled(part, known, by) for part in node.parts[len(called) :])
+    return node._replace(parts=(*called, *rest))
 
 
 _POSITIVE = frozenset(("exp", "cosh", "sqrt", "abs"))

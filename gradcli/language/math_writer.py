@@ -36,6 +36,7 @@ from gradcli.language.math_values import (
     Value,
     aligned,
     transposed,
+    variables_of,
     weak,
 )
 from gradcli.language.notation import Token, fraction, is_greek, is_matrix
@@ -66,6 +67,25 @@ _OF_NUMBERS = r"\bpi\b|(?<=\d)[eE](?=[-+\d])"  # letters that a number may have
 # How a text follows from shapes, on an example. In `x^T A x` the transpose says that x is a vector and A
 # a matrix: x^T is Value("x", rank 1, row), A Value("A", rank 2), x Value("x", rank 1). A row times a
 # matrix is a row, and a row times a column a number (`_PRODUCTS`), so `x@A@x` is written, of rank 0.
+_IDENTITY = re.compile(r"(?<![\w.])I(?![\w.(])")
+
+
+_NABLA_FIRST = re.compile(r"\s*((?:\\nabla|∇)\s*(?:_\s*(?:\{[^{}]*\}|\\?\w+))?)(.*)", re.S)
+
+
+def _outside_brackets(text: str) -> str:
+    """A text without what stands in brackets: a sum there is no sum of the whole."""
+    while (less := re.sub(r"[(\[{][^()\[\]{}]*[)\]}]", "x", text)) != text:
+        text = less
+    return text
+
+
+def _columns(text: str) -> str:
+    """The number of columns of a matrix, as a text: `X.shape[1]` for `2*X.T@D@X`."""
+    last = re.search(r"(?:^|[@*])(\w+)(\.T)?$", text)
+    return f"{last[1]}.shape[{0 if last[2] else 1}]" if last else f"({text}).shape[1]"
+
+
 # NumPy and torch have no rows and columns, so a transposed vector is the vector itself. Without a
 # transpose, `A x + b` has nothing that says what A is: it is A*x + b, and a remark says how to say
 # otherwise.
@@ -303,8 +323,7 @@ class Writer:
         text = self.sizes.get(name)
         if text is None or name in self.own:
             return None
-        made = re.findall(r"(?<![\w.])[^\W\d]\w*", text)
-        if any(word in self.own - self.valued - self.given for word in made):
+        if variables_of(text) & (self.own - self.valued - self.given):
             return None  # of what the text gives a value later
         self.say(f"{name} is {text}")
         return Value(text, ATOM if is_call(text) or " " not in text else SUM)
@@ -373,15 +392,18 @@ class Writer:
 
     def identities(self, terms: list[Value]) -> list[Value]:
         """The terms with the identity matrix at its size, which is that of another term."""
-        if not any(re.search(r"(?<![\w.])I(?![\w.(])", t.text) and t.rank == 2 for t in terms):
+        if not any(_IDENTITY.search(t.text) and t.rank == 2 for t in terms):
+            return terms
+        if "I" in self.own or self.known("I") is not None:
             return terms
         # A + I has one size, that of A.
-        sizes = [t.sizes for t in terms if t.rank == 2 and t.sizes]
-        if "I" in self.own or not sizes or self.known("I") is not None:
+        matrices = [t for t in terms if t.rank == 2 and not _IDENTITY.search(t.text)]
+        size = next((t.sizes[0] for t in matrices if t.sizes and t.sizes[0] != "*"), "")
+        size = size or next((_columns(t.text) for t in matrices), "")
+        if not size:
             return terms
         self.say("I is the identity matrix")
-        eye = f"eye({sizes[0][0]})"
-        return [t._replace(text=re.sub(r"(?<![\w.])I(?![\w.(])", eye, t.text)) if t.rank == 2 else t
+        return [t._replace(text=_IDENTITY.sub(f"eye({size})", t.text)) if t.rank == 2 else t
                 for t in terms]  # fmt: skip
 
     def units(self, terms: list[Value]) -> list[Value]:
@@ -1280,6 +1302,13 @@ class Writer:
             parameters = self.bodies[function.text][0]
             if len(at) in (0, len(parameters)) and not node.base:
                 return self.gradient(function.text, [self.plain(p).text for p in at] or parameters)
+        first = _NABLA_FIRST.match(self.source)
+        if first and re.search(r"[^+\-]\s*[+\-]", _outside_brackets(first[2])):
+            # the command takes the ∇ before all of it, in brackets
+            raise self.error(
+                "∇ of the first term alone, or of all of it?", node.token,
+                f"of all of it: {first[1].strip()} [{first[2].strip()}]",
+            )  # fmt: skip
         shown = "x**2 + y**2"
         if not (body.kind == "name" and body.text not in self.own):
             shown = bare(self.value(body).text)

@@ -21,7 +21,7 @@ from gradcli.language.math_definitions import Definitions, definitions, with_equ
 from gradcli.language.math_parser import Parser
 from gradcli.language.math_symbols import PRIMED
 from gradcli.language.math_tree import Node, nodes, with_formulas
-from gradcli.language.math_values import Known
+from gradcli.language.math_values import Known, variables_of
 from gradcli.language.math_writer import Writer
 from gradcli.language.notation import (
     Letters,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from gradcli.language.math_indices import Indices
 
 Shapes = Callable[[str], Known | None]
+_DERIVED = ("derivative", "nabla")
 
 
 class Mathematics(NamedTuple):
@@ -281,15 +282,16 @@ def _as_read(
     parts = parser.program()
     roots = [part for part in parts if isinstance(part, Node)]
     by: tuple[str, ...] = ()
-    operator = ""
+    operator, typed = "", list(roots)
     # `diff --math "d/dx x^2"` asks for one derivative, not for the derivative of a derivative: what
     # stands before all of the text says by what it is differentiated.
     given = all(root.kind in ("assign", "define") for root in roots[:-1])
     if wrt is not None and roots and given:
         first, last = roots[-1], parts.index(roots[-1])
+        bodies = {root.text: root.only for root in roots if root.kind == "define"}
         if first.kind == "derivative":
             by = tuple(first.text.split())
-            inner = first.only
+            inner = _body(first.only, bodies)
             if len(set(by)) > 1:  # the outermost is what the text is differentiated by
                 inner = Node("derivative", first.token, " ".join(by[1:]), (inner,))
                 by = by[:1]
@@ -299,13 +301,14 @@ def _as_read(
         elif first.kind == "nabla" and not (
             first.only.kind == "name" and first.only.text not in own
         ):
-            parts[last], roots[-1] = first.only, first.only
+            parts[last] = roots[-1] = _body(first.only, bodies)
             if first.base:
                 by = (first.base,)
                 parser.remarks.append(f"differentiated by {first.base}")
             else:
                 operator = first.text
                 parser.remarks.append(f"its {operator}")
+    derived = [node for whole in typed for node in nodes(whole) if node.kind in _DERIVED]
     parts = with_formulas(parts)
     roots = [part for part in parts if isinstance(part, Node)]
     places = None
@@ -320,6 +323,8 @@ def _as_read(
         if gradient and isinstance(parts[-1], Node):
             parts[-1] = roots[-1] = _of_gradient(roots[-1], places, gradient, ones)
     writer = Writer(source, own, vectors, known, places, loose=loose, elementwise=elementwise)
+    # The body of f stands for f in df/dx and ∇f; then nobody needs to see its definition.
+    writer.inlined |= {n.text for node in derived for n in nodes(node) if n.kind == "name"}
     writer.indexed_matrices, writer.one, writer.said_ones = matrices, one, frozenset(ones)
     binders = [node.binder for root in roots for node in nodes(root) if node.binder is not None]
     ends = [limit for binder in binders for limit in (binder.low, binder.high) if limit is not None]
@@ -405,12 +410,17 @@ def _as_read(
 
 def _counted(writer: Writer, sizes: Mapping[str, str]) -> dict[str, str]:
     """The limits of sums that are sizes of what has a value, and so need none of their own."""
-    found = {}
-    for name, size in writer.ties.items():
-        words = {*re.findall(r"(?<![\w.])[^\W\d]\w*", size)} - {"len"}
-        if name not in sizes and words <= writer.valued | writer.given:
-            found[name] = size
-    return found
+    known = writer.valued | writer.given
+    return {
+        name: size
+        for name, size in writer.ties.items()
+        if name not in sizes and variables_of(size) <= known
+    }
+
+
+def _body(node: Node, bodies: Mapping[str, Node]) -> Node:
+    """A piece, or what a function gives where it stands by its name alone, as the f of ∇f."""
+    return bodies.get(node.text, node) if node.kind == "name" else node
 
 
 def _declared(known: Shapes, shapes: Mapping[str, tuple[str, ...]]) -> Shapes:

@@ -409,7 +409,7 @@ def _is_norm_of_product(found: list[Token]) -> bool:
 
 
 def _is_element_of_product(found: list[Token]) -> bool:
-    """Whether a bracket with an index has a capital before a letter in it: `(A x - b)_i`."""
+    """Whether a bracket with an index has a product of matrices in it: `(A x - b)_i`, `(X W)_{ik}`."""
     opened: list[int] = []
     for i, token in enumerate(found):
         if token.kind == "sign" and token.text in ("(", "["):
@@ -422,6 +422,9 @@ def _is_element_of_product(found: list[Token]) -> bool:
             ]
             if indexed and any(map(_is_capital_before, inside, [*inside[1:], token])):
                 return True
+            # (X W)_{ik} has rows and columns
+            if indexed and len(below[1].text) == 2 and any(map(_are_capitals, inside, inside[1:])):
+                return True
     return False
 
 
@@ -432,6 +435,11 @@ def _is_capital_before(token: Token, after: Token) -> bool:
     if re.fullmatch("[A-Z][a-z]", token.text) and not token.font:
         return True
     return is_matrix(token.text) and after.kind == "name" and after.text[:1].islower()
+
+
+def _are_capitals(token: Token, after: Token) -> bool:
+    """Whether a capital stands before another: `X W`."""
+    return all(t.kind == "name" and is_matrix(t.text) for t in (token, after))
 
 
 def _base(parts: list[Token], i: int) -> int:

@@ -370,3 +370,34 @@ def test_two_models_as_json() -> None:
     assert (told["chi2"], told["dof"]) == (pytest.approx(other["chi2"]), 7)
     assert told["F"] == pytest.approx((other["chi2"] / found["chi2"] - 1) * 6)
     assert told["p_value"] == pytest.approx(f.sf(told["F"], 1, 6))
+
+
+@pytest.mark.parametrize(
+    ("sigma", "bars"),
+    [
+        ("s", (None, 0.2)),
+        ("y=s", (None, 0.2)),
+        ("x=0.1", (0.1, None)),
+        ("x=s,y=0.3", (0.2, 0.3)),
+        ("q=s", "q is not drawn"),
+        ("s,y=0.1", "--sigma is given twice for y"),
+        ("[s, s]", "--sigma: one number a row"),
+    ],
+)
+def test_bars_of_a_plot_are_those_of_both_axes(
+    sigma: str, bars: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gradcli.commands import plotted_rows
+
+    drawn: list[Any] = []
+    line = plotted_rows.Line
+    monkeypatch.setattr(
+        plotted_rows, "Line", lambda *a, **k: drawn.append(k["bars"]) or line(*a, **k)
+    )
+    _, _, err = run("plot", "y", "line.csv", "--over", "x", "--sigma", sigma)
+    if isinstance(bars, str):
+        assert bars in err
+    else:
+        assert tuple(None if b is None else b.tolist() for b in drawn[0]) == tuple(
+            None if b is None else [b] * 4 for b in bars
+        )

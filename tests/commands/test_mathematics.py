@@ -60,6 +60,7 @@ A = ("--A", "1,2;3,4")
         (r"\mathbf{w} - \frac12 \mathbf{1}\mathbf{1}^T\mathbf{w}", ["--w", "1,3"], "[-1, 1]"),
         (r"\sum_i (x_i - \bar{y})", ["--x", "1,2", "--y", "1,3"], "-1"),
         (r"\frac{1}{n-1} \sum_{i=1}^{n-1} (A x)_i", [*A, "--x", "1,1"], "3"),
+        (r"\frac{1}{n} \sum_{i=1}^n [\sin(\pi x)]_i^2", ["--x", "0.5,1.5"], "1"),
         (r"\bar x = \frac{\sum_i p_i x_i}{\sum_i p_i}; \sum_i p_i (x_i - \bar x)^2",
          ["--x", "1,5", "--p", "3,1"], "12"),
         (r"(A x)_2 - (A^T A)_{12}", [*A, "--x", "1,1"], "-7"),
@@ -117,6 +118,8 @@ def test_derivatives(text: str, options: list[str], printed: str) -> None:
          "write W x; for the name say its value, --Wx VALUE"),
         (r"\nabla f", [], "∇ of a formula needs the command diff",
          'gradcli diff "x**2 + y**2" --operator grad'),
+        (r"\nabla_w a^2 + b w", [], "∇ of the first term alone, or of all of it?",
+         r"of all of it: \nabla_w [a^2 + b w]"),
     ],
 )  # fmt: skip
 def test_two_readings_are_asked(text: str, options: list[str], message: str, hint: str) -> None:

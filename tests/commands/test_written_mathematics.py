@@ -347,6 +347,8 @@ def test_derivatives_as_they_are_written(line: str, words: str) -> None:
         ("diff 2x", "here it is written 2*x; --math reads it as it is"),
         ("diff x**2 --format latex", r"\frac{\mathrm{d}f}{\mathrm{d}x} = 2 x"),
         ("diff x**2 --order 2 --format latex", r"\frac{\mathrm{d}^{2}f}{\mathrm{d}x^{2}} = 2"),
+        (r"diff 'f(x,y) = x^2 y; \frac{\partial f}{\partial x}' --math", "2*x*y"),
+        (r"diff 'f(x,y) = x^2 y; \nabla f' --math", "stack([2*x*y, x**2])"),
         ("diff 'x^x' --math --format latex", r"\ln\left(x\right)"),
         ("diff 'log x + x^x' --math --format latex", r"\log\left(x\right)"),
         ("diff 'ln x' --math --format latex --show-steps", "derivative of ln"),

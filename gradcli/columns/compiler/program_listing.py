@@ -132,7 +132,10 @@ def reason_text(reason: Any) -> list[str]:
     """Why there is no compiled program, and what would be one."""
     lines = [f"no plan: {reason}; every call runs on the tape"]
     if "numbers" in f"{reason}" and "random" not in f"{reason}":
-        lines.append("(np.where(condition, a, b) in place of `if`, max and min is compiled)")
+        lines.append(
+            "(what is compiled: np.where(condition, a, b) in place of `if`, max and min; np.stack([…]) "
+            "in place of an array that is filled)"
+        )
     return lines
 
 

@@ -332,9 +332,9 @@ def _beside(
     if len({k for s in known.values() for k in s}) < 2:
         return None
     others = {n: a for n, a in arrays.items() if n not in known}
-    search = Inference(
-        program, others, {}, [n for n in free_names(program) if n in known or n in free], names
-    )
+    own = [n for n in free_names(program) if n in known or n in free]
+    numbers = {n: s for n, s in declared.items() if not s}
+    search = Inference(program, others, numbers, own, names)
     search.ranks = {**ranks, **{n: len(s) for n, s in known.items()}}
     if (tied := search.shapes()) is None:
         return None
