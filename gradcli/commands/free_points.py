@@ -103,14 +103,14 @@ def sized(request: Any, arrays: dict[str, Any]) -> dict[str, Any]:
     from gradcli.engine.core.tensor import wrap
     from gradcli.language import run
     from gradcli.language.located_errors import OPERATION_ERRORS
+    from gradcli.language.math_values import variables_of
 
     # Some are sizes of what the program computes.
     before = "; ".join(re.split(r"[;\n]", request.program.source)[:-1])
     for name, size in request.sizes.items():
         if name not in arrays:
             continue
-        own = {*re.findall(r"(?<![\w.])[^\W\d]\w*", size)} - {"len"}
-        text = size if own <= arrays.keys() else f"{before}; {size}"
+        text = size if variables_of(size) <= arrays.keys() else f"{before}; {size}"
         with np.errstate(all="ignore"), suppress(LanguageError, *OPERATION_ERRORS):
             values = {n: wrap(a) for n, a in arrays.items()}
             count = run(parse(text), {**request.loaded, **values}).value

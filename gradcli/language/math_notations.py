@@ -11,7 +11,7 @@ from gradcli.language.located_errors import LanguageError
 from gradcli.language.math_indices import subscripts
 from gradcli.language.math_symbols import CASES, MATRICES, OTHERWISE, RELATIONS
 from gradcli.language.math_tree import Binder, Node, nodes
-from gradcli.language.notation import Token, indexed, is_differential, letter_name
+from gradcli.language.notation import Token, indexed, is_differential, is_greek, letter_name
 
 if TYPE_CHECKING:
     from gradcli.language.math_parser import Parser
@@ -135,10 +135,12 @@ def differentiated_by(parser: Parser, name: str) -> str:
 
 
 def no_function(parser: Parser, name: str, token: Token, by: str = "x") -> LanguageError:
+    typed = f"\\{by}" if is_greek(by.partition("_")[0].removesuffix("^2")) and by.isascii() else by
+    shown = by if by.isidentifier() else f"'{by}'"
     return parser.error(
         f"the derivative of {name} needs the formula of {name}", token,
-        f'gradcli diff "EXPR" --wrt {by}; or in place of {name} the formula: '
-        f"\\frac{{d}}{{d{by}}} (EXPR)",
+        f'gradcli diff "EXPR" --wrt {shown}; or in place of {name} the formula: '
+        f"\\frac{{d}}{{d{typed}}} (EXPR)",
         "name",
     )  # fmt: skip
 

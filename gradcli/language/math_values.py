@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -91,6 +92,15 @@ def spread(value: Value, axes: tuple[str, ...], rank: int) -> Value:
         present.pop()
     slots = ", ".join(":" if there else "None" for there in present)
     return Value(f"{value.at(ATOM)}[{slots}]", ATOM, value.rank, value.row, value.axes, value.sizes)
+
+
+def variables_of(text: str) -> set[str]:
+    """The names of a text that are no functions, no modules and no constants."""
+    from gradcli.language.names import is_namespace
+
+    plain = re.sub(r"\"[^\"]*\"", "", text)
+    words = re.findall(r"(?<![\w.])[^\W\d]\w*(?![\w(])", plain)
+    return {word for word in words if not is_namespace(word)} - {"inf", "nan", "pi"}
 
 
 def turned(text: str) -> str:

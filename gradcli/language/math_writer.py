@@ -36,6 +36,7 @@ from gradcli.language.math_values import (
     Value,
     aligned,
     transposed,
+    variables_of,
     weak,
 )
 from gradcli.language.notation import Token, fraction, is_greek, is_matrix
@@ -322,8 +323,7 @@ class Writer:
         text = self.sizes.get(name)
         if text is None or name in self.own:
             return None
-        made = re.findall(r"(?<![\w.])[^\W\d]\w*", text)
-        if any(word in self.own - self.valued - self.given for word in made):
+        if variables_of(text) & (self.own - self.valued - self.given):
             return None  # of what the text gives a value later
         self.say(f"{name} is {text}")
         return Value(text, ATOM if is_call(text) or " " not in text else SUM)

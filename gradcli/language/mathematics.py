@@ -21,7 +21,7 @@ from gradcli.language.math_definitions import Definitions, definitions, with_equ
 from gradcli.language.math_parser import Parser
 from gradcli.language.math_symbols import PRIMED
 from gradcli.language.math_tree import Node, nodes, with_formulas
-from gradcli.language.math_values import Known
+from gradcli.language.math_values import Known, variables_of
 from gradcli.language.math_writer import Writer
 from gradcli.language.notation import (
     Letters,
@@ -410,12 +410,12 @@ def _as_read(
 
 def _counted(writer: Writer, sizes: Mapping[str, str]) -> dict[str, str]:
     """The limits of sums that are sizes of what has a value, and so need none of their own."""
-    found = {}
-    for name, size in writer.ties.items():
-        words = {*re.findall(r"(?<![\w.])[^\W\d]\w*", size)} - {"len"}
-        if name not in sizes and words <= writer.valued | writer.given:
-            found[name] = size
-    return found
+    known = writer.valued | writer.given
+    return {
+        name: size
+        for name, size in writer.ties.items()
+        if name not in sizes and variables_of(size) <= known
+    }
 
 
 def _body(node: Node, bodies: Mapping[str, Node]) -> Node:

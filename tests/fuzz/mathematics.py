@@ -239,6 +239,31 @@ RULES: dict[str, list[tuple[str, Callable[..., np.ndarray]]]] = {
         (r"mm|\langle <a>, <b> \rangle", lambda a, b: (a * b).sum()),
     ],
 }  # fmt: skip
+# Of the elements of a vector a, of one like it, and of a matrix; the n of the text has no value.
+ELEMENTS: tuple[tuple[str, str, Callable[..., np.ndarray]], ...] = (
+    ("v", r"\sum_{i=1}^n (<a>)_i", np.sum), ("v", r"\sum_i (<a>)_i^2", lambda a: (a * a).sum()),
+    ("v", r"\frac{1}{n} \sum_{i=1}^n [<a>]_i^2", lambda a: (a * a).mean()),
+    ("vv", r"\frac1n \sum_{i=1}^n (<a>)_i (<b>)_i", lambda a, b: (a * b).mean()),
+    ("v", r"\sum_i (<a>)_i x_i", lambda a: a @ Matrices(Random(0)).values["x"]),
+    ("v", r"\max_i |(<a>)_i|", lambda a: np.abs(a).max()), ("v", "[<a>]_2", lambda a: a[1]),
+    ("m", r"\sum_i (<a>)_{ii}", np.trace), ("m", r"\sum_j (<a>)_{ij}", lambda m: m.sum(1)),
+    ("mm", r"\sum_j (<a>)_{ij} (<b>)_{jk}", np.matmul), ("m", "(<a>)_{13}", lambda m: m[0, 2]),
+    ("v", r"\sum_{i=2}^{n-1} (<a>)_i/n", lambda a: a[1:-1].sum() / 3),
+    ("v", r"\frac{1}{n-1} \sum_{i=1}^{n} (\tanh(<a>)_i - 1)^2",
+     lambda a: ((np.tanh(a) - 1) ** 2).sum() / 2),
+)  # fmt: skip
+
+
+def elements(random: Random) -> tuple[str, np.ndarray, dict[str, np.ndarray]]:
+    """Sums over the elements of what is computed."""
+    maker = Matrices(random)
+    kinds, text, function = random.choice(ELEMENTS)
+    parts = [maker.make(kind, random.choice((1, 1, 2))) for kind in kinds]
+    for place, part in zip("ab", parts, strict=False):
+        text = text.replace(f"<{place}>", part.text)
+    return text, np.asarray(function(*(part.value for part in parts))), maker.values
+
+
 RULES["s"] = [("m||<a>|" if p == "m|<a>|" else p, f) for p, f in RULES["s"]]
 
 
@@ -296,6 +321,7 @@ def rows(random: Random) -> tuple[str, np.ndarray, dict[str, np.ndarray]]:
     term, value = random.choice(ROWS)
     ahead = 2 if "i+2" in term else "i+1" in term
     low, high = random.randint(1 + ("i-1" in term), 2), LENGTH - ahead - random.randint(0, 1)
+    high = max(low, high)
     last = random.choice((str(high), f"n-{LENGTH - high}" if high < LENGTH else "n"))
     kind = random.choice((r"\sum", r"\sum", r"\prod", r"\max"))
     terms = [value(x, y, i) for i in range(low - 1, high)]
@@ -397,7 +423,7 @@ def case(random: Random) -> str | None:
     """One formula of any kind."""
     kind = random.random()
     if kind < 0.3:
-        return failure(*random.choice((pairs, rows, special, records))(random))
+        return failure(*random.choice((pairs, rows, special, records, elements))(random))
     if kind < 0.6:
         made = Matrices(random)
         formula = made.formula()
