@@ -92,6 +92,7 @@ if TYPE_CHECKING:
     from gradcli.torch import amp as amp
     from gradcli.torch import backends as backends
     from gradcli.torch import cuda as cuda
+    from gradcli.torch import distributions as distributions
     from gradcli.torch import jit as jit
     from gradcli.torch import random as random
     from gradcli.torch import return_types as return_types
@@ -175,7 +176,7 @@ _HOME = {
 _TORCH = frozenset(
     [
         *("autograd", "linalg", "special", "fft", "nn", "func", "testing", "return_types"),
-        *("jit", "types"),
+        *("jit", "types", "distributions"),
         *("amp", "utils", "cuda", "random", "backends", "accelerator", "serialization", "optim"),
     ]
 )

@@ -7,6 +7,7 @@ What the program prints goes to standard error: standard output has the graph.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
@@ -367,10 +368,10 @@ def _lacking(error: Exception) -> str | None:
     if getattr(sys.modules.get("torch"), "__name__", "") != "gradcli":
         return None
     if isinstance(error, ImportError):
-        module, name = (
-            str(error.name),
-            getattr(error, "name_from", None),
-        )  # Python 3.12 says the name
+        said = re.match(
+            r"cannot import name '(\w+)'", str(error)
+        )  # before Python 3.12, which tells it
+        module, name = str(error.name), said[1] if said else None
         if not module.startswith(("torch.", "gradcli")):
             return None
         if name is None and not isinstance(error, ModuleNotFoundError):

@@ -294,9 +294,10 @@ y.sum().backward()
         (PRINTS, [], 0, "__main__ [] Tanh()\n", ""),
         (PRINTS, ["3", "-h"], 3, "__main__ ['3', '-h'] Tanh()\n", ""),
         (FAILS, [], 1, "", "RuntimeError: shape '[7]' is invalid for input of size 3\n"),
-        ("from torch.distributions import Normal\n", [], 1, "", "gradcli: note: gradcli, in PyTorch's "
-         "place, has no torch.distributions; write the log density as a formula, and draw by torch.randn "
-         "or torch.rand\n"),
+        ("from torch.distributions import Beta\n", [], 1, "", "gradcli: note: gradcli, in PyTorch's "
+         "place, has no torch.distributions.Beta; write the log density as a formula\n"),
+        ("from torch.distributions.normal import Normal\nprint(Normal(0., 2))\n", [], 0,
+         "Normal(loc: 0.0, scale: 2.0)\n", ""),
         ("import torch\ntorch.float8_e4m3fn\n", [], 1, "", "has no torch.float8_e4m3fn; the program needs"),
         (ANOMALY, [], 1, "", "caused the error:\n  File \"net.py\", line 4, in <module>\n    y = torch.sqrt"),
     ],
@@ -380,8 +381,8 @@ def test_pytorchs_place_is_left_as_it_was(without_torch) -> None:
     assert sys.modules["torch"] is None
 
 
-# SparseAdam; distributions; a whole module that is saved, which `load` would have to run code for
-LACKING = {"factors_of_ratings", "policy_gradient", "a_layer_only_saved"}
+# SparseAdam; a whole module that is saved, which `load` would have to run code for
+LACKING = {"factors_of_ratings", "a_layer_only_saved"}
 PLANTED = sorted(p for p in PROGRAMS.glob("*y/*.py") if p.stem not in LACKING)
 
 

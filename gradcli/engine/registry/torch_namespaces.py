@@ -24,13 +24,16 @@ _GATHERED = {
     "nn.utils": "clip_grad convert_parameters spectral_norm weight_norm",
     "optim": ("adadelta adagrad adam adamax adamw asgd nadam radam rmsprop rprop sgd"),
     "utils.data": "dataloader dataset sampler",
+    "distributions": "bernoulli categorical distribution kl normal uniform",
 }
 
 
 # What of PyTorch's is not here, by its name below torch, and what to use in its place.
 ABSENT = {
     "distributed": "gradcli computes in one process: leave it out",
-    "distributions": "write the log density as a formula, and draw by torch.randn or torch.rand",
+    "distributions.Beta": "write the log density as a formula",
+    "distributions.Independent": "Normal(…).log_prob(x).sum(-1) is that of whole draws",
+    "distributions.MultivariateNormal": "loc + L @ torch.randn(n) draws, of a Cholesky factor L",
     "export": "torch.save(model.state_dict(), file) keeps a model",
     "fx": "gradcli graph --torch FILE.py shows a model's operations",
     "hub": "torch.load reads a file of weights that is there",
