@@ -735,8 +735,8 @@ def _mathematics(
     found.letters = {**read.letters, **found.letters}
     words = re.findall(r"(?<![\w.])[^\W\d]\w*", read.written)
     _by_whole_arrays(found, words)
-    header = tuple(_as_variable(name, text, found) for name in read.header)
-    _by_header(header, read.written, found, command, against)
+    if not against:
+        _by_header(read, text, found, command)
     if read.differentiated:
         found.options += [f"--wrt={by_squares[0]}"] * (not wrt)
         if (order := len(read.differentiated)) > 1:
@@ -846,21 +846,21 @@ def _speaks_of_matrices(found: Split) -> bool:
 _WITH_HEADERS = frozenset("diff check minimize grad hessian jacobian".split())
 
 
-def _by_header(
-    header: tuple[str, ...], written: str, found: Split, command: Command, against: bool
-) -> None:
+def _by_header(read: Mathematics, text: str, found: Split, command: Command) -> None:
     r"""--wrt w where the text is of `J(w) = …`, and nothing else says by what it is differentiated."""
     alone = command.name == "check" and "against" not in found.given  # of all gradients
-    if against or alone or command.name not in _WITH_HEADERS or not header:
+    if alone or command.name not in _WITH_HEADERS or not read.header:
         return
     said = {"of", "operator", "along", "euler_lagrange"} & found.given.keys()
-    if not said and not any(o.startswith("--wrt=") for o in found.options):
-        found.options.append(f"--wrt={','.join(header)}")
-        names = ", ".join(header)
-        verb = f"{names} {'is' if len(header) == 1 else 'are'} varied"
-        verb = verb if command.name == "minimize" else f"differentiated by {names}"
-        if {*_names_of(written)} - {*header, *found.squares, *found.sizes}:
-            note(f"{verb}, of which the text is a function")
+    if said or any(option.startswith("--wrt=") for option in found.options):
+        return
+    header = [_as_variable(name, text, found) for name in read.header]
+    names = ", ".join(header)
+    found.options.append(f"--wrt={','.join(header)}")
+    verb = f"{names} {'is' if len(header) == 1 else 'are'} varied"
+    verb = verb if command.name == "minimize" else f"differentiated by {names}"
+    if {*_names_of(read.written)} - {*header, *found.squares, *found.sizes}:
+        note(f"{verb}, of which the text is a function")
 
 
 def _sizes(found: Split, request: Request) -> dict[str, str]:
