@@ -6,6 +6,7 @@ tensors, is called once more with the arrays, for each set of shapes, and both v
 
 from __future__ import annotations
 
+import dis
 import random
 import sys
 import types
@@ -20,6 +21,9 @@ import numpy as np
 from gradcli.engine.core import pytrees
 from gradcli.engine.core.tensor import Tensor
 
+_WRITE = dis.opmap["STORE_SUBSCR"]
+_OTHER_METHODS = frozenset(("flatten", "partition", "repeat", "sort", "std", "var"))
+_LIBRARIES = frozenset(("gradcli", "numpy", "scipy", "torch"))
 MOST = 100_000  # elements of arguments, on which a function is called once more
 _seen: WeakKeyDictionary[Any, set[Any]] = WeakKeyDictionary()  # by function, what was compared
 
@@ -44,6 +48,28 @@ def is_new(function: Any, leaves: list[Any]) -> bool:
     except TypeError:  # what cannot be a key is compared each time
         return True
     return True
+
+
+def has_other_methods(function: Any) -> bool:
+    """Whether a function calls a method that means something else of arrays than of tensors, so that both
+    may have one value by chance: `y.flatten()` is a copy of an array, and `y.sort()` sorts it in place. So it
+    is with writes: of `z[[0, 0]] = y` the last counts."""
+    waiting, seen = [function], set[int]()
+    while waiting:
+        one = waiting.pop()
+        module = getattr(one, "__module__", None) or ""
+        if id(one) in seen or module.partition(".")[0] in _LIBRARIES:
+            continue
+        seen.add(id(one))
+        code = getattr(one, "__code__", one)
+        if isinstance(one, types.FunctionType):  # and what it calls
+            waiting += map(_content, one.__closure__ or ())
+            waiting += [one.__globals__.get(name) for name in one.__code__.co_names]
+        if isinstance(code, types.CodeType):
+            if not _OTHER_METHODS.isdisjoint(code.co_names) or _WRITE in code.co_code[::2]:
+                return True
+            waiting += code.co_consts
+    return False
 
 
 def _content(cell: types.CellType) -> Any:

@@ -247,3 +247,57 @@ def test_what_is_a_constant_on_purpose() -> None:
     for slope in (gradcli.func.grad, lambda f: gradcli.compile(f).grad):
         found = slope(lambda x: x.sum() * x[0].item())(tensor)  # PyTorch's program
         np.testing.assert_allclose(found, [0.5] * 4)
+
+
+# -- writes: (what is written, z after it from y) of y = [1.5, 2, 3] ----------------------------------
+def _softmax(y: Any) -> Any:
+    p = np.exp(y - y.max())
+    p /= p.sum()
+    return p
+
+
+def _repeated(y: Any) -> Any:
+    z = np.zeros_like(y)
+    z[[0, 0, 1]] = y
+    return z
+
+
+def _added_to_repeated(y: Any) -> Any:
+    z = y * 1.0
+    z[[0, 0, 1]] += y**2
+    return z
+
+
+def _copy(y: Any) -> Any:
+    z = np.outer(y, y)
+    r = z.flatten()
+    r *= y[0]
+    return z.sum(0) + r[:3]
+
+
+def _sorted(y: Any) -> Any:
+    z = -y
+    z.sort()
+    return z**2
+
+
+def _seen_twice(y: Any) -> Any:
+    z = y * 2.0
+    part = z[1:]
+    z *= y
+    return z + np.concatenate([part, y[:1]])
+
+
+@pytest.mark.parametrize(
+    "made", [_softmax, _repeated, _added_to_repeated, _copy, _sorted, _seen_twice]
+)
+def test_writes_within_a_function(made: Any) -> None:
+    def loss(y: Any) -> Any:
+        return (made(y) * np.array([1.0, -2.0, 0.5])).sum()
+
+    compiled = gradcli.compile(loss)
+    compiled.grad(np.ones(3))  # where some readings agree by chance
+    y, h = np.array([1.5, 2.0, 3.0]), 1e-6
+    slopes = [(loss(y + h * e) - loss(y - h * e)) / (2 * h) for e in np.eye(3)]
+    for found in (gradcli.grad(loss)(y), compiled.grad(y)):
+        np.testing.assert_allclose(found, slopes, rtol=1e-7, atol=1e-8)

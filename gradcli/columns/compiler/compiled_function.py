@@ -343,14 +343,16 @@ class CompiledFunction:
         key = asked, self._signature(given, False)
         if self.of_arrays or not self.is_python or key in self._settled:
             return run()
-        try:
-            found = run()
-            self._settled.add(key)
-            return found
-        except (MemoryError, numpy_meaning.Unsteady):
-            raise
-        except Exception as error:  # a function may refuse tensors in any way
-            refusal = error
+        refusal: Exception | None = None
+        if not numpy_meaning.has_other_methods(self.made[0]):
+            try:
+                found = run()
+                self._settled.add(key)
+                return found
+            except (MemoryError, numpy_meaning.Unsteady):
+                raise
+            except Exception as error:  # a function may refuse tensors in any way
+                refusal = error
         self._begin_anew(with_numpys_meaning(self.given))
         try:
             return run()
@@ -359,6 +361,8 @@ class CompiledFunction:
             if self._takes_arrays(given):
                 explain(error)
                 raise
+        if refusal is None:
+            return run()
         raise refusal
 
     def _begin_anew(self, function: Callable[..., Any]) -> None:

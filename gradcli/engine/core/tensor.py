@@ -35,7 +35,6 @@ from gradcli.engine.system.array_memory import (
     memory_of,
 )
 from gradcli.engine.system.dtypes import scalar_name
-from gradcli.engine.system.given_arrays import native
 
 if TYPE_CHECKING:
     from gradcli.engine.core.tensor_methods import Methods
@@ -888,7 +887,7 @@ Tensor.backward.__annotations__.clear()
 def as_operand(value: Any) -> Any:
     """An array of NumPy's as a tensor: what is called may want its methods."""
     if type(value) is np.ndarray and value.dtype.kind in "biufc":
-        return wrap(native(value))
+        return wrap(dtypes.native(value))
     return value
 
 

@@ -215,6 +215,12 @@ def own(array: Array) -> Array:
     return array if found is kind else array.view(found)
 
 
+def native(array: Array) -> Array:
+    """An array in the machine's order of bytes, with NumPy's own object for its dtype."""
+    kind = array.dtype
+    return own(array if kind.isnative else array.astype(kind.newbyteorder("=")))
+
+
 def _name(of_what: Any) -> str:
     kind = of_what if isinstance(of_what, (dtype, np.dtype, type)) else of_what.dtype
     return kind.name if isinstance(kind, dtype) else of(kind).name

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
-from fractions import Fraction
+import sys
 from typing import Any
 
 import numpy as np
 
-from gradcli.engine.system.dtypes import own
+from gradcli.engine.system import dtypes
 
 
 class GivenArrayError(TypeError):
@@ -38,7 +37,7 @@ def array_of(value: Any) -> Any:
         raise GivenArrayError(
             f"a {kind.__name__} may mean something of its own", "pass np.asarray(x)"
         )
-    elif isinstance(value, (Decimal, Fraction)):
+    elif _is_exact(value):
         raise GivenArrayError(f"a {kind.__name__} has more digits than a double", "pass float(x)")
     elif hasattr(kind, "__array__"):
         try:
@@ -52,13 +51,15 @@ def array_of(value: Any) -> Any:
         raise GivenArrayError(f"this holds {dtype}, not numbers", "pass x.astype(float)")
     if dtype.char in "gG" and dtype.itemsize > 8:
         raise GivenArrayError(f"{dtype} has more digits than a double", "pass x.astype(float)")
-    return native(array)
+    return dtypes.native(array)
 
 
-def native(array: Any) -> Any:
-    """An array in the machine's order of bytes, with NumPy's own object for its dtype."""
-    kind = array.dtype
-    return own(array if kind.isnative else array.astype(kind.newbyteorder("=")))
+def _is_exact(value: Any) -> bool:
+    """Whether a value is a Decimal or a Fraction; to ask imports neither."""
+    return any(
+        (module := sys.modules.get(name)) is not None and isinstance(value, getattr(module, kind))
+        for name, kind in (("decimal", "Decimal"), ("fractions", "Fraction"))
+    )
 
 
-__all__ = ["GivenArrayError", "array_of", "native"]
+__all__ = ["GivenArrayError", "array_of"]

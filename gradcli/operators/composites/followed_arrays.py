@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
@@ -189,6 +190,9 @@ def _called(function: Any, args: Operand, kwargs: Operand) -> Any:
                 ):  # of tensors alone: the matrix of np.einsum("ij,j", A, x)
                     own = map(as_operand, own)
                 made = found(*own, **unfollowed(kwargs))
+            for held in args:  # np.asarray(p) is p: one array, whoever writes into it
+                if isinstance(held, FollowedArray) and held.tensor is made:
+                    return held
             return _of(made) if function in _MADE_LIKE else followed(made)
         except TypeError:
             if not hasattr(function, "_implementation") or function in _OF_METHODS:
@@ -551,6 +555,9 @@ class FollowedArray(_Followed):
         return followed(self.tensor[at])
 
     def __setitem__(self, key: Operand, value: Operand) -> None:
+        if (last := _last_writes(key, self.shape)) is not None:
+            key, kept, shape = last
+            value = np.broadcast_to(value, shape).reshape(-1)[kept]
         with _written():
             self.tensor[_key(key, self.shape)] = _operand(value)
 
@@ -576,6 +583,20 @@ class _written:
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if isinstance(error, LeafWriteError):
             raise ArgumentWriteError(str(error)) from error
+
+
+def _last_writes(key: Operand, shape: tuple[int, ...]) -> tuple[Any, Any, tuple[int, ...]] | None:
+    """(the key of the last write into each element, which of the values these are, the shape of all) where a
+    key names elements twice, `z[[0, 0, 1]] = y`; None elsewhere. An array keeps what is written last."""
+    parts = key if type(key) is tuple else (key,)
+    if not any(type(p) is list or (type(p) is np.ndarray and p.dtype.kind in "iu") for p in parts):
+        return None
+    places = np.arange(math.prod(shape)).reshape(shape)[key]
+    flat = places.reshape(-1)
+    own, kept = np.unique(flat[::-1], return_index=True)
+    if own.size == flat.size:
+        return None
+    return np.unravel_index(own, shape), flat.size - 1 - kept, places.shape
 
 
 _BASIC = frozenset([int, slice, type(None), type(Ellipsis)])
@@ -682,14 +703,34 @@ def _operator(ufunc: Any, name: str) -> None:
         return _of_ufunc(ufunc, other, self)
 
     def inplace(self: Operand, other: Operand) -> Any:
+        alone = _stands_alone(self.tensor)
+        own = self if alone else _of(self.tensor.clone())  # what the rule keeps is not written
+        value = unfollowed(_of_ufunc(ufunc, own, other))
+        if alone and isinstance(value, Tensor) and _is_like(value, self.tensor):
+            self.tensor = value
+            return self
         with _written():
-            self.tensor.copy_(unfollowed(_of_ufunc(ufunc, self, other)))
+            self.tensor.copy_(value)
         return self
 
     setattr(_Followed, f"__{name}__", forwards)
     if ufunc in _REFLECTED:
         setattr(_Followed, f"__r{name}__", backwards)
         setattr(FollowedArray, f"__i{name}__", inplace)
+
+
+def _stands_alone(tensor: Tensor) -> bool:
+    """Whether an array may hold another tensor after `p /= p.sum()`: it is no argument, and no view shows it.
+
+    A write over the numbers of `p = exp(z)` would take what the gradient of exp needs, which a function of
+    arrays cannot know.
+    """
+    shown = tensor.base is not None or (tensor.views is not None and bool(tensor.views.alive()))
+    return tensor.node is not None and not shown
+
+
+def _is_like(a: Tensor, b: Tensor) -> bool:
+    return a.shape == b.shape and a.dtype is b.dtype
 
 
 _REFLECTED: dict[Any, str] = {

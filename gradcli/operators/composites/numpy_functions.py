@@ -16,7 +16,6 @@ from gradcli.engine.core.errors import NoNumpyError
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry.table import resolve
 from gradcli.engine.system import dtypes
-from gradcli.engine.system.given_arrays import native
 
 Axis = int | tuple[int, ...] | None
 # What NumPy's functions take for an array: tensors, arrays, numbers, and lists of these.
@@ -107,7 +106,7 @@ def _tensor(value: Operand, like: Tensor | None = None) -> Any:
         isinstance(v, (Tensor, list, tuple)) for v in value
     ):
         return _call("stack")([_tensor(v, like) for v in value])
-    array = native(np.asarray(value))
+    array = dtypes.native(np.asarray(value))
     number = like is not None and not hasattr(value, "dtype") and like.array.dtype.kind in "fc"
     return wrap(array.astype(like.array.dtype) if number and like is not None else array)
 
