@@ -175,6 +175,7 @@ class _Points:
         It may be meant for a number among arrays (`-2*sum(x - m)` for `sum((x - m)**2)` by m), for an
         array among numbers, or for arrays of one size (`2*(x - y)/x.numel()` for a loss).
         """
+        from gradcli.formulas.algebra.generic_points import quiet
         from gradcli.formulas.ask.formula_check import compare_formula
 
         (name,), request = self.wanted, self.request
@@ -185,9 +186,11 @@ class _Points:
         if same:
             arrays = self._at(dict.fromkeys(scalars, SHAPES[0]))
             try:
-                if compare_formula(
-                    request.program, str(self.against), arrays, name, request.loaded
-                ).ok:
+                with quiet():
+                    found = compare_formula(
+                        request.program, str(self.against), arrays, name, request.loaded
+                    )
+                if found.ok:
                     return [scalars]
             except (*OPERATION_ERRORS, LanguageError):
                 pass

@@ -26,7 +26,7 @@ Facts = dict[str, Any]  # of one function, as function_facts.facts gives them, a
 
 @declare(
     "ops",
-    Argument("[NAME]", name="name", complete="functions"),
+    Argument("[NAME]", name="words", many=True, complete="functions"),
     *STYLE,
     examples=(
         "gradcli ops",
@@ -44,10 +44,10 @@ def command(ctx: click.Context, options: Options) -> None:
     """
     form = chosen_form(json=options.json, plain=options.plain)
     style = output.Style.of(form, options.precision, options.color)
-    if options.name is None:
+    if not options.words:
         _list(style)
     else:
-        show(options.name, style)
+        show(" ".join(options.words), style)
 
 
 @cache
@@ -111,7 +111,7 @@ def _write_found(found: list[Facts], style: output.Style) -> None:
 
 def search(word: str) -> list[Facts]:
     """The functions that a word has to do with: as a pattern of names, another language's name, a family,
-    a part of a name or of a description. The best of these that finds anything."""
+    a part of a name or of a description, several words of one. The best of these that finds anything."""
     from fnmatch import fnmatchcase
 
     from gradcli.language import foreign_names
@@ -128,6 +128,9 @@ def search(word: str) -> list[Facts]:
         said = re.compile(rf"\b{re.escape(word)}", re.IGNORECASE)
         meant += [e for e in every if any(word in n for n in _names(e))]
         meant += [e for e in every if said.search(e["doc"])]
+    if not meant and " " in word:
+        wanted = set(word.split())
+        meant = [e for e in every if wanted <= set(re.findall(r"\w+", e["doc"].lower()))]
     return list({row["name"]: row for row in meant}.values())
 
 

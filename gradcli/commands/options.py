@@ -355,6 +355,7 @@ class ExpressionCommand(HelpfulCommand):
             _refuse_headings(text or "", found, self.declaration)
             _also_mathematics(error, text or "", declared)
             _also_columns(error, declared, found, self.declaration)
+            _also_dates(error, declared)
             raise
         if reading is not None:
             names = [name for name in names if name not in reading.functions]
@@ -734,8 +735,8 @@ def _mathematics(
     found.letters = {**read.letters, **found.letters}
     words = re.findall(r"(?<![\w.])[^\W\d]\w*", read.written)
     _by_whole_arrays(found, words)
-    header = tuple(_as_variable(name, text, found) for name in read.header)
-    _by_header(header, read.written, found, command, against)
+    if not against:
+        _by_header(read, text, found, command)
     if read.differentiated:
         found.options += [f"--wrt={by_squares[0]}"] * (not wrt)
         if (order := len(read.differentiated)) > 1:
@@ -845,21 +846,21 @@ def _speaks_of_matrices(found: Split) -> bool:
 _WITH_HEADERS = frozenset("diff check minimize grad hessian jacobian".split())
 
 
-def _by_header(
-    header: tuple[str, ...], written: str, found: Split, command: Command, against: bool
-) -> None:
+def _by_header(read: Mathematics, text: str, found: Split, command: Command) -> None:
     r"""--wrt w where the text is of `J(w) = …`, and nothing else says by what it is differentiated."""
     alone = command.name == "check" and "against" not in found.given  # of all gradients
-    if against or alone or command.name not in _WITH_HEADERS or not header:
+    if alone or command.name not in _WITH_HEADERS or not read.header:
         return
     said = {"of", "operator", "along", "euler_lagrange"} & found.given.keys()
-    if not said and not any(o.startswith("--wrt=") for o in found.options):
-        found.options.append(f"--wrt={','.join(header)}")
-        names = ", ".join(header)
-        verb = f"{names} {'is' if len(header) == 1 else 'are'} varied"
-        verb = verb if command.name == "minimize" else f"differentiated by {names}"
-        if {*_names_of(written)} - {*header, *found.squares, *found.sizes}:
-            note(f"{verb}, of which the text is a function")
+    if said or any(option.startswith("--wrt=") for option in found.options):
+        return
+    header = [_as_variable(name, text, found) for name in read.header]
+    names = ", ".join(header)
+    found.options.append(f"--wrt={','.join(header)}")
+    verb = f"{names} {'is' if len(header) == 1 else 'are'} varied"
+    verb = verb if command.name == "minimize" else f"differentiated by {names}"
+    if {*_names_of(read.written)} - {*header, *found.squares, *found.sizes}:
+        note(f"{verb}, of which the text is a function")
 
 
 def _sizes(found: Split, request: Request) -> dict[str, str]:
@@ -1053,6 +1054,14 @@ def _also_columns(
         column = f"call the variable otherwise, and give --{short} VALUE"
     begins = error.span is not None and not error.source[: error.span[0]].strip()
     error.hint = f"{error.hint}; {column}" if error.hint and begins else column
+
+
+def _also_dates(error: LanguageError, declared: Mapping[str, Any]) -> None:
+    """Say of `2025-06-30 - date`, whose 06 is no number, how days are counted from a date."""
+    start = error.span[0] if error.span is not None else -1
+    for date in re.finditer(r"(?<!\d)\d{4}-\d\d-\d\d(?!\d)", error.source):
+        if date.start() <= start < date.end() and "--time-origin" in declared:
+            error.hint = f"a date is no number: --time-origin {date[0]} counts columns of dates from that day"
 
 
 def _how_read(params: dict[str, Any]) -> dict[str, Any]:
@@ -1662,8 +1671,8 @@ def unbound(
         from gradcli.language.names import LEFT_OUT, close
 
         distribution = foreign_names.distribution_hint(name, program.source)
-        hint = LEFT_OUT.get(name) or distribution or translated or did_you_mean(close(name))
-        hint = hint or "gradcli ops lists the functions"
+        hint = LEFT_OUT.get(name) or distribution or translated or _INSIDE.get(name)
+        hint = hint or did_you_mean(close(name)) or "gradcli ops lists the functions"
         return error(f"no function is called `{name}`", hint)
     if is_plain_function(name):
         return error(f"{name} is a function", translated or f"give --{name} VALUE")
@@ -1673,6 +1682,11 @@ def unbound(
     return error(f"no value for {name}", meant or translated or hint)
 
 
+# What is a command, and inside of an expression a function of functions.
+_INSIDE = dict.fromkeys(
+    ("grad", "gradient_of", "derivative"),
+    "a gradient inside of an expression is func.grad(lambda x: x**2)(x)",
+)
 # Constants of mathematics whose names are variables here, and how they are written.
 _WRITTEN_OTHERWISE = dict.fromkeys("ij", "the imaginary unit is 1j") | {
     "e": "Euler's number is torch.e",

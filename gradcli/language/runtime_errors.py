@@ -30,6 +30,10 @@ _SHAPES = re.compile(
 # What Python itself says, which has no class of ours: a pattern of its message, and what to do.
 _PYTHON_SAYS: tuple[tuple[str, str], ...] = (
     (
+        r"unsupported operand type\(s\) for [-+*/]+: ('str' and 'Tensor'|'Tensor' and 'str')",
+        "a text is compared, as in name == 'A'; a column of dates is days since the DATE of --time-origin",
+    ),
+    (
         r"can only concatenate list|unsupported operand type\(s\) for .*'list'",
         "a list is no vector: write `tensor([1., 2.])` of numbers, `stack([x, y])` of expressions",
     ),

@@ -75,6 +75,13 @@ def operator_hint(source: str, parses: Callable[[str], bool]) -> str | None:
     found = re.fullmatch(_OPERATOR, source)
     if found is None or not parses(found[2]):
         return None
+    by = re.fullmatch(r"(.+),\s*([^\W\d]\w*)\s*", found[2], re.S)
+    if found[1] == "grad" and by is not None and parses(by[1]):
+        text = bare(by[1])
+        return (
+            f'gradcli grad "{text}" --wrt {by[2]} is the number, gradcli diff "{text}" --wrt {by[2]} the '
+            f"formula; inside of an expression: func.grad(lambda {by[2]}: {text})({by[2]})"
+        )
     return f'it is an option: gradcli diff "{bare(found[2])}" --operator {found[1]}'
 
 

@@ -206,6 +206,8 @@ def test_a_text_of_a_header_is_differentiated_by_it() -> None:
         "v.grad = (sum((x - mu)**2)/v - n)/(2*v)",
     ]
     assert "v is sigma**2" in by_both.stderr
+    by_one = run("diff", "--math", rf"\ell(\mu, \sigma^2) = {LIKELIHOOD}", "--wrt", r"\mu")
+    assert by_one.stdout == "sum(x - mu)/sigma**2\n"  # no letter stands for what nobody asks
     alone = run("diff", "--math", "f(x) = x^2")
     assert alone.stdout == "2*x\n" and "differentiated by" not in alone.stderr
     slope = r"J(w) = \frac1m\sum_{i=1}^m (w x_i - y_i)^2"

@@ -45,7 +45,7 @@ def test_lists_and_modules_are_told_from_tensors_and_functions() -> None:
             ["completion"],
             "missing argument 'SHELL'\nhint: there are bash, zsh, powershell, pwsh, fish",
         ),
-        (["ops", "normal", "cdf"], "put several words in quotes"),
+        (["completion", "bash", "zsh"], "put several words in quotes"),
         (["eval", "x", "--x", r"@C:\no\d.csv"], r"--x: C:\no\d.csv: No such file"),
         (["eval", "x", "--x", r"@C:\no\d.dat:b"], r"--x: C:\no\d.dat: No such file"),
         (["eval", "**2 + x", "--x", "1"], "a shell replaces $x: leave out the $"),

@@ -125,7 +125,6 @@ FILES = {
         ("diff -f sheet --bare", 0, "2*x|cos(x)|y|x"),
         ("diff -f sheet --wrt x --format latex", 0, r"\frac{\mathrm{d}f}{\mathrm{d}x} = 2 x|"),
         ("diff -f mixed --math --of y --wrt x", 0, "# f(x) = x^2|2*x|# x^2 + y^2 = 7|-x/y"),
-        ("diff -f mixed --math", 2, "# f(x) = x^2|2*x|# x^2 + y^2 = 7"),
         ("diff -f math --math", 0, "# x^2 + 1|2*x|# x^3 ln x|x**2*(3*log(x) + 1)|# f(t) = t^2|2*t"),
         (
             "grad -f sheet --x 2 --y 3",

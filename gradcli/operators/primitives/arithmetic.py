@@ -357,9 +357,7 @@ class pow_number:
     ),
     jet=lambda s, self, exponent: s.raised(self, exponent),
     critical=lambda self, exponent, moving: np.where(
-        self == 0,
-        1,
-        2 * ((abs(exponent - 1.5) < 2) & (exponent % 1 == 0) & ("exponent" in moving)),
+        self == 0, 1, 2 * np.isin(exponent, [0, 1, 2, 3]) * ("exponent" in moving)
     ),
 )
 class pow_tensors:
