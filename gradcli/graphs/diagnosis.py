@@ -241,7 +241,7 @@ def _dead(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Findin
     """Activations that are zero for every row of the batch."""
     if next(slip_findings.alike(graph, facts, error), None) is not None:
         return  # which says it better
-    for node in graph.skeleton.nodes:
+    for i, node in enumerate(graph.skeleton.nodes):
         if class_name(node) != "ReluBackward0" or not graph.probe.of_program:
             continue
         result: Any = dict(graph.probe.fields(node)).get("result")
@@ -250,7 +250,10 @@ def _dead(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Findin
         units = (value_text.as_array(result) == 0).reshape(result.shape[0], -1).all(0)
         if units.size and units.mean() >= DEAD:
             words = value_text.share(int(units.sum()), units.size)
+            before = next((edge[0] for edge in graph.skeleton.edges[i] if edge is not None), None)
+            layer = None if before is None else graph.probe.module(graph.skeleton.nodes[before])
             text = f"{words} of the units of a relu are 0 for the whole batch"
+            text += f" (behind {layer})" if layer else ""
             advice = (
                 "a smaller learning rate, another initialisation of its layer, leaky_relu or gelu"
             )

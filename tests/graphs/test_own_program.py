@@ -223,7 +223,7 @@ def test_with_pytorch_it_is_the_same(tmp_path: Path) -> None:
         (CUT, ["--by", "module"], r"Net +Net +2 +76 +.*\n.*\n\n.* 67 of 76 parameters are not reached\n"),
         (CUT, [], r"! net\.py:8  2 parameters without a gradient \(unused\.weight, unused\.bias\)"),
         (UNDER_NO_GRAD, [], r"net\.py:11  2 parameters without a gradient \(a\.weight, a\.bias\): runs"),
-        (DEAD, [], r"! net\.py:7  100% of the units of a relu are 0 for the whole batch"),
+        (DEAD, [], r"! net\.py:7  100% of the units of a relu are 0 for the whole batch \(behind 0\)"),
         (CHECKPOINTED, ["--by", "module"], r" 384 B kept besides parameters"),
         (NET, ["--diagnose"], r"nothing wrong was found"),
         (NET, ["--norms"], r"enc\.0\.weight +\(8, 4\)"),
