@@ -132,4 +132,5 @@ def test_the_code_for_batches_runs(enabled: bool, monkeypatch: pytest.MonkeyPatc
             patch.setattr("gradcli.engine.core.primitive.Primitive.call_in_order", None)
             return (v * v + 1).sum()
 
+    func.vmap(lambda v: (v * v + 1).sum())(x)  # the code is there from the second call on
     assert func.vmap(run)(x).tolist() == [7.0]
