@@ -44,6 +44,7 @@ else:
 
 _tuple: Any = tuple.__new__
 _own_kind = dtypes.OWN.get
+ndarray = np.ndarray
 _DLPACK_CPU = (1, 0)  # the type of the device, as DLPack numbers them, and its index
 
 
@@ -995,8 +996,9 @@ def _rebuild(array: Array, requires_grad: bool) -> Tensor:
 def wrap(array: Any, requires_grad: bool = False) -> Tensor:
     """A tensor over a NumPy array or scalar, without a copy: whatever comes from outside comes this way."""
     out = new(Tensor)
-    kind = array.dtype
-    out.array = array if _own_kind(kind, kind) is kind else dtypes.own(array)
+    if type(array) is ndarray and _own_kind(kind := array.dtype, kind) is not kind:
+        array = dtypes.own(array)
+    out.array = array
     out.node = LAZY if requires_grad else None
     if modes.differentiating:
         out.born = versions.tick()
