@@ -157,7 +157,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         found.about = _by_variables(found)
         write(found)
         return
-    with located(request, hint), supposing(bold=frozenset(wide), value=called(request)):
+    value = called(request) if form == "latex" else "f"
+    with located(request, hint), supposing(bold=frozenset(wide), value=value):
         answer = question.answered()
         taken = None
         if options.show_steps:
