@@ -8,6 +8,7 @@ from collections.abc import Container
 from typing import NamedTuple
 
 from gradcli.language.math_definitions import definition, end_of_statement
+from gradcli.language.math_marks import with_indices
 from gradcli.language.math_symbols import BARE, DEFINABLE, SHY
 from gradcli.language.notation import Token, indexed, is_letter
 
@@ -221,17 +222,16 @@ def _shapes(part: list[Token]) -> dict[str, tuple[str, ...]]:
 def _in_order(statements: list[list[Token]]) -> list[Token]:
     """The tokens with what gives a name its value before what uses it, where a page has it behind."""
     given: list[str] = []
-    for statement in statements:
+    layered = [with_indices(statement, frozenset(), alone=True) for statement in statements]
+    for statement in layered:  # a_1 of `a^{(1)} = …`
         one, defined = indexed(statement, 0), definition(statement, 0)
         is_given = one is not None and _given(statement)
         name = defined.name if defined else one.name if one and is_given else ""
         # z of `z_i = …` is what another statement has as z_k.
         stem = name.rpartition("_")[0] if re.search("_[a-z]$", name) else ""
-        other = (
-            any(stem in _used(s) and name not in _used(s) for s in statements) if stem else False
-        )
+        other = any(stem in _used(s) and name not in _used(s) for s in layered) if stem else False
         given.append(stem if other else name)
-    uses = [_used(statement) for statement in statements]
+    uses = [_used(statement) for statement in layered]
     order: list[int] = []
 
     def put(k: int, above: frozenset[int]) -> bool:
