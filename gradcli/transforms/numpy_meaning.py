@@ -23,7 +23,8 @@ from gradcli.engine.core.tensor import Tensor
 
 _WRITE = dis.opmap["STORE_SUBSCR"]
 _OTHER_METHODS = frozenset(("flatten", "partition", "repeat", "sort", "std", "var"))
-_LIBRARIES = frozenset(("gradcli", "numpy", "scipy", "torch"))
+_OF_TENSORS = frozenset(("gradcli", "torch"))
+_LIBRARIES = _OF_TENSORS | {"numpy", "scipy"}
 MOST = 100_000  # elements of arguments, on which a function is called once more
 _seen: WeakKeyDictionary[Any, set[Any]] = WeakKeyDictionary()  # by function, what was compared
 
@@ -53,12 +54,14 @@ def is_new(function: Any, leaves: list[Any]) -> bool:
 def has_other_methods(function: Any) -> bool:
     """Whether a function calls a method that means something else of arrays than of tensors, so that both
     may have one value by chance: `y.flatten()` is a copy of an array, and `y.sort()` sorts it in place. So it
-    is with writes: of `z[[0, 0]] = y` the last counts."""
-    waiting, seen = [function], set[int]()
+    is with writes: of `z[[0, 0]] = y` the last counts. A function that calls torch's means tensors."""
+    waiting, seen, found = [function], set[int](), False
     while waiting:
         one = waiting.pop()
-        module = getattr(one, "__module__", None) or ""
+        module = getattr(one, "__module__", None) or getattr(one, "__name__", None) or ""
         if id(one) in seen or module.partition(".")[0] in _LIBRARIES:
+            if isinstance(one, types.ModuleType) and module in _OF_TENSORS:
+                return False
             continue
         seen.add(id(one))
         code = getattr(one, "__code__", one)
@@ -66,10 +69,9 @@ def has_other_methods(function: Any) -> bool:
             waiting += map(_content, one.__closure__ or ())
             waiting += [one.__globals__.get(name) for name in one.__code__.co_names]
         if isinstance(code, types.CodeType):
-            if not _OTHER_METHODS.isdisjoint(code.co_names) or _WRITE in code.co_code[::2]:
-                return True
+            found |= not _OTHER_METHODS.isdisjoint(code.co_names) or _WRITE in code.co_code[::2]
             waiting += code.co_consts
-    return False
+    return found
 
 
 def _content(cell: types.CellType) -> Any:
