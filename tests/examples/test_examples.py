@@ -30,7 +30,13 @@ SLOW = set(
 def test_example(path):
     if "jq" in path.read_text(encoding="utf-8") and shutil.which("jq") is None:
         pytest.skip("needs jq")
-    assert output(path) == stored(path).read_text(encoding="utf-8")
+    found, wanted = output(path), stored(path).read_text(encoding="utf-8")
+    # How many steps a fit takes at the noise of its last digits depends on the processor's BLAS.
+    assert _without_steps(found) == _without_steps(wanted)
+
+
+def _without_steps(text):
+    return re.sub(r"iterations = \d+", "iterations", text)
 
 
 def test_nothing_is_stored_without_an_example():

@@ -258,11 +258,11 @@ def _polished(
 
     for _ in range(1 if problem.costly else _LAST):
         tangent = _null(active.held, len(x))
-        onto = -np.linalg.pinv(active.held) @ active.gaps
+        held = active.held  # independent rows
+        onto = -held.T @ lapack.solve(held @ held.T, active.gaps)
         free = tangent.T @ hessian @ tangent
-        try:
-            along = -np.linalg.solve(free, tangent.T @ (rest + hessian @ onto))
-        except np.linalg.LinAlgError:
+        along = -lapack.solve(free, tangent.T @ (rest + hessian @ onto))
+        if not (np.isfinite(along).all() and np.isfinite(onto).all()):
             break
         ahead = _snapped(problem, x + onto + tangent @ along)
         value, gradient = slope(ahead)
@@ -281,10 +281,10 @@ def _inverse(free: Array, tangent: Array) -> Array | None:
     """The inverse of a Hessian along what is free, of all variables; None where it is singular."""
     # With a diagonal of ones it is as accurate where variables have other units: 1e-5 beside 0.9.
     scale = np.sqrt(np.abs(np.diagonal(free)))
-    try:
-        made = np.linalg.inv(free / np.outer(scale, scale)) / np.outer(scale, scale)
-    except np.linalg.LinAlgError:
+    made, info = lapack.inverse(free / np.outer(scale, scale))
+    if info.any() or not np.isfinite(made).all():
         return None
+    made = made / np.outer(scale, scale)
     return np.asarray(tangent @ (made + made.T) @ tangent.T / 2)
 
 

@@ -172,7 +172,8 @@ def compile(
     native: bool = False,
     **of_torch: Any,
 ) -> Any:
-    """As `gradcli.columns.compiler.compile`; the function has a method `map`, for the rows of tables."""
+    """As `compile` of `gradcli.columns.compiler.compiled_function`; the function has a method `map`, for rows
+    of tables."""
     if unknown := [name for name in of_torch if name not in _OF_TORCH]:
         raise TypeError(f"compile() got an unexpected keyword argument '{unknown[0]}'")
     how: dict[str, Any] = {"wrt": wrt, "static": static, "threads": threads, "memory": memory}
