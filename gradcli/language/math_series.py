@@ -182,7 +182,11 @@ def _at(writer: Writer, node: Node, found: tuple[Index, ...]) -> Value:
 
 
 def _own_rank(writer: Writer, node: Node) -> int:
-    """1 where x_i is a vector, a row of x, because the text has it transposed or in a norm."""
+    """1 where x_i is a vector, a row of x, because the text has it transposed or in a norm; of an x that the
+    text computes, what its rank leaves."""
+    made = writer.assigned.get(node.base)
+    if made is not None and made.rank and not made.axes:
+        return max(made.rank - len(subscripts(node)), 0)
     if writer.vectors is None or not node.text or node.text not in writer.vectors:
         return 0
     writer.say(f"{node.text} is a vector, a row of the matrix {node.base}")
