@@ -410,15 +410,18 @@ def _against_formula(question: Question) -> Answer:
             output.note(
                 "the value is not a scalar: its sum is differentiated; --jacobian compares the matrix"
             )
-        for normed in re.findall(r"\bsum\((\w+)\)", found.derivative or ""):
+        sums = re.findall(r"\bsum\((\w+)(, -?1)?(?:, True)?\)", found.derivative or "")
+        for normed, by_rows in dict.fromkeys(sums):
             array = arrays.get(normed)
-            if array is None or array.ndim != 1 or normed == name or not array.sum():
+            if array is None or array.ndim != 1 + bool(by_rows) or normed == name:
                 continue
-            point = arrays | {normed: array / array.sum()}
+            shares = abs(array) + 0.1
+            point = arrays | {normed: shares / shares.sum(-1, keepdims=True)}
             if compare_formula(request.program, text, point, name, request.loaded, **how).ok:
+                total = f"sum({normed}{', 1' * bool(by_rows)})"
                 output.note(
-                    f"it is right where sum({normed}) is 1, as of probabilities and of one class: "
-                    f"add --assume 'sum({normed}) == 1'"
+                    f"it is right where {total} is 1, as of probabilities and of one class: "
+                    f"add --assume '{total} == 1'"
                 )
         for square, array in arrays.items():
             if array.ndim != 2 or array.shape[0] != array.shape[1] or square == name:

@@ -304,6 +304,38 @@ def test_an_assumption_that_elements_sum_to_1() -> None:
     assert refused.exit_code == 2 and "the sum is 4" in refused.stderr
 
 
+def test_an_assumption_that_rows_sum_to_1() -> None:
+    loss = r"-\frac{1}{n}\sum_{i=1}^{n}\sum_{k=1}^{K} Y_{ik} \log \operatorname{softmax}(X W)_{ik}"
+    paper = (
+        "--math",
+        loss,
+        "--wrt",
+        "W",
+        "--against",
+        r"\frac1n X^\top (\operatorname{softmax}(X W) - Y)",
+    )
+    wrong = run("check", *paper)
+    assert wrong.exit_code == 1 and "add --assume 'sum(Y, 1) == 1'" in wrong.stderr
+    for fact in ("sum(Y, 1) == 1", "Y stochastic", r"\sum_{k=1}^{K} Y_{ik} = 1"):
+        assert run("check", *paper, "--assume", fact).exit_code == 0, fact
+    asked = run("check", *paper, "--assume", "Y probabilities")
+    assert asked.exit_code == 2 and "are the rows of Y probabilities" in asked.stderr
+
+
+def test_hessians_with_the_identity_and_named_vectors() -> None:
+    squares = r"(X w - y)^T D (X w - y) + \lambda w^T w"
+    how = ("--math", "--wrt", "w", "--order", "2", "--assume", "D symmetric")
+    for right in (
+        r"2 X^T D X + 2 \lambda I",
+        r"\mathbf{X}^\top (D + D^T) X + 2 \lambda \mathbf{I}_d",
+    ):
+        assert run("check", squares, *how, "--against", right).exit_code == 0, right
+    entropy = r"-\sum_{i=1}^{n} [y_i \log \hat{y}_i + (1 - y_i) \log(1 - \hat{y}_i)]"
+    loss = rf"\hat{{\mathbf{{y}}}} = \sigma(X\mathbf{{w}}); {entropy}"
+    right = r"X^\top \operatorname{diag}(\hat{\mathbf{y}} \odot (\mathbf{1} - \hat{\mathbf{y}})) X"
+    assert run("check", loss, *how[:5], "--against", right).exit_code == 0
+
+
 def test_a_gradient_that_is_right_for_symmetric_matrices() -> None:
     quadratic = (r"f(x) = \frac12 x^T Q x - c^T x", "--against", r"\nabla f(x) = Q x - c")
     wrong = run("check", "--math", *quadratic)

@@ -85,7 +85,7 @@ def test_the_nearest_point_is_one_of_them(kind: str) -> None:
         (
             "B symetric",
             "'symetric' is not an assumption (there are: symmetric, diagonal, orthogonal, positive, "
-            "negative, integer, probabilities)",
+            "negative, integer, probabilities, stochastic)",
         ),
         ("symmetric", "'' is not a variable"),
         ("B > 1", "'B > 1' is not an assumption"),

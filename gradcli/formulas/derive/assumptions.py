@@ -93,19 +93,21 @@ def _rotation(q: Any) -> Any:
     return left @ right
 
 
-def _shares(x: Any) -> Any:
-    if _no_shares(x) is None:
+def _shares(x: Any, axis: int | None = None) -> Any:
+    if _no_shares(x, axis) is None:
         return x
     own = np.abs(x) + 0.1
-    return own / own.sum()
+    return own / own.sum(axis, keepdims=axis is not None)
 
 
-def _no_shares(x: Any) -> str | None:
+def _no_shares(x: Any, axis: int | None = None) -> str | None:
     at = _first(x < 0)
     if at is not None:
         return _element(x, at)
-    total = float(np.sum(x))
-    return None if abs(total - 1) <= NEAR else f"the sum is {total:g}"
+    totals = np.atleast_1d(x.sum(axis))
+    row = _first(np.abs(totals - 1) > NEAR)
+    of = "" if axis is None or row is None else f" of row {row[0]}"
+    return None if row is None else f"the sum{of} is {totals[row]:g}"
 
 
 KINDS: dict[str, Kind] = {
@@ -116,6 +118,8 @@ KINDS: dict[str, Kind] = {
     "negative": _of_elements(lambda x: x < 0, lambda x: -np.abs(x) - 0.1),
     "integer": _of_elements(lambda x: x == np.round(x), lambda x: np.round(3 * x)),
     "probabilities": Kind(False, _shares, _no_shares),  # not negative, with the sum 1
+    # a matrix each of whose rows is such
+    "stochastic": Kind(False, lambda x: _shares(x, -1), lambda x: _no_shares(x, -1)),
 }
 _SIGNS = {"positive": 1, "negative": -1}
 
@@ -123,14 +127,23 @@ _SIGNS = {"positive": 1, "negative": -1}
 # -- reading them -----------------------------------------------------------------------------------
 def squares(texts: Iterable[str]) -> list[str]:
     """The variables whose assumption makes them square matrices."""
-    found = (_split(part) for whole in texts for part in whole.split(","))
+    found = (_split(part) for whole in texts for part in _parts(whole))
     return [word for word, kind in found if kind in KINDS and KINDS[kind].square]
 
 
+def _parts(texts: str) -> list[str]:
+    """What commas outside of brackets separate."""
+    return re.split(r",(?![^()]*\))", texts)
+
+
 def _split(text: str) -> tuple[str, str]:
-    """(variable, kind) of `B symmetric`, `B is symmetric`, `x > 0` or `sum(y) == 1`."""
+    """(variable, kind) of `B symmetric`, `B is symmetric`, `x > 0`, `sum(y) == 1` or `sum(Y, 1) == 1`."""
     if shares := re.fullmatch(r"\s*sum\(\s*(\w+)\s*\)\s*==?\s*1(?:\.0*)?\s*", text):
         return shares[1], "probabilities"
+    if rows := re.fullmatch(
+        r"\s*sum\(\s*(\w+)\s*,\s*(?:dim=|axis=)?-?1\)\s*==?\s*1(?:\.0*)?\s*", text
+    ):
+        return rows[1], "stochastic"
     if bound := re.fullmatch(r"\s*(\w+)\s*([<>])\s*0(?:\.0*)?\s*", text):
         return bound[1], "positive" if bound[2] == ">" else "negative"
     match = re.fullmatch(r"\s*(\w+)\s+(?:is\s+)?(\w+)\s*", text)
@@ -144,12 +157,12 @@ def read(texts: Iterable[str], arrays: Mapping[str, Any], given: Iterable[str]) 
     Raises BadAssumption.
     """
     found: dict[str, list[str]] = {}
-    for text in (part for whole in texts for part in whole.split(",")):
+    for text in (part for whole in texts for part in _parts(whole)):
         word, kind = _split(text)
         if kind not in KINDS:
             raise BadAssumption(
                 f"{kind!r} is not an assumption (there are: {', '.join(KINDS)})",
-                "as in --assume 'B symmetric', 'x > 0', 'n integer', 'sum(y) == 1'",
+                "as in --assume 'B symmetric', 'x > 0', 'n integer', 'sum(y) == 1', 'sum(Y, 1) == 1'",
             )
         if word not in arrays:
             known = ", ".join(arrays) if arrays else "none"
@@ -162,6 +175,13 @@ def read(texts: Iterable[str], arrays: Mapping[str, Any], given: Iterable[str]) 
                 f"{word} has shape {value.shape}, and only a square matrix is {kind}",
                 None if word in given else f"say its shape: --shape {word}=3,3",
             )
+        if kind == "probabilities" and value.ndim == 2 and not text.lstrip().startswith("sum"):
+            raise BadAssumption(
+                f"are the rows of {word} probabilities, or all of its elements?",
+                f"write '{word} stochastic', each of whose rows has the sum 1, or 'sum({word}) == 1'",
+            )
+        if kind == "stochastic" and value.ndim < 2:
+            raise BadAssumption(f"{word} has no rows", f"write 'sum({word}) == 1'")
         fault = KINDS[kind].fault(value) if word in given else None
         if fault is not None:
             raise BadAssumption(
