@@ -1263,6 +1263,16 @@ class Writer:
 
     def differentiated(self, body: Value, variables: list[str]) -> Value:
         text, shape = body.text, Value("")
+        words = {*re.findall(r"(?<![\w.])[^\W\d]\w*", text)}
+        # x = t^2; y = t^3; dy/dx: both have values, and y does not know of x
+        if variables and words and words <= self.given and variables[0] in self.given - words:
+            y, x = text, variables[0]
+            raise LanguageError(
+                f"{y} and {x} are computed here, and {y} is no function of {x}",
+                source=self.source,
+                hint=rf"along a curve of t it is \frac{{d{y}}}{{dt}}/\frac{{d{x}}}{{dt}}, which "
+                "gradcli simplify --math reads",
+            )
         for name in reversed(variables):
             found = self.sized(name.removesuffix("^2"))
             if name.endswith("^2"):

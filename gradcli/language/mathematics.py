@@ -309,6 +309,10 @@ def _as_read(
                 operator = first.text
                 parser.remarks.append(f"its {operator}")
     derived = [node for whole in typed for node in nodes(whole) if node.kind in _DERIVED]
+    if wrt is not None and typed and not by and not operator:
+        within = any(node.kind == "derivative" for node in nodes(typed[-1]))
+        if within:
+            parser.remarks.append("it has a derivative in it, and is differentiated once more")
     parts = with_formulas(parts)
     roots = [part for part in parts if isinstance(part, Node)]
     places = None
