@@ -124,7 +124,8 @@ def _changes_nothing(program: Program, callee: int, known: Container[str]) -> bo
         if word in _CHANGING:
             return False
         called = program.source[slice(*program.span(callee))]
-        return names.is_function(word) or called.startswith(("func.", "torch.func."))
+        known_here = names.is_function(word) or names.is_function(called)  # special.ndtr
+        return known_here or called.startswith(("func.", "torch.func."))
     if word in ("print", "display") or word in known or word in assigned_names(program):
         return False
     return names.is_function(word) or word in names.builtins() or not names.is_known(word)
