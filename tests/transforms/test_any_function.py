@@ -164,7 +164,7 @@ def test_a_library_s_own_gradient(library: str, kind: str, typed: bool) -> None:
     function, wrong = function_of(library, kind), doubled(library)
     given = arrays(library, point) if typed else point
     assert_gradients(function, x=given)
-    whose = "" if library == "gradcli" else f"{library}'s "
+    whose = "" if library == "gradcli" else f"in {library}: "
     with pytest.raises(GradientMismatch, match=f"^{whose}gradient by x.* is wrong at x"):
         assert_gradients(lambda x: wrong(function(x)), x=given)
     # What is expected may be as wrong.
