@@ -9,6 +9,7 @@ covariance is the inverse of half the Hessian of C there.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -56,6 +57,11 @@ class Counts(InMemory):
         r = np.where(m > 0, r, np.where((m == 0) & (n == 0), 0.0, np.inf))
         factor = np.where(m > 0, factor, 0.0)
         return with_priors(self.priors, x, r, factor[:, None] * slopes)
+
+    def spreads(self, x: Array, slopes: Mapping[str, Array]) -> tuple[Array, Array]:
+        """Poisson's, twice: the variance of a count is the model's value."""
+        own = np.sqrt(self.model(x)[0])
+        return own, own
 
     def expected(self, found: Fit) -> tuple[float, float]:
         """(the mean, the standard deviation) that C has if the model is right: each parameter takes as much

@@ -409,6 +409,10 @@ class InMemory:
             )
         return np.broadcast_to(np.sqrt(square), (self.count,))
 
+    def spreads(self, x: Array, slopes: Mapping[str, Array]) -> tuple[Array, Array]:
+        """(the standard uncertainties of the residuals, those of the response alone) at parameters x."""
+        return self.effective(slopes), self.deviation
+
 
 def in_blocks(batch: Batch, size: int = 1 << 17) -> Iterator[tuple[int, Batch]]:
     """(the first row, the rows) of each block of a batch."""

@@ -601,9 +601,7 @@ def _shares(
     if not also and data.priors is None:  # one source is all there is
         return {"response": np.where(np.diagonal(found.covariance) > 0, 1.0, 0.0)}
     _, jac, slopes = rows.residuals(found.values, data.batch, also)
-    # Counts have the variance of Poisson's distribution, that of the model.
-    counted = np.sqrt(data.model(found.values)[0]) if isinstance(data, Counts) else None
-    whole = data.effective(slopes) if counted is None else counted
+    whole, response = data.spreads(found.values, slopes)
     # At a minimum the parameters answer to a small change dr of the residuals by -C @ J.T @ W @ dr, where
     # W has 1/deviation² (C is the covariance). A source s of row i changes that residual by slope*spread,
     # so the variance that it adds to parameter k is the sum over rows of (towards[k, i] * slope[i] *
@@ -611,8 +609,7 @@ def _shares(
     towards = found.covariance @ (jac / whole[:, None] ** 2).T
     sources = {n: slopes[n] * spreads[n] for n in also}
     if not own:
-        spread = data.deviation if counted is None else counted
-        sources = {"response": np.broadcast_to(spread, whole.shape), **sources}
+        sources = {"response": np.broadcast_to(response, whole.shape), **sources}
     squares = {n: np.square(towards * s).sum(1) for n, s in sources.items()}
     if (known := data.priors) is not None:
         squares["prior"] = np.square(found.covariance[:, known.places] / known.spreads).sum(1)

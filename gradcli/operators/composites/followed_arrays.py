@@ -591,7 +591,9 @@ def _last_writes(key: Operand, shape: tuple[int, ...]) -> tuple[Any, Any, tuple[
     parts = key if type(key) is tuple else (key,)
     if not any(type(p) is list or (type(p) is np.ndarray and p.dtype.kind in "iu") for p in parts):
         return None
-    places = np.arange(math.prod(shape)).reshape(shape)[key]
+    if holds_followed(parts):
+        return None
+    places = _numbers_of(key, shape)
     flat = places.reshape(-1)
     own, kept = np.unique(flat[::-1], return_index=True)
     if own.size == flat.size:
@@ -648,9 +650,13 @@ def _key(key: Operand, shape: tuple[int, ...]) -> Any:
     if alike and sum(type(p) not in _BASIC for p in parts) <= 1:
         found = tuple([p if type(p) in _BASIC else _places(p) for p in parts])
         return found if type(key) is tuple else found[0]
-    # The places of the elements, as NumPy finds them.
-    places = np.arange(int(np.prod(shape))).reshape(shape)[parts]
+    places = _numbers_of(parts, shape)
     return tuple([wrap(np.asarray(k)) for k in np.unravel_index(places, shape)])
+
+
+def _numbers_of(key: Operand, shape: tuple[int, ...]) -> Any:
+    """The numbers of the elements that a key names, as NumPy finds them."""
+    return np.arange(math.prod(shape)).reshape(shape)[key]
 
 
 def _places(part: Any) -> Tensor:
